@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -381,7 +382,11 @@ def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: Worl
         world.conn.engine,
         read,
         lambda sha256: io.BytesIO(),
-        tables.routes(world.conn.engine, printed, FORMS),
+        tables.routes(
+            world.conn.engine,
+            functools.partial(printed, open_artifact=lambda sha256: io.BytesIO()),
+            FORMS,
+        ),
     )
     with TestClient(app) as client:
         for path in ("/report/r1/mail.txt", "/comparison/c1/lkp.txt", "/incident/i1/changelog.txt"):
