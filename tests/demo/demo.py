@@ -177,7 +177,7 @@ def make_inputs(clock: Clock) -> tuple[Path, Series]:
 
 
 def make_service(clock: Clock, name: str = "swingbot-demo") -> Service:
-    """A service that is not started yet; its state is emptied. Raises DemoError where something else is there."""
+    """A service to start, its state emptied. Raises DemoError where the state is something else."""
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     state = Path(os.environ.get("DEMO_STATE") or home / name).absolute()
     if state.exists():

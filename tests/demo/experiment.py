@@ -1,10 +1,11 @@
 """`make demo EXPERIMENT=1`: the table of a kernel mail, made again by one command.
 
-The experiment is a file of jobs/experiments; the service, the tree and the command line are those that anyone uses.
+The experiment is a file of jobs/experiments; the service, the tree and the command line are those
+that anyone uses.
 
-Environment: EXPERIMENT (1: hackbench, the one that costs least; or the name of another file, such as pcp-high),
-DEMO_EXIT=1 (stop at the end), DEMO_PORT (8010), DEMO_STATE (a directory that is emptied first), DEMO_RESULT (file for
-one line of JSON).
+Environment: EXPERIMENT (1: hackbench, the one that costs least; or the name of another file, such
+as pcp-high), DEMO_EXIT=1 (stop at the end), DEMO_PORT (8010), DEMO_STATE (a directory that is
+emptied first), DEMO_RESULT (file for one line of JSON).
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import signal
@@ -24,6 +26,8 @@ from swingbot_worker.site import from_environment
 from tests import clean_root
 from tests.dashboards import ask
 from tests.demo.ports import free_ports
+from tests.demo.tree import Repository
+from tests.kernels import demo_repository
 
 SEED = "7"
 MINUTES = 45
@@ -205,6 +209,34 @@ def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "numbers of the boots made here are the same as reported" in done.stdout
+
+
+def test_an_experiment_puts_the_parent_the_culprit_and_the_tip_into_one_table(demo: Demo) -> None:
+    """Three kernels that the demo has built, so that it costs boots alone, each against the first."""
+    culprit = json.loads(demo.get("/incident/i1.json"))["culprit"]["commit"]
+    parent = Repository(demo_repository(from_environment())).commit_id(f"{culprit}^")
+    assert parent is not None
+    named = ("--variant", f"culprit={culprit}", "--variant", f"tip=mm-demo-{SEED}")
+    kernels = ("--base", parent, *named)
+    where = ("--tree", "demo", "--job", "vm-netperf-udp.yaml", "--boots", "3")
+    asked = demo.cli("experiment", *kernels, *where, "--against", "first", "--yes", "--json")
+    assert asked.returncode == 0, asked.stderr
+    number = json.loads(asked.stdout)["id"]
+    over = demo.cli("wait", number, "--timeout", "1500")
+    assert over.returncode == 0, over.stdout + over.stderr
+    rows = {
+        row["kernel"]: row
+        for row in csv.DictReader(io.StringIO(demo.cli("show", number, "--format", "csv").stdout))
+        if row["metric"] == "netperf.Throughput_Mbps"
+    }
+    assert list(rows) == [parent[:12], "culprit", "tip"]
+    assert [row["boots"] for row in rows.values()] == ["3", "3", "3"]
+    for name in ("culprit", "tip"):
+        assert (rows[name]["reference"], rows[name]["verdict"]) == (parent[:12], "worse")
+        assert float(rows[name]["mean"]) < 0.95 * float(rows[parent[:12]]["mean"])
+    table = demo.cli("show", number, "--format", "changelog").stdout
+    assert "vs first" in table
+    assert f"{float(rows['culprit']['change_pct']):+.1f} %" in table
 
 
 def test_an_order_of_a_boot_is_one_that_a_worker_takes(demo: Demo, tmp_path: Path) -> None:
