@@ -125,7 +125,13 @@ def latest_comparison(conn: sa.Connection) -> int:
     return int(conn.execute(sa.text("SELECT coalesce(max(id), 0) FROM comparison")).scalar_one())
 
 
-def note_asked(conn: sa.Connection, person: Person, comparison: int, box_seconds: float) -> None:
+def note_asked(
+    conn: sa.Connection,
+    person: Person,
+    comparison: int,
+    box_seconds: float,
+    kind: Literal["comparison", "experiment"] = "comparison",
+) -> None:
     """Remember who asked; asking again for the same costs nothing more."""
     add = "INSERT INTO asked (comparison, who, token, box_seconds) VALUES (:comparison, :who, :token, :seconds) ON CONFLICT DO NOTHING"
     conn.execute(
@@ -142,12 +148,12 @@ def note_asked(conn: sa.Connection, person: Person, comparison: int, box_seconds
         "compare",
         who=person.who,
         token=person.token,
-        detail=ids.show("comparison", comparison),
+        detail=ids.show(kind, comparison),
     )
 
 
 def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
-    """A person's requests over the web, latest first."""
+    """A person's comparisons over the web, latest first."""
     query = """
         SELECT q.comparison AS id, c.status, t.name AS tree, b.commit AS base, h.commit AS head, h.subject, q.box_seconds, q.at
         FROM asked q JOIN comparison_pair c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
@@ -156,6 +162,19 @@ def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
     """
     rows = conn.execute(sa.text(query), {"who": who, "most": most}).mappings()
     return [_plain(row) | {"id": ids.show("comparison", row["id"])} for row in rows]
+
+
+def experiments_asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
+    """A person's experiments over the web, latest first."""
+    query = """
+        SELECT q.comparison AS id, c.status, t.name AS tree, q.box_seconds, q.at,
+               (SELECT count(*) FROM comparison_arm a WHERE a.comparison = c.id) AS kernels
+        FROM asked q JOIN comparison c ON c.id = q.comparison AND c.kind = 'experiment'
+        JOIN tree t ON t.id = c.tree
+        WHERE q.who = :who ORDER BY q.comparison DESC LIMIT :most
+    """
+    rows = conn.execute(sa.text(query), {"who": who, "most": most}).mappings()
+    return [_plain(row) | {"id": ids.show("experiment", row["id"])} for row in rows]
 
 
 class Access:

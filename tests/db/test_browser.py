@@ -26,6 +26,7 @@ from tests import scenario
 from tests.browser import Page, browser
 from tests.demo.ports import free_ports
 from tests.fakes.mail import brain_environment
+from tests.tables import an_experiment
 
 WIDTHS = (400, 1400)
 
@@ -38,6 +39,7 @@ class Lab:
     key: str
     sent: int
     held: int
+    experiment: int
 
 
 @pytest.fixture
@@ -48,6 +50,7 @@ def lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
     with engine.connect() as conn:
         made = scenario.a_lab(conn)
         held = _held_report(conn, made.incident)
+        experiment = an_experiment(conn, kernels=14, boxes=3, metrics=2, boots=2, unbuildable=(5,))
         conn.commit()
         web = subprocess.Popen(
             [sys.executable, "-m", "swingbot.app.cli", "web"], env={**os.environ, **given}
@@ -62,6 +65,7 @@ def lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
                     operator_key(secret(settings.secret_file)),
                     made.report,
                     held,
+                    experiment.id,
                 )
         finally:
             web.terminate()
@@ -135,6 +139,32 @@ def test_a_reader_goes_from_the_overview_to_a_report_its_plots_and_its_incident(
     page.click(f"main a[href='/report/r{lab.sent}']")
     page.click("footer a[href$='.json']")
     assert page.address() == f"/report/r{lab.sent}.json"
+
+
+def test_a_reader_goes_from_the_list_of_experiments_to_the_boots_of_a_cell(lab: Lab) -> None:
+    page = lab.page
+    page.open(lab.url)
+    page.click("nav a[href='/experiments']")
+    looked_at(page)
+    page.click(f"main a[href='/experiment/e{lab.experiment}']")
+    assert page.heading().startswith(f"Experiment e{lab.experiment}")
+    assert page.value("document.images.length") >= 2
+    page.sized(400)
+    held = """(() => { const grid = document.querySelector('.grid');
+        grid.scrollLeft = grid.scrollTop = 150;
+        const box = grid.getBoundingClientRect();
+        const at = (selector) => grid.querySelector(selector).getBoundingClientRect();
+        return [at('tbody tr:last-child th').left - box.left,
+                at('thead th:last-child').top - box.top]; })()"""
+    assert all(0 <= pixels < 3 for pixels in page.value(held)), "head and names stay in sight"
+    looked_at(page)
+    page.value("document.querySelector('.grid td a[href^=\"#b3-\"]').click()")
+    assert page.value("document.querySelector('td:target a').pathname").startswith("/boot/x")
+    page.click("td:target a")
+    assert page.heading().startswith("Boot x")
+    page.open(f"{lab.url}/experiment/e{lab.experiment}")
+    page.click(".plots a")
+    assert page.address() == f"/plot/e{lab.experiment}/effects.svg"
 
 
 def test_a_moderator_signs_in_says_why_and_drops_what_should_not_leave(lab: Lab) -> None:

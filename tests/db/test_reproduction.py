@@ -20,12 +20,11 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import Artifacts
-from swingbot.app.commands.sheets import printed
+from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import load
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.report.formats.forms import FORMS
 from swingbot.core.reproduce import members
 from swingbot.web import tables
 from swingbot.web.app import make_app
@@ -385,7 +384,7 @@ def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: Worl
         tables.routes(
             world.conn.engine,
             functools.partial(printed, open_artifact=lambda sha256: io.BytesIO()),
-            FORMS,
+            TABLE_FORMS,
         ),
     )
     with TestClient(app) as client:

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests import builders as make
+from tests.tables import COUNTER, an_experiment
 
 
 def rows(conn: sa.Connection, sql: str) -> list[dict[str, Any]]:
@@ -85,3 +86,53 @@ def test_the_fault_of_an_attempt_is_the_labs_only_if_it_died_or_said_infra(
         for row in rows(conn, "SELECT status, lab_fault FROM v_attempts WHERE kind = 'boot'")
     }
     assert found == {"panicked": False, "dead": True, "infra": True, "running": False}
+
+
+def test_an_experiment_counts_its_headline_rows_once_however_many_references_they_have(
+    conn: sa.Connection,
+) -> None:
+    made = an_experiment(conn, kernels=4, boots=4, against=("above", "first"))
+    an_experiment(conn, kernels=2, boots=1, status="waiting", tree="other")
+    done, waiting = rows(conn, "SELECT * FROM v_experiments ORDER BY experiment")
+    assert (done["experiment"], done["tree"], done["status"]) == ("e1", "mm-tables", "done")
+    assert (done["rows"], done["boots"], done["against"]) == (4, 4, ["above", "first"])
+    assert [done[name] for name in ("worse", "better", "changed", "same", "unclear")] == [
+        1,
+        1,
+        0,
+        1,
+        0,
+    ]
+    assert (waiting["rows"], waiting["worse"], waiting["ended_at"]) == (2, 0, None)
+    assert made.id == 1
+
+
+def test_a_row_of_an_experiment_has_its_level_and_its_change_against_each_reference(
+    conn: sa.Connection,
+) -> None:
+    made = an_experiment(conn, kernels=3, boots=4, against=("above", "first"), unbuildable=(1,))
+    query = "SELECT * FROM v_experiment_rows WHERE metric = :metric ORDER BY arm, against"
+    found = [dict(r) for r in conn.execute(sa.text(query), {"metric": make.METRIC}).mappings()]
+    assert [(r["arm"], r["against"], r["reference"], r["verdict"]) for r in found] == [
+        (0, None, None, None),
+        (1, "above", "v6.1", "invalid"),
+        (1, "first", "v6.1", "invalid"),
+        (2, "above", made.kernels[1].commit[:12], "invalid"),
+        (2, "first", "v6.1", "worse"),
+    ]
+    first, last = found[0], found[-1]
+    assert first["change_pct"] is None and first["low_pct"] is None and first["boots"] == 4
+    assert last["low_pct"] < last["change_pct"] < last["high_pct"] < 0
+    assert abs(100 * (last["mean"] / first["mean"] - 1) - last["change_pct"]) < 0.1
+    assert found[1]["mean"] is None and "does not build" in found[1]["reason"]
+    assert last["stddev"] > 0 and last["commit"] == made.kernels[2].commit
+    counters = rows(conn, f"SELECT headline FROM v_experiment_rows WHERE metric = '{COUNTER}'")
+    assert {row["headline"] for row in counters} == {False}
+
+
+def test_comparisons_are_no_experiments(conn: sa.Connection) -> None:
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    base, head = (make.a_kernel(conn, tree, number) for number in (1, 2))
+    make.a_row(conn, make.a_comparison(conn, tree, base, head, [box]), box)
+    assert rows(conn, "SELECT * FROM v_experiments") == []
+    assert rows(conn, "SELECT * FROM v_experiment_rows") == []

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import BinaryIO
+
 import sqlalchemy as sa
 from starlette.routing import Route
 
 from swingbot.app.asker import DatabaseAsker
+from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import Mail, load
 from swingbot.service.ports import Lab
+from swingbot.web import tables
 from swingbot.web.compare import ComparePages
+from swingbot.web.experiment_form import ExperimentForm
 from swingbot.web.forms import Forms
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.ports import Settings
@@ -25,15 +31,19 @@ def _no_lab() -> Lab:
     raise AssertionError("who is not signed in as a submitter needs no lab")
 
 
+def _no_artifact(sha256: str) -> BinaryIO:
+    raise FileNotFoundError(sha256)
+
+
 def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
     """Sign-in, moderation, outbox, and what can be read of /compare; `operator_key(SECRET)` signs in."""
     renderer = Renderer(settings)
     forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
-    compare = ComparePages(
-        renderer, forms, DatabaseAsker(load(environ={}), engine, _no_lab), 1 << 20
-    )
+    asker = DatabaseAsker(load(environ={}), engine, _no_lab)
     return [
         *forms.routes(),
-        *compare.routes(),
+        *ComparePages(renderer, forms, asker, 1 << 20).routes(),
+        *ExperimentForm(renderer, forms, asker, 1 << 20).routes(),
+        *tables.routes(engine, partial(printed, open_artifact=_no_artifact), TABLE_FORMS),
         *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes(),
     ]

@@ -13,7 +13,13 @@ from .boot_order import boot_order
 from .boxes import controller
 from .comparisons import comparison, list_comparisons, samples_of_comparison
 from .compilers import list_compilers
-from .experiments import experiment, list_experiments, samples_of_experiment
+from .experiments import (
+    experiment,
+    list_experiments,
+    measured_by_experiment,
+    metrics_of_experiment,
+    samples_of_experiment,
+)
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
@@ -48,6 +54,8 @@ __all__ = [
     "list_reports",
     "list_testboxes",
     "list_trees",
+    "measured_by_experiment",
+    "metrics_of_experiment",
     "moderated",
     "open_work",
     "order",

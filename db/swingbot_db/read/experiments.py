@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +16,8 @@ from .rows import Row, by_id, first, number, rows, shown, where
 from .variants import variants
 
 _EXPERIMENT = """
-SELECT c.id, c.kind, t.name AS tree, c.against, c.beside, c.boots, c.status, c.reason, c.created_at, c.ended_at,
+SELECT c.id, c.kind, t.name AS tree, c.against, c.beside, c.boots, c.looks, c.status, c.reason,
+       c.created_at, c.ended_at,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds
 FROM comparison c JOIN tree t ON t.id = c.tree WHERE c.id = :id AND c.kind = 'experiment'
 """
@@ -25,8 +26,36 @@ SELECT arm, name, variant, axes, settings, from_block FROM comparison_arm WHERE 
 """
 _ROWS = """
 SELECT r.testbox, r.spec, r.unit_job, r.metric, r.against, r.arm, r.reference, r.detail
-FROM comparison_row r WHERE r.comparison = :id ORDER BY r.against, r.testbox, r.unit_job, r.metric, r.arm
+FROM comparison_row r
+WHERE r.comparison = :id AND (CAST(:metrics AS text[]) IS NULL OR r.metric = ANY(:metrics))
+ORDER BY r.against, r.testbox, r.unit_job, r.metric, r.arm
 """
+# Metrics that were judged; before that, what the latest boot of each part has measured.
+_METRICS = """
+SELECT r.unit_job, r.metric, array_agg(DISTINCT r.testbox ORDER BY r.testbox) AS testboxes,
+       bool_or(coalesce((r.detail->>'headline')::boolean, false)) AS headline,
+       max(r.detail->>'class') AS class, max(r.detail->>'unit') AS unit,
+       max(r.detail->>'better') AS better,
+       CASE WHEN bool_and(r.detail->>'alias_of' IS NOT NULL) THEN max(r.detail->>'alias_of') END
+         AS alias_of,
+       max(abs(r.change_pct)) FILTER (WHERE r.verdict IN ('worse', 'better', 'changed'))
+         AS largest_pct,
+       count(*) FILTER (WHERE r.verdict = 'worse') AS worse,
+       count(*) FILTER (WHERE r.verdict = 'better') AS better_rows,
+       count(*) FILTER (WHERE r.verdict = 'changed') AS changed,
+       count(*) FILTER (WHERE r.verdict = 'same') AS same,
+       count(*) FILTER (WHERE r.verdict IN ('unclear', 'invalid')) AS unclear
+FROM comparison_row r JOIN comparison c ON c.id = r.comparison AND r.against = c.against[1]
+WHERE r.comparison = :id
+GROUP BY r.unit_job, r.metric ORDER BY r.unit_job, r.metric
+"""
+_MEASURED = SIDES + (
+    ", latest AS (SELECT DISTINCT ON (testbox, part) id, testbox FROM of_side WHERE outcome = 'up'"
+    " ORDER BY testbox, part, id DESC) "
+    "SELECT r.unit_job, s.metric, array_agg(DISTINCT x.testbox ORDER BY x.testbox) AS testboxes "
+    "FROM latest x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
+    "GROUP BY r.unit_job, s.metric ORDER BY r.unit_job, s.metric"
+)
 _BOOTS = (
     SIDES
     + "SELECT arm, id, order_id, testbox, part AS spec, k, outcome, reason, seconds, booted_at FROM of_side"
@@ -53,7 +82,8 @@ SELECT c.id, t.name AS tree, c.status, c.reason, c.against, c.boots, c.created_a
        count(r.*) FILTER (WHERE r.verdict IN ('unclear', 'invalid')) AS unclear
 FROM comparison c
 JOIN tree t ON t.id = c.tree
-LEFT JOIN comparison_row r ON r.comparison = c.id AND (r.detail->>'headline')::boolean
+LEFT JOIN comparison_row r ON r.comparison = c.id AND r.against = c.against[1]
+  AND (r.detail->>'headline')::boolean
 {where}
 GROUP BY c.id, t.name
 ORDER BY c.id DESC LIMIT :limit
@@ -61,12 +91,13 @@ ORDER BY c.id DESC LIMIT :limit
 _OPEN = ("waiting", "running")
 
 
-def experiment(conn: sa.Connection, id: int | str) -> Row:
+def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None = None) -> Row:
     """One experiment (docs/json.md). NotFound, with what it is instead where the number is a comparison's.
 
     `arms`: {arm, name, axes, settings, from_block, variant (as `variants` gives it), state, reason,
     boots (made), up (of these that came up)}; `rows`: as those of a comparison, with `against`,
-    `arm` and `reference`; `boot_list`, `parts`, `progress`, `waits`, `eta_seconds` likewise.
+    `arm` and `reference`; `boot_list`, `parts`, `progress`, `waits`, `eta_seconds` likewise. `looks` is
+    how often it is judged, once more with each extension. With `metrics`, only their rows are read.
     """
     row = _found(conn, id)
     of = row["id"]
@@ -75,7 +106,7 @@ def experiment(conn: sa.Connection, id: int | str) -> Row:
         "parts": rows(conn, PARTS, id=of),
         "boot_list": [_boot(boot) for boot in rows(conn, _BOOTS, id=of)],
         "orders": [o | {"id": shown("order", o["id"])} for o in rows(conn, _ORDERS, id=of)],
-        "rows": [_row(found) for found in rows(conn, _ROWS, id=of)],
+        "rows": [_row(found) for found in rows(conn, _ROWS, id=of, metrics=metrics)],
     }
     row["arms"] = _arms(conn, of, row)
     row["progress"] = _progress(row)
@@ -94,10 +125,29 @@ def samples_of_experiment(
     return [row | {"boot": shown("boot", row["boot"])} for row in found]
 
 
+def metrics_of_experiment(conn: sa.Connection, id: int | str) -> list[Row]:
+    """The metrics of its rows.
+
+    Keys: unit_job, metric, testboxes, headline, counter, unit, better, alias_of (where all rows are
+    that metric's), and against the first reference largest_pct (of claimed changes) and counts of
+    rows by verdict: worse, better_rows, changed, same, unclear.
+    """
+    of = _found(conn, id)["id"]
+    return [row | {"counter": is_counter(row)} for row in rows(conn, _METRICS, id=of)]
+
+
+def measured_by_experiment(conn: sa.Connection, id: int | str) -> list[Row]:
+    """What its latest boot on each testbox measured: unit_job, metric, testboxes."""
+    return rows(conn, _MEASURED, id=_found(conn, id)["id"])
+
+
 def list_experiments(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
 ) -> list[Row]:
-    """Latest first; filters: tree, status, testbox. Verdicts are counted over headline metrics."""
+    """Latest first; filters: tree, status, testbox.
+
+    Verdicts are counted over headline metrics, against the first reference.
+    """
     testbox = (filters or {}).get("testbox")
     clause, params = where(
         {k: v for k, v in (filters or {}).items() if k != "testbox"},
@@ -160,16 +210,21 @@ def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
 
 
 def _progress(row: Row) -> Row:
-    """Counts of builds and boots: those that are over, and how many there will be."""
+    """Builds and boots: those that are over, all that are ordered, and those known before."""
     builds = [order for order in row["orders"] if order["kind"] == "build"]
     boots = [order for order in row["orders"] if order["kind"] == "boot"]
     over = ("done", "failed", "cancelled")
+    own = {order["id"] for order in row["orders"]}
+    wanted = {arm["variant"]["build_key"] for arm in row["arms"]}
+    known = {arm["variant"]["build_key"] for arm in row["arms"] if arm["variant"]["build"]}
     return {
         "builds": sum(order["state"] in over for order in builds),
-        "builds_total": len(builds) or len({a["variant"]["build_key"] for a in row["arms"]}),
+        "builds_total": len(builds) if own else len(wanted - known),
         "boots": sum(order["state"] in over for order in boots),
         "boots_total": len(boots) or len(row["arms"]) * len(row["parts"]) * row["boots"],
         "failed": sum(order["state"] in ("failed", "cancelled") for order in row["orders"]),
+        "builds_known": len(known - {order["build_key"] for order in builds}),
+        "boots_known": len({b["id"] for b in row["boot_list"] if b["order"] not in own}),
     }
 
 

@@ -26,9 +26,13 @@ SELECT d.attempt, d.number, d.builder, d.external_id, d.state, d.bb_buildset, d.
        d.bb_builder, d.bb_number, d.result, d.created_at, d.placed_at, d.ended_at
 FROM dispatch d JOIN attempt a ON a.id = d.attempt WHERE a.order_id = :id ORDER BY d.id
 """
-_WANTED_BY = (
-    "SELECT comparison, bisection FROM want WHERE order_id = :id ORDER BY comparison, bisection"
-)
+_WANTED_BY = """
+SELECT CASE WHEN c.kind = 'experiment' THEN 'experiment'
+            WHEN c.id IS NOT NULL THEN 'comparison' ELSE 'bisection' END AS kind,
+       coalesce(w.comparison, w.bisection) AS id
+FROM want w LEFT JOIN comparison c ON c.id = w.comparison
+WHERE w.order_id = :id ORDER BY w.comparison, w.bisection
+"""
 _BUILD = """
 SELECT kb.build_key, kb.status, kb.image_sha256, kb.compiler_version, kb.sizes, kb.errors, kb.files, kb.seconds,
        kb.cached, kb.origin, kb.built_at, a.order_id, a.id AS attempt
@@ -75,10 +79,7 @@ def order(conn: sa.Connection, id: int | str) -> Row:
         )
     for dispatch in dispatches:
         dispatch["attempt"] = shown("attempt", dispatch["attempt"])
-    wanted = [
-        shown("comparison", want["comparison"]) or shown("bisection", want["bisection"])
-        for want in rows(conn, _WANTED_BY, id=number)
-    ]
+    wanted = [shown(want["kind"], want["id"]) for want in rows(conn, _WANTED_BY, id=number)]
     build = _build(conn, row["build_key"]) if row["kind"] == "build" else None
     ids = {
         "id": shown("order", number),

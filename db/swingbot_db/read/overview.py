@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from . import boxes
 from .bisections import bisection, list_bisections
 from .comparisons import comparison, list_comparisons
+from .experiments import experiment, list_experiments
 from .incidents import list_incidents, list_reports
 from .moderation import switch
 from .rows import Row, rows, shown
@@ -40,7 +41,8 @@ SELECT x.testbox, count(DISTINCT x.id) AS boots, max(x.id) AS last, (array_agg(r
 FROM run r JOIN boot x ON x.id = r.boot WHERE r.status = 'invalid' AND x.booted_at > now() - interval '1 day' GROUP BY x.testbox ORDER BY x.testbox
 """
 _FAILED_REQUESTS = """
-SELECT 'comparison' AS kind, id, reason FROM comparison WHERE status = 'failed' AND ended_at > now() - interval '1 day'
+SELECT CASE kind WHEN 'experiment' THEN 'experiment' ELSE 'comparison' END AS kind, id, reason
+FROM comparison WHERE status = 'failed' AND ended_at > now() - interval '1 day'
 UNION ALL SELECT 'bisection', id, reason FROM bisection WHERE status = 'failed' AND ended_at > now() - interval '1 day' ORDER BY 1, 2 DESC LIMIT 10
 """
 _STUCK_MAIL = """
@@ -104,10 +106,15 @@ def status(conn: sa.Connection) -> Row:
             comparison(conn, row["id"])
             for row in list_comparisons(conn, {"status": "waiting,running"}, 10)
         ],
+        "experiments": [
+            experiment(conn, row["id"], metrics=[])
+            for row in list_experiments(conn, {"status": "waiting,running"}, 10)
+        ],
         "bisections": [
             bisection(conn, row["id"]) for row in list_bisections(conn, {"status": "running"}, 10)
         ],
         "recent_comparisons": list_comparisons(conn, {"status": "done,failed,cancelled"}, 8),
+        "recent_experiments": list_experiments(conn, {"status": "done,failed,cancelled"}, 8),
         "recent_bisections": [
             row for row in list_bisections(conn, None, 12) if row["status"] != "running"
         ][:8],

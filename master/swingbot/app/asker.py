@@ -1,4 +1,4 @@
-"""Comparisons asked for over the web: within a quota, one person's requests one after the other."""
+"""Comparisons and experiments asked for over the web: within a quota, one request at a time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from swingbot.adapters.job_files import read_job
+from swingbot.app.commands.experiment import plan_json
 from swingbot.app.settings import Settings
 from swingbot.core.access import quota
 from swingbot.core.access.quota import Quota, Used
@@ -15,9 +16,12 @@ from swingbot.core.access.roles import Person
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
 from swingbot.service.compare.ask import Cost, ask_comparison, foresee_cost
+from swingbot.service.compare.ask_experiment import ask_experiment, plan_asked
+from swingbot.service.compare.experiment import ExperimentRequest, Planned
 from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.ports import Lab, RequestError
 from swingbot.web.compare import Asked, OverQuota
+from swingbot.web.experiment_form import AskedExperiment
 from swingbot_db import access, read
 from swingbot_db.engine import Engine
 
@@ -80,3 +84,31 @@ class DatabaseAsker:
             with self._engine.begin() as conn:
                 access.note_asked(conn, person, number, cost.box_seconds if new else 0.0)
         return Asked(id=ids.show("comparison", number), new=new, cost=cost)
+
+    def latest_experiments(self, person: Person) -> list[dict[str, Any]]:
+        with self._engine.connect() as conn:
+            return access.experiments_asked_by(conn, person.who, 20)
+
+    def plan(self, person: Person, wish: ExperimentRequest) -> tuple[Planned, str | None]:
+        """What it comes to, and why it would not be taken now. Raises RequestError."""
+        planned = plan_asked(self._lab(), wish)
+        used, most = self.used(person)
+        return planned, quota.refusal(used, planned.cost.box_seconds, most)
+
+    def plan_facts(self, planned: Planned) -> dict[str, Any]:
+        return plan_json(planned)
+
+    def ask_experiment(self, person: Person, wish: ExperimentRequest) -> AskedExperiment:
+        """Queue it. Raises RequestError, OverQuota."""
+        with self._one_at_a_time:
+            planned, refused = self.plan(person, wish)
+            if refused is not None:
+                raise OverQuota(refused)
+            with self._engine.connect() as conn:
+                before = access.latest_comparison(conn)
+            number = ask_experiment(self._lab(), wish)
+            new = number > before
+            seconds = planned.cost.box_seconds if new else 0.0
+            with self._engine.begin() as conn:
+                access.note_asked(conn, person, number, seconds, "experiment")
+        return AskedExperiment(id=ids.show("experiment", number), new=new, planned=planned)

@@ -105,7 +105,7 @@ class Web:
     attempt_files: int = _key(200, "files that one attempt may bring")
     attempt_mib: int = _key(4096, "MiB that the files of one attempt may have together")
     open_requests: int = _key(
-        5, "comparisons asked for over the web that one person may have under way"
+        5, "comparisons and experiments asked for over the web that one person may have under way"
     )
     box_minutes: float = _key(
         600.0,

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from swingbot.adapters.artifacts import LIMIT_BYTES, Artifacts, secret
 from swingbot.app.asker import DatabaseAsker
-from swingbot.app.commands.sheets import printed
+from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.keep.condition import read_here
 from swingbot.app.keep.figures import metrics
 from swingbot.app.moderator import DatabaseModerator
@@ -21,13 +21,13 @@ from swingbot.app.settings import Web as WebSettings
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import Cap
 from swingbot.core.raw.tables import unit_of
-from swingbot.core.report.formats.forms import FORMS
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
 from swingbot.web import boot_order, exchange, server, tables
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.compare import ComparePages
 from swingbot.web.exchange import OUTCOME_LIMIT_BYTES, attempt_of
+from swingbot.web.experiment_form import ExperimentForm
 from swingbot.web.forms import Forms
 from swingbot.web.gate import Gate, Reading
 from swingbot.web.incident import IncidentPages
@@ -70,17 +70,19 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
 
     incidents = IncidentPages(Source(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10
+    asker = DatabaseAsker(settings, engine, lab)
     attempts = Attempts(engine, settings.boxes.lease_seconds)
     extra = [
         *exchange.routes(store, attempts, key, _cap(settings.web), boxes=attempts),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),
-        *ComparePages(renderer, forms, DatabaseAsker(settings, engine, lab), patch_bytes).routes(),
+        *ComparePages(renderer, forms, asker, patch_bytes).routes(),
+        *ExperimentForm(renderer, forms, asker, patch_bytes).routes(),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
-        *tables.routes(engine, functools.partial(printed, open_artifact=store.open), FORMS),
+        *tables.routes(engine, functools.partial(printed, open_artifact=store.open), TABLE_FORMS),
         *(metrics(settings, engine).routes() if settings.web.metrics != "off" else ()),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
@@ -112,7 +114,7 @@ def _cap(web: WebSettings) -> Cap:
 
 def _limit(patch_bytes: int, method: str, path: str) -> int:
     """Bytes that may be sent to an address."""
-    if method == "POST" and path == "/compare":
+    if method == "POST" and path in ("/compare", "/experiment"):
         # a file beside the one that was kept, or escaped in JSON
         return 3 * patch_bytes + FORM_BYTES
     if method == "PUT" and path.startswith("/artifacts/"):

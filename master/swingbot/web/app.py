@@ -24,6 +24,7 @@ from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 
 from . import reproduction
+from .experiment import ExperimentPages
 from .failure import failure
 from .mail import MailPages
 from .pages import Pages
@@ -83,6 +84,7 @@ def make_app(
     routes: list[BaseRoute] = [
         *extra_routes,
         *(reproduction.routes(kits) if kits is not None else ()),
+        *ExperimentPages(source, renderer, artifact).routes(),
         Route("/", pages.overview),
         Route("/status.json", pages.overview),
         Route("/healthz", _healthz(source)),

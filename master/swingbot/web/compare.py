@@ -34,7 +34,6 @@ from .session import bearer_of
 _FIELDS: Final = ("tree", "base", "head", "job", "testbox", "boots")
 _LONGEST: Final = 300  # characters of a field
 _PATCH_NAME: Final = "patch of a web request"  # and its subject, where it has none
-_KEYS: Final = frozenset((*_FIELDS, "patch", "dry_run"))
 
 
 class OverQuota(Exception):
@@ -60,8 +59,26 @@ class Asker(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """What a form has: texts, a file, texts that may come several times, and at most `parts`."""
+
+    texts: tuple[str, ...]
+    file: str
+    lists: tuple[str, ...] = ()
+    parts: int = 20
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Of the same as JSON."""
+        return frozenset((*self.texts, self.file, "dry_run"))
+
+
+_COMPARE: Final = Fields(texts=_FIELDS, file="patch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """The fields of the form, and the patch if there is one."""
+    """The fields of the form, several values of one with commas, and the patch if there is one."""
 
     values: Mapping[str, str]
     patch: bytes | None = None
@@ -139,7 +156,7 @@ class ComparePages:
 
     def _by_form(self, request: Request, person: Person, sent: Sent) -> Response:
         try:
-            series = _series(sent)
+            series = series_of(sent)
             wish = self._wish(sent, series)
             if sent.values.get("act") == "ask":
                 return RedirectResponse(
@@ -163,7 +180,7 @@ class ComparePages:
 
     def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
         try:
-            series = _series(sent)
+            series = series_of(sent)
             wish = self._wish(sent, series)
             if dry_run:
                 cost, refused = self._asker.foresee(person, wish)
@@ -172,7 +189,7 @@ class ComparePages:
                         "id": None,
                         "foreseen": asdict(cost),
                         "refused": refused,
-                        **_facts(series),
+                        **series_facts(series),
                         **self._left(person),
                     }
                 )
@@ -185,7 +202,7 @@ class ComparePages:
             "id": asked.id,
             "new": asked.new,
             "foreseen": asdict(asked.cost),
-            **_facts(series),
+            **series_facts(series),
             **self._left(person),
         }
         return JSONResponse(
@@ -200,17 +217,10 @@ class ComparePages:
 
     def _wish(self, sent: Sent, series: PatchSeries) -> ComparisonRequest:
         """Raises RequestError for fields that are missing, too long or no number."""
-        text = {name: sent.values.get(name, "").strip() for name in _FIELDS}
-        for name, value in text.items():
-            if len(value) > _LONGEST:
-                raise RequestError(
-                    f"{name} has {len(value)} characters; {_LONGEST} are the most that is taken"
-                )
-            if not value and name in ("tree", "base", "head"):
+        text = texts_of(sent, _FIELDS)
+        for name in ("tree", "base", "head"):
+            if not text[name]:
                 raise RequestError(f"{name} is missing; a comparison needs tree, base and head")
-        boots = text["boots"]
-        if boots and not (boots.isascii() and boots.isdigit() and len(boots) < 5):
-            raise RequestError(f"boots is a number of boots a side, not {boots[:40]!r}")
         jobs = self._asker.job_files([name for name in text["job"].split(",") if name])
         boxes = [name for name in text["testbox"].split(",") if name]
         return ComparisonRequest(
@@ -219,12 +229,30 @@ class ComparePages:
             head=text["head"],
             job_files=jobs,
             testboxes=boxes,
-            boots=int(boots) if boots else None,
+            boots=boots_of(text["boots"]),
             patches=series.patches,
         )
 
 
-def _series(sent: Sent) -> PatchSeries:
+def texts_of(sent: Sent, names: Sequence[str]) -> dict[str, str]:
+    """The fields `names` without surrounding blanks. RequestError: one is too long."""
+    found = {name: sent.values.get(name, "").strip() for name in names}
+    for name, value in found.items():
+        if len(value) > _LONGEST:
+            raise RequestError(
+                f"{name} has {len(value)} characters; {_LONGEST} are the most that is taken"
+            )
+    return found
+
+
+def boots_of(text: str) -> int | None:
+    """A number of boots; None where none was given. Raises RequestError."""
+    if text and not (text.isascii() and text.isdigit() and len(text) < 5):
+        raise RequestError(f"boots is a number of boots of each kernel, not {text[:40]!r}")
+    return int(text) if text else None
+
+
+def series_of(sent: Sent) -> PatchSeries:
     """Raises RequestError for what is not a series of text patches."""
     if not sent.patch:
         return PatchSeries(patches=())
@@ -234,7 +262,7 @@ def _series(sent: Sent) -> PatchSeries:
         raise RequestError(str(error)) from None
 
 
-def _facts(series: PatchSeries) -> dict[str, Any]:
+def series_facts(series: PatchSeries) -> dict[str, Any]:
     """What is applied, by subject, and what is not."""
     return {
         "patches": [patch.subject for patch in series.patches],
@@ -242,27 +270,32 @@ def _facts(series: PatchSeries) -> dict[str, Any]:
     }
 
 
-def read_form(kind: str, body: bytes, patch_bytes: int) -> Sent:
-    """A form of multipart/form-data, its patch in the file `patch` or, kept from the page before, in the field `kept`. Raises HTTPException."""
+def read_form(kind: str, body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> Sent:
+    """A form of multipart/form-data. Raises HTTPException.
+
+    Its patch is in the file field or, kept from the page before, in the field `kept`.
+    """
     what, options = multipart.parse_options_header(kind)
     if what != "multipart/form-data" or not options.get("boundary"):
         raise HTTPException(400, "The form cannot be read; nothing was queued.")
     limits = {
-        "part_limit": 20,
+        "part_limit": fields.parts,
         "memory_limit": len(body) + 1,
         "spool_limit": len(body) + 1,
         "partsize_limit": 2 * patch_bytes,
         "header_limit": 4,
     }
     try:
-        values = {
-            part.name: part.raw
-            for part in multipart.MultipartParser(
-                BytesIO(body), options["boundary"], content_length=len(body), **limits
-            )
+        values: dict[str, bytes] = {}
+        for part in multipart.MultipartParser(
+            BytesIO(body), options["boundary"], content_length=len(body), **limits
+        ):
+            before = values.get(part.name) if part.name in fields.lists else None
+            values[part.name] = part.raw if before is None else b",".join((before, part.raw))
+        text = {
+            name: value.decode("utf-8") for name, value in values.items() if name != fields.file
         }
-        text = {name: value.decode("utf-8") for name, value in values.items() if name != "patch"}
-        patch = values.get("patch") or base64.b64decode(text.pop("kept", ""), validate=True)
+        patch = values.get(fields.file) or base64.b64decode(text.pop("kept", ""), validate=True)
     except (multipart.MultipartError, UnicodeDecodeError, binascii.Error, ValueError):
         raise HTTPException(400, "The form cannot be read; nothing was queued.") from None
     return Sent(
@@ -271,17 +304,17 @@ def read_form(kind: str, body: bytes, patch_bytes: int) -> Sent:
     )
 
 
-def read_json(body: bytes, patch_bytes: int) -> tuple[Sent, bool]:
+def read_json(body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> tuple[Sent, bool]:
     """What a script sent, and whether it only wants to know the cost. Raises HTTPException."""
     try:
         document = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError):
         raise HTTPException(400, "What was sent is not JSON.") from None
-    if not isinstance(document, dict) or not set(document) <= _KEYS:
-        raise HTTPException(400, f"Send an object with keys of {', '.join(sorted(_KEYS))}.")
+    if not isinstance(document, dict) or not set(document) <= fields.keys:
+        raise HTTPException(400, f"Send an object with keys of {', '.join(sorted(fields.keys))}.")
     dry_run, patch, boots = (
         document.pop("dry_run", False),
-        document.pop("patch", None),
+        document.pop(fields.file, None),
         document.pop("boots", None),
     )
     if (
@@ -290,7 +323,7 @@ def read_json(body: bytes, patch_bytes: int) -> tuple[Sent, bool]:
         or not isinstance(boots, int | None)
         or isinstance(boots, bool)
     ):
-        raise HTTPException(400, "dry_run is true or false, boots a number, patch a text.")
+        raise HTTPException(400, f"dry_run is true or false, boots a number, {fields.file} a text.")
     values = {
         name: ",".join(value)
         if isinstance(value, list) and all(isinstance(one, str) for one in value)
@@ -298,9 +331,11 @@ def read_json(body: bytes, patch_bytes: int) -> tuple[Sent, bool]:
         for name, value in document.items()
     }
     if not all(isinstance(value, str) for value in values.values()):
+        lists = fields.lists or ("job", "testbox")
         raise HTTPException(
             400,
-            "tree, base, head, job and testbox are texts; job and testbox may be lists of texts.",
+            f"{', '.join(name for name in fields.texts if name != 'boots')} are texts;"
+            f" {' and '.join(lists)} may be lists of texts.",
         )
     encoded = patch.encode("utf-8", "replace") if patch else None
     return Sent(

@@ -28,6 +28,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _LIMIT = 1000  # rows of a list at most
 PLURALS = (
     "comparisons",
+    "experiments",
     "bisections",
     "incidents",
     "reports",
@@ -86,7 +87,9 @@ class Pages:
         kind, id = request.path_params["kind"], request.path_params["id"].removesuffix(".json")
         if kind not in self._kinds:
             raise HTTPException(
-                404, f"There are no pages of kind {kind!r}; there are {', '.join(self._kinds)}."
+                404,
+                f"There are no pages of kind {kind!r};"
+                f" there are {', '.join([*self._kinds, 'experiment'])}.",
             )
         with self._source.reading() as conn:
             found = self._kinds[kind](conn, id)
@@ -158,12 +161,12 @@ class Pages:
                 f"comparison {found['id']} has {len(keys)} plots; there is none with number {number}"
             )
         mine = [row for row in samples if key_of(row) == keys[number]]
-        return _svg(plot.comparison_plot(_shown(found, keys[number]), mine))
+        return picture(plot.comparison_plot(_shown(found, keys[number]), mine))
 
     def bisection_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
             found = self._source.read.bisection(conn, request.path_params["id"])
-        return _svg(plot.bisection_plot(found))
+        return picture(plot.bisection_plot(found))
 
     def _report(self, conn: Connection, found: Row) -> Row:
         return report_page.of_report(self._source.read, conn, found) | {
@@ -173,7 +176,7 @@ class Pages:
     def history_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
             found = self._source.read.report(conn, request.path_params["id"])
-            return _svg(report_page.history_plot(self._source.read, conn, found))
+            return picture(report_page.history_plot(self._source.read, conn, found))
 
     def _order(self, conn: Connection, found: Row) -> Row:
         name = "build.log" if found["kind"] == "build" else "console.log"
@@ -226,7 +229,8 @@ def _limit(given: str | None) -> int:
     return int(given)
 
 
-def _svg(text: str) -> Response:
+def picture(text: str) -> Response:
+    """The answer with an SVG document."""
     # The style stands inside the picture; a picture runs nothing and loads nothing.
     headers = {
         "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",

@@ -11,10 +11,10 @@ from html import escape
 STYLE = """
 svg { color-scheme: light dark; font: 12px system-ui, sans-serif; --ink: #1c2430; --soft: #5b6675; --grid: #dde2e9; --paper: #fff;
       --base: #0072b2; --head: #d55e00;
-      --mark: #fdf0d5; --third: #a0568a }
+      --mark: #fdf0d5; --third: #a0568a; --bad: #b3261e; --good: #146c43; --warn: #8a5300 }
 @media (prefers-color-scheme: dark) { svg { --ink: #e6eaf0; --soft: #9aa6b5; --grid: #333c48; --paper: #171c23;
       --base: #56b4e9; --head: #e69f00;
-      --mark: #3a3220; --third: #cc79a7 } }
+      --mark: #3a3220; --third: #cc79a7; --bad: #ffb4ab; --good: #8fdcb0; --warn: #f3cd8b } }
 text { fill: var(--ink) } .soft { fill: var(--soft) } .small { font-size: 11px } .title { font-weight: 600; font-size: 13px }
 .paper { fill: var(--paper) } .grid { stroke: var(--grid); stroke-width: 1 } .axis { stroke: var(--soft); stroke-width: 1 }
 .base { fill: var(--base); stroke: var(--base) } .head { fill: var(--head); stroke: var(--head) } .third { fill: var(--third); stroke: var(--third) }
@@ -22,6 +22,9 @@ text { fill: var(--ink) } .soft { fill: var(--soft) } .small { font-size: 11px }
 .level { stroke-width: 1.3; stroke-dasharray: 5 3; fill: none } .band { fill-opacity: .12; stroke: none }
 .mark { fill: var(--mark) } .hollow { fill: var(--paper) } .cross { stroke: var(--soft); stroke-width: 1.8; fill: none }
 .coming { fill: var(--ink) } .hint { fill: var(--third); font-weight: 600 } .probability { fill: var(--third); stroke: none }
+.worse { --c: var(--bad) } .better { --c: var(--good) } .changed { --c: var(--warn) }
+.bar { stroke: var(--c, var(--soft)); stroke-width: 1.6 } .dot { fill: var(--c, var(--soft)); stroke: var(--c, var(--soft)); stroke-width: 1.4 }
+.open { fill: var(--paper) } .said { fill: var(--c, var(--soft)); font-variant-numeric: tabular-nums } .stripe { fill: var(--grid); fill-opacity: .35 }
 a:hover .run { fill-opacity: 1 }
 """
 

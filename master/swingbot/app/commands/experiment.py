@@ -134,7 +134,7 @@ def experiment(session: Session, /, **given: Any) -> None:
     planned = plan_experiment(session.lab, request)
     dry_run, json_ = given["dry_run"], given["json_"]
     if dry_run and json_:
-        say_json(_plan_json(planned))
+        say_json(plan_json(planned))
         return
     for line in plan_lines(planned):
         click.echo(line, err=not dry_run)
@@ -148,7 +148,7 @@ def experiment(session: Session, /, **given: Any) -> None:
         wait_=given["wait_"] or given["exit_code"],
         exit_code=given["exit_code"],
         json_=json_,
-        more={"plan": _plan_json(planned)} if json_ else None,
+        more={"plan": plan_json(planned)} if json_ else None,
     )
 
 
@@ -244,7 +244,8 @@ def plan_lines(planned: Planned) -> list[str]:
     return [*lines, *cost_lines(planned.cost)]
 
 
-def _plan_json(planned: Planned) -> dict[str, Any]:
+def plan_json(planned: Planned) -> dict[str, Any]:
+    """What would be queued, and what it costs, for a script."""
     return {
         "tree": planned.tree,
         "against": list(planned.against),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Final
+
 from swingbot.core.model import ids
 from swingbot.core.report.experiment.forms import EXPERIMENT_FORMS
 from swingbot.core.report.formats.forms import FORMS, NothingToShow
@@ -11,6 +14,12 @@ from swingbot.web.experiment_sheet import sheet_with_beside
 from swingbot.web.ports import OpenArtifact
 from swingbot_db import read
 from swingbot_db.engine import Connection
+
+# What can be printed of each kind.
+TABLE_FORMS: Final[Mapping[str, Collection[str]]] = {
+    **dict.fromkeys(("comparison", "bisection", "incident", "report"), FORMS),
+    "experiment": EXPERIMENT_FORMS,
+}
 
 
 def printed(conn: Connection, id_: str, form: str, open_artifact: OpenArtifact) -> str:

@@ -292,7 +292,7 @@ def status(facts: Facts) -> str:
         lines.append(
             f"tree      {tree['name']}  {tree['branch']}  tip {(tree['tip_commit'] or 'not looked at yet')[:12]}"
         )
-    for open_ in [*facts["comparisons"], *facts["bisections"]]:
+    for open_ in [*facts["comparisons"], *facts["experiments"], *facts["bisections"]]:
         lines.append(f"open      {open_['id']}  {open_['status']}, {left(open_)}")
     for problem in facts["problems"]:
         lines.append(f"PROBLEM   {problem['text']}")

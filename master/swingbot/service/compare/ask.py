@@ -86,26 +86,29 @@ def _check(request: ComparisonRequest) -> None:
 
 
 def _commits(lab: Lab, tree: Tree, request: ComparisonRequest) -> tuple[str, str]:
-    """Base and head as the mirror has them, in the tree's own branch: the mirror holds other trees and other people's patches too."""
-    found = []
-    for ref in (request.base, request.head):
-        if _REF.fullmatch(ref) is None or ".." in ref:
-            raise RequestError(
-                f"{ref[:80]!r} is no name of a commit: give a hash or its beginning, a tag, `base` or `tip`"
-            )
-        try:
-            commit = lab.git.resolve(tree.name, ref)
-        except GitError as error:
-            raise RequestError(
-                f"{error}; what was not fetched yet cannot be compared over the web"
-            ) from None
-        if not any(
-            lab.git.is_ancestor(commit, end)
-            for end in (tree.tip_commit, tree.base_commit)
-            if end is not None
-        ):
-            raise RequestError(
-                f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as it stands now, so it cannot be compared over the web"
-            )
-        found.append(commit)
-    return found[0], found[1]
+    return branch_commit(lab, tree, request.base), branch_commit(lab, tree, request.head)
+
+
+def branch_commit(lab: Lab, tree: Tree, ref: str) -> str:
+    """The commit that `ref` names in the tree's own branch, as the mirror has it.
+
+    The mirror holds other trees and other people's patches too. Raises RequestError.
+    """
+    if _REF.fullmatch(ref) is None or ".." in ref:
+        raise RequestError(
+            f"{ref[:80]!r} is not a valid commit name: give a hash or its beginning, a tag,"
+            " `base` or `tip`"
+        )
+    try:
+        commit = lab.git.resolve(tree.name, ref)
+    except GitError as error:
+        raise RequestError(
+            f"{error}; what was not fetched yet cannot be compared over the web"
+        ) from None
+    ends = (tree.tip_commit, tree.base_commit)
+    if not any(end is not None and lab.git.is_ancestor(commit, end) for end in ends):
+        raise RequestError(
+            f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as it stands now,"
+            " so it cannot be compared over the web"
+        )
+    return commit

@@ -92,12 +92,12 @@ def _marked(row: ComparisonRow | None) -> str:
     if row.verdict == "invalid" or row.change_pct is None:
         return "invalid" if row.verdict == "invalid" else row.verdict
     if row.verdict == "same":
-        return "=" if row.margin_pct is None else f"= {_rounded_up(row.margin_pct):.2g} %"
+        return "=" if row.margin_pct is None else f"= {rounded_up(row.margin_pct):.2g} %"
     text = f"{row.change_pct:+.1f} %"
     return f"({text})" if row.verdict == "unclear" else text
 
 
-def _rounded_up(pct: float) -> float:
+def rounded_up(pct: float) -> float:
     """To two digits, so that what is excluded stays excluded."""
     if pct <= 0:
         return 0.0

@@ -1,0 +1,367 @@
+"""`/experiment/e3`: the table of an experiment with its plots, live while it runs.
+
+With `?metric=`, the page of one metric.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.experiment.references import WORDS
+from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.report.experiment.sheet import Block, Cell, ExperimentSheet, sheet_of_experiment
+from swingbot.core.report.experiment.table import rounded_up
+from swingbot.core.text.plain import clean
+
+from .experiment_plot import BootValues, PlotRow, effects_plot, values_plot
+from .experiment_sheet import sheet_with_beside
+from .pages import picture
+from .plot import Shown
+from .plotted import program_of
+from .ports import Connection, OpenArtifact, Row
+from .render import Renderer, is_json
+from .source import Source
+
+_OPEN: Final = ("waiting", "running")
+_TABLE_CELLS: Final = 600  # kernels x metrics x testboxes whose tables stand on one page
+_OPEN_TABLES: Final = 2  # that are unfolded
+_BOOTS: Final = 2000  # that are listed one by one
+_LIVE: Final = 6  # metrics that are plotted before anything is judged
+_OTHERS: Final = 400  # further metrics that are listed
+_LIKE: Final = re.compile(r"[\\%_]")  # what a pattern of metrics means something else by
+_LONGEST: Final = 300  # characters of a metric's or unit job's name in an address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """One metric of one unit job on one testbox, as an address names it."""
+
+    testbox: str
+    unit_job: str
+    metric: str
+
+    def query(self, **more: str) -> str:
+        names = {"metric": self.metric, "unit_job": self.unit_job, "testbox": self.testbox}
+        return urlencode(names | more)
+
+
+class ExperimentPages:
+    """`artifact` opens what builds left, for the columns beside the numbers."""
+
+    def __init__(self, source: Source, renderer: Renderer, artifact: OpenArtifact) -> None:
+        self._source, self._renderer, self._artifact = source, renderer, artifact
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/experiment/{id}", self.show),
+            Route("/plot/{id}/values.svg", self.values),
+            Route("/plot/{id}/effects.svg", self.effects),
+        ]
+
+    def show(self, request: Request) -> Response:
+        id = request.path_params["id"].removesuffix(".json")
+        read = self._source.read
+        with self._source.reading() as conn:
+            if is_json(request):
+                return JSONResponse(read.experiment(conn, id))
+            known = read.metrics_of_experiment(conn, id)
+            one = _one_metric(request, known)
+            wanted = [one] if one else [row for row in known if row["headline"]]
+            found = read.experiment(conn, id, sorted({row["metric"] for row in wanted}))
+            sheet = sheet_with_beside(read, self._artifact, conn, found)
+            live = [] if known or one else _live(found, read.measured_by_experiment(conn, id))
+        context = {
+            "this": found,
+            "one": one,
+            "rules": [{"name": rule, "words": WORDS[rule]} for rule in sheet.against],
+            "live": live,
+            "others": [] if one else _others(found["id"], known),
+            **_tables(found, sheet, _shown_blocks(sheet, one)),
+            "below": [] if one else sheet.below,
+            "boots": None if one else _boots(found),
+        }
+        refresh = found["status"] in _OPEN
+        return self._renderer.page("experiment.html", refresh=refresh, **context)
+
+    def values(self, request: Request) -> Response:
+        place = _place_of(request)
+        with self._source.reading() as conn:
+            found, sheet = self._read(conn, request, place)
+            pattern = _LIKE.sub(r"\\\g<0>", place.metric)
+            samples = self._source.read.samples_of_experiment(conn, found["id"], [pattern])
+        boots = _values(samples, place)
+        if not boots and _block(sheet, place) is None and not _has_part(found, place):
+            raise _no_plot(found, place)
+        rows = [
+            PlotRow(
+                name=clean(kernel.name),
+                boots=boots.get(arm, ()),
+                note=f"no kernel: {clean(kernel.trouble)}" if kernel.trouble else "",
+            )
+            for arm, kernel in enumerate(sheet.kernels)
+        ]
+        return picture(values_plot(_heading(found, sheet, place), rows))
+
+    def effects(self, request: Request) -> Response:
+        place = _place_of(request)
+        with self._source.reading() as conn:
+            found, sheet = self._read(conn, request, place)
+        rule = _rule_of(request, sheet)
+        block = _block(sheet, place)
+        if block is None:
+            raise _no_plot(found, place)
+        rows = [
+            PlotRow(
+                name=clean(kernel.name),
+                change=cell.rows.get(rule),
+                note=f"no kernel: {clean(kernel.trouble)}" if kernel.trouble else _unmeasured(cell),
+            )
+            for kernel, cell in zip(sheet.kernels, block.cells, strict=True)
+        ]
+        return picture(effects_plot(_heading(found, sheet, place), rows, rule))
+
+    def _read(
+        self, conn: Connection, request: Request, place: _Place
+    ) -> tuple[Row, ExperimentSheet]:
+        found = self._source.read.experiment(conn, request.path_params["id"], [place.metric])
+        return found, sheet_of_experiment(found)
+
+
+def _one_metric(request: Request, known: Sequence[Row]) -> Row | None:
+    """The metric that the address asks for. Raises HTTPException, NotFound."""
+    if "metric" not in request.query_params:
+        return None
+    metric, unit_job = (_text(request, name) for name in ("metric", "unit_job"))
+    for row in known:
+        if row["metric"] == metric and unit_job in ("", row["unit_job"]):
+            return row
+    raise NotFound(f"this experiment has no metric {metric!r}; its page lists those it has")
+
+
+def _place_of(request: Request) -> _Place:
+    return _Place(
+        testbox=_text(request, "testbox"),
+        unit_job=_text(request, "unit_job"),
+        metric=_text(request, "metric"),
+    )
+
+
+def _text(request: Request, name: str) -> str:
+    text = request.query_params.get(name, "")
+    if len(text) > _LONGEST or "\0" in text:
+        raise HTTPException(400, f"{name} has at most {_LONGEST} characters.")
+    return text
+
+
+def _rule_of(request: Request, sheet: ExperimentSheet) -> ReferenceRule:
+    asked = request.query_params.get("against", sheet.against[0])
+    for rule in sheet.against:
+        if rule == asked:
+            return rule
+    raise NotFound(f"{sheet.id} compares its rows with: {', '.join(sheet.against)}")
+
+
+def _no_plot(found: Row, place: _Place) -> NotFound:
+    return NotFound(
+        f"experiment {found['id']} has no plot of metric {place.metric!r}"
+        f" of {place.unit_job!r} on {place.testbox!r}"
+    )
+
+
+def _block(sheet: ExperimentSheet, place: _Place) -> Block | None:
+    key = (place.testbox, place.unit_job, place.metric)
+    return next((b for b in sheet.blocks if (*b.place, b.metric) == key), None)
+
+
+def _has_part(found: Row, place: _Place) -> bool:
+    return any(
+        part["testbox"] == place.testbox and job["name"] == place.unit_job
+        for part in found["parts"]
+        for job in part["unit_jobs"]
+    )
+
+
+def _heading(found: Row, sheet: ExperimentSheet, place: _Place) -> Shown:
+    block = _block(sheet, place)
+    labels = [part["label"] for part in found["parts"] if part["testbox"] == place.testbox]
+    return Shown(
+        testbox=place.testbox,
+        unit_job=place.unit_job,
+        metric=place.metric,
+        unit=block.unit if block else "",
+        better=block.better if block else None,
+        label=labels[0] if labels else None,
+    )
+
+
+def _values(samples: Sequence[Row], place: _Place) -> dict[int, list[BootValues]]:
+    """Arm -> its boots on that testbox, a mean of each run's samples."""
+    runs: dict[int, dict[str, dict[int, list[float]]]] = {}
+    for sample in samples:
+        if key_of(sample) == (place.testbox, place.unit_job, place.metric):
+            boot = runs.setdefault(sample["arm"], {}).setdefault(sample["boot"], {})
+            boot.setdefault(sample["run"], []).append(sample["value"])
+    return {
+        arm: [
+            BootValues(boot=boot, values=[sum(one) / len(one) for one in of_boot.values()])
+            for boot, of_boot in boots.items()
+        ]
+        for arm, boots in runs.items()
+    }
+
+
+def _unmeasured(cell: Cell) -> str:
+    return "" if cell.side is not None or cell.rows else "nothing was measured"
+
+
+def _live(found: Row, measured: Sequence[Row]) -> list[Row]:
+    """Plots before anything is judged: of metrics that the benchmarks themselves report."""
+    programs = {job["name"]: job["program"] for part in found["parts"] for job in part["unit_jobs"]}
+    own = [row for row in measured if program_of(row["metric"]) == programs.get(row["unit_job"])]
+    places = [
+        _Place(testbox=testbox, unit_job=row["unit_job"], metric=row["metric"])
+        for row in own[:_LIVE]
+        for testbox in row["testboxes"]
+    ]
+    return [
+        {
+            "title": f"{place.metric} of {place.unit_job} on {place.testbox}",
+            "href": f"/plot/{found['id']}/values.svg?{place.query()}",
+        }
+        for place in places
+    ]
+
+
+def _others(id: str, known: Sequence[Row]) -> Row:
+    """Metrics that have a page of their own: the benchmark's, then counters, largest change first."""
+    others = [row for row in known if not row["headline"] and not row["alias_of"]]
+    others.sort(
+        key=lambda row: (
+            row["counter"],
+            -(row["largest_pct"] or 0.0),
+            row["metric"],
+            row["unit_job"],
+        )
+    )
+    return {
+        "count": len(others),
+        "rows": [row | {"href": _metric_page(id, row)} for row in others[:_OTHERS]],
+    }
+
+
+def _metric_page(id: str, row: Mapping[str, Any]) -> str:
+    query = urlencode({"metric": row["metric"], "unit_job": row["unit_job"]})
+    return f"/experiment/{id}?{query}"
+
+
+def _shown_blocks(sheet: ExperimentSheet, one: Row | None) -> list[Block]:
+    """Of the headline metrics or of one metric, metric by metric."""
+    if one is None:
+        blocks = sheet.shown()
+        order = list(dict.fromkeys((block.unit_job, block.metric) for block in blocks))
+        return sorted(blocks, key=lambda block: order.index((block.unit_job, block.metric)))
+    key = (one["unit_job"], one["metric"])
+    return [block for block in sheet.blocks if (block.unit_job, block.metric) == key]
+
+
+def _tables(found: Row, sheet: ExperimentSheet, blocks: Sequence[Block]) -> Row:
+    """`overview`: kernel x metric where there are several; `tables`: each metric with its plots."""
+    parts = {part["testbox"]: place for place, part in reversed([*enumerate(found["parts"])])}
+    many = len(sheet.kernels) * len(blocks) > _TABLE_CELLS and len(blocks) > 1
+    tables = [
+        _table(found["id"], sheet, block, parts.get(block.testbox))
+        | {"open": number < _OPEN_TABLES, "whole": not many}
+        for number, block in enumerate(blocks)
+    ]
+    return {"overview": _overview(sheet, tables) if len(tables) > 1 else None, "tables": tables}
+
+
+def _overview(sheet: ExperimentSheet, tables: Sequence[Row]) -> Row:
+    """A row a kernel, a column a metric on a testbox; changes against the first reference."""
+    return {
+        "heads": tables,
+        "rows": [
+            {"kernel": kernel, "cells": [table["rows"][arm] for table in tables]}
+            for arm, kernel in enumerate(sheet.kernels)
+        ],
+    }
+
+
+def _table(id: str, sheet: ExperimentSheet, block: Block, part: int | None) -> Row:
+    """One block: a row a kernel with its level, each change, and what stands beside."""
+    place = _Place(testbox=block.testbox, unit_job=block.unit_job, metric=block.metric)
+    columns = [name for name in sheet.columns if any(name in cell.beside for cell in block.cells)]
+    return {
+        "block": block,
+        "verdicts": _counted(block, sheet.against[0]),
+        "page": _metric_page(id, {"metric": block.metric, "unit_job": block.unit_job}),
+        "runs_plot": f"/plot/{id}/values.svg?{place.query()}",
+        "effects": [
+            {"words": WORDS[rule], "href": f"/plot/{id}/effects.svg?{place.query(against=rule)}"}
+            for rule in sheet.against
+        ],
+        "columns": columns,
+        "rows": [
+            {
+                "arm": arm,
+                "kernel": kernel,
+                "side": cell.side,
+                "anchor": f"b{arm}-{part}",
+                "changes": [_change(cell.rows.get(rule)) for rule in sheet.against],
+                "is_reference": not cell.rows and cell.side is not None,
+                "beside": [cell.beside.get(name) for name in columns],
+            }
+            for arm, (kernel, cell) in enumerate(zip(sheet.kernels, block.cells, strict=True))
+        ],
+    }
+
+
+def _counted(block: Block, rule: ReferenceRule) -> list[tuple[str, int]]:
+    """Verdicts against the first reference, those that a reader looks for first."""
+    counts = Counter(cell.rows[rule].verdict for cell in block.cells if rule in cell.rows)
+    order: tuple[Verdict, ...] = ("worse", "better", "changed", "invalid", "unclear", "same")
+    return [(verdict, counts[verdict]) for verdict in order if counts[verdict]]
+
+
+def _change(row: ComparisonRow | None) -> Row | None:
+    """A change as a cell has it: `kind` says how to write it."""
+    if row is None:
+        return None
+    kind: str = "change" if row.changed else row.verdict
+    if row.change_pct is None and kind != "invalid":
+        kind = "word"
+    margin = None if row.margin_pct is None else f"{rounded_up(row.margin_pct):.2g}"
+    return {"kind": kind, "row": row, "interval": row.interval_pct, "margin": margin}
+
+
+def _boots(found: Row) -> Row:
+    """Boots by kernel and part; `each`: they are few enough to be listed one by one."""
+    listed: dict[tuple[int, str, str], list[Row]] = {}
+    for boot in found["boot_list"]:
+        listed.setdefault((boot["arm"], boot["testbox"], boot["spec"]), []).append(boot)
+    return {
+        "each": len(found["boot_list"]) <= _BOOTS,
+        "any": bool(listed),
+        "rows": [
+            {
+                "arm": arm,
+                "cells": [
+                    listed.get((arm["arm"], part["testbox"], part["spec"]), [])
+                    for part in found["parts"]
+                ],
+            }
+            for arm in found["arms"]
+        ],
+    }

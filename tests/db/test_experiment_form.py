@@ -1,0 +1,265 @@
+"""Asking for an experiment over the web: plan and cost first, within a quota, of known commits."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
+
+from swingbot.app.wiring import make_lab
+from swingbot.core.access.roles import Role
+from swingbot.core.patchset.read import read_file
+from swingbot.service.compare.ask_experiment import MOST_KERNELS
+from swingbot.web.compare import read_form, read_json
+from swingbot.web.experiment_form import _FIELDS
+from tests.database import fresh
+from tests.db.test_compare_page import Site, a_site
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def serve(db_url: str, tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    with ExitStack() as stack:
+        yield lambda **environment: a_site(stack, db_url, tmp_path, **environment)
+
+
+@pytest.fixture(scope="module")
+def idle(
+    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """For tests in which nothing is queued."""
+    with fresh(server_url, template) as url, ExitStack() as stack:
+        place = tmp_path_factory.mktemp("experiment")
+        yield a_site(stack, url, place, SWINGBOT_WEB_WRITE_RATE="0")
+
+
+@pytest.fixture(scope="module")
+def ada(idle: Site) -> dict[str, str]:
+    return idle.web.token("Ada", Role.SUBMITTER)
+
+
+def ask(site: Site, headers: dict[str, str], **keys: Any) -> httpx.Response:
+    document = {"tree": "fake", **keys}
+    return site.web.client.post("/experiment", json=document, headers=headers)
+
+
+def count(site: Site) -> int:
+    query = "SELECT count(*) FROM comparison WHERE kind = 'experiment'"
+    return int(site.web.conn.execute(sa.text(query)).scalar_one())
+
+
+def arms_of(site: Site, id: str) -> list[Any]:
+    query = """SELECT a.name, v.commit, v.origin, v.trust FROM comparison_arm a
+        JOIN variant v ON v.id = a.variant WHERE a.comparison = :id ORDER BY a.arm"""
+    return list(site.web.conn.execute(sa.text(query), {"id": int(id[1:])}))
+
+
+def series(site: Site, *revisions: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(site.linux), "format-patch", "--stdout", *revisions],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def test_a_script_learns_plan_and_cost_then_queues_and_the_same_again_is_the_same(
+    serve: Callable[..., Site],
+) -> None:
+    site = serve()
+    ada = site.web.token("Ada", Role.SUBMITTER)
+    foreseen = ask(site, ada, range="base..tip", boots=3, dry_run=True)
+    assert foreseen.status_code == 200 and foreseen.json()["id"] is None and count(site) == 0
+    plan = foreseen.json()["plan"]
+    assert [row["commit"] for row in plan["rows"]] == site.commits
+    assert plan["against"] == ["above"]
+    assert (plan["cost"]["builds"], plan["cost"]["boots"]) == (3, 9)
+    assert plan["cost"]["box_seconds"] == 9 * 900
+    first = ask(site, ada, range="base..tip", boots=3)
+    id = first.json()["id"]
+    assert (first.status_code, first.headers["location"]) == (201, f"/experiment/{id}")
+    assert first.json()["used"] == {"open_requests": 1, "box_seconds": 9 * 900}
+    assert [arm.commit for arm in arms_of(site, id)] == site.commits
+    again = ask(site, site.web.token("Bob", Role.SUBMITTER), range="base..tip", boots=3)
+    assert (again.status_code, again.json()["id"]) == (200, id)
+    assert again.json()["used"] == {"open_requests": 1, "box_seconds": 0.0}
+    assert site.web.client.get(f"/experiment/{id}.json").json()["status"] == "waiting"
+    assert f"Experiment {id}" in site.web.client.get(f"/experiment/{id}").text
+    query = "SELECT detail FROM access_event WHERE act = 'compare' ORDER BY id"
+    assert site.web.conn.execute(sa.text(query)).scalars().all() == [id, id]
+
+
+def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them(
+    serve: Callable[..., Site],
+) -> None:
+    site = serve()
+    headers = site.web.token("Op", Role.OPERATOR)
+    mbox = series(site, f"{site.commits[0]}..{site.commits[2]}")
+    answer = ask(site, headers, base="base", series=mbox, against=["above", "first"])
+    assert answer.status_code == 201, answer.text
+    assert len(answer.json()["patches"]) == 2
+    base, *patched = arms_of(site, answer.json()["id"])
+    assert (base.commit, base.trust) == (site.commits[0], "trusted")
+    assert [arm.name for arm in patched] == ["1/2", "2/2"]
+    assert {(arm.origin, arm.trust) for arm in patched} == {("patch", "untrusted")}
+    facts = site.web.client.get(f"/experiment/{answer.json()['id']}.json").json()
+    assert facts["against"] == ["above", "first"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({}, "name the kernels"),
+        ({"tree": ""}, "tree is missing"),
+        ({"tree": "nope", "range": "base..tip"}, "no tree 'nope'"),
+        ({"range": "tip"}, "write it as A..B"),
+        ({"range": "a...b"}, "write it as A..B"),
+        ({"range": "tip..base"}, "is empty"),
+        ({"range": "base..nosuch"}, "cannot be compared over the web"),
+        ({"range": "base..HEAD^{/x}"}, "not a valid commit name"),
+        ({"range": "--output=x..tip"}, "not a valid commit name"),
+        ({"base": ":/commit"}, "not a valid commit name"),
+        ({"base": "base"}, "needs at least two rows"),
+        ({"base": "a" * 5000}, "characters"),
+        ({"range": "base..tip", "base": "base"}, "a range has its own base"),
+        ({"range": "base..tip", "boots": 0}, "1 to 50"),
+        ({"range": "base..tip", "boots": 51}, "1 to 50"),
+        ({"range": "base..tip", "boots": 10**9}, "number of boots"),
+        ({"range": "base..tip", "against": "left"}, "is not a reference"),
+        ({"range": "base..tip", "job": "../../etc/passwd"}, "no job file"),
+        ({"range": "base..tip", "testbox": "nope"}, "no testbox or group"),
+        ({"base": "base", "series": "no patch"}, "no diff"),
+        ({"base": "base", "series": "GIT binary patch\nliteral 9\n"}, "no diff"),
+        ({"base": "base", "series": 5}, "series a text"),
+        ({"range": {"a": 1}}, "are texts"),
+        ({"range": "base..tip", "trusted": True}, "Send an object with keys"),
+        ({"range": "base..tip", "compiler": "gcc-11"}, "Send an object with keys"),
+    ],
+)
+def test_what_makes_no_table_is_refused_in_a_sentence(
+    idle: Site, ada: dict[str, str], keys: dict[str, Any], sentence: str
+) -> None:
+    answer = ask(idle, ada, **keys)
+    assert answer.status_code == 400 and sentence in answer.json()["error"], answer.text
+    assert count(idle) == 0
+
+
+def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
+    idle: Site, ada: dict[str, str]
+) -> None:
+    lab = make_lab(idle.web.settings, idle.web.engine)
+    patches = read_file("x.patch", idle.patch().encode()).patches
+    foreign = lab.git.apply_series(idle.commits[0], patches)[-1]
+    for keys in ({"range": f"base..{foreign}"}, {"base": foreign}):
+        answer = ask(idle, ada, **keys)
+        assert answer.status_code == 400
+        assert "is not in branch main of tree fake" in answer.json()["error"]
+
+
+def test_more_patches_than_one_person_may_have_built_are_refused_before_they_are_applied(
+    idle: Site, ada: dict[str, str]
+) -> None:
+    one = series(idle, "-1", idle.commits[1])
+    many = "".join(
+        one.replace("[PATCH]", f"[PATCH {number}/{MOST_KERNELS}]")
+        for number in range(1, MOST_KERNELS + 1)
+    )
+    answer = ask(idle, ada, base="base", series=many)
+    assert answer.status_code == 400, answer.text
+    assert f"{MOST_KERNELS + 1} kernels are too many over the web" in answer.json()["error"]
+
+
+def test_only_who_may_submit_does(idle: Site) -> None:
+    assert ask(idle, {}, range="base..tip").status_code == 403
+    refused = ask(idle, idle.web.token("Rea", Role.READER), range="base..tip")
+    assert refused.status_code == 403 and "needs the role submitter" in refused.json()["error"]
+    assert count(idle) == 0
+
+
+def test_a_quota_counts_all_boots_of_an_experiment(serve: Callable[..., Site]) -> None:
+    site = serve(SWINGBOT_WEB_OPEN_REQUESTS="2", SWINGBOT_WEB_BOX_MINUTES="200")
+    ada = site.web.token("Ada", Role.SUBMITTER)
+    refused = ask(site, ada, range="base..tip", boots=5)
+    assert refused.status_code == 429 and "takes 225 minutes of testboxes" in refused.text
+    assert ask(site, ada, range="base..tip", boots=5, dry_run=True).json()["refused"]
+    assert ask(site, ada, range="base..tip", boots=1).status_code == 201
+    assert site.json(ada, boots=1).status_code == 201, "comparisons share the quota"
+    assert ask(site, ada, range="base..tip", boots=2).status_code == 429
+    op = site.web.token("Op", Role.OPERATOR)
+    assert ask(site, op, range="base..tip", boots=5).status_code == 201
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_whatever_is_sent_is_a_form_or_a_sentence(body: bytes, framed: bool) -> None:
+    if framed:
+        body = b'--b\r\nContent-Disposition: form-data; name="' + body + b"\r\n--b--\r\n"
+    for read in (
+        lambda: read_form("multipart/form-data; boundary=b", body, 100, _FIELDS),
+        lambda: read_json(body, 100, _FIELDS),
+    ):
+        with suppress(HTTPException):
+            read()
+
+
+def hidden(page: str) -> dict[str, str]:
+    """The hidden fields of the first form to /experiment."""
+    form = page[page.index('action="/experiment"') :]
+    form = form[: form.index("</form>")]
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
+
+
+def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
+    serve: Callable[..., Site],
+) -> None:
+    site = serve()
+    client = site.web.client
+    token = site.web.token("Ada", Role.SUBMITTER)["Authorization"].removeprefix("Bearer ")
+    assert "Sign in" in client.get("/experiment").text
+    client.post("/login", data={"key": token, "next": "/experiment"})
+    page = client.get("/experiment").text
+    assert "0 of your 5 requests" in page and "<option>fake" in page
+    mbox = series(site, f"{site.commits[0]}..{site.commits[2]}").replace(
+        "Subject: [PATCH 2/2] ", f"Subject: [PATCH 2/2] {HOSTILE} "
+    )
+    fields = {
+        **hidden(page),
+        "tree": "fake",
+        "base": "base",
+        "against": ["above", "first"],
+        "job": ["vm-hackbench.yaml"],
+        "boots": "2",
+        "act": "foresee",
+    }
+    first = client.post("/experiment", data=fields, files={"series": ("x.mbox", mbox.encode())})
+    assert first.status_code == 200 and count(site) == 0, first.text
+    assert "3 kernels" in first.text and "against the row above and the first row" in first.text
+    assert "6 boots" in first.text and "at most" in first.text and "Queue it" in first.text
+    assert "<script" not in first.text and "&lt;script&gt;" in first.text
+    queued = client.post(
+        "/experiment", data={**hidden(first.text), "act": "ask"}, files={"none": b""}
+    )
+    assert queued.status_code == 303, queued.text
+    where = queued.headers["location"]
+    assert re.fullmatch(r"/experiment/e\d+", where) and where in client.get("/experiment").text
+    shown = client.get(where).text
+    assert "<script" not in shown and "&lt;script&gt;" in shown and "untrusted" in shown
+    without = {name: value for name, value in hidden(first.text).items() if name != "token"}
+    for data in ({**without, "act": "ask"}, {**without, "token": "x", "act": "ask"}):
+        refused = client.post("/experiment", data=data, files={"none": b""})
+        assert refused.status_code == 403
+    unsigned = client.post("/experiment", json={"tree": "fake", "range": "base..tip"})
+    assert unsigned.status_code == 403, "JSON is for bearers"
+    wrong = client.post("/experiment", data={**fields, "base": "<b>nosuch"}, files={"none": b""})
+    assert wrong.status_code == 400 and "Nothing was queued" in wrong.text
+    assert "<b>nosuch" not in wrong.text and count(site) == 1

@@ -1,0 +1,272 @@
+"""The page of an experiment, its plots, downloads and lists, asked as a browser asks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from swingbot.web.app import make_app
+from swingbot_db import read
+from swingbot_db.engine import make_engine
+from tests import builders as make
+from tests.db.test_web import HOSTILE, Settings
+from tests.fakes.pages import writing_routes
+from tests.tables import COUNTER, JOBS, METRICS, an_experiment
+
+Q = f"metric={METRICS[0]}&unit_job={JOBS[0]}&testbox=vm-icount"
+
+
+@pytest.fixture
+def client(db_url: str, tmp_path: Path) -> Iterator[TestClient]:
+    engine, settings = make_engine(db_url), Settings(maildir=tmp_path / "maildir")
+    routes = writing_routes(settings, engine)
+    app = make_app(settings, engine, read, lambda sha256: (tmp_path / sha256).open("rb"), routes)
+    with TestClient(app, follow_redirects=False) as found:
+        yield found
+    engine.dispose()
+
+
+def page(client: TestClient, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, (path, answer.text)
+    return str(answer.text)
+
+
+def links(text: str) -> list[str]:
+    return [unescape(link) for link in re.findall(r'(?:href|src)="([^"]*)"', text)]
+
+
+def test_every_cell_leads_to_its_boots_and_every_link_somewhere(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    made = an_experiment(conn, kernels=5, boxes=2, boots=3, metrics=2, against=("above", "first"))
+    text = page(client, f"/experiment/e{made.id}")
+    anchors = set(re.findall(r' id="([^"]+)"', text))
+    cells = [link[1:] for link in links(text) if link.startswith("#b")]
+    assert len(cells) >= 2 * 2 * 5 and set(cells) <= anchors, "kernel x testbox x metric"
+    for link in {link for link in links(text) if link.startswith("/") and link != "/mailbox"}:
+        answer = client.get(link, follow_redirects=True)
+        assert answer.status_code == 200, (link, answer.text[:300])
+        where = urlsplit(link).fragment
+        assert not where or f'id="{where}"' in answer.text
+    (boots,) = re.findall(r'id="b2-0">(.*?)</td>', text)
+    own = {
+        row["id"]
+        for row in read.experiment(conn, made.id)["boot_list"]
+        if (row["arm"], row["testbox"]) == (2, "lkp-box-1")
+    }
+    assert set(re.findall(r"/boot/(x\d+)", boots)) == own and len(own) == 3
+
+
+def test_the_numbers_are_those_of_the_json(client: TestClient, conn: sa.Connection) -> None:
+    made = an_experiment(conn, kernels=4, boots=4)
+    facts = client.get(f"/experiment/e{made.id}.json").json()
+    rows = {row["arm"]: row for row in facts["rows"] if row["metric"] == METRICS[0]}
+    assert [rows[arm]["verdict"] for arm in (1, 2, 3)] == ["same", "worse", "better"]
+    text = page(client, f"/experiment/e{made.id}")
+    for arm in (2, 3):
+        shown = f"{rows[arm]['change_pct']:+.1f}".replace("-", "\u2212")
+        assert f'class="change {rows[arm]["verdict"]}">{shown}\u00a0%' in text
+    assert COUNTER in text and f"metric={COUNTER}" in text, "counters have pages of their own"
+    assert "1 worse" in text and "1 better" in text
+
+
+def test_a_page_of_one_metric_has_its_table_and_its_plots(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    made = an_experiment(conn, kernels=3, boots=3)
+    text = page(client, f"/experiment/e{made.id}?metric={COUNTER}")
+    assert f"/plot/e{made.id}/effects.svg?metric={COUNTER}" in unescape(text)
+    assert METRICS[0] not in text.split("<main>")[1]
+
+
+def test_what_runs_is_live_and_shows_its_runs_before_anything_is_judged(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    made = an_experiment(conn, kernels=3, boots=2, status="running", looks=2)
+    make.an_order(conn, made.kernels[1], made.boxes[0], k=9, state="ready", comparison=made.id)
+    conn.execute(sa.text("UPDATE comparison SET boots = 5"))
+    text = page(client, f"/experiment/e{made.id}")
+    assert 'http-equiv="refresh"' in text and ">running<" in text
+    assert "6 of 7 boots" in text and "known before: 3 kernels, 0 boots" in text
+    assert "2 of 5" in text, "boots of each kernel"
+    assert "2 times" in text and "it was extended by hand" in text
+    (plot,) = {link for link in links(text) if link.startswith("/plot/")}
+    assert METRICS[0] in plot and client.get(plot).text.count('class="base run"') == 3 * 2 * 3
+    make.a_kernel_build(conn, make.a_variant(conn, make.a_tree(conn, "other"), 1))
+    status = client.get("/status.json").json()
+    assert [one["id"] for one in status["experiments"]] == [f"e{made.id}"]
+    assert f"/experiment/e{made.id}" in page(client, "/")
+
+
+@pytest.mark.parametrize("status", ["waiting", "failed", "cancelled"])
+def test_without_rows_the_page_says_how_it_stands(
+    client: TestClient, conn: sa.Connection, status: str
+) -> None:
+    made = an_experiment(conn, kernels=2, boots=2, status=status, reason="the `lab` burnt down")
+    text = page(client, f"/experiment/e{made.id}")
+    assert f">{status}<" in text and "the <code>lab</code> burnt down" in text
+    assert ('http-equiv="refresh"' in text) == (status == "waiting")
+    assert "table.csv" not in text
+
+
+def test_an_arm_that_does_not_build_says_why_and_where_the_log_is(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    made = an_experiment(conn, kernels=4, boots=2, unbuildable=(2,))
+    text = page(client, f"/experiment/e{made.id}")
+    assert "no kernel, mm/page_alloc.c:12:1: error: expected &#39;;&#39;" in text
+    assert f"/kernel/{made.kernels[2].build_key}" in text
+    assert "no kernel: mm/page_alloc.c:12:1" in page(client, f"/plot/e{made.id}/values.svg?{Q}")
+
+
+def test_a_large_table_is_a_page_of_some_hundred_kib_whose_plots_come_later(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    made = an_experiment(conn, kernels=40, boxes=6, boots=1)
+    text = page(client, f"/experiment/e{made.id}")
+    assert len(text) < 300 << 10
+    images = re.findall(r"<img[^>]*>", text)
+    assert len(images) == 6 * 2 and all('loading="lazy"' in image for image in images)
+    assert len(client.get(f"/plot/e{made.id}/values.svg?{Q}").text) < 100 << 10
+
+
+def test_more_cells_than_fit_are_tables_on_pages_of_their_own(
+    client: TestClient, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swingbot.web.experiment._TABLE_CELLS", 10)
+    monkeypatch.setattr("swingbot.web.experiment._BOOTS", 10)
+    made = an_experiment(conn, kernels=4, boxes=2, boots=2, metrics=2)
+    text = page(client, f"/experiment/e{made.id}")
+    assert "<img" not in text and text.count("against the row above") == 2
+    assert f'href="/kernel/{made.kernels[0].build_key}">2 boots' in text
+    for metric in METRICS:
+        (link,) = {
+            one for one in links(text) if one.startswith("/experiment/") and f"={metric}&" in one
+        }
+        assert page(client, link).count("<img") == 2 * 2
+
+
+def test_names_from_outside_are_never_markup(client: TestClient, conn: sa.Connection) -> None:
+    names = (HOSTILE, "a\u202eb\x07c & <b>", "=cmd()|'x'!A1", "x" * 200)
+    made = an_experiment(conn, kernels=5, boots=2, names=names, unbuildable=(4,), reason=HOSTILE)
+    conn.execute(sa.text("UPDATE variant SET subject = :h"), {"h": HOSTILE})
+    conn.execute(
+        sa.text("UPDATE kernel_build SET errors = ARRAY[:h] WHERE errors <> '{}'"), {"h": HOSTILE}
+    )
+    conn.execute(
+        sa.text(
+            "UPDATE comparison_row"
+            " SET detail = detail || jsonb_build_object('reason', CAST(:h AS text))"
+        ),
+        {"h": HOSTILE},
+    )
+    conn.execute(
+        sa.text("UPDATE boot SET outcome = 'panicked', reason = :h WHERE k = 1"), {"h": HOSTILE}
+    )
+    for path in (
+        f"/experiment/e{made.id}",
+        f"/experiment/e{made.id}?metric={METRICS[0]}",
+        f"/plot/e{made.id}/values.svg?{Q}",
+        f"/plot/e{made.id}/effects.svg?{Q}",
+        "/experiments",
+    ):
+        text = page(client, path)
+        assert "<script" not in text and "<b>" not in text, path
+        assert "&lt;script" in text, path
+        assert not re.search(r"\sstyle=|\son\w+=", text) or path.startswith("/plot")
+        if path.startswith("/plot"):
+            ElementTree.fromstring(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "sentence"),
+    [
+        ("/experiment/e99", 404, "there is no experiment e99"),
+        ("/experiment/e99.json", 404, "there is no experiment e99"),
+        ("/experiment/c1", 400, "is the id of a comparison"),
+        ("/experiment/e99999999999999999999", 400, "is not an id"),
+        ("/experiment/e999999999999999999", 404, "there is no experiment"),
+        ("/experiment/e1?metric=no.such", 404, "has no metric"),
+        ("/experiment/e1?metric=" + "x" * 400, 400, "at most 300 characters"),
+        ("/experiment/e1?metric=%00", 400, "characters"),
+        ("/plot/e1/values.svg", 404, "has no plot"),
+        ("/plot/c1/values.svg", 400, "is the id of a comparison"),
+        (f"/plot/e1/effects.svg?{Q}&against=pair", 404, "compares its rows with: above"),
+        (f"/plot/e1/effects.svg?{Q}x", 404, "has no plot"),
+        ("/experiment/e1/perf.txt", 404, "Tables of this kind are"),
+        ("/experiment/c1/table.csv", 400, "is the id of a comparison"),
+        ("/experiment/e9/table.csv", 404, "there is no experiment e9"),
+        ("/gizmo/e1/lkp.txt", 404, "There are tables of"),
+        ("/experiments?colour=red", 400, "unknown filter"),
+    ],
+)
+def test_a_wrong_address_is_answered_by_a_sentence(
+    client: TestClient, conn: sa.Connection, path: str, status: int, sentence: str
+) -> None:
+    an_experiment(conn, kernels=2, boots=1)
+    answer = client.get(path)
+    assert (answer.status_code, sentence in unescape(answer.text)) == (status, True), answer.text
+
+
+def test_the_number_of_a_comparison_is_no_experiment(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    base, head = (make.a_kernel(conn, tree, number) for number in (1, 2))
+    number = make.a_comparison(conn, tree, base, head, [box])
+    answer = client.get(f"/experiment/e{number}")
+    assert answer.status_code == 404 and f"c{number} is a comparison" in answer.text
+
+
+def test_downloads_are_what_the_command_line_prints(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    made = an_experiment(conn, kernels=3, boots=4)
+    answer = client.get(f"/experiment/e{made.id}/table.csv")
+    assert answer.headers["content-disposition"] == f'attachment; filename="e{made.id}.csv"'
+    table = [row for row in csv.DictReader(io.StringIO(answer.text)) if row["metric"] == METRICS[0]]
+    assert [row["verdict"] for row in table] == ["", "same", "worse"]
+    for form in ("changelog", "mail", "lkp", "text"):
+        assert METRICS[0] in page(client, f"/experiment/e{made.id}/{form}.txt")
+    waiting = an_experiment(conn, kernels=2, boots=1, status="waiting", tree="other")
+    answer = client.get(f"/experiment/e{waiting.id}/mail.txt")
+    assert answer.status_code == 404 and "has no rows yet" in answer.text
+
+
+def test_columns_beside_the_numbers_are_shown(client: TestClient, conn: sa.Connection) -> None:
+    made = an_experiment(conn, kernels=2, boots=2, beside=[COUNTER])
+    text = page(client, f"/experiment/e{made.id}")
+    assert f'<th class="num">{COUNTER.partition(".")[2]}</th>' in text
+    samples = read.samples_of_experiment(conn, made.id, [COUNTER])
+    mean = sum(row["value"] for row in samples if row["arm"] == 1) / (2 * 3)
+    assert f'<td class="num">{mean:,.0f}</td>'.replace(",", "\u202f") in text
+
+
+def test_lists_name_experiments_and_orders_name_who_wants_them(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    made = an_experiment(conn, kernels=4, boots=4)
+    (row,) = client.get("/experiments.json").json()
+    assert (row["id"], row["worse"], row["better"]) == (f"e{made.id}", 1, 1)
+    assert "1 worse" in page(client, "/experiments?status=done")
+    assert client.get("/experiments.json?tree=nope").json() == []
+    order: dict[str, Any] = read.order(conn, read.experiment(conn, made.id)["orders"][0]["id"])
+    assert order["wanted_by"] == [f"e{made.id}"]
+    assert f'href="/experiment/e{made.id}"' in page(client, f"/order/{order['id']}")
+    conn.execute(sa.text("UPDATE comparison SET status = 'failed', reason = 'x', ended_at = now()"))
+    (problem,) = [
+        one for one in client.get("/status.json").json()["problems"] if "e1" in one["text"]
+    ]
+    assert problem["link"] == f"/experiment/e{made.id}"
