@@ -94,9 +94,9 @@ def own_share(rows: int, uses: int) -> float:
     """Share of a table's alpha at which a row's own boots are judged where its arms spread like the others.
 
     `uses`: rows that the arm has which is in more of them. A noisy arm that looks quiet by chance puts all of its rows at risk; that
-    the share falls with the cube root of their number was found in simulation (docs/statistics.md, "Tables of N kernels").
+    the share falls with the root of their number was found in simulation (docs/statistics.md, "Tables of N kernels").
     """
-    return max(1.0 / rows, FAMILY_OWN_SHARE * math.cbrt(2.0 / max(uses, 2)))
+    return max(1.0 / rows, FAMILY_OWN_SHARE * math.sqrt(2.0 / max(uses, 2)))
 
 
 def unlike_share(rows: int) -> float:
