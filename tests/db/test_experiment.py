@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -338,3 +342,33 @@ def test_a_kernel_that_never_comes_up_is_booted_three_times_and_costs_the_others
     assert levels(facts, "above") == {1: (0, "invalid"), 2: (0, "worse")}
     row = next(row for row in facts["rows"] if row["arm"] == 1 and row["metric"] == METRIC)
     assert "no boot of the head gave a value" in row["reason"] and "panicked" in row["reason"]
+
+
+def test_nine_kernels_on_two_testboxes_survive_a_kill_in_the_middle(desk: Desk) -> None:
+    """The loop is killed with SIGKILL; nothing is lost, nothing counts twice."""
+    last = add_commits(desk.brain.repo, [FakeCommit(speed=99 - n) for n in range(8)])[-1]
+    desk.brain.poll()
+    desk.brain.run()
+    boots_before = desk.brain.count("boot")
+    boxes = ("--testbox", "vm-icount,vm-tcg")
+    asked = desk.json("experiment", f"{desk.commits[4]}..{last}", *boxes, "--boots", "2")
+    loop = subprocess.Popen(
+        [sys.executable, "-m", "tests.fakes.brain", str(desk.brain.repo), desk.commits[0]],
+        env={**os.environ, **desk.environment},
+    )
+    while desk.brain.count("boot") < boots_before + 8 and loop.poll() is None:
+        time.sleep(0.01)
+    loop.kill()
+    assert loop.wait() == -signal.SIGKILL
+    half = desk.json("show", asked["id"])
+    assert half["status"] == "running" and 0 < half["progress"]["boots"] < 36
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    assert facts["status"] == "done" and facts["progress"]["failed"] == 0
+    assert [(arm["boots"], arm["up"]) for arm in facts["arms"]] == [(4, 4)] * 9
+    assert len({boot["id"] for boot in facts["boot_list"]}) == 36
+    rows = [row for row in facts["rows"] if row["metric"] == METRIC]
+    assert len(rows) == 16 and {row["head"]["boots"] for row in rows} == {2}
+    assert (
+        desk.brain.count("boot") - desk.brain.count("(SELECT DISTINCT order_id FROM boot) b") == 0
+    )
