@@ -34,9 +34,8 @@ class Place:
         return CliRunner().invoke(main, ["compare", "base", "base", "--tree", "fake", *words])
 
     def commits_of_head(self) -> list[str]:
-        query = (
-            "SELECT v.commit FROM comparison c JOIN variant v ON v.id = c.head ORDER BY c.id DESC"
-        )
+        query = """SELECT v.commit FROM comparison_pair c JOIN variant v ON v.id = c.head
+                   ORDER BY c.id DESC"""
         head = self.conn.execute(sa.text(query)).scalars().first()
         assert head is not None
         return self.git.first_parents(self.commits[0], head)

@@ -195,7 +195,7 @@ FILE = st.none() | st.builds(
 WORDS = st.text(alphabet="abö é.:()-'\"<>[]/=?_", max_size=90).map(lambda words: f"x{words}")
 NAMES = st.sampled_from(["f", "mm/g.c", "a b", "ü", "b/b"])
 OPTIONS = st.sampled_from(
-    [(), ("--attach",), ("--inline",), ("--encode-email-headers", "--thread"), ("--full-index", "-U0"),
+    [(), ("--attach",), ("--inline",), ("--encode-email-headers", "--thread"), ("--full-index", "-U1"),
      ("--no-signature", "--no-stat"), ("-M", "-C", "--cover-letter"), ("--no-renames", "--patience")]
 )  # fmt: skip
 
