@@ -222,7 +222,7 @@ def test_an_experiment_puts_the_parent_the_culprit_and_the_tip_into_one_table(de
     asked = demo.cli("experiment", *kernels, *where, "--against", "first", "--yes", "--json")
     assert asked.returncode == 0, asked.stderr
     number = json.loads(asked.stdout)["id"]
-    over = demo.cli("wait", number, "--timeout", "1500")
+    over = demo.cli("wait", number, "--timeout", str(60 * MINUTES))
     assert over.returncode == 0, over.stdout + over.stderr
     rows = {
         row["kernel"]: row
