@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.patch_files import patch_sources
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
@@ -27,7 +28,6 @@ from swingbot.core.model import ids
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_series
 from swingbot.core.report.experiment.forms import as_text
-from swingbot.core.report.experiment.sheet import sheet_of_experiment
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.cancel import cancel_comparison
@@ -37,6 +37,7 @@ from swingbot.service.compare.request import (
     request_comparison,
 )
 from swingbot.service.ports import RequestError
+from swingbot.web.experiment_sheet import sheet_with_beside
 from swingbot_db import read
 
 _OVER: Final = ("done", "failed", "cancelled")
@@ -316,7 +317,7 @@ def answer(
     timeout: float | None = None,
     more: Facts | None = None,
 ) -> None:
-    load, say = _reader(id_)
+    load, say = _reader(session, id_)
     facts = _wait(session, id_, load, timeout) if wait_ else _load(session, load, id_)
     if json_:
         say_json(facts | (more or {}))
@@ -332,18 +333,25 @@ def answer(
         sys.exit(1)
 
 
-def _reader(id_: str) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
+def _reader(session: Session, id_: str) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
     kind, _ = ids.read(id_)
     if kind == "comparison":
         return read.comparison, text.comparison
     if kind == "experiment":
-        return read.experiment, lambda facts: as_text(sheet_of_experiment(facts)).rstrip()
+        return read.experiment, lambda facts: _tables(session, facts)
     if kind == "bisection":
         return read.bisection, text.bisection
     raise RequestError(
         f"there is nothing to wait for in a {kind}; comparisons (c5), experiments (e6) and"
         " bisections (b2) end"
     )
+
+
+def _tables(session: Session, experiment: Facts) -> str:
+    """An experiment as `swingbot show` prints it."""
+    with session.reading() as conn:
+        store = Artifacts(session.settings.artifacts)
+        return as_text(sheet_with_beside(read, store.open, conn, experiment)).rstrip()
 
 
 def _load(session: Session, load: Callable[..., Facts], id_: str) -> Facts:
