@@ -92,7 +92,7 @@ _OPEN = ("waiting", "running")
 
 
 def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None = None) -> Row:
-    """One experiment (docs/json.md). NotFound, with what it is instead where the number is a comparison's.
+    """One experiment. NotFound, with what it is instead where the number is a comparison's.
 
     `arms`: {arm, name, axes, settings, from_block, variant (as `variants` gives it), state, reason,
     boots (made), up (of these that came up)}; `rows`: as those of a comparison, with `against`,
