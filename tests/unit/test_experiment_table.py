@@ -109,6 +109,15 @@ def test_a_kernel_that_does_not_build_is_a_row_that_says_so() -> None:
     assert re.search(r"good +120.00 +0.1 % +\+20.0 %", said)
 
 
+def test_a_percentage_can_be_recomputed_where_a_level_differs_from_row_to_row() -> None:
+    found = an_experiment({"box": [100.0, 110.0, 120.0]}, ["a", "b", "c"])
+    last = next(row for row in found["rows"] if row["arm"] == 2)
+    last["base"]["mean"] = 109.0
+    said = as_changelog(sheet_of_experiment(found))
+    assert "  c: b is 109.00 beside it" in said
+    assert said.count("beside it") == 1
+
+
 def test_columns_and_blocks_beside_the_numbers_are_printed() -> None:
     one = {"box": [100.0, 120.0]}
     place = ("box", UNIT_JOB)

@@ -149,7 +149,22 @@ def _notes(sheet: ExperimentSheet, blocks: Sequence[Block]) -> list[str]:
                     where = f" on {block.testbox}" if len(blocks) > 1 else ""
                     text = f"{cut(kernel.name, _NAME)}{where}: {row.verdict}, {row.reason}"
                     lines += wrap(text, _INDENT * 2, _INDENT)
+        lines += [line for note in _other_levels(sheet, block) for line in note]
     return list(dict.fromkeys(lines))
+
+
+def _other_levels(sheet: ExperimentSheet, block: Block) -> Iterator[list[str]]:
+    """Rows whose reference has another level there than in its own row: wild boots are left out pair by pair."""
+    for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
+        for row in cell.rows.values():
+            own = block.cells[row.reference].side
+            if own is None or own.mean is None or row.base.mean is None:
+                continue
+            shown, used = levels(own.mean, row.base.mean)
+            if shown != used:
+                reference = cut(sheet.kernels[row.reference].name, _NAME)
+                text = f"{cut(kernel.name, _NAME)}: {reference} is {used.strip()} beside it"
+                yield wrap(text, _INDENT * 2, _INDENT)
 
 
 def legend(sheet: ExperimentSheet) -> list[str]:
