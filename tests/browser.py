@@ -142,6 +142,15 @@ class Page:
             )
         )
 
+    def load_pictures(self) -> None:
+        """Load the pictures that wait until they are scrolled into view. Raises BrowserError."""
+        self.value("document.querySelectorAll('img').forEach(i => { i.loading = 'eager' })")
+        end = time.monotonic() + SECONDS
+        while not self.value("[...document.images].every(i => i.complete)"):
+            if time.monotonic() > end:
+                raise BrowserError(f"{self.address()} has pictures that do not load")
+            time.sleep(0.1)
+
     def broken_pictures(self) -> list[str]:
         return list(
             self.value(

@@ -112,6 +112,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def looked_at(page: Page) -> None:
     """Nothing on the page is broken, and it is never wider than its window."""
+    page.load_pictures()
     for width in WIDTHS:
         page.sized(width)
         assert page.overflow() <= 0, (
