@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,10 @@ import swingbot_jobs
 from swingbot_jobs.language.program import Program
 
 _SHARED: Final = Path(swingbot_jobs.__file__).parent
+
+
+# Python 3.11 loses count of its recursion where two threads parse at once (CPython issue 106905).
+_PARSING: Final = threading.Lock()
 
 
 def parser_versions(programs: Mapping[str, Program]) -> dict[str, str]:
@@ -54,7 +59,8 @@ def _closure(files: list[Path]) -> list[Path]:
 def imported(source: str) -> Iterator[Path]:
     """Where modules of `swingbot_jobs` that `source` imports would be; a path may not exist."""
     try:
-        tree = ast.parse(source)
+        with _PARSING:
+            tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return  # it cannot be imported either
     for node in ast.walk(tree):
