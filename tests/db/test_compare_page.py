@@ -415,3 +415,17 @@ def test_a_quota_is_counted_in_requests_and_in_seconds() -> None:
     assert refusal(Used(open_requests=9, box_seconds=999.0), 1e9, None) is None
     assert "wait until one is over" in str(refusal(Used(open_requests=2), 1.0, quota))
     assert "1 of your 2 in 24 hours are left" in str(refusal(Used(box_seconds=60.0), 41.0, quota))
+
+
+def test_a_series_of_more_patches_than_one_request_may_apply_is_refused(
+    idle: Site, ada: dict[str, str]
+) -> None:
+    mails = [
+        "From 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001\n"
+        f"From: Ada <ada@example.org>\nSubject: [PATCH {n:02}/51] mm: patch {n}\n\nWhy.\n---\n"
+        f"{idle.patch()}\n"
+        for n in range(1, 52)
+    ]
+    answer = idle.json(ada, patch="".join(mails))
+    assert answer.status_code == 400
+    assert "the series has 51 patches; at most 50 are taken over the web" in answer.json()["error"]

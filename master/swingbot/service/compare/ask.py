@@ -18,6 +18,7 @@ from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.trust import Trust
 
 MOST_BOOTS: Final = 50  # a side
+MOST_PATCHES: Final = 50  # each is applied by git while other requests wait
 # A name, and at most one step back from it: git's other ways to name a commit search the whole history.
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}(?:[~^][0-9]{0,4})?")
 
@@ -83,6 +84,11 @@ def ask_comparison(lab: Lab, request: ComparisonRequest) -> int:
 def _check(request: ComparisonRequest) -> None:
     if request.boots is not None and not 1 <= request.boots <= MOST_BOOTS:
         raise RequestError(f"boots a side are 1 to {MOST_BOOTS}, not {request.boots}")
+    if len(request.patches) > MOST_PATCHES:
+        raise RequestError(
+            f"the series has {len(request.patches)} patches; at most {MOST_PATCHES} are taken over"
+            " the web. Ask an operator to fetch it as a branch"
+        )
 
 
 def _commits(lab: Lab, tree: Tree, request: ComparisonRequest) -> tuple[str, str]:
