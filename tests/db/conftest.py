@@ -1,5 +1,6 @@
 """Tests here need PostgreSQL; see tests/database.py."""
 
+from tests.asking import ada, idle, serve
 from tests.database import (
     conn,
     db_url,
@@ -12,12 +13,15 @@ from tests.database import (
 )
 
 __all__ = [
+    "ada",
     "conn",
     "db_url",
     "empty_url",
     "engine",
     "fresh_databases",
+    "idle",
     "old",
+    "serve",
     "server_url",
     "template",
 ]

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from swingbot.core.access.roles import Role
+from tests.asking import Serve, Site
 from tests.browser import Page, browser
 from tests.db.test_browser import WIDTHS, looked_at
-from tests.db.test_compare_page import Serve, Site, serve
-
-__all__ = ["serve"]
 
 
 @pytest.fixture

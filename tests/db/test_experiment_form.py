@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -22,31 +20,9 @@ from swingbot.core.patchset.read import read_file
 from swingbot.service.compare.ask_experiment import MOST_KERNELS
 from swingbot.web.compare import read_form, read_json
 from swingbot.web.experiment_form import _FIELDS
-from tests.database import fresh
-from tests.db.test_compare_page import Site, a_site
+from tests.asking import Serve, Site
 
 HOSTILE = "<script>alert('x')</script>"
-
-
-@pytest.fixture
-def serve(db_url: str, tmp_path: Path) -> Iterator[Callable[..., Site]]:
-    with ExitStack() as stack:
-        yield lambda **environment: a_site(stack, db_url, tmp_path, **environment)
-
-
-@pytest.fixture(scope="module")
-def idle(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    """For tests in which nothing is queued."""
-    with fresh(server_url, template) as url, ExitStack() as stack:
-        place = tmp_path_factory.mktemp("experiment")
-        yield a_site(stack, url, place, SWINGBOT_WEB_WRITE_RATE="0")
-
-
-@pytest.fixture(scope="module")
-def ada(idle: Site) -> dict[str, str]:
-    return idle.web.token("Ada", Role.SUBMITTER)
 
 
 def ask(site: Site, headers: dict[str, str], **keys: Any) -> httpx.Response:
@@ -75,7 +51,7 @@ def series(site: Site, *revisions: str) -> str:
 
 
 def test_a_script_learns_plan_and_cost_then_queues_and_the_same_again_is_the_same(
-    serve: Callable[..., Site],
+    serve: Serve,
 ) -> None:
     site = serve()
     ada = site.web.token("Ada", Role.SUBMITTER)
@@ -101,7 +77,7 @@ def test_a_script_learns_plan_and_cost_then_queues_and_the_same_again_is_the_sam
 
 
 def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them(
-    serve: Callable[..., Site],
+    serve: Serve,
 ) -> None:
     site = serve()
     headers = site.web.token("Op", Role.OPERATOR)
@@ -187,7 +163,7 @@ def test_only_who_may_submit_does(idle: Site) -> None:
     assert count(idle) == 0
 
 
-def test_a_quota_counts_all_boots_of_an_experiment(serve: Callable[..., Site]) -> None:
+def test_a_quota_counts_all_boots_of_an_experiment(serve: Serve) -> None:
     site = serve(SWINGBOT_WEB_OPEN_REQUESTS="2", SWINGBOT_WEB_BOX_MINUTES="200")
     ada = site.web.token("Ada", Role.SUBMITTER)
     refused = ask(site, ada, range="base..tip", boots=5)
@@ -220,7 +196,7 @@ def hidden(page: str) -> dict[str, str]:
 
 
 def test_a_person_sees_plan_and_cost_before_the_form_queues_anything(
-    serve: Callable[..., Site],
+    serve: Serve,
 ) -> None:
     site = serve()
     client = site.web.client
