@@ -127,16 +127,33 @@ class Service:
 
 def main() -> int:
     """0 if the mail names the planted commit and no other (PLANT=none: if there is no mail)."""
+    return to_the_end(_play)
+
+
+def _play(clock: Clock, start: Callable[..., Service]) -> int:
+    repo, series = make_inputs(clock)
+    return run(clock, start(), repo, series)
+
+
+def to_the_end(play: Callable[[Clock, Callable[..., Service]], int]) -> int:
+    """The exit status of `play`, which gets a clock and how to start a service (`make_service`'s names).
+
+    Errors are one sentence and status 1, an interruption is 130; whatever happens, the service is stopped.
+    """
     clock = Clock()
     service: Service | None = None
-    interruptible()
-    try:
-        repo, series = make_inputs(clock)
-        service = make_service(clock)
+
+    def start(*names: str) -> Service:
+        nonlocal service
+        service = make_service(clock, *names)
         clock.say("starting the service")
         service.start()
         clock.stage("service start")
-        return run(clock, service, repo, series)
+        return service
+
+    interruptible()
+    try:
+        return play(clock, start)
     except (DemoError, TreeError, process.CommandError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

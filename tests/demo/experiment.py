@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -21,9 +22,8 @@ from typing import Any, Final
 import yaml
 
 from swingbot_worker.site import from_environment
-from tests.demo import process
-from tests.demo.demo import Clock, DemoError, Service, follow, interruptible, make_service
-from tests.demo.tree import SOURCE_REF, TreeError, make_base
+from tests.demo.demo import Clock, DemoError, Service, follow, to_the_end
+from tests.demo.tree import SOURCE_REF, make_base
 from tests.kernels import demo_repository
 
 EXPERIMENTS: Final = Path(__file__).resolve().parents[2] / "jobs" / "experiments"
@@ -43,28 +43,16 @@ def experiment_file(wanted: str) -> Path:
 
 def main() -> int:
     """0 if every row that has a reference was compared with it."""
-    clock = Clock()
-    service: Service | None = None
-    interruptible()
-    try:
-        file = experiment_file(os.environ.get("EXPERIMENT") or "1")
-        site = from_environment()
-        repo = demo_repository(site)
-        make_base(repo, site.cache, clock.say)
-        clock.stage("repository")
-        service = make_service(clock, "swingbot-experiment")
-        clock.say("starting the service")
-        service.start()
-        clock.stage("service start")
-        return run(clock, service, repo, file)
-    except (DemoError, TreeError, process.CommandError, OSError) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        if service is not None:
-            service.stop()
+    return to_the_end(_play)
+
+
+def _play(clock: Clock, start: Callable[..., Service]) -> int:
+    file = experiment_file(os.environ.get("EXPERIMENT") or "1")
+    site = from_environment()
+    repo = demo_repository(site)
+    make_base(repo, site.cache, clock.say)
+    clock.stage("repository")
+    return run(clock, start("swingbot-experiment"), repo, file)
 
 
 def run(clock: Clock, service: Service, repo: Path, file: Path) -> int:
