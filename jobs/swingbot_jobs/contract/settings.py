@@ -141,7 +141,7 @@ def parse_words(cmdline: str) -> tuple[str, ...]:
 def handed_on(cmdline: str) -> tuple[str, ...]:
     """The words that the kernel hands to init only where it does not know them.
 
-    Others cannot be told from unknown ones: those that the kernel looks for in the text, and those
+    Others cannot be distinguished from unknown ones: those that the kernel looks for in the text, and those
     of a module, whose name has a dot.
     """
     names = {word: parameter(word) for word in parse_words(cmdline)}
@@ -289,8 +289,8 @@ def unlike_sysctls(sysctls: Mapping[str, str], readings: Sequence[Mapping[str, s
 
     Each of `readings` has what /proc/sys said at some time, by path below it.
     """
-    told = [said for name, value in sysctls.items() if (said := _unlike(name, value, readings))]
-    return f"not as set: {'; '.join(told)}" if told else None
+    unlike = [words for name, value in sysctls.items() if (words := _unlike(name, value, readings))]
+    return f"not as set: {'; '.join(unlike)}" if unlike else None
 
 
 def _unlike(name: str, value: str, readings: Sequence[Mapping[str, str]]) -> str | None:

@@ -21,7 +21,7 @@ from swingbot_jobs.lines import JobError as JobError
 from swingbot_jobs.lines import Places, Value, read_documents, suggest
 from swingbot_jobs.testbox.wire import LOCALHOST
 
-# Keys beside parameters that are no axes: how often a unit job runs, what may differ between the
+# Keys beside the parameters that are not axes: how often a unit job runs, what may differ between the
 # sides of a comparison, and what is set for the boot.
 OURS: Final = ("runs", "warmup", "compare_fact", "kernel_cmdline", "sysctl")
 _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)

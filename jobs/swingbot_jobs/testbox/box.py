@@ -280,5 +280,5 @@ def remembered(facts: Mapping[str, Any]) -> Testbox:
     )
     # rows from before jobs could set anything do not say what can be set
     can_set = tuple(facts.get("can_set", CAN_SET))
-    told = {name: facts[name] for name in kept}
-    return Testbox(driver=CommandDriver(argv=()), can_set=can_set, **told)
+    stored = {name: facts[name] for name in kept}
+    return Testbox(driver=CommandDriver(argv=()), can_set=can_set, **stored)

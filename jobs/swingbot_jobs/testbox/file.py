@@ -181,16 +181,16 @@ def _can_set(table: Table, driver: Driver, engine: LkpEngine | None) -> tuple[st
     if not table.has("can_set"):
         alone = engine is not None or isinstance(driver, CommandDriver)
         return (SYSCTL,) if alone else CAN_SET
-    told = table.take("can_set")
-    if not isinstance(told, list) or any(what not in CAN_SET for what in told):
+    given = table.take("can_set")
+    if not isinstance(given, list) or any(what not in CAN_SET for what in given):
         table.refuse("can_set", f"can_set must be a list of {' and '.join(CAN_SET)}; [] is nothing")
-    if engine is not None and CMDLINE in told:
+    if engine is not None and CMDLINE in given:
         table.refuse(
             "can_set",
             "can_set has cmdline, but a testbox with the engine lkp has one kernel command line:"
             " that of its file; remove it",
         )
-    return tuple(what for what in CAN_SET if what in told)
+    return tuple(what for what in CAN_SET if what in given)
 
 
 def _accepts(table: Table) -> Trust:
