@@ -20,8 +20,11 @@ from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.core.plan.costs import FULL_SECONDS
 from swingbot.core.plan.noise import noise_prior
-from swingbot.service.compare.foresee import foresee
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
+from swingbot.service.compare.request import (
+    ComparisonRequest,
+    plan_comparison,
+    request_comparison,
+)
 from swingbot.service.detect.measure_noise import measure_noise
 from swingbot.service.lab.set_testboxes import quarantine, resume
 from swingbot.service.ports import RequestError
@@ -266,15 +269,16 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
         "boots": 6,
         "patches": [],
     }
-    number = request_comparison(brain.lab, ComparisonRequest(**wish))
-    (before,) = foresee(brain.lab, number)
+    request = ComparisonRequest(**wish)
+    request_comparison(brain.lab, request)
+    (before,) = plan_comparison(brain.lab, request).resolves
     assert "nothing is known yet" in before.sentence
     brain.run()
     measured = sa.text("UPDATE boot SET origin = 'measured'")
     with brain.engine.begin() as conn:
         conn.execute(measured)
     tick(brain.lab)
-    (after,) = foresee(brain.lab, number)
+    (after,) = plan_comparison(brain.lab, request).resolves
     assert "6 boots a side resolve" in after.sentence
     assert after.resolves_pct is not None
     assert after.wanted_pct is not None

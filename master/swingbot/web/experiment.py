@@ -22,7 +22,7 @@ from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.report.experiment.sheet import Block, Cell, ExperimentSheet, sheet_of_experiment
-from swingbot.core.report.experiment.table import rounded_up
+from swingbot.core.text.numbers import rounded_up
 from swingbot.core.text.plain import clean
 
 from .experiment_plot import BootValues, PlotRow, effects_plot, values_plot

@@ -11,7 +11,7 @@ from typing import Final
 from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow
 from swingbot.core.model.statuses import ReferenceRule
-from swingbot.core.report.experiment.table import rounded_up
+from swingbot.core.text.numbers import rounded_up
 from swingbot.core.text.plain import clean, cut
 
 from . import svg

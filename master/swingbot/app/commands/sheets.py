@@ -24,11 +24,12 @@ TABLE_FORMS: Final[Mapping[str, Collection[str]]] = {
 
 def printed(conn: Connection, id_: str, form: str, open_artifact: OpenArtifact) -> str:
     """The numbers of `id_` as `form`, one of FORMS or EXPERIMENT_FORMS. Raises RequestError."""
-    experiment = ids.read(id_)[0] == "experiment"
-    forms = EXPERIMENT_FORMS if experiment else FORMS
+    kind = ids.read(id_)[0]
+    experiment = kind == "experiment"
+    forms = TABLE_FORMS.get(kind, FORMS)
     if form not in forms:
-        kind = "an experiment" if experiment else "this"
-        raise RequestError(f"{kind} has no form {form}; there are {', '.join(sorted(forms))}")
+        what = "an experiment" if experiment else "this"
+        raise RequestError(f"{what} has no form {form}; there are {', '.join(sorted(forms))}")
     try:
         if experiment:
             found = read.experiment(conn, id_)

@@ -105,14 +105,17 @@ def _combined(kernels: Sequence[str], axes: Sequence[Axis]) -> Iterator[Row]:
         values = {axis.name: value for axis, (_, value) in zip(axes, combination, strict=True)}
         for kernel in kernels:
             words = [labels[name] for name in varied]
-            if len(kernels) > 1 or not words:
-                words.append(kernel)
             yield Row(
-                name=" ".join(words)[:_LONGEST],
+                name=row_name(words, kernel if len(kernels) > 1 or not words else None),
                 kernel=kernel,
                 axes=labels | {KERNEL: kernel},
                 values=values,
             )
+
+
+def row_name(labels: Sequence[str], kernel: str | None) -> str:
+    """Of the labels on the axes that vary, then the kernel where that varies too."""
+    return " ".join([*labels, *([] if kernel is None else [kernel])])[:_LONGEST]
 
 
 def _fits(row: Row, excluded: Mapping[str, str]) -> bool:

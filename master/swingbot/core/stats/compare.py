@@ -22,6 +22,7 @@ from swingbot.core.stats.spread import Spread, counted, spread_of
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.stats.trend import drift, drifts_differ_p, together_p, trend_p
 from swingbot.core.stats.turns import blocks_of
+from swingbot.core.text.numbers import rounded_up
 from swingbot.core.thresholds import FEWEST_UNPAIRED
 
 __all__ = ["BootRuns", "Rule", "compare"]
@@ -381,10 +382,7 @@ def _more_boots(
 
 def _margin(pct: float, rule: Rule) -> str:
     """Rounded up to two digits, so that what is said stays true; never above the rule's minimum, which was shown."""
-    step = 10.0 ** (math.floor(math.log10(pct)) - 1) if pct > 0 else 1.0
-    return _amount(
-        min(float(f"{math.ceil(pct / step - 1e-9) * step:.2g}"), rule.min_effect_pct), rule
-    )
+    return _amount(min(rounded_up(pct), rule.min_effect_pct), rule)
 
 
 def _amount(value: float, rule: Rule, form: str = "g") -> str:

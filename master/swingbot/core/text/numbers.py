@@ -46,6 +46,12 @@ def percent(value: float, digits: int = 1) -> str:
     return f"{size:.{max(digits, 2)}f}%" if 0.005 <= size < 0.095 else f"{size:.{digits}f}%"
 
 
+def rounded_up(pct: float) -> float:
+    """To two significant digits, so that what is excluded beyond it stays excluded."""
+    step = 10.0 ** (math.floor(math.log10(pct)) - 1) if pct > 0 else 1.0
+    return float(f"{math.ceil(pct / step - 1e-9) * step:.2g}")
+
+
 def direction(change: float, better: str | None) -> str:
     """The word for a change of that sign: better or worse, or higher or lower where a metric has no direction."""
     if better is None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from swingbot.service.ports import Lab, RequestError
+from swingbot.service.compare.known import known_comparison
+from swingbot.service.ports import Lab
 
 
 def cancel_comparison(lab: Lab, number: int, *, experiment: bool = False) -> bool:
     """False if it was over already. Raises RequestError if there is none."""
-    kind, letter = ("experiment", "e") if experiment else ("comparison", "c")
     with lab.transaction("cancel comparison") as tx:
-        comparison = tx.comparisons.get(number)
-        if comparison is None or (comparison.kind == "experiment") != experiment:
-            raise RequestError(
-                f"there is no {kind} {letter}{number};"
-                f" `swingbot list {kind}s` shows those there are"
-            )
+        comparison = known_comparison(tx, number, experiment=experiment)
         tx.comparisons.set_status(number, "cancelled", "cancelled by hand")
-        return comparison.status in ("waiting", "running")
+        return comparison.open

@@ -15,6 +15,7 @@ from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.plan.settings import with_settings
 from swingbot.service.compare.cost import ExperimentCost, cost_of
 from swingbot.service.compare.kernels import Kernel, KernelRequest, kernels_of
+from swingbot.service.compare.known import asked_before
 from swingbot.service.compare.rehearse import rehearse
 from swingbot.service.compilers import check_compiler
 from swingbot.service.kernel.variants import trust_in, variant_of
@@ -74,13 +75,8 @@ def request_experiment(lab: Lab, request: ExperimentRequest) -> int:
         planned, new = _laid_out(lab, tx, request)
         for variant in planned.variants:
             lab.git.keep(variant.commit)
-        assert new.request_key is not None
-        there = tx.comparisons.of_request(new.request_key)
-        if there is not None and there.status not in ("failed", "cancelled"):
-            return there.id
-        if there is not None:
-            new = replace(new, request_key=f"{new.request_key}:after-{there.id}")
-        return tx.comparisons.add(new)
+        number, new = asked_before(tx, new)
+        return tx.comparisons.add(new) if number is None else number
 
 
 def _laid_out(

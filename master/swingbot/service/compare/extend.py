@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from swingbot.core.experiment.layout import KERNEL, MOST_ROWS
+from swingbot.core.experiment.layout import KERNEL, MOST_ROWS, row_name
 from swingbot.core.experiment.references import condition
 from swingbot.core.model.records import Arm, Comparison
 from swingbot.service.compare.experiment import MOST_BOOTS
 from swingbot.service.compare.kernels import NamedKernel, kernel_named
+from swingbot.service.compare.known import known_comparison
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
 
@@ -50,16 +51,11 @@ def extend(
 
 
 def _extendable(tx: Transaction, number: int, experiment: bool) -> Comparison:
-    kind, letter = ("experiment", "e") if experiment else ("comparison", "c")
-    comparison = tx.comparisons.get(number)
-    if comparison is None or (comparison.kind == "experiment") != experiment:
-        raise RequestError(
-            f"there is no {kind} {letter}{number}; `swingbot list {kind}s` shows those there are"
-        )
+    comparison = known_comparison(tx, number, experiment=experiment)
     own = (comparison.request_key or "").startswith("fix:")
     if comparison.kind not in EXTENDED or own:
         raise RequestError(
-            f"{letter}{number} belongs to the service, which extends it as its question needs;"
+            f"c{number} belongs to the service, which extends it as its question needs;"
             " `swingbot compare` asks one of your own"
         )
     return comparison
@@ -101,12 +97,12 @@ def _conditions(comparison: Comparison) -> list[Arm]:
 def _like(like: Arm, kernel: str, variant: int, comparison: Comparison) -> Arm:
     axes = {**like.axes, KERNEL: kernel}
     varied = [
-        axis
-        for axis in like.axes
+        label
+        for axis, label in like.axes.items()
         if axis != KERNEL and len({arm.axes.get(axis) for arm in comparison.arms}) > 1
     ]
     return Arm(
-        name=" ".join([*(axes[axis] for axis in varied), kernel]),
+        name=row_name(varied, kernel),
         variant=variant,
         axes=axes,
         settings=like.settings,

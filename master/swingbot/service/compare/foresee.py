@@ -11,7 +11,7 @@ from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.noise import layout_sd
 from swingbot.core.plan.rules import rule_of
 from swingbot.core.stats.resolve import KnownNoise, Resolution, plan_family
-from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports import Lab, Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric
 
@@ -39,17 +39,6 @@ class Foresight:
             if self.metric
             else f"{self.unit_job} on {self.testbox}: {self.words}"
         )
-
-
-def foresee(lab: Lab, number: int) -> list[Foresight]:
-    """For each unit job and testbox of a comparison, by headline metric where noise records are there. Raises RequestError if there is none."""
-    with lab.transaction("foresee comparison") as tx:
-        comparison = tx.comparisons.get(number)
-        if comparison is None:
-            raise RequestError(
-                f"there is no comparison c{number}; `swingbot list comparisons` shows those there are"
-            )
-        return foresights(lab, tx, comparison.parts, comparison.boots)
 
 
 def foresights(

@@ -29,9 +29,10 @@ def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[O
     tip: dict[Key, list[float]] = {}
     for testbox, spec in comparison.parts:
         part = Part(lab=lab, tx=tx, comparison=comparison, testbox=testbox, spec=spec)
-        for row in part.rows(kernels):
+        arms = [part.measured(kernel) for kernel in kernels]
+        for row in part.rows(kernels, arms):
             tx.comparisons.add_row(comparison.id, spec, row)
-        tip |= part.means(kernels[-1])
+        tip |= part.means(arms[-1])
     tx.comparisons.set_status(comparison.id, "done", _lab_trouble(orders))
     if comparison.kind == "watch":
         screen_tip(lab, tx, comparison, tip)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from swingbot.core.model.records import JobFile, NewComparison, Tree, Variant, base_and_head
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.service.compare.cost import ExperimentCost, cost_of
+from swingbot.service.compare.known import asked_before
 from swingbot.service.compare.rehearse import rehearse
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
@@ -50,12 +51,9 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
         raise RequestError(str(error)) from None
     with lab.transaction("request comparison") as tx:
         new, kernels = _laid_out(lab, tx, request, tree, commits)
-        assert new.request_key is not None
-        there = tx.comparisons.of_request(new.request_key)
-        if there is not None and there.status not in ("failed", "cancelled"):
-            return there.id
-        if there is not None:
-            new = replace(new, request_key=f"{new.request_key}:after-{there.id}")
+        number, new = asked_before(tx, new)
+        if number is not None:
+            return number
         foresee_builds(lab, tx, kernels)
         return tx.comparisons.add(new)
 

@@ -33,7 +33,7 @@ class ArmKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Measured:
+class Measured:
     """What the boots of one arm gave on the testbox."""
 
     image: str
@@ -66,18 +66,23 @@ class Part:
     def box(self) -> Testbox:
         return self.lab.testboxes.known(self.testbox)
 
-    def rows(self, kernels: Sequence[ArmKernel]) -> Iterator[ComparisonRow]:
+    def rows(
+        self, kernels: Sequence[ArmKernel], arms: Sequence[Measured | None]
+    ) -> Iterator[ComparisonRow]:
         """All rows, rule by rule, metric by metric; an arm without a kernel has one a unit job."""
         jobs = {job.name: job for job in self.tx.specs.get(self.spec)}
-        return with_aliases(self._rows(kernels, jobs), jobs, self.lab.programs)
+        return with_aliases(self._rows(kernels, arms, jobs), jobs, self.lab.programs)
 
     def _rows(
-        self, kernels: Sequence[ArmKernel], jobs: Mapping[str, UnitJob]
+        self,
+        kernels: Sequence[ArmKernel],
+        arms: Sequence[Measured | None],
+        jobs: Mapping[str, UnitJob],
     ) -> Iterator[ComparisonRow]:
-        arms = [self._measured(kernel) for kernel in kernels]
         keys = _in_order(self.lab, jobs, [arm.values for arm in arms if arm is not None])
         headlines = sum(metric_of(self.lab.programs, name).headline for _, name in keys)
-        silent = jobs.keys() - {job for arm in arms if arm for job, _ in arm.values}
+        heard = {job for arm in arms if arm for job, _ in arm.values}
+        silent = [job for job in jobs.values() if job.name not in heard]
         missing = {place for place, arm in enumerate(arms) if arm is None or not arm.values}
         for against in self.comparison.against:
             pairs = references(against, [arm.axes for arm in self.comparison.arms], missing)
@@ -88,21 +93,25 @@ class Part:
                 family = self._family(arms, built, differences, jobs[unit_job], metric)
                 rows = self._judged(family, arms, jobs[unit_job], metric, rule, against)
                 for (reference, arm), row in zip(built, rows, strict=True):
-                    yield self._placed(row, against, reference, arm)
+                    yield replace(row, against=against, reference=reference, arm=arm)
             for reference, arm in pairs:
-                if (reference, arm) not in built:
-                    why = _unbuilt(kernels, reference, arm)
-                    for job in jobs.values():
-                        yield self._placed(self._nothing(job, why, ()), against, reference, arm)
-                for name in silent if (reference, arm) in built else ():
-                    told = [p for side in (reference, arm) for p in _problems(arms[side])]
-                    why = "no run of either kernel gave a result"
-                    row = self._nothing(jobs[name], "; ".join([why, *told[:1]]), told)
-                    yield self._placed(row, against, reference, arm)
+                for row in (
+                    self._silent(silent, [*_problems(arms[reference]), *_problems(arms[arm])])
+                    if (reference, arm) in built
+                    else self._unbuilt(jobs, _unbuilt(kernels, reference, arm))
+                ):
+                    yield replace(row, against=against, reference=reference, arm=arm)
 
-    def means(self, kernel: ArmKernel) -> dict[Key, list[float]]:
+    def _silent(self, jobs: Sequence[UnitJob], problems: Sequence[str]) -> Iterator[ComparisonRow]:
+        """A row for each unit job of which no kernel gave a result."""
+        why = "; ".join(["no run of either kernel gave a result", *problems[:1]])
+        return (self._nothing(job, why, problems) for job in jobs)
+
+    def _unbuilt(self, jobs: Mapping[str, UnitJob], why: str) -> Iterator[ComparisonRow]:
+        return (self._nothing(job, why, ()) for job in jobs.values())
+
+    def means(self, arm: Measured | None) -> dict[Key, list[float]]:
         """The boot means of one arm by (testbox, unit job, metric)."""
-        arm = self._measured(kernel)
         return {
             (self.testbox, *key): [
                 sum(boot.values) / len(boot.values) for boot in boots if boot.values
@@ -110,15 +119,16 @@ class Part:
             for key, boots in (arm.values if arm else {}).items()
         }
 
-    def _measured(self, kernel: ArmKernel) -> _Measured | None:
+    def measured(self, kernel: ArmKernel) -> Measured | None:
+        """What the boots of an arm gave; None if it has no kernel."""
         if kernel.image is None:
             return None
         spec = kernel.arm.spec(self.spec)
         series, numbers = series_for(self.box, self.comparison), self.comparison.numbers
         values, problems = boots_of(self.tx, kernel.image, self.testbox, spec, series, numbers)
-        return _Measured(image=kernel.image, spec=spec, values=values, problems=problems)
+        return Measured(image=kernel.image, spec=spec, values=values, problems=problems)
 
-    def _differences(self, arms: Sequence[_Measured | None], pair: tuple[int, int]) -> Differences:
+    def _differences(self, arms: Sequence[Measured | None], pair: tuple[int, int]) -> Differences:
         sides = [arm for place in pair if (arm := arms[place]) is not None]
         return differences_of(
             self.tx,
@@ -141,7 +151,7 @@ class Part:
 
     def _family(
         self,
-        arms: Sequence[_Measured | None],
+        arms: Sequence[Measured | None],
         pairs: Sequence[tuple[int, int]],
         differences: Mapping[tuple[int, int], Differences],
         job: UnitJob,
@@ -170,7 +180,7 @@ class Part:
     def _judged(
         self,
         family: _Family,
-        arms: Sequence[_Measured | None],
+        arms: Sequence[Measured | None],
         job: UnitJob,
         name: str,
         rule: Rule,
@@ -185,7 +195,7 @@ class Part:
             rows = self._with_recoveries(family, rows, rule)
         metric = metric_of(self.lab.programs, name)
         return [
-            _told(
+            _with_findings(
                 row,
                 known,
                 [_problems(arms[place]) for place in pair],
@@ -249,11 +259,6 @@ class Part:
             headline=True,
         )
 
-    def _placed(
-        self, row: ComparisonRow, against: ReferenceRule, reference: int, arm: int
-    ) -> ComparisonRow:
-        return replace(row, against=against, reference=reference, arm=arm)
-
 
 def _unbuilt(kernels: Sequence[ArmKernel], reference: int, arm: int) -> str:
     own = kernels[arm]
@@ -262,7 +267,7 @@ def _unbuilt(kernels: Sequence[ArmKernel], reference: int, arm: int) -> str:
     return f"the kernel that it is compared with, {kernels[reference].arm.name}, {kernels[reference].trouble}"
 
 
-def _problems(arm: _Measured | None) -> Sequence[str]:
+def _problems(arm: Measured | None) -> Sequence[str]:
     return arm.problems if arm is not None else ()
 
 
@@ -305,7 +310,7 @@ def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
     return 1 if owner is not None and owner.when == "asked" else job.runs
 
 
-def _told(
+def _with_findings(
     judged: ComparisonRow,
     known: Differences,
     problems: Sequence[Sequence[str]],

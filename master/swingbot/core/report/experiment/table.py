@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -11,7 +10,7 @@ from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.report.experiment.sheet import Block, Cell, ExperimentSheet, Kernel
-from swingbot.core.text.numbers import levels
+from swingbot.core.text.numbers import levels, rounded_up
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
 _INDENT: Final = "  "
@@ -95,14 +94,6 @@ def _marked(row: ComparisonRow | None) -> str:
         return "=" if row.margin_pct is None else f"= {rounded_up(row.margin_pct):.2g} %"
     text = f"{row.change_pct:+.1f} %"
     return f"({text})" if row.verdict == "unclear" else text
-
-
-def rounded_up(pct: float) -> float:
-    """To two digits, so that what is excluded stays excluded."""
-    if pct <= 0:
-        return 0.0
-    step = 10.0 ** (math.floor(math.log10(pct)) - 1)
-    return math.ceil(pct / step - 1e-9) * step
 
 
 def _level(kernel: Kernel, cell: Cell, mean: str) -> list[str]:
