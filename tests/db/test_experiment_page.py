@@ -264,6 +264,9 @@ def test_lists_name_experiments_and_orders_name_who_wants_them(
     assert client.get("/experiments.json?tree=nope").json() == []
     order: dict[str, Any] = read.order(conn, read.experiment(conn, made.id)["orders"][0]["id"])
     assert order["wanted_by"] == [f"e{made.id}"]
+    tree = client.get(f"/tree/{row['tree']}.json").json()
+    assert [one["id"] for one in tree["experiments"]] == [f"e{made.id}"]
+    assert f'href="/experiment/e{made.id}"' in page(client, f"/tree/{row['tree']}")
     assert f'href="/experiment/e{made.id}"' in page(client, f"/order/{order['id']}")
     conn.execute(sa.text("UPDATE comparison SET status = 'failed', reason = 'x', ended_at = now()"))
     (problem,) = [

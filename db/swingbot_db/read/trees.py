@@ -11,6 +11,7 @@ from swingbot.core.model.lookup import NotFound
 
 from . import boxes
 from .comparisons import list_comparisons
+from .experiments import list_experiments
 from .histories import histories
 from .noise import anchors, noise_records, plain_record
 from .patches import patches
@@ -62,7 +63,10 @@ def list_trees(
 
 
 def tree(conn: sa.Connection, name: str) -> Row:
-    """A tree by name or by id (t1), with its patches (`patches.patches`), what its tips show as `histories`, its latest changes and comparisons."""
+    """A tree by name or by id (t1), with its latest changes, comparisons and experiments.
+
+    `patches` are those of `patches.patches`; `histories` is what its tips show.
+    """
     clause = "WHERE t.name = :name AND t.state = 'watched' OR 't' || t.id = :name"
     row = first(conn, _TREES.format(where=clause), name=name, limit=1)
     if row is None:
@@ -77,6 +81,7 @@ def tree(conn: sa.Connection, name: str) -> Row:
         "histories": histories(conn, row["id"]),
         "changes": changes,
         "comparisons": list_comparisons(conn, {"tree": row["name"]}, 20),
+        "experiments": list_experiments(conn, {"tree": row["name"]}, 20),
     }
 
 
