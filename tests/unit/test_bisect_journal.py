@@ -124,6 +124,22 @@ def test_another_engine_is_caught_at_its_first_other_decision() -> None:
     assert other.difference.recorded != other.difference.now
 
 
+def test_a_reworded_decision_is_the_same_decision() -> None:
+    steps, _, _ = played(a_range(), bench())
+    reworded = [
+        dataclasses.replace(
+            entry,
+            action={
+                key: "in other words" if key in ("why", "reason") else value
+                for key, value in entry.action.items()
+            },
+        )
+        for entry in steps
+    ]
+    assert any("reason" in entry.action for entry in reworded)
+    assert journal.replay(reworded) == journal.Replay(steps=len(steps), difference=None)
+
+
 def test_what_varies_in_time_is_given_back_exactly() -> None:
     state = a_range()
     seen = Observation(idx=0, k=0, values=(0.1 + 0.2, 1e-17, 3.0), phase="ends", at=1.5)

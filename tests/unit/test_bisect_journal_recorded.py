@@ -73,17 +73,29 @@ def arithmetic() -> str:
 
 
 def same(recorded: Any, now: Any) -> bool:
-    """Whether two JSON documents are the same; on other arithmetic than recorded with, to six digits."""
+    """Whether two JSON documents are the same but for their sentences, which may be reworded.
+
+    On other arithmetic than that of the record, numbers are compared to six digits.
+    """
+    recorded, now = _without_words(recorded), _without_words(now)
     if arithmetic() == ARITHMETIC:
         return journal.text(recorded) == journal.text(now)
     return _alike(recorded, now)
 
 
+def _without_words(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: None if key in ("why", "reason") else _without_words(item)
+            for key, item in value.items()
+        }
+    return [_without_words(item) for item in value] if isinstance(value, list) else value
+
+
 def _alike(recorded: Any, now: Any) -> bool:
     if isinstance(recorded, dict):
         return recorded.keys() == now.keys() and all(
-            key in ("why", "reason", "candidates_sha256") or _alike(value, now[key])
-            for key, value in recorded.items()
+            key == "candidates_sha256" or _alike(value, now[key]) for key, value in recorded.items()
         )
     if isinstance(recorded, list):
         return len(recorded) == len(now) and all(map(_alike, recorded, now))

@@ -334,7 +334,10 @@ def states(steps: Iterable[Step]) -> Iterable[tuple[Step, Snapshot]]:
 def replay(
     steps: Iterable[Step], decide: Callable[[BisectionState, Policy], Action] = step
 ) -> Replay:
-    """Decide every step again. Stops at the first that differs. Raises JournalError."""
+    """Decide every step again. Stops at the first that differs. Raises JournalError.
+
+    The sentences of a decision (`why`, `reason`) are not compared: they may be reworded.
+    """
     done = 0
     for entry, shot in states(steps):
         done += 1
@@ -342,9 +345,14 @@ def replay(
             state, policy = restored(shot)
         except JournalError as error:
             raise JournalError(f"step {entry.number}: {error}") from None
-        recorded, now = text(entry.action), text(decision(decide(state, policy)))
-        if recorded != now:
-            return Replay(
-                steps=done, difference=Difference(step=entry.number, recorded=recorded, now=now)
+        decided = decision(decide(state, policy))
+        if _without_words(entry.action) != _without_words(decided):
+            difference = Difference(
+                step=entry.number, recorded=text(entry.action), now=text(decided)
             )
+            return Replay(steps=done, difference=difference)
     return Replay(steps=done, difference=None)
+
+
+def _without_words(action: Facts) -> str:
+    return text({key: value for key, value in action.items() if key not in ("reason", "why")})
