@@ -16,6 +16,7 @@ from swingbot.core.report.experiment.forms import as_changelog, as_csv, as_mail,
 from swingbot.core.report.experiment.sheet import Below, Beside, Column, sheet_of_experiment
 from swingbot.core.stats.family import compare_family
 from swingbot.core.stats.rows import BootRuns, Rule
+from swingbot.core.text.numbers import readings
 
 UNIT_JOB = "will-it-scale-page_fault1-process-100%"
 METRIC = "will-it-scale.processes"
@@ -118,6 +119,15 @@ def test_a_percentage_can_be_recomputed_where_a_level_differs_from_row_to_row() 
     assert said.count("beside it") == 1
 
 
+def test_two_rows_that_are_unclear_for_the_same_reason_each_say_all_of_it() -> None:
+    found = an_experiment({"box": [100.0, 101.0, 102.0]}, ["a", "b", "c"])
+    why = "no change at all cannot be ruled out at 99.5 %; about 100 more boots a side would settle it"
+    for row in found["rows"]:
+        row |= {"verdict": "unclear", "reason": why}
+    said = " ".join(as_text(sheet_of_experiment(found)).split())
+    assert said.count("more boots a side would settle it") == 2
+
+
 def test_columns_and_blocks_beside_the_numbers_are_printed() -> None:
     one = {"box": [100.0, 120.0]}
     place = ("box", UNIT_JOB)
@@ -129,7 +139,7 @@ def test_columns_and_blocks_beside_the_numbers_are_printed() -> None:
         below=[Below(heading="Code of head against base:", lines=["  mm/page_alloc.o"])],
     )
     said = as_mail(sheet_of_experiment(an_experiment(one, ["base", "head"]), (), beside))
-    assert re.search(r"head +120.00 .* 54.500 +38273", said)
+    assert re.search(r"head +120.00 .* 54.5 +38273", said)
     assert "Code of head against base:\n  mm/page_alloc.o" in said
 
 
@@ -157,3 +167,20 @@ def test_a_grid_that_is_too_wide_is_a_block_a_testbox(testboxes: int) -> None:
     said = as_changelog(sheet_of_experiment(an_experiment(levels, ["base", "head"])))
     assert max(map(len, said.splitlines())) <= 78
     assert said.count("+10.0 %") == testboxes
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ((9.5664, 12.8694, None), ["9.6", "12.9", ""]),
+        ((1.18263, 0.11246), ["1.18", "0.11"]),
+        ((37409.0, 8708962.0), ["37409", "8708962"]),
+        ((2.5e-9, 1e-9), ["2.50e-09", "1.00e-09"]),
+        ((0.0, 0.0), ["0", "0"]),
+        ((None, None), ["", ""]),
+    ],
+)
+def test_readings_show_three_digits_of_the_largest(
+    values: tuple[float | None, ...], texts: list[str]
+) -> None:
+    assert readings(*values) == texts

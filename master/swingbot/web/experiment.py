@@ -22,7 +22,7 @@ from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.report.experiment.sheet import Block, Cell, ExperimentSheet, sheet_of_experiment
-from swingbot.core.text.numbers import rounded_up
+from swingbot.core.text.numbers import readings, rounded_up
 from swingbot.core.text.plain import clean
 
 from .experiment_plot import BootValues, PlotRow, effects_plot, values_plot
@@ -303,6 +303,7 @@ def _table(id: str, sheet: ExperimentSheet, block: Block, part: int | None) -> R
     """One block: a row a kernel with its level, each change, and what stands beside."""
     place = _Place(testbox=block.testbox, unit_job=block.unit_job, metric=block.metric)
     columns = [name for name in sheet.columns if any(name in cell.beside for cell in block.cells)]
+    beside = [readings(*(cell.beside.get(name) for cell in block.cells)) for name in columns]
     return {
         "block": block,
         "verdicts": _counted(block, sheet.against[0]),
@@ -321,7 +322,7 @@ def _table(id: str, sheet: ExperimentSheet, block: Block, part: int | None) -> R
                 "anchor": f"b{arm}-{part}",
                 "changes": [_change(cell.rows.get(rule)) for rule in sheet.against],
                 "is_reference": not cell.rows and cell.side is not None,
-                "beside": [cell.beside.get(name) for name in columns],
+                "beside": [texts[arm] for texts in beside],
             }
             for arm, (kernel, cell) in enumerate(zip(sheet.kernels, block.cells, strict=True))
         ],

@@ -28,6 +28,11 @@ def number(value: float | None) -> str:
     return f"{value:.5g}" if size >= 1 else f"{value:.4g}"
 
 
+def grouped(text: str) -> str:
+    """A printed number with its thousands apart; a missing one as everywhere."""
+    return f"{int(text):,}".replace(",", "\u202f") if text.isdecimal() else text or MISSING
+
+
 def spread(value: float | None) -> str:
     """A standard deviation: three significant digits are more than it deserves."""
     if value is None or abs(value) < 1e6:
@@ -143,6 +148,7 @@ def code(sentence: str) -> Markup:
 
 FILTERS: dict[str, Callable[..., str | list[str]]] = {
     "number": number,
+    "grouped": grouped,
     "spread": spread,
     "code": code,
     "percent": percent,

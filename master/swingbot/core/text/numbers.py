@@ -27,6 +27,20 @@ def spreads(*values: float | None) -> list[str]:
     return _aligned(values, 3, "n/a")
 
 
+def readings(*values: float | None) -> list[str]:
+    """Values that stand under each other and are not compared: three significant digits of the largest.
+
+    Whole numbers stay whole, and a missing one is empty.
+    """
+    known = [value for value in values if value is not None]
+    if all(value == int(value) for value in known):
+        return ["" if value is None else f"{value:.0f}" for value in values]
+    decimals = _decimals(max(map(abs, known)), 3)
+    if decimals is None:
+        return ["" if value is None else f"{value:.2e}" for value in values]
+    return ["" if value is None else f"{value:.{decimals}f}" for value in values]
+
+
 def _aligned(values: Sequence[float | None], digits: int, none: str) -> list[str]:
     decimals = [_decimals(value, digits) for value in values if value]
     most = max((d for d in decimals if d is not None), default=0)

@@ -10,7 +10,7 @@ from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.report.experiment.sheet import Block, Cell, ExperimentSheet, Kernel
-from swingbot.core.text.numbers import levels, rounded_up
+from swingbot.core.text.numbers import levels, readings, rounded_up
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
 _INDENT: Final = "  "
@@ -46,7 +46,7 @@ def down(sheet: ExperimentSheet, block: Block) -> Grid:
         heads += [f"vs {_short(rule)}", "95 % interval"]
     means = levels(*(cell.side.mean if cell.side else None for cell in block.cells))
     beside = {
-        column: levels(*(cell.beside.get(column) for cell in block.cells))
+        column: readings(*(cell.beside.get(column) for cell in block.cells))
         for column in sheet.columns
         if any(column in cell.beside for cell in block.cells)
     }
@@ -55,7 +55,7 @@ def down(sheet: ExperimentSheet, block: Block) -> Grid:
         line = [cut(kernel.name, _NAME), *_level(kernel, cell, means[place])]
         for rule in sheet.against:
             line += change_and_interval(cell.rows.get(rule))
-        grid.append([*line, *(texts[place].strip() for texts in beside.values())])
+        grid.append([*line, *(texts[place] or _MISSING for texts in beside.values())])
     return grid
 
 
@@ -132,19 +132,19 @@ def _head(block: Block, testboxes: Sequence[str]) -> list[str]:
 
 def _notes(sheet: ExperimentSheet, blocks: Sequence[Block]) -> list[str]:
     """What a cell cannot hold: why a row is unclear or invalid, and notes on rows that changed."""
-    lines = []
+    notes: list[str] = []
     for block in blocks:
         for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
             for row in cell.rows.values():
                 if row.reason and kernel.trouble is None and not _PLAIN.fullmatch(row.reason):
                     where = f" on {block.testbox}" if len(blocks) > 1 else ""
-                    text = f"{cut(kernel.name, _NAME)}{where}: {row.verdict}, {row.reason}"
-                    lines += wrap(text, _INDENT * 2, _INDENT)
-        lines += [line for note in _other_levels(sheet, block) for line in note]
-    return list(dict.fromkeys(lines))
+                    notes.append(f"{cut(kernel.name, _NAME)}{where}: {row.verdict}, {row.reason}")
+        notes += _other_levels(sheet, block)
+    # with several references a row may have the same note twice
+    return [line for note in dict.fromkeys(notes) for line in wrap(note, _INDENT * 2, _INDENT)]
 
 
-def _other_levels(sheet: ExperimentSheet, block: Block) -> Iterator[list[str]]:
+def _other_levels(sheet: ExperimentSheet, block: Block) -> Iterator[str]:
     """Rows whose reference has another level there than in its own row: wild boots are left out pair by pair."""
     for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
         for row in cell.rows.values():
@@ -154,8 +154,7 @@ def _other_levels(sheet: ExperimentSheet, block: Block) -> Iterator[list[str]]:
             shown, used = levels(own.mean, row.base.mean)
             if shown != used:
                 reference = cut(sheet.kernels[row.reference].name, _NAME)
-                text = f"{cut(kernel.name, _NAME)}: {reference} is {used.strip()} beside it"
-                yield wrap(text, _INDENT * 2, _INDENT)
+                yield f"{cut(kernel.name, _NAME)}: {reference} is {used.strip()} beside it"
 
 
 def legend(sheet: ExperimentSheet) -> list[str]:
