@@ -92,7 +92,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ({"tree": "nope"}, "no tree 'nope'"),
         ({"head": ""}, "head is missing"),
         ({"head": "base"}, "the same commit"),
-        ({"head": "nosuch"}, "cannot be compared over the web"),
+        ({"head": "nosuch"}, "only what was fetched can be compared"),
         ({"head": ":/commit"}, "not a valid commit name"),
         ({"head": "HEAD^{/x}"}, "not a valid commit name"),
         ({"head": "--output=x"}, "not a valid commit name"),

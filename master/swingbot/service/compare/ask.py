@@ -106,10 +106,11 @@ def branch_commit(lab: Lab, tree: Tree, ref: str) -> str:
             " `base` or `tip`"
         )
     try:
-        commit = lab.git.resolve(tree.name, ref)
+        commit = lab.git.resolve(tree.name, "tip" if ref == tree.branch else ref)
     except GitError as error:
         raise RequestError(
-            f"{error}; what was not fetched yet cannot be compared over the web"
+            f"{error}; over the web only what was fetched can be compared: a hash or its beginning,"
+            f" a tag, `base`, or `tip` of branch {tree.branch}"
         ) from None
     ends = (tree.tip_commit, tree.base_commit)
     if not any(end is not None and lab.git.is_ancestor(commit, end) for end in ends):
