@@ -30,7 +30,7 @@ from typing import Final
 
 from swingbot.adapters import artifacts
 from swingbot.adapters.worker_secrets import SecretError
-from swingbot.app import buildmaster, postgres, process, supervision
+from swingbot.app import address, buildmaster, postgres, process, supervision
 from swingbot.app.database import owner_url
 from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.app.supervision import MASTER, POSTGRES, Program, Supervisor
@@ -200,6 +200,7 @@ def prepare_directories(settings: Settings) -> None:
             f"{run} belongs to somebody else; remove it or choose a --state with a shorter path"
         )
     supervision.socket(settings.state).unlink(missing_ok=True)
+    address.record(settings)  # not the one of an earlier start while the pages are starting
     artifacts.secret(settings.secret_file)
     buildmaster.make_secrets(settings)
 

@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
 from swingbot.adapters.artifacts import LIMIT_BYTES, Artifacts, secret
+from swingbot.app import address
 from swingbot.app.asker import DatabaseAsker
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.keep.condition import read_here
@@ -45,6 +46,7 @@ from swingbot_jobs.language.program import load_programs
 
 def serve(settings: Settings, engine: Engine) -> None:
     """Serve until SIGTERM."""
+    address.record(settings)
     web = settings.web
     config = server.config(
         service(settings, engine),

@@ -76,7 +76,7 @@ def create(
         return
     click.echo(made)
     click.echo(
-        f"token {number} of {name} {PURPOSES[Role(role)]}; it is not shown again. Sign in with it at {session.settings.web_url}/login",
+        f"token {number} of {name} {PURPOSES[Role(role)]}; it is not shown again. Sign in with it at {session.placed.web_url}/login",
         err=True,
     )
 

@@ -42,10 +42,18 @@ class Session:
         return engine
 
     @functools.cached_property
+    def placed(self) -> Settings:
+        """The settings with the address of the running service, for links. Raises SettingsError."""
+        from swingbot.app.address import with_recorded
+
+        return with_recorded(self.settings)
+
+    @functools.cached_property
     def lab(self) -> Lab:
+        """What use cases work on; its links lead to the running service."""
         from swingbot.app.wiring import make_lab
 
-        return make_lab(self.settings, self.engine)
+        return make_lab(self.placed, self.engine)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -51,7 +51,7 @@ def reproduce(
     Exit status: 0 written, 1 something is missing or could not be written, 2 wrong usage.
     """
     ids.read(id_, "report")
-    made = Reproductions(session.engine, Artifacts(session.settings.artifacts), session.settings)
+    made = Reproductions(session.engine, Artifacts(session.settings.artifacts), session.placed)
     kit = made.kit(id_, kernels=not without_kernels)
     if kit.missing and not incomplete:
         click.echo(

@@ -325,7 +325,7 @@ def answer(
         click.echo(say(facts))
     else:
         click.echo(
-            f"{id_} is {facts['status']}: {session.settings.web_url}/{ids.read(id_)[0]}/{id_}  (swingbot wait {id_})"
+            f"{id_} is {facts['status']}: {session.placed.web_url}/{ids.read(id_)[0]}/{id_}  (swingbot wait {id_})"
         )
     if exit_code:
         sys.exit(verdict_status(facts))

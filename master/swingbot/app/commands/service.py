@@ -47,9 +47,10 @@ def up(session: Session, state: Path | None, port: int | None) -> None:
 def loop(session: Session) -> None:
     """Run the brain alone, as a process manager starts it."""
     from swingbot.app.loop import run
+    from swingbot.app.wiring import make_lab
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    run(session.settings, session.engine, session.lab)
+    run(session.settings, session.engine, make_lab(session.settings, session.engine))
 
 
 @click.command()
