@@ -10,7 +10,7 @@ STAGE := @.ci/stage
 # Tests start hundreds of processes: without compiled modules each of them compiles swingbot anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden conformance dashboards lock base-kernel
+.PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden wheel conformance dashboards lock base-kernel
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,7 +23,7 @@ lint: setup ## formatting, types, imports, shell and YAML
 	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests benchmarks dashboards
 	@.ci/parsers
 	@$(BIN)/lint-imports --no-logo >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
-	@$(BIN)/shellcheck .ci/setup .ci/parsers .ci/run .ci/stage .ci/browser docker/prepare tests/lab/compose/postgres/start .ci/lab jobs/programs/*/run jobs/programs/*/serve jobs/programs/*/client
+	@$(BIN)/shellcheck .ci/setup .ci/parsers .ci/run .ci/stage .ci/browser .ci/wheel docker/prepare tests/lab/compose/postgres/start .ci/lab jobs/programs/*/run jobs/programs/*/serve jobs/programs/*/client
 	@$(BIN)/yamllint --strict -c .yamllint.yaml docker-compose.yml tests/lab/compose jobs workers dashboards
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
@@ -82,6 +82,9 @@ conformance: setup ## make conformance LKP_SRC=DIR: job splitting, parsers and t
 
 dashboards: setup ## Grafana JSON in normal form
 	@$(BIN)/python dashboards/normalise.py
+
+wheel: setup ## dist/: one wheel of everything, and constraints.txt from requirements.lock
+	@.ci/wheel dist
 
 lock: setup ## requirements.lock anew from pyproject.toml
 	@$(BIN)/uv pip compile --extra master --extra worker --extra test --extra lab --generate-hashes --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock pyproject.toml

@@ -5,13 +5,12 @@ Safe to call at every start and from several processes at once: an advisory lock
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import sqlalchemy as sa
 
 from swingbot_db import roles
+from swingbot_jobs import resources
 
-DB_DIR = Path(__file__).resolve().parent.parent
+DB_DIR = resources.folder("db")
 _LOCK = 0x5_1_16_B07  # any number, but always the same one
 
 

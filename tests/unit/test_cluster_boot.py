@@ -11,17 +11,17 @@ from typing import cast
 import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.resources import root
 from swingbot_jobs.testbox.box import ClusterDriver
 from swingbot_jobs.testbox.file import load_all
 from swingbot_jobs.testbox.wire import CLIENT, SERVER
 from swingbot_worker import InfraError, OrderError, lease
-from swingbot_worker.site import CHECKOUT
 from swingbot_worker.testbox.cluster import pair, script, wire
 from swingbot_worker.testbox.cluster.check import card_in
 from swingbot_worker.testbox.cluster.judge import Ending, judge
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
-CLUSTER = cast(ClusterDriver, load_all(CHECKOUT / "workers" / "testboxes")["cs-vm"].driver)
+CLUSTER = cast(ClusterDriver, load_all(root() / "workers" / "testboxes")["cs-vm"].driver)
 JOBS = [
     UnitJob(
         name="rr",
@@ -48,7 +48,7 @@ def broken(ending: Ending, status: BootStatus, *, given_up: bool = False) -> End
 
 @pytest.mark.parametrize("role", [SERVER, CLIENT])
 def test_the_scripts_are_sound_shell_and_all_places_are_filled(role: str) -> None:
-    read = (CHECKOUT / "jobs" / "programs").joinpath
+    read = (root() / "jobs" / "programs").joinpath
     entries = script.entries(
         role, CLUSTER, JOBS, lambda path: read(path).read_bytes(), script.Words(token="7f", wait=60)
     )
@@ -58,7 +58,7 @@ def test_the_scripts_are_sound_shell_and_all_places_are_filled(role: str) -> Non
             entry.path
         )
         checked = subprocess.run(
-            [CHECKOUT / ".venv" / "bin" / "shellcheck", "-s", "busybox", "-S", "error", "-"],
+            [root() / ".venv" / "bin" / "shellcheck", "-s", "busybox", "-S", "error", "-"],
             input=text,
             text=True,
             capture_output=True,
@@ -76,7 +76,7 @@ def test_the_scripts_are_sound_shell_and_all_places_are_filled(role: str) -> Non
 
 
 def test_the_client_measures_with_its_own_part_and_knows_the_server() -> None:
-    read = (CHECKOUT / "jobs" / "programs").joinpath
+    read = (root() / "jobs" / "programs").joinpath
     entries = script.entries(
         CLIENT,
         CLUSTER,
@@ -92,7 +92,7 @@ def test_the_client_measures_with_its_own_part_and_knows_the_server() -> None:
 
 
 def test_only_what_has_the_token_is_answered(tmp_path: Path) -> None:
-    read = (CHECKOUT / "jobs" / "programs").joinpath
+    read = (root() / "jobs" / "programs").joinpath
     _, answer, _ = script.entries(
         SERVER,
         CLUSTER,

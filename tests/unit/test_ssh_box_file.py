@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs.resources import root
 from swingbot_jobs.testbox.file import load, load_all, load_file
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.table import TestboxError
-from swingbot_worker.site import CHECKOUT
 
-EXAMPLES = CHECKOUT / "workers" / "testboxes" / "examples"
+EXAMPLES = root() / "workers" / "testboxes" / "examples"
 BOX = """\
 name: box
 tbox_group: g

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from swingbot_jobs import resources
 from swingbot_worker import InfraError
-
-CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +37,8 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Site:
         cache=_path(
             env.get("SWINGBOT_PATHS_CACHE") or f"{env.get('XDG_CACHE_HOME') or '~/.cache'}/swingbot"
         ),
-        workers=_path(env.get("SWINGBOT_PATHS_WORKERS") or str(CHECKOUT / "workers")),
-        jobs=_path(env.get("SWINGBOT_PATHS_JOBS") or str(CHECKOUT / "jobs")),
+        workers=_path(env.get("SWINGBOT_PATHS_WORKERS") or str(resources.folder("workers"))),
+        jobs=_path(env.get("SWINGBOT_PATHS_JOBS") or str(resources.folder("jobs"))),
         benchmarks=_path(benchmarks) if benchmarks else None,
         make_jobs=_make_jobs(env.get("SWINGBOT_BUILD_JOBS") or "0"),
     )

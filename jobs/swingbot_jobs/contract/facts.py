@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import yaml
 
+from swingbot_jobs import resources
 from swingbot_jobs.lines import suggest
 
-LIST: Final = Path(__file__).resolve().parents[2] / "schema" / "facts.yaml"
+LIST: Final = resources.folder("jobs") / "schema" / "facts.yaml"
 Value = str | int | float | bool | None
 Compare = Literal["machine", "setting", "kernel", "variant", "boot"]
 OF_SERVER: Final = "server."  # before the name of a fact of the server in a cluster

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import jsonschema
+
+from swingbot_jobs import resources
 
 # What a worker may say of its testbox while an attempt runs: going into the kernel under test, in it, on its way back, back in its own system, out of reach.
 PHASES = ("booting", "running", "returning", "idle", "lost")
@@ -20,7 +21,7 @@ PHASES = ("booting", "running", "returning", "idle", "lost")
 CONTROLLER_HEADER = "X-Swingbot-Controller"
 # The purpose of a boot whose order names none, as all orders did once: comparisons and searches of bisections.
 SEARCH = "search"
-SCHEMA_DIR = Path(__file__).resolve().parents[2] / "schema"
+SCHEMA_DIR = resources.folder("jobs") / "schema"
 
 # What an attempt came to. Whatever two kernels could differ in is a status of its own; `infra` says that the lab was at fault.
 BuildStatus = Literal["built", "failed"]

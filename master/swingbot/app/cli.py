@@ -8,49 +8,87 @@ from typing import Final
 import click
 
 from swingbot.app.commands.context import Session, sentence
-from swingbot.app.commands.lazy import lazily
+from swingbot.app.commands.lazy import Place, lazily
 from swingbot.app.settings import SettingsError, load, with_place
 
-# command -> its place, imported when it is used: numbers, database and Buildbot take most of a second
+# Who types what. A command is imported when it is used: numbers, database and Buildbot take most of a second.
+_DEVELOPER: Final = "Measure and find (developers)"
+_LOOK: Final = "Look at results (developers)"
+_MAINTAINER: Final = "Decide and report (maintainers)"
+_SERVICE: Final = "Run the service (operators)"
+_LAB: Final = "Look after the lab (operators)"
+
 COMMANDS: Final = {
-    "up": "service:up",
-    "loop": "service:loop",
-    "web": "service:web",
-    "master": "fleet:master",
-    "worker": "fleet:worker",
-    "git": "fleet:git_",
-    "smtpd": "service:smtpd",
-    "db": "service:db",
-    "settings": "service:settings_",
-    "describe": "service:describe_",
-    "tree": "trees:tree",
-    "testbox": "testboxes:testbox",
-    "compilers": "compilers:compilers",
-    "compare": "requests:compare",
-    "experiment": "experiment:experiment",
-    "extend": "extend:extend",
-    "bisect": "bisect:bisect",
-    "wait": "requests:wait",
-    "cancel": "requests:cancel",
-    "status": "look:status",
-    "list": "look:list_",
-    "show": "look:show",
-    "raw": "raw:raw",
-    "reparse": "raw:reparse",
-    "reproduce": "reproduce:reproduce",
-    "parse": "look:parse_",
-    "facts": "facts:facts_",
-    "stats": "stats:stats",
-    "jobs": "jobs:jobs",
-    "incident": "incidents:incident",
-    "report": "reports:report",
-    "proof": "proof:proof",
-    "key": "reports:key",
-    "recipients": "recipients:recipients",
-    "token": "access:token",
-    "backup": "keep:backup",
-    "restore": "keep:restore",
-    "retention": "keep:retention",
+    "compare": Place("requests:compare", "Measure two commits and compare them", _DEVELOPER),
+    "experiment": Place(
+        "experiment:experiment", "Measure several kernels in one table", _DEVELOPER
+    ),
+    "extend": Place("extend:extend", "Add boots to a comparison or experiment", _DEVELOPER),
+    "bisect": Place(
+        "bisect:bisect",
+        "Find the commit behind a change; `bisect run` needs no service",
+        _DEVELOPER,
+        (),
+    ),
+    "wait": Place(
+        "requests:wait", "Wait until a measurement, or everything, has ended", _DEVELOPER
+    ),
+    "cancel": Place("requests:cancel", "Cancel a comparison, experiment or bisection", _DEVELOPER),
+    "jobs": Place("jobs:jobs", "Expand and check job files (needs no service)", _DEVELOPER, ()),
+    "show": Place("look:show", "Show one thing by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK),
+    "list": Place("look:list_", "List comparisons, bisections, incidents, boots and so on", _LOOK),
+    "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
+    "reproduce": Place("reproduce:reproduce", "Make a kit that measures a report again", _LOOK),
+    "stats": Place(
+        "stats:stats",
+        "Compare numbers of your own, judge their history (needs no service)",
+        _LOOK,
+        (),
+    ),
+    "parse": Place(
+        "parse:parse_", "Print the samples in a program's raw output (needs no service)", _LOOK, ()
+    ),
+    "facts": Place("facts:facts_", "List the facts recorded of every boot", _LOOK, ()),
+    "incident": Place(
+        "incidents:incident", "Merge, split, explain and close incidents", _MAINTAINER
+    ),
+    "report": Place("reports:report", "Read, release and drop reports; stop all mail", _MAINTAINER),
+    "proof": Place("proof:proof", "Show and run the gates that a culprit has to pass", _MAINTAINER),
+    "recipients": Place(
+        "recipients:recipients", "Show who would receive a report about a commit", _MAINTAINER
+    ),
+    "up": Place(
+        "service:up",
+        "Run the whole service on this machine until Ctrl-C",
+        _SERVICE,
+        ("master", "worker"),
+    ),
+    "status": Place("look:status", "Show what each part is doing and what is wrong", _SERVICE),
+    "settings": Place("service:settings_", "Show the settings in force and their origin", _SERVICE),
+    "master": Place(
+        "fleet:master", "Run the Buildbot master alone", _SERVICE, ("master", "worker")
+    ),
+    "loop": Place("service:loop", "Run the loop that decides what to measure, alone", _SERVICE),
+    "web": Place("service:web", "Run pages, API and artifact store alone", _SERVICE),
+    "git": Place("fleet:git_", "Serve the mirror to build workers on other hosts", _SERVICE),
+    "smtpd": Place("service:smtpd", "Run the local mail server alone", _SERVICE),
+    "db": Place("service:db", "Upgrade the database, set up its roles", _SERVICE),
+    "describe": Place(
+        "service:describe_",
+        "Print Buildbot's configuration as YAML",
+        _SERVICE,
+        ("master", "worker"),
+    ),
+    "backup": Place("keep:backup", "Back up database and state", _SERVICE),
+    "restore": Place("keep:restore", "Restore a backup into a new state directory", _SERVICE),
+    "retention": Place("keep:retention", "Show and delete what is past its time", _SERVICE),
+    "tree": Place("trees:tree", "Add, show and change watched git trees", _LAB),
+    "testbox": Place("testboxes:testbox", "Show, check, drain and quarantine testboxes", _LAB),
+    "worker": Place("fleet:worker", "Secrets and certificates of the workers", _LAB),
+    "compilers": Place("compilers:compilers", "List the compilers of the build workers", _LAB),
+    "token": Place("access:token", "Create and revoke tokens for the pages", _LAB),
+    "key": Place("reports:key", "Print the operator's first token", _LAB),
+    "reparse": Place("raw:reparse", "Parse kept raw results again after a parser changed", _LAB),
 }
 
 

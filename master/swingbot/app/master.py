@@ -18,9 +18,10 @@ from swingbot.app import buildmaster, postgres, process, supervision
 from swingbot.app.buildmaster import MasterError
 from swingbot.app.database import database_url, owner_url
 from swingbot.app.settings import Settings
+from swingbot_jobs import resources
 
 DATABASE_SECONDS: Final = 60.0  # a database that starts together with us may need so long
-_CONFIG: Final = Path(__file__).resolve().parents[2] / "master.cfg"
+_CONFIG: Final = resources.folder("master") / "master.cfg"
 _TAC: Final = """\
 # made by swingbot master, anew at each start
 from twisted.application import service

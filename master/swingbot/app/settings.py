@@ -21,11 +21,11 @@ from urllib.parse import urlsplit
 from swingbot.core.moderation.ruling import RELEASES
 from swingbot.core.proof.gates import BadGate
 from swingbot.core.proof.gates import names as gate_names
+from swingbot_jobs import resources
 from swingbot_jobs.contract.compiler import FORM, is_compiler
 
 _WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
-CHECKOUT = Path(__file__).resolve().parents[3]
 DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
 
 
@@ -51,8 +51,8 @@ class Paths:
         "",
         "directory of what can be made again: kernels, ccache, packages; default ${XDG_CACHE_HOME:-~/.cache}/swingbot",
     )
-    jobs: str = _key(str(CHECKOUT / "jobs"), "job files, programs and schemas")
-    workers: str = _key(str(CHECKOUT / "workers"), "testboxes/, kconfig/ and rootfs/")
+    jobs: str = _key(str(resources.folder("jobs")), "job files, programs and schemas")
+    workers: str = _key(str(resources.folder("workers")), "testboxes/, kconfig/ and rootfs/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,17 +6,18 @@ import contextlib
 import ctypes
 import errno
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import psutil
-
 MARK: Final = "SWINGBOT_BISECT_RUN"  # in CMD's environment: the state directory of the bisection that started it
 _PR_SET_PDEATHSIG: Final = 1
+_LEFTOVER_SECONDS: Final = 5.0  # what is killed may be writing to a slow disk
 
 Child = subprocess.Popen[bytes]
 
@@ -59,14 +60,40 @@ def end(child: Child) -> None:
 
 
 def end_leftovers(state: Path) -> int:
-    """End what an earlier, killed call started for the bisection kept in `state`; says how many processes."""
-    found = []
-    for candidate in psutil.process_iter():
-        try:
-            if candidate.pid != os.getpid() and candidate.environ().get(MARK) == str(state):
-                candidate.kill()
-                found.append(candidate)
-        except psutil.Error:
-            continue  # gone meanwhile, or somebody else's
-    psutil.wait_procs(found, timeout=5)
-    return len(found)
+    """End what an earlier, killed call started for the bisection kept in `state`; says how many processes.
+
+    Looks in /proc: where there is none, nothing is ended.
+    """
+    proc, mark = Path("/proc"), f"{MARK}={state}".encode()
+    pids = (
+        [int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()]
+        if proc.is_dir()
+        else []
+    )
+    killed = [
+        handle
+        for pid in pids
+        if pid != os.getpid() and (handle := _kill_marked(pid, mark)) is not None
+    ]
+    end = time.monotonic() + _LEFTOVER_SECONDS
+    for handle in killed:
+        select.select([handle], [], [], max(0.0, end - time.monotonic()))
+        os.close(handle)
+    return len(killed)
+
+
+def _kill_marked(pid: int, mark: bytes) -> int | None:
+    """Kill a process that has `mark` in its environment; a descriptor that is readable once it has ended."""
+    try:
+        # opened before the look: the number may be another process's afterwards
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return None  # gone meanwhile
+    try:
+        if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            return handle
+    except OSError:
+        pass  # gone meanwhile, or somebody else's
+    os.close(handle)
+    return None

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import click
 
-from swingbot.app.commands.lazy import lazily
+from swingbot.app.commands.lazy import Place, lazily
 
 
 @click.group(
     cls=lazily(
         {
-            "start": "requests:start",
-            "run": "bisect_run:run",
-            "log": "steer:log_",
-            "replay": "steer:replay",
-            "skip": "steer:skip",
-            "hint": "steer:hint",
-            "resume": "steer:resume",
-            "explain": "steer:explain",
-            "visualize": "steer:visualize",
+            "start": Place("requests:start"),
+            "run": Place("bisect_run:run", extras=()),
+            "log": Place("steer:log_"),
+            "replay": Place("steer:replay"),
+            "skip": Place("steer:skip"),
+            "hint": Place("steer:hint"),
+            "resume": Place("steer:resume"),
+            "explain": Place("steer:explain"),
+            "visualize": Place("steer:visualize"),
         }
     )
 )

@@ -109,17 +109,7 @@ def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
 
     found = []
     for name in files:
-        path = Path(name)
-        # the caller may be in a folder that is not theirs to look into: there is none then, too
-        if path.name == name and not os.path.isfile(path):
-            path = next(
-                (
-                    p
-                    for p in (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml")
-                    if p.is_file()
-                ),
-                path,
-            )
+        path = job_path(name, jobs_dir)
         try:
             found.append(JobFile(name=path.name, text=read_job(path, [Path(jobs_dir)])))
         except (OSError, UnicodeDecodeError) as error:
@@ -129,6 +119,16 @@ def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
                 f"job file {name}: {why}; give a path, or one of {shipped}"
             ) from None
     return found
+
+
+def job_path(name: str, jobs_dir: str) -> Path:
+    """The job file that is meant: a file of that name, else the shipped one, with or without its suffix."""
+    path = Path(name)
+    # the caller may be in a folder that is not theirs to look into: there is none then, too
+    if path.name != name or os.path.isfile(path):
+        return path
+    shipped = (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml")
+    return next((file for file in shipped if file.is_file()), path)
 
 
 def read_overrides(pairs: Sequence[str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from swingbot.app.commands.context import (
     Session,
     as_json,
     guarded,
+    job_path,
     pass_session,
     read_overrides,
     say_json,
@@ -34,7 +35,7 @@ def jobs() -> None:
 
 
 @jobs.command("expand")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file")
 @click.option("--testbox", "box", required=True, help="Testbox whose facts resolve percentages.")
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file."
@@ -43,21 +44,22 @@ def jobs() -> None:
 @pass_session
 @guarded
 def jobs_expand(
-    session: Session, file: Path, box: str, overrides: tuple[str, ...], json_: bool
+    session: Session, file: str, box: str, overrides: tuple[str, ...], json_: bool
 ) -> None:
-    """Print the unit jobs of a job FILE on a testbox: names, result roots and resolved values.
+    """Print the unit jobs of a job FILE (a path, or the name of a shipped one) on a testbox: names, result roots and resolved values.
 
     What a result root does not know before a kernel is measured stands in it as {rootfs}, {kconfig}, {compiler}, {commit} and {run}.
 
     \b
     Example:
-      swingbot jobs expand jobs/vm-netperf.yaml --testbox vm-icount
+      swingbot jobs expand vm-netperf.yaml --testbox vm-icount
     """
     [chosen] = _testboxes(session, [box])
+    path = _job_file(session, file)
     found = chosen.demanded(
         expand(
-            read_job(file, _roots(session)),
-            file.name,
+            read_job(path, _roots(session)),
+            path.name,
             chosen,
             _programs(session),
             read_overrides(overrides),
@@ -76,9 +78,7 @@ def jobs_expand(
 
 
 @jobs.command("lint")
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("files", nargs=-1, required=True)
 @click.option(
     "--testbox",
     "boxes",
@@ -89,9 +89,9 @@ def jobs_expand(
 @pass_session
 @guarded
 def jobs_lint(
-    session: Session, files: tuple[Path, ...], boxes: tuple[str, ...], json_: bool
+    session: Session, files: tuple[str, ...], boxes: tuple[str, ...], json_: bool
 ) -> None:
-    """Say all that is wrong with job FILES; exit status 2 if something is.
+    """Say all that is wrong with job FILES (paths, or names of shipped ones); exit status 2 if something is.
 
     Unknown keys, options that no program declares, values that can't be, unit jobs that would share a name, and shares of CPUs that leave no thread.
     Without --testbox, percentages are of a box with 100 CPUs.
@@ -102,10 +102,11 @@ def jobs_lint(
     """
     chosen: Sequence[Testbox | NominalBox] = _testboxes(session, boxes) if boxes else [NominalBox()]
     programs, roots = _programs(session), _roots(session)
-    linted = [_linted(file, chosen, programs, roots) for file in files]
+    paths = [_job_file(session, file) for file in files]
+    linted = [_linted(path, chosen, programs, roots) for path in paths]
     findings = [
         _named(finding, one.file_name) for one in linted for finding in one.findings
-    ] + twins([(file.stem, str(file)) for file in files])
+    ] + twins([(path.stem, str(path)) for path in paths])
     if json_:
         say_json(
             {
@@ -153,6 +154,17 @@ def _say(linted: Sequence[Linted], findings: Sequence[Finding]) -> None:
         click.echo(f"{one.file_name}: {', '.join(counts)}")
     if len(good) < len(linted):
         click.echo(f"{len(linted) - len(good)} of {len(linted)} job files can't be run")
+
+
+def _job_file(session: Session, name: str) -> Path:
+    """Raises RequestError if there is no such file."""
+    path = job_path(name, session.settings.paths.jobs)
+    if not path.is_file():
+        known = sorted(file.name for file in Path(session.settings.paths.jobs).glob("*.yaml"))
+        raise RequestError(
+            f"there is no job file {name}; give a path, or one of {', '.join(known)}"
+        )
+    return path
 
 
 def _testboxes(session: Session, names: Sequence[str]) -> list[Testbox]:

@@ -1,17 +1,36 @@
-"""A group of commands that imports a command's module when the command is used, and no other one."""
+"""A group that imports a command's module when the command is used, and no other one.
+
+A command whose extra is not installed stays in the group: it says in one line which extra it needs.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import click
 
+from swingbot_jobs import extras
+
+NOT_INSTALLED = 2  # exit status of a command whose extra is not installed
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is, and what the help of its group says about it without importing it."""
+
+    path: str  # "module:attribute", a module beside this one
+    summary: str = ""  # one line; default: the first sentence of the command's own help
+    section: str = "Commands"  # heading in the help of the group
+    extras: tuple[str, ...] = ("master",)
+
 
 class LazyGroup(click.Group):
-    """A group whose commands are named by place: command -> "module:attribute", a module beside this one."""
+    """A group whose commands are named by place."""
 
-    places: Mapping[str, str] = {}
+    places: Mapping[str, Place] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*self.places, *super().list_commands(ctx)})
@@ -19,12 +38,51 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.places:
             return super().get_command(ctx, cmd_name)
-        module, _, attribute = self.places[cmd_name].partition(":")
+        place = self.places[cmd_name]
+        if lacking := extras.missing(place.extras):
+            return _Unavailable(cmd_name, place, lacking)
+        module, _, attribute = place.path.partition(":")
         command = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands under their sections, in the order of the table, with whole sentences."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in [*self.places, *(n for n in self.commands if n not in self.places)]:
+            place = self.places.get(name, Place(""))
+            summary = place.summary or _first_sentence(self.get_command(ctx, name))
+            sections.setdefault(place.section, []).append((name, summary))
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
-def lazily(places: Mapping[str, str]) -> type[LazyGroup]:
+
+class _Unavailable(click.Command):
+    """A command that cannot run here; whatever follows its name, it says why and exits with status 2."""
+
+    def __init__(self, name: str, place: Place, lacking: tuple[str, ...]) -> None:
+        note = f"(needs the extra {' and '.join(lacking)})"
+        super().__init__(name, help=f"{place.summary} {note}".strip(), add_help_option=False)
+        self.lacking = lacking
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> NoReturn:
+        words = f"{parent.command_path if parent else ''} {self.name}".strip()
+        click.echo(extras.advice(words, self.lacking), err=True)
+        raise SystemExit(NOT_INSTALLED)
+
+
+def _first_sentence(command: click.Command | None) -> str:
+    paragraph = ((command and command.help) or "").partition("\n\n")[0]
+    return " ".join(paragraph.split()).partition(". ")[0].rstrip(".")
+
+
+def lazily(places: Mapping[str, Place]) -> type[LazyGroup]:
     """The class of a group with these commands, for `click.group(cls=...)`."""
     return type("LazyGroup", (LazyGroup,), {"places": places})

@@ -1,8 +1,7 @@
-"""`swingbot status`, `list`, `show`, `parse`: looking at what is there."""
+"""`swingbot status`, `list`, `show`: looking at what is there."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -27,8 +26,6 @@ from swingbot.service.ports import RequestError
 from swingbot.web import kernel_change
 from swingbot.web.experiment_sheet import sheet_with_beside
 from swingbot_db import read
-from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.reading.parse import parse_file
 
 _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "comparisons": (
@@ -188,20 +185,3 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
                 click.echo(f"{key:20} {value}")
         if kind == "incident":
             click.echo(f"\n{gates_as_text(facts['gates'])}")
-
-
-@click.command("parse")
-@click.argument("program")
-@click.argument("file", type=click.Path(exists=True, path_type=Path))
-@pass_session
-@guarded
-def parse_(session: Session, program: str, file: Path) -> None:
-    """Read the raw output of a PROGRAM and print its samples as JSON.
-
-    \b
-    Example:
-      swingbot parse netperf jobs/programs/netperf/samples/udp-stream.raw
-    """
-    say_json(
-        parse_file(program, file, load_programs(Path(session.settings.paths.jobs) / "programs"))
-    )

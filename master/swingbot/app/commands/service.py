@@ -12,7 +12,7 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.app.commands.lazy import lazily
+from swingbot.app.commands.lazy import Place, lazily
 from swingbot.app.database import owner_url
 from swingbot.app.settings import SECTIONS, shown, with_place
 from swingbot.app.wiring import connect
@@ -86,7 +86,7 @@ def smtpd(session: Session, host: str, smtp_port: int | None) -> None:
     server.serve(session.settings, host, smtp_port)
 
 
-@click.group(cls=lazily({"roles": "fleet:roles"}))
+@click.group(cls=lazily({"roles": Place("fleet:roles")}))
 def db() -> None:
     """The database."""
 

@@ -1,0 +1,32 @@
+"""Where the files are that are read at run time and are not modules: jobs, testboxes, migrations and so on.
+
+A checkout has them in its top-level folders; a wheel carries the same folders in the package
+directory `swingbot_resources`, beside this package (setup.py puts them there).
+
+    python -m swingbot_jobs.resources       # prints the directory that is in use
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+FOLDERS: Final = ("jobs", "workers", "db", "dashboards", "master")
+Folder = Literal["jobs", "workers", "db", "dashboards", "master"]
+
+_PACKAGE: Final = Path(__file__).resolve().parent
+
+
+def root(package: Path = _PACKAGE) -> Path:
+    """The directory that holds `FOLDERS`; `package` is where `swingbot_jobs` lies."""
+    installed = package.parent / "swingbot_resources"
+    return installed if installed.is_dir() else package.parents[1]
+
+
+def folder(name: Folder) -> Path:
+    """One of `FOLDERS`, absolute."""
+    return root() / name
+
+
+if __name__ == "__main__":
+    print(root())  # noqa: T201

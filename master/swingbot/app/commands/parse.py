@@ -1,0 +1,28 @@
+"""`swingbot parse`: the samples in the raw output of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from swingbot.app.commands.context import Session, guarded, pass_session, say_json
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_file
+
+
+@click.command("parse")
+@click.argument("program")
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
+@pass_session
+@guarded
+def parse_(session: Session, program: str, file: Path) -> None:
+    """Read the raw output of a PROGRAM and print its samples as JSON.
+
+    \b
+    Example:
+      swingbot parse netperf ./netperf.out
+    """
+    say_json(
+        parse_file(program, file, load_programs(Path(session.settings.paths.jobs) / "programs"))
+    )

@@ -1,0 +1,70 @@
+"""What an installation without an extra says, and the help that names every command."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from swingbot.app.cli import COMMANDS, main
+from swingbot.app.commands.errors import OURS, USAGE
+from swingbot_jobs import extras, resources
+
+
+def test_an_extra_is_missing_when_one_of_its_modules_is() -> None:
+    asked = ("master", "worker")
+    assert extras.missing(asked, lambda module: True) == ()
+    assert extras.missing(asked, lambda module: module != "sqlalchemy") == ("master",)
+    assert extras.missing(asked, lambda module: False) == asked
+
+
+def test_the_advice_is_one_line_that_can_be_typed() -> None:
+    assert extras.advice("swingbot up", ["master"]) == (
+        "swingbot up needs the extra \"master\": pip install 'swingbot[master]'"
+    )
+
+
+def test_a_command_without_its_extra_refuses_whatever_follows_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(extras.PROBES, "worker", ("a_module_that_nothing_installs",))
+    ended = CliRunner().invoke(main, ["up", "--help", "--nonsense"], prog_name="swingbot")
+    assert ended.exit_code == 2
+    assert (
+        ended.output == "swingbot up needs the extra \"worker\": pip install 'swingbot[worker]'\n"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(USAGE | OURS))
+def test_every_expected_error_is_a_class_of_that_very_name(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    kind = getattr(importlib.import_module(module), attribute)
+    assert issubclass(kind, Exception)
+    assert f"{kind.__module__}.{kind.__qualname__}" == name
+
+
+@pytest.mark.parametrize("width", ["80", "60"])
+def test_the_help_names_every_command_under_who_types_it_and_cuts_nothing_off(width: str) -> None:
+    said = CliRunner().invoke(main, ["--help"], env={"COLUMNS": width}).output
+    for name, place in COMMANDS.items():
+        assert re.search(rf"^  {name} +\S", said, re.M), name
+        assert f"{place.section}:" in said
+    assert "..." not in said.replace("[ARGS]...", "")
+    assert len({place.section for place in COMMANDS.values()}) == 5
+
+
+def test_resources_are_beside_the_package_of_a_wheel_and_else_in_the_checkout(
+    tmp_path: Path,
+) -> None:
+    checkout = tmp_path / "jobs" / "swingbot_jobs"
+    assert resources.root(checkout) == tmp_path
+    site = tmp_path / "site-packages"
+    (site / "swingbot_resources").mkdir(parents=True)
+    assert resources.root(site / "swingbot_jobs") == site / "swingbot_resources"
+
+
+def test_every_folder_of_resources_is_there() -> None:
+    assert all(resources.folder(name).is_dir() for name in resources.FOLDERS)
