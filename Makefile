@@ -76,6 +76,7 @@ seeds: setup ## make seeds N=20 [PLANT=none]: the demo with seeds 1..N, one line
 golden: setup ## rewrite the goldens; read the diff as its recipient would
 	@$(BIN)/python -m tests.golden.remake
 	@env -i $(BIN)/swingbot describe >tests/golden/describe/describe.yaml
+	@env -i $(BIN)/swingbot settings --reference >docs/settings.md
 
 conformance: setup ## make conformance LKP_SRC=DIR: job splitting, parsers and the engine lkp against an lkp-tests checkout; needs Ruby
 	@LKP_SRC="$(LKP_SRC)" $(BIN)/python -m tests.conformance

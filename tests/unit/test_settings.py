@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from swingbot.app.settings import SettingsError, load, with_place
+from swingbot.app.commands.settings_page import page
+from swingbot.app.settings import (
+    CONSTANTS,
+    GROUPS,
+    SECTIONS,
+    SettingsError,
+    load,
+    variable_of,
+    with_place,
+)
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -60,3 +69,35 @@ def test_one_port_moves_all(tmp_path: Path) -> None:
         9003,
     )
     assert settings.state == tmp_path / "state"
+
+
+def test_a_setting_that_is_a_constant_now_is_accepted_with_its_value(tmp_path: Path) -> None:
+    file = write(tmp_path, "[loop]\ntick_seconds = 2\n[web]\nuploads = 16\nrate = 7\n")
+    settings = load(file, {"SWINGBOT_BOXES_LEASE_SECONDS": "300"})
+    assert settings.web.rate == 7
+    assert set(settings.sources) == {"web.rate"}
+
+
+@pytest.mark.parametrize("key", CONSTANTS)
+def test_a_setting_that_is_a_constant_now_is_refused_with_another_value(
+    tmp_path: Path, key: str
+) -> None:
+    section, _, name = key.partition(".")
+    told = rf"{key} is no longer a setting: it is always {CONSTANTS[key]:g}, not 7; remove it"
+    with pytest.raises(SettingsError, match=told):
+        load(write(tmp_path, f"[{section}]\n{name} = 7\n"), {})
+    with pytest.raises(SettingsError, match=f"{variable_of(key)} is no longer a setting"):
+        load(write(tmp_path, ""), {variable_of(key): "7"})
+
+
+def test_every_section_is_in_one_group_and_every_example_is_accepted(tmp_path: Path) -> None:
+    assert sorted(name for group in GROUPS for name in group.sections) == sorted(SECTIONS)
+    for group in GROUPS:
+        sources = load(write(tmp_path, group.example), {}).sources
+        assert {key.partition(".")[0] for key in sources} <= set(group.sections)
+        assert sources
+
+
+def test_the_reference_is_what_the_settings_are() -> None:
+    reference = Path(__file__).parents[2] / "docs" / "settings.md"
+    assert reference.read_text() == page(), "swingbot settings --reference >docs/settings.md"

@@ -27,6 +27,7 @@ from swingbot.service.watch.trees import poll_tree
 
 # After a round that failed (database away, disk full), wait this long: the reason is in the log, and work waits.
 PAUSE_SECONDS = 5.0
+TICK_SECONDS = 2.0  # the longest sleep between two ticks; notifications end it earlier
 
 
 class _Alarm:
@@ -95,7 +96,7 @@ def run(
             heart.beat(in_a_line(fault))
             time.sleep(PAUSE_SECONDS)
             continue
-        alarm.sleep(settings.loop.tick_seconds)
+        alarm.sleep(TICK_SECONDS)
 
 
 def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime) -> None:

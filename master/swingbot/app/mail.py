@@ -27,9 +27,7 @@ def mail_policy(mail: Mail) -> MailPolicy:
         regzbot=mail.regzbot,
         digest=mail.digest,
         digest_to=readers,
-        plausible=Plausible(
-            synced_pct=mail.suspicious_synced_pct, buffered_pct=mail.suspicious_write_pct
-        ),
+        plausible=Plausible(),
     )
 
 

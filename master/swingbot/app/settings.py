@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 from urllib.parse import urlsplit
 
 from swingbot.core.moderation.ruling import RELEASES
@@ -27,6 +27,18 @@ from swingbot_jobs.contract.compiler import FORM, is_compiler
 _WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
 DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
+
+
+# Settings of earlier versions that are constants now, with their value. Who had set that value loses nothing.
+CONSTANTS: Final[Mapping[str, float]] = {
+    "web.uploads": 16,
+    "boxes.lease_seconds": 300.0,
+    "boxes.invalid_runs": 20,
+    "mail.suspicious_synced_pct": 20.0,
+    "mail.suspicious_write_pct": 50.0,
+    "retention.kits_days": 30.0,
+    "loop.tick_seconds": 2.0,
+}
 
 
 class SettingsError(ValueError):
@@ -101,7 +113,6 @@ class Web:
         "forms and requests a minute that one person's token may send to change something, a quarter of them at once; 0: any number",
     )
     connections: int = _key(200, "connections at once; what comes beyond is answered with 503")
-    uploads: int = _key(16, "files that workers may be bringing at once")
     attempt_files: int = _key(200, "files that one attempt may bring")
     attempt_mib: int = _key(4096, "MiB that the files of one attempt may have together")
     open_requests: int = _key(
@@ -239,10 +250,6 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
-    lease_seconds: float = _key(
-        300.0,
-        "a testbox whose controller was not heard of for so long is lost; controllers are heard of every 5 s",
-    )
     failures: int = _key(
         3,
         "attempts in a row that a bare-metal testbox may fail before it is quarantined; 0: any number",
@@ -258,7 +265,6 @@ class Boxes:
     invalid_pct: float = _key(
         20.0, "the operator gets a mail when more of a testbox's latest runs are invalid; 0: never"
     )
-    invalid_runs: int = _key(20, "runs that such a share needs at least")
     mails: bool = _key(
         True,
         "mails about testboxes and the queue go to mail.to; false: pages and `swingbot status` alone tell of them",
@@ -349,10 +355,6 @@ class Mail:
         True, "improvements are told in one mail a week; false: each in a report of its own"
     )
     digest_to: str = _key("", "comma-separated readers of the weekly digest; empty: mail.to")
-    suspicious_synced_pct: float = _key(
-        20.0, "a synced write that gets faster by more is reported at once, as too good to be true"
-    )
-    suspicious_write_pct: float = _key(50.0, "the same for a buffered write")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,10 +379,6 @@ class Retention:
         "raw results are kept so long after their boot; without them nothing can be read again; 0: for ever",
     )
     logs_days: float = _key(90.0, "console and build logs are kept so long; 0: for ever")
-    kits_days: float = _key(
-        30.0,
-        "tarballs of reports are kept so long after they were fetched last, and made again when they are wanted; 0: for ever",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,13 +388,6 @@ class Disk:
         "no order is handed out while the disk of paths.state has less free space, in MiB; 0: whatever it has",
     )
     warn_below_mib: int = _key(5000, "status and pages warn of less free space than this, in MiB")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
-    tick_seconds: float = _key(
-        2.0, "longest sleep between two ticks; notifications wake it earlier"
-    )
 
 
 def _reachable(host: str) -> str:
@@ -422,7 +413,6 @@ class Settings:
     mail: Mail = field(default_factory=Mail)
     retention: Retention = field(default_factory=Retention)
     disk: Disk = field(default_factory=Disk)
-    loop: Loop = field(default_factory=Loop)
     # "section.key" -> where it came from, for `swingbot settings`
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -520,6 +510,68 @@ class Settings:
         return self.state / "secret"
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sections that are set together, with an example as it may stand in the file."""
+
+    title: str
+    sections: tuple[str, ...]
+    example: str
+
+
+GROUPS: Final = (
+    Group(
+        "Where it keeps things and is reached",
+        ("paths", "db", "web", "git", "buildbot"),
+        """\
+[paths]
+state = "/var/lib/swingbot"
+[db]
+url = "postgresql+psycopg2://swingbot@db.example.org/swingbot"
+password_file = "/etc/swingbot/db.password"
+[web]
+public_url = "https://swingbot.example.org"
+proxies = "127.0.0.1"
+""",
+    ),
+    Group(
+        "What is built and measured",
+        ("watch", "bisect", "build", "boot", "benchmarks", "boxes", "policy"),
+        """\
+[watch]
+testbox = "rack1"
+boots = 5
+[build]
+workers = "builder, builder-2"
+compiler = "gcc-12"
+""",
+    ),
+    Group(
+        "What is proved and mailed",
+        ("proof", "mail"),
+        """\
+[mail]
+host = "smtp.example.org"
+sender = "swingbot <swingbot@example.org>"
+to = "lab@example.org"
+domain = "swingbot.example.org"   # must never change
+dry_run = true                    # all mail goes to mail.to alone
+""",
+    ),
+    Group(
+        "What is kept, and for how long",
+        ("retention", "disk"),
+        """\
+[retention]
+enabled = true
+kernels_days = 90
+[disk]
+stop_below_mib = 20000
+""",
+    ),
+)
+
+
 def shown(value: Any) -> Any:
     """A value as it may be shown: a password in a URL is not."""
     return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
@@ -569,6 +621,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{file}: not TOML: {error}") from None
+    _drop_constants(document, file, env)
     hints = get_type_hints(Settings)
     sources: dict[str, str] = {}
     sections: dict[str, Any] = {}
@@ -587,7 +640,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             values[key] = _convert(f"{file}: {name}.{key}", known[key], value)
             sources[f"{name}.{key}"] = str(file)
         for key, type_ in known.items():
-            variable = f"SWINGBOT_{name.upper()}_{key.upper()}"
+            variable = variable_of(f"{name}.{key}")
             if variable in env:
                 values[key] = _convert(variable, type_, env[variable])
                 sources[f"{name}.{key}"] = variable
@@ -631,6 +684,31 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     return settings
 
 
+def _drop_constants(document: dict[str, Any], file: Path | None, env: Mapping[str, str]) -> None:
+    """Take what is a constant now out of `document`. Raises SettingsError if it was set to another value."""
+    for key, constant in CONSTANTS.items():
+        section, _, name = key.partition(".")
+        table, variable = document.get(section), variable_of(key)
+        if isinstance(table, dict) and name in table:
+            _check_constant(f"{file}: {key}", table.pop(name), constant)
+            if not table:
+                del document[section]
+        if variable in env:
+            _check_constant(variable, env[variable], constant)
+
+
+def _check_constant(where: str, value: Any, constant: float) -> None:
+    if str(value) not in (str(constant), f"{constant:g}"):
+        raise SettingsError(
+            f"{where} is no longer a setting: it is always {constant:g}, not {value!r}; remove it"
+        )
+
+
+def variable_of(key: str) -> str:
+    """The variable that sets section.key."""
+    return f"SWINGBOT_{key.replace('.', '_').upper()}"
+
+
 def _check_build(build: Build) -> None:
     """Raise SettingsError for a compiler or a worker that cannot be one."""
     if not is_compiler(build.compiler):
@@ -660,7 +738,7 @@ def _check_web(web: Web) -> None:
     ):
         if getattr(web, key) not in words:
             raise SettingsError(f"web.{key}: {getattr(web, key)!r} is none of {', '.join(words)}")
-    for key in ("connections", "uploads", "attempt_files", "attempt_mib", "patch_kib"):
+    for key in ("connections", "attempt_files", "attempt_mib", "patch_kib"):
         if getattr(web, key) < 1:
             raise SettingsError(f"web.{key}: {getattr(web, key)} is less than 1")
     for key in ("rate", "write_rate", "open_requests", "box_minutes"):

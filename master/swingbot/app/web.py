@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Final
 
 import uvicorn
 from starlette.requests import HTTPConnection
@@ -21,6 +22,7 @@ from swingbot.app.settings import Settings
 from swingbot.app.settings import Web as WebSettings
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import Cap
+from swingbot.core.plan.boxes import BoxPolicy
 from swingbot.core.raw.tables import unit_of
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
@@ -42,6 +44,10 @@ from swingbot_db.access import Access
 from swingbot_db.attempts import Attempts
 from swingbot_db.engine import Engine
 from swingbot_jobs.language.program import load_programs
+
+OPEN_UPLOADS: Final = (
+    16  # files that workers may be bringing at once; each takes a connection and a buffer
+)
 
 
 def serve(settings: Settings, engine: Engine) -> None:
@@ -73,7 +79,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     incidents = IncidentPages(Source(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10
     asker = DatabaseAsker(settings, engine, lab)
-    attempts = Attempts(engine, settings.boxes.lease_seconds)
+    attempts = Attempts(engine, BoxPolicy().lease_seconds)
     extra = [
         *exchange.routes(store, attempts, key, _cap(settings.web), boxes=attempts),
         *boot_order.routes(engine, read.boot_order),
@@ -111,7 +117,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
 
 
 def _cap(web: WebSettings) -> Cap:
-    return Cap(files=web.attempt_files, size=web.attempt_mib << 20, open_files=web.uploads)
+    return Cap(files=web.attempt_files, size=web.attempt_mib << 20, open_files=OPEN_UPLOADS)
 
 
 def _limit(patch_bytes: int, method: str, path: str) -> int:

@@ -116,12 +116,10 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
             name.strip() for name in settings.proof.merged_trees.split(",") if name.strip()
         ),
         boxes=BoxPolicy(
-            lease_seconds=settings.boxes.lease_seconds,
             failures=settings.boxes.failures,
             screening_boots=settings.boxes.screening_boots,
             stuck_seconds=60.0 * settings.boxes.stuck_minutes,
             invalid_pct=settings.boxes.invalid_pct,
-            invalid_runs=settings.boxes.invalid_runs,
             mails=settings.boxes.mails,
         ),
     )

@@ -140,7 +140,7 @@ class Exchange:
         if self._open.total() >= self._cap.open_files:
             raise NotTaken(
                 503,
-                f"{self._cap.open_files} files are on their way, the most at once (web.uploads); try again",
+                f"{self._cap.open_files} files are on their way, the most at once; try again",
             )
         self._open[attempt] += 1
         try:

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from swingbot.app.commands import text
+from swingbot.app.commands import settings_page, text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.app.commands.lazy import Place, lazily
 from swingbot.app.database import owner_url
-from swingbot.app.settings import SECTIONS, shown, with_place
+from swingbot.app.settings import GROUPS, SECTIONS, shown, with_place
 from swingbot.app.wiring import connect
 
 
@@ -108,13 +108,25 @@ def upgrade(session: Session) -> None:
 
 
 @click.command("settings")
+@click.argument("sections", nargs=-1, type=click.Choice(SECTIONS), metavar="[SECTION]...")
+@click.option("--reference", is_flag=True, help="Print docs/settings.md: defaults and examples.")
 @as_json
 @pass_session
 @guarded
-def settings_(session: Session, json_: bool) -> None:
-    """Every setting: what is in force, where it came from, what it means."""
+def settings_(session: Session, sections: tuple[str, ...], reference: bool, json_: bool) -> None:
+    """Every setting: what is in force, where it came from, what it means.
+
+    \b
+    Examples:
+      swingbot settings web mail
+      SWINGBOT_WATCH_BOOTS=5 swingbot settings watch
+    """
+    if reference:
+        click.echo(settings_page.page(), nl=False)
+        return
     rows: list[dict[str, Any]] = []
-    for section in SECTIONS:
+    chosen = sections or SECTIONS
+    for section in (name for group in GROUPS for name in group.sections if name in chosen):
         values = getattr(session.settings, section)
         for field in dataclasses.fields(values):
             key = f"{section}.{field.name}"
@@ -136,12 +148,15 @@ def settings_(session: Session, json_: bool) -> None:
         )
     else:
         click.echo(f"state {session.settings.state}\ncache {session.settings.cache}\n")
-        click.echo(
-            text.table(
-                [(r["key"], repr(r["value"]), r["source"], r["doc"]) for r in rows],
-                ("KEY", "VALUE", "FROM", "MEANING"),
-            )
-        )
+        for group in GROUPS:
+            table = [
+                (r["key"], repr(r["value"]), r["source"], r["doc"])
+                for r in rows
+                if r["key"].partition(".")[0] in group.sections
+            ]
+            if table:
+                columns = ("KEY", "VALUE", "FROM", "MEANING")
+                click.echo(f"{group.title}:\n{text.table(table, columns)}\n")
 
 
 @click.command("describe")

@@ -19,6 +19,7 @@ from swingbot_db.engine import Engine
 from swingbot_db.keep import named_artifacts
 
 EVERY: Final = timedelta(days=1)
+KITS_DAYS: Final = 30.0  # after a tarball was fetched last; it is made again when it is wanted
 _RECORD: Final = "rootfs.json"
 _RECORD_BYTES: Final = 16 << 20
 
@@ -41,7 +42,7 @@ def days_of(settings: Settings) -> dict[str, float]:
         "rootfs": rules.rootfs_days,
         "results": rules.results_days,
         "logs": rules.logs_days,
-        "kits": rules.kits_days,
+        "kits": KITS_DAYS,
     }
 
 

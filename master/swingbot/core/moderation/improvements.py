@@ -6,7 +6,7 @@ Where throughput goes from b to h = b (1 + p/100), the time of one operation fal
   than a sixth of the time is gone (20/120), and the cheapest way to get there is a flush that is not sent any more.
 - A *buffered* write is copied into memory; 50 % faster means that more than a third is gone (50/150): either work was left out, or a very good patch.
 
-Both are settings (`mail.suspicious_synced_pct`, `mail.suspicious_write_pct`). A mail too many costs a maintainer a minute, a missing flush costs data.
+`Plausible` holds both. A mail too many costs a maintainer a minute, a missing flush costs data.
 """
 
 from __future__ import annotations

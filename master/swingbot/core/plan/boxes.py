@@ -19,14 +19,15 @@ HARDWARE: Final = ("model", "cpu_model", "nr_cpu", "memory_kb", "microcode")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxPolicy:
-    """The settings of section `boxes`."""
+    """The settings of section `boxes`, and two constants."""
 
+    # Executors are heard of every 5 s; a host that reboots comes back within this.
     lease_seconds: float = 300.0
     failures: int = 3
     screening_boots: int = 10
     stuck_seconds: float = 7200.0
     invalid_pct: float = 20.0
-    invalid_runs: int = 20
+    invalid_runs: int = 20  # fewer runs say nothing about a share
     mails: bool = True
 
 
