@@ -20,47 +20,51 @@ RUN apt-get -qq update \
  && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends python3-venv >/dev/null \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /opt/swingbot
-COPY pyproject.toml requirements.lock README.md ./
+COPY pyproject.toml requirements.lock ./
 COPY docker/locked.py docker/
-# Our own packages are installed as links to places that are filled below: so an environment is made anew only when the lock changes.
-RUN for package in jobs/swingbot_jobs master/swingbot db/swingbot_db workers/swingbot_worker; do mkdir -p $package && touch $package/__init__.py; done
 
-# One environment for each image, from the one lock; every file is checked against its hash.
+# One environment for each image, from the one lock; every file is checked against its hash. It is made again only when the lock changes.
 # Buildbot loads what belongs to its own local worker, so the service has the worker extra too.
 FROM venv AS service-venv
 RUN python3 docker/locked.py master worker >/tmp/requirements.txt \
  && python3 -m venv .venv && pip -q --no-cache-dir --disable-pip-version-check install --require-hashes -r /tmp/requirements.txt \
- && pip -q --no-cache-dir --disable-pip-version-check install --no-deps --no-build-isolation -e . && python3 -m compileall -q .venv
+ && python3 -m compileall -q .venv
 
 FROM venv AS worker-venv
 RUN python3 docker/locked.py worker >/tmp/requirements.txt \
  && python3 -m venv .venv && pip -q --no-cache-dir --disable-pip-version-check install --require-hashes -r /tmp/requirements.txt \
- && pip -q --no-cache-dir --disable-pip-version-check install --no-deps --no-build-isolation -e . && python3 -m compileall -q .venv
+ && python3 -m compileall -q .venv
 
-# netperf is in Debian's non-free part: fetched from this base's own mirror here, for at run time there is no way out.
-FROM worker-venv AS netperf
-COPY jobs/swingbot_jobs jobs/swingbot_jobs
-COPY workers/swingbot_worker workers/swingbot_worker
-RUN apt-get -qq update \
- && python3 -c 'from pathlib import Path; from swingbot_worker.rootfs.debian import fetched; fetched("netperf", Path("/tmp"))' \
- && install -D -t /benchmarks /tmp/debian/netperf/usr/bin/netperf /tmp/debian/netperf/usr/bin/netserver
+# The wheel that everybody installs; what an image has no use for is taken out of it again.
+FROM worker-venv AS wheel
+COPY . /tmp/source
+RUN pip -q --disable-pip-version-check wheel --no-index --no-deps --no-build-isolation --wheel-dir /dist /tmp/source
 
 # The one testbox that needs nothing but a processor; others come as files mounted over workers/testboxes.
-FROM python AS sources
-WORKDIR /opt/swingbot
-COPY . .
-RUN find workers/testboxes -type f ! -name vm-icount.yaml -delete && python3 -m compileall -q jobs master db workers
-
-FROM sources AS service-sources
-RUN rm -r workers/swingbot_worker
+FROM service-venv AS service-installed
+COPY --from=wheel /dist /dist
+RUN pip -q --disable-pip-version-check install --no-index --no-deps /dist/*.whl \
+ && resources=$(python -m swingbot_jobs.resources) && ln -s "$resources/jobs" "$resources/workers" . \
+ && find "$resources/workers/testboxes" -type f ! -name vm-icount.yaml -delete \
+ && rm -r "$resources/../swingbot_worker"
 
 # Who works for the service has nothing of its inside: no way of thinking, no tables.
-FROM sources AS worker-sources
-RUN rm -r master db
+FROM worker-venv AS worker-installed
+COPY --from=wheel /dist /dist
+RUN pip -q --disable-pip-version-check install --no-index --no-deps /dist/*.whl \
+ && resources=$(python -m swingbot_jobs.resources) && ln -s "$resources/jobs" "$resources/workers" . \
+ && find "$resources/workers/testboxes" -type f ! -name vm-icount.yaml -delete \
+ && rm -r "$resources/../swingbot" "$resources/../swingbot_db" "$resources/master" "$resources/db" "$resources/dashboards"
+
+# netperf is in Debian's non-free part: fetched from this base's own mirror here, for at run time there is no way out.
+FROM worker-installed AS netperf
+RUN apt-get -qq update \
+ && python -c 'from pathlib import Path; from swingbot_worker.rootfs.debian import fetched; fetched("netperf", Path("/tmp"))' \
+ && install -D -t /benchmarks /tmp/debian/netperf/usr/bin/netperf /tmp/debian/netperf/usr/bin/netserver
 
 FROM python AS service
-COPY --from=service-venv /opt/swingbot/.venv /opt/swingbot/.venv
-COPY --from=service-sources /opt/swingbot /opt/swingbot
+COPY --from=service-installed /opt/swingbot /opt/swingbot
+COPY docker /opt/swingbot/docker
 USER 10001:10001
 WORKDIR /var/lib/swingbot
 CMD ["swingbot", "--help"]
@@ -74,8 +78,8 @@ RUN apt-get -qq update \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=netperf /benchmarks /opt/swingbot/benchmarks
 ENV SWINGBOT_BENCHMARKS_DIR=/opt/swingbot/benchmarks
-COPY --from=worker-venv /opt/swingbot/.venv /opt/swingbot/.venv
-COPY --from=worker-sources /opt/swingbot /opt/swingbot
+COPY --from=worker-installed /opt/swingbot /opt/swingbot
+COPY docker /opt/swingbot/docker
 USER 10001:10001
 WORKDIR /var/lib/swingbot
 CMD ["swingbot-worker", "--help"]
