@@ -355,3 +355,18 @@ def test_comparisons_of_before_experiments_have_two_arms(old: sa.Engine) -> None
         (row,) = tx.comparisons.rows(comparison)
         assert (row.against, row.arm, row.reference) == ("first", 1, 0)
         assert conn.execute(sa.text("SELECT comparison FROM swing")).scalar() == comparison
+
+
+def test_bisections_of_before_creeps_may_end_with_one(old: sa.Engine) -> None:
+    upgrade_to(old, "0023")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
+        bisection = make.a_bisection(conn, tree, box, kernels)
+    upgrade(old)
+    with old.begin() as conn:
+        PgTransaction(conn).bisections.conclude(bisection, "creep", {"x": 1}, "little by little")
+        status = conn.execute(sa.text("SELECT status FROM bisection")).scalar()
+        assert status == "creep"
+        with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
+            conn.execute(sa.text("UPDATE bisection SET status = 'crept'"))

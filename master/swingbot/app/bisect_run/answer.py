@@ -38,7 +38,7 @@ def facts(found: Found, booted: Sequence[Booted], better: Better, journal: str) 
         "change_pct": change,
         "interval_pct": interval,
         "better": better,
-        "verdict": verdict(change, better) if status in _NAMED else None,
+        "verdict": verdict(change, better) if status in (*_NAMED, "creep") else None,
         "boots": len(booted),
         "builds": len({b.sha for b in booted}),
         "runs": sum(len(b.values) for b in booted),

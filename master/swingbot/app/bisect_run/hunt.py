@@ -26,7 +26,7 @@ from swingbot.core.bisect.state import (
     Wait,
 )
 from swingbot.core.bisect.step import step
-from swingbot.core.bisect.thresholds import FIRST_EDITION, Policy
+from swingbot.core.bisect.thresholds import EARLIER_EDITIONS, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 
@@ -185,8 +185,9 @@ class Hunt:
         """By the rules under which the journal was begun: what it recorded is decided again as it was."""
         spent = sum(b.part != part.name for b in self.journal.booted)
         policy = self.wanted.policy
-        if self.journal.begin.get("edition", 1) == 1:
-            policy = replace(policy, **FIRST_EDITION)  # type: ignore[arg-type]
+        begun = EARLIER_EDITIONS.get(self.journal.begin.get("edition", 1))
+        if begun is not None:
+            policy = replace(policy, **begun)  # type: ignore[arg-type]
         return replace(policy, max_boots=max(1, policy.max_boots - spent))
 
     def state(self, part: Part) -> BisectionState:

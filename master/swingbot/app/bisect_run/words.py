@@ -102,6 +102,7 @@ def _headline(facts: Facts) -> str:
     return {
         "not_reproduced": "no change between the ends: nothing to bisect",
         "inconclusive": "no commit can be named",
+        "creep": "the value moves with every commit: none of them is the first bad one",
         "failed": "an end of the range cannot be measured: nothing was found out",
     }[status]
 

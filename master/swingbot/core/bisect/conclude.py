@@ -37,12 +37,14 @@ def found(case: Case, seen: Fresh, *, of_set: bool = False) -> Conclude:
     )
     change, interval = (row.change_pct, row.interval_pct) if row else (None, None)
     one = len(members) == 1 and not of_set
-    of_all = share(post, seen.left, seen.right)
+    of_all = stated(post, seen.left, seen.right)
     culprits = tuple(
         Culprit(
             idx=c,
             parent_idx=case.name(seen.left),
-            probability=of_all if one else float(post.commit[ev.points.index(c)]),
+            probability=of_all
+            if one
+            else float(post.commit[ev.points.index(c)]) * (1.0 - post.creep),
             change_pct=change,
             interval_pct=interval,
         )
@@ -125,6 +127,11 @@ def hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
     return can[best], can[int(reach[best])]
 
 
+def stated(post: Posterior, left: int, right: int) -> float:
+    """P(the step is between these positions), the possibility of a creep included."""
+    return share(post, left, right) * (1.0 - post.creep)
+
+
 def share(post: Posterior, left: int, right: int) -> float:
-    """P(the step is between these positions)."""
+    """P(the step is between these positions), if the level does not creep."""
     return min(1.0, float(post.commit[left + 1 : right + 1].sum()))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from swingbot.core.bisect.ask import ask
 from swingbot.core.bisect.case import Case
-from swingbot.core.bisect.conclude import conclude, out_of_boots, share
+from swingbot.core.bisect.conclude import conclude, out_of_boots, share, stated
 from swingbot.core.bisect.fresh import Fresh, fresh, missing_boots
 from swingbot.core.bisect.state import Action, Wait
 from swingbot.core.bisect.thresholds import (
@@ -60,12 +60,12 @@ def _sure(case: Case, left: int, right: int) -> bool:
     """Whether enough is believed of the step to name it. Where no commit can be built in another layout, that an image may be odd
     stays possible whatever is booted; the probability that is stated allows for it."""
     policy, post = case.policy, case.posterior
-    of_all = share(post, left, right)
+    of_all = stated(post, left, right)
     if of_all >= policy.confidence:
         return True
     if policy.edition == 1 or case.rebuilds or post.odd_images > ODD_IMAGES_SEEN:
         return False
-    if_even = float(post.if_images_are_even()[left + 1 : right + 1].sum())
+    if_even = float(post.if_images_are_even()[left + 1 : right + 1].sum()) * (1.0 - post.creep)
     return of_all >= policy.unchecked and if_even >= policy.confidence
 
 

@@ -10,15 +10,17 @@ Everything here is on the effect scale: natural logs, or differences in units of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, logsumexp, stdtr
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import Posterior, gap_prior, per_commit
+from swingbot.core.bisect.posterior import Posterior, gap_prior, may_creep, per_commit
 from swingbot.core.bisect.thresholds import (
+    CREEP_MANY_PRIOR,
     PAIRED_LAYOUT_FACTORS,
     SHIFT_SD,
     TESTBOX_SD,
@@ -72,7 +74,9 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     """Of paired boots: those of equal k share a shift. Needs boots of both ends."""
     sums = summarise(ev)
     sd, df = _pooled_noise(sums, noise)
-    shift = _Shift(sums, (SHIFT_SD / sd) ** 2)
+    shift = _Shift(
+        sums, (SHIFT_SD / sd) ** 2, along=may_creep(sums.at, ev.mass, policy.prior_creep)
+    )
     cells = [
         _cell(shift, lam, math.log(w), max(noise.sd_boot, SPREAD_FLOOR), noise, sd, policy)
         for lam, w in _layouts(noise, sd)
@@ -81,15 +85,10 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     # (grid, gaps + 1), the last column is "none"
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
     one = float(logsumexp(ln))
-    return _collect(
-        sums,
-        cells,
-        np.exp(ln - one),
-        ev.mass,
-        min_effect,
-        df,
-        _two_steps(sums, cells, ln_prior, one, policy),
-    )
+    two = _two_steps(sums, cells, ln_prior, one, policy)
+    creep, crept = _creep(cells, one, two[0], policy)
+    post = _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, two)
+    return replace(post, creep=creep, crept=crept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +122,10 @@ def wandering(
     centre = float(np.median(level))
     sums = Sums(at, kernel, np.zeros(len(level), np.intp), weight, level - centre, centre)
     ln_prior = gap_prior(at, ev.mass, policy)
-    lams = _layouts(noise, sd)
+    lams, along = _layouts(noise, sd), may_creep(at, ev.mass, policy.prior_creep)
     cells, still = [], []
     for factor, seconds, share in _wanders(times, noise, sd):
-        shift = _Shift(sums, factor**2, _together(rows, factor**2, seconds))
+        shift = _Shift(sums, factor**2, _together(rows, factor**2, seconds), along)
         cells += [
             _cell(shift, lam, math.log(share * w), prior, noise, sd, policy) for lam, w in lams
         ]
@@ -139,15 +138,10 @@ def wandering(
     cells = [cells[i] for i in moves]
     one = float(logsumexp(ln[moves]))
     two = _two_steps(sums, cells, ln_prior, one, policy)
-    return _collect(
-        sums,
-        cells,
-        np.exp(ln[moves] - one),
-        ev.mass,
-        min_effect,
-        max(len(level) - len(at), 0),
-        two,
-    ), wander
+    df = max(len(level) - len(at), 0)
+    post = _collect(sums, cells, np.exp(ln[moves] - one), ev.mass, min_effect, df, two)
+    creep, crept = _creep(cells, one, two[0], policy)
+    return replace(post, creep=creep, crept=crept), wander
 
 
 def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, float, float]]:
@@ -183,10 +177,16 @@ def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
 
 class _Shift:
     """What boots have in common beside their kernel, integrated out: of each block of equal k with variance `kappa` (in units of one
-    boot's), or by the covariance `together`."""
+    boot's), or by the covariance `together`. `along`: where in the range each kernel is, if a creep is thought of."""
 
-    def __init__(self, sums: Sums, kappa: float, together: Floats | None = None) -> None:
-        self.sums, self.kappa, self.together = sums, kappa, together
+    def __init__(
+        self,
+        sums: Sums,
+        kappa: float,
+        together: Floats | None = None,
+        along: Floats | None = None,
+    ) -> None:
+        self.sums, self.kappa, self.together, self.along = sums, kappa, together, along
 
     def information(self) -> tuple[Floats, Floats, float, float]:
         if self.together is None:
@@ -216,6 +216,17 @@ class _Cell:
     var: Floats  # of D, in units of scale2
     lam: float
     two: Floats  # (pairs of gaps,): ln likelihood of a step in each of the two, in the order of `_pairs`
+    gradual: _Gradual | None = None  # None: too few positions to tell a line from a step
+
+
+@dataclass(frozen=True, slots=True)
+class _Gradual:
+    """The level moves with the commits: a line over the range, or a random walk."""
+
+    ln_line: float
+    ln_walk: float
+    size: float  # of the line, over the whole range
+    var: float
 
 
 def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
@@ -295,7 +306,13 @@ def _cell(
     q = np.maximum(q, 0.0) + boots * SPREAD_FLOOR**2  # rounding: identical values are no proof
     a, b0 = noise.certainty + (boots - 1) / 2, noise.certainty * prior**2
     ln_dets = ln_det + np.append(np.log(det / prior_d), math.log(b11))
+
+    def likelihood(square: float, ln_dets: float) -> float:
+        q = max(square, 0.0) + boots * SPREAD_FLOOR**2
+        return -0.5 * ln_dets - a * math.log(b0 + q / 2)
+
     return _Cell(
+        gradual=_gradual((matrix, g, square, ln_det), shift.along, prior_d, likelihood),
         ln_weight=ln_weight,
         ln_likelihood=-0.5 * ln_dets - a * np.log(b0 + q / 2),
         effect=np.append(effect, 0.0),
@@ -315,6 +332,55 @@ def _cell(
         if gaps <= TWO_STEPS_MOST_GAPS
         else np.empty(0),
     )
+
+
+def _gradual(
+    sums: tuple[Floats, Floats, float, float],
+    along: Floats | None,
+    prior_d: float,
+    likelihood: Callable[[float, float], float],
+) -> _Gradual | None:
+    """Of (matrix, vector, square, ln determinant): the same marginal likelihood with a level that moves by D over the range, in
+    proportion to `along`, and with a random walk that moves as far."""
+    if along is None:
+        return None
+    matrix, g, square, ln_det = sums
+    ones = matrix.sum(axis=0)
+    b11, b12 = float(ones.sum()), float(ones @ along)
+    b22, r1, r2 = float(along @ matrix @ along) + prior_d, float(g.sum()), float(along @ g)
+    det = max(b11 * b22 - b12**2, 1e-300)
+    low, size = (b22 * r1 - b12 * r2) / det, (b11 * r2 - b12 * r1) / det
+    ln_line = likelihood(square - low * r1 - size * r2, ln_det + math.log(det / prior_d))
+    walk = np.minimum.outer(along, along) / prior_d
+    mixed = np.eye(len(along)) + matrix @ walk
+    both = np.linalg.solve(mixed, np.column_stack([ones, g]))
+    c11, s1 = max(float(both[:, 0].sum()), 1e-300), float(both[:, 1].sum())
+    left = square - float(g @ walk @ both[:, 1]) - s1 * s1 / c11
+    dets = ln_det + float(np.linalg.slogdet(mixed)[1]) + math.log(c11)
+    return _Gradual(ln_line, likelihood(left, dets), size, b11 / det)
+
+
+def _creep(
+    cells: list[_Cell], one: float, two: float, policy: Policy
+) -> tuple[float, tuple[float, float]]:
+    """P(creep) against one step, two, many or none, and (mean, variance) of its size."""
+    known = [(c, c.gradual) for c in cells if c.gradual is not None]
+    if not known:
+        return 0.0, (0.0, 0.0)
+    many = float(logsumexp([c.ln_weight + found.ln_walk for c, found in known]))
+    lines = np.array([c.ln_weight + found.ln_line for c, found in known])
+    whole = float(logsumexp(lines))
+    rest = np.logaddexp(one - math.log1p(-min(two, 1.0 - 1e-12)), many + math.log(CREEP_MANY_PRIOR))
+    weight = np.exp(lines - whole)
+    sizes = np.array([found.size for _, found in known])
+    # of the likeliest step, or of none: a boot's variance
+    scale2 = np.array([float(c.scale2.min()) for c, _ in known])
+    mean = float(weight @ sizes)
+    var = float(
+        weight @ (scale2 * np.array([found.var for _, found in known]) + (sizes - mean) ** 2)
+    )
+    odds = whole + math.log(policy.prior_creep / (1.0 - policy.prior_creep)) - float(rest)
+    return float(expit(odds)), (mean, var)
 
 
 def _pairs(gaps: int) -> tuple[Indices, Indices]:

@@ -18,10 +18,18 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 from scipy.special import expit, logsumexp, ndtr
 
-from swingbot.core.bisect import gaussian
+from swingbot.core.bisect import gaussian, gradual
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import Hypotheses, Posterior, blend, gap_prior, per_commit
+from swingbot.core.bisect.posterior import (
+    Hypotheses,
+    Posterior,
+    blend,
+    gap_prior,
+    may_creep,
+    per_commit,
+)
 from swingbot.core.bisect.thresholds import (
+    CREEP_MANY_PRIOR,
     EFFECT_WIDTHS,
     LAYOUT_FACTORS,
     ODD_IMAGE_SD,
@@ -52,6 +60,7 @@ _END_SPACING: Final = 1.2
 _END_NODES: Final = (-_END_SPACING, 0.0, _END_SPACING)
 _END_CERTAINTY: Final = 0.75  # of the noise record, in the spread of one end alone
 _MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
+_CREEP_NOISES: Final = 4  # combinations of noise in which a creep is weighed
 _FAR: Final = 60.0  # nats below the best: too unlikely to be looked at
 
 
@@ -132,12 +141,19 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
         float(of_pairs[best]) - pairs[best].ln_prior,
         columns.at,
     )
+    along = may_creep(columns.at, ev.mass, policy.prior_creep)
+    ranked = [(float(of_pairs[i]), pairs[i]) for i in np.argsort(-of_pairs, kind="stable")]
+    creep, crept = (
+        (0.0, (0.0, 0.0))
+        if along is None
+        else _creep(points, levels, ranked, along, two[0], policy)
+    )
     told = [(thetas[p.before], thetas[p.behind]) for p in pairs]
     still = _collect(columns, told, found, np.exp(ln - one), ev.mass, min_effect, two)
     return _moving(
         ev,
         columns,
-        replace(still, wild=_wild(columns, thetas[theta], still)),
+        replace(still, wild=_wild(columns, thetas[theta], still), creep=creep, crept=crept),
         noise,
         policy,
         min_effect,
@@ -533,6 +549,38 @@ def _two_steps(
     )
     best = int(np.argmax(ln))
     return float(expit(logsumexp(ln) - ln_one)), (int(at[i[best] + 1]), int(at[j[best]]))
+
+
+def _creep(
+    points: Floats,
+    levels: Floats,
+    ranked: list[tuple[float, _Pair]],
+    along: Floats,
+    two: float,
+    policy: Policy,
+) -> tuple[float, tuple[float, float]]:
+    """P(creep) against one step, two, many or none, and (mean, variance) of its size. `ranked`: ln weight of one step or none in
+    each combination of noise, the likeliest first; all hypotheses are weighed in the first few. `two`: P(two steps)."""
+    share, kernel = _coupling(levels, policy)
+    ones, manys, lines = [], [], []
+    for ln_one, pair in ranked[:_CREEP_NOISES]:
+        if not math.isfinite(ln_one):
+            break  # unequal spreads are not looked at
+        grid = gradual.Grid(points[pair.before], levels, share, kernel)
+        sizes = gradual.sizes_of(grid, along)
+        found = gradual.line(grid, along, _effect_density(sizes, policy), sizes)
+        ones.append(ln_one)
+        manys.append(pair.ln_prior + gradual.many_steps(grid, np.diff(along)))
+        lines.append(replace(found, ln=found.ln + pair.ln_prior))
+    one = float(logsumexp(ones))
+    rest = np.logaddexp(
+        one - math.log1p(-min(two, 1.0 - 1e-12)),  # with two steps
+        float(logsumexp(manys)) + math.log(CREEP_MANY_PRIOR),
+    )
+    whole = float(logsumexp([found.ln for found in lines]))
+    best = max(lines, key=lambda found: found.ln)
+    odds = whole + math.log(policy.prior_creep / (1.0 - policy.prior_creep)) - float(rest)
+    return float(expit(odds)), (best.size, best.var)
 
 
 def _collect(

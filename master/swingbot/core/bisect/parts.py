@@ -9,6 +9,7 @@ from dataclasses import replace
 from swingbot.core.bisect.case import Case
 from swingbot.core.bisect.conclude import conclude, concluded, found
 from swingbot.core.bisect.confirm import Confirmed
+from swingbot.core.bisect.creep import creeping
 from swingbot.core.bisect.fresh import Fresh
 from swingbot.core.bisect.search import search
 from swingbot.core.bisect.state import Action, Conclude, Conclusion
@@ -26,6 +27,8 @@ def solve(case: Case) -> Action:
 def _solved(case: Case) -> Action:
     if case.root and case.posterior.none_or_small >= case.policy.no_change:
         return conclude(case, "not_reproduced", "there is no step")
+    if (gradual := creeping(case)) is not None:
+        return gradual
     sides = case.sides()
     if sides is None:
         action = search(case)

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.thresholds import WILD_P, Policy
+from swingbot.core.bisect.thresholds import (
+    CREEP_LEAST_COMMITS,
+    CREEP_LEAST_POSITIONS,
+    TWO_STEPS_MOST_GAPS,
+    WILD_P,
+    Policy,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,11 @@ class Posterior:
     odd_images: float = 0.0  # P(some images are off by far more than their layout)
     # (P(boots behind the step differ in spread from those before it), by which factor if they do)
     noisier: tuple[float, float] = (0.0, 1.0)
+    creep: float = 0.0  # P(the level creeps over the range, against steps or none); the rest assumes that it does not
+    crept: tuple[float, float] = (
+        0.0,
+        0.0,
+    )  # by how much over the whole range if it does, and the variance of that
     if_even: Floats | None = None  # `commit` if there are none; None: the model has none
 
     def if_images_are_even(self) -> Floats:
@@ -84,6 +95,8 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         low_var=mixed("low_var"),
         high_var=mixed("high_var"),
         two=mixed("two"),
+        creep=(1 - wander) * still.creep,
+        crept=still.crept,
         odd_images=(1 - wander) * still.odd_images,
         if_even=(1 - wander) * still.if_images_are_even() + wander * moving.if_images_are_even(),
         noisier=((1 - wander) * still.noisier[0], still.noisier[1]),
@@ -108,6 +121,20 @@ def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:
         return np.asarray(
             np.log(np.append((1.0 - none) * gaps / (total or 1.0), none)), dtype=np.float64
         )
+
+
+def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
+    """Where in the range each measured position is, as the share of the prior of all commits up to it: along that the level creeps
+    if it does. None where too little was measured to tell a creep from steps."""
+    places = len(np.unique(at))
+    if (
+        prior <= 0
+        or not CREEP_LEAST_POSITIONS <= places <= TWO_STEPS_MOST_GAPS
+        or int((mass > 0).sum()) < CREEP_LEAST_COMMITS
+    ):
+        return None
+    upto = np.cumsum(mass)[at]
+    return np.asarray((upto - upto[0]) / (upto[-1] - upto[0]))
 
 
 def per_commit(at: Indices, gaps: Floats, mass: Floats) -> Floats:

@@ -22,8 +22,9 @@ class Policy:
     """How a bisection decides. A journal stores it with each step."""
 
     # Which rules hold. 1 are those of journals that name none: images are never odd, spreads are equal on both sides, a step is
-    # built in another layout only where the noise record says that layout matters. Such journals are decided as they were.
-    edition: int = 2
+    # built in another layout only where the noise record says that layout matters. 2: nothing creeps, modes are not known from
+    # the noise record, images of paired testboxes are never odd. Such journals are decided as they were.
+    edition: int = 3
     # P(culprit) at which a commit is named. Lower: wrong commits are named; higher: a third more boots a nine.
     confidence: float = 0.99
     # The same where kernels can be built in one layout only, if P would reach `confidence` were no image odd. Lower: an odd image
@@ -51,6 +52,11 @@ class Policy:
     prior_no_change: float = 0.1
     # Prior that two commits of the range changed the metric. 0: one is named and the other missed.
     prior_two: float = 0.05
+    # Prior that the level creeps: it moves with every commit by the same share. 0: commits of a creep are named for steps;
+    # larger: more boots where commits step.
+    prior_creep: float = 0.03
+    # P(creep) at which it is the answer. Lower: several steps are called a creep; higher: more boots, and more without an answer.
+    creep: float = 0.95
     # P(two steps) at which both sides are searched on their own; the one without a step then ends by itself.
     two: float = 0.5
     # Prior that some images are odd. 0: an odd image at an end, or beside one, is named for a step; larger: more builds in other
@@ -84,7 +90,16 @@ class Policy:
 
 
 # What a journal that does not give these fields of a policy means by them.
-FIRST_EDITION: Final[Mapping[str, float]] = {"edition": 1, "odd_images": 0.0, "unchecked": 0.0}
+FIRST_EDITION: Final[Mapping[str, float]] = {
+    "edition": 1,
+    "odd_images": 0.0,
+    "unchecked": 0.0,
+    "prior_creep": 0.0,
+    "creep": 0.0,
+}
+# What the second edition differs in from the present one.
+SECOND_EDITION: Final[Mapping[str, float]] = {"edition": 2, "prior_creep": 0.0, "creep": 0.0}
+EARLIER_EDITIONS: Final = {1: FIRST_EDITION, 2: SECOND_EDITION}
 
 # --- in a group of testboxes: an idle one costs nothing, and time does ---
 
@@ -196,6 +211,23 @@ DENIED_SHARE: Final = 0.5
 
 # P(no further step) below which a stretch beside a step that was found is searched too. Higher: searches for nothing.
 ELSEWHERE_NONE: Final = 0.5
+
+# --- creep ---
+
+# Measured positions, and commits that can be the step, from which a line is told from a step. Fewer: any two steps are a line.
+CREEP_LEAST_POSITIONS: Final = 5
+CREEP_LEAST_COMMITS: Final = 8
+# P(creep) from which boots are spread over the range until it is settled. Lower: boots that a step does not need.
+CREEP_SUSPECT: Final = 0.5
+# Places that they are spread over, the ends included, and boots of each before a creep is the answer. Fewer: steps in between
+# are taken for a line; more: boots.
+CREEP_PLACES: Final = 9
+CREEP_BOOTS: Final = 2
+# Boots of each of these places after which the search goes on. Higher: boots of kernels that layout alone may have moved.
+CREEP_MOST_BOOTS: Final = 6
+# Prior that any number of steps made the change, and how many are then expected. 0: three steps are a creep.
+CREEP_MANY_PRIOR: Final = 0.03
+CREEP_MANY_STEPS: Final = 4.0
 
 # --- what is reported ---
 

@@ -15,7 +15,9 @@ AttemptState = Literal["running", "ended", "dead"]
 DispatchState = Literal["wanted", "placed", "over"]
 
 # How the engine concludes a bisection.
-ConclusionKind = Literal["culprit", "credible_set", "not_reproduced", "inconclusive", "several"]
+ConclusionKind = Literal[
+    "culprit", "credible_set", "not_reproduced", "inconclusive", "several", "creep"
+]
 
 # What is asked, and where it comes from.
 ChangeKind = Literal["first", "advance", "rebase"]

@@ -1,0 +1,99 @@
+"""A level that moves with every commit: boots spread over the range until it is a creep, or is not."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from scipy.special import ndtri
+
+from swingbot.core.bisect.ask import ask
+from swingbot.core.bisect.case import Case
+from swingbot.core.bisect.conclude import concluded
+from swingbot.core.bisect.state import Action, Conclusion, Wait
+from swingbot.core.bisect.thresholds import (
+    CREEP_BOOTS,
+    CREEP_MOST_BOOTS,
+    CREEP_PLACES,
+    CREEP_SUSPECT,
+)
+from swingbot.core.model.bisection import WantedBoot
+
+_ROUND: Final = "the level may move with every commit: boots over the whole range tell"
+
+
+def creeping(case: Case) -> Action | None:
+    """What to do where a creep is likelier than steps; None where it is not, or where the search knows more to ask."""
+    if case.post is None or case.post.creep < CREEP_SUSPECT:
+        return None
+    places = _places(case)
+    least = min(len(case.ev.at(p)) for p in places)
+    if case.post.creep >= case.policy.creep and least >= CREEP_BOOTS:
+        return concluded(case, _creep(case))
+    if case.used >= case.policy.max_boots:
+        return _undecided(case)
+    if least >= CREEP_MOST_BOOTS:
+        return None  # other kernels tell more than other boots of these
+    if any(p.phase == "search" for p in case.ev.pending):
+        return Wait(why=f"boots are in flight ({_ROUND})")
+    return ask(case, _round(case, places), _ROUND)
+
+
+def _places(case: Case) -> list[int]:
+    """Measurable positions that divide the range evenly, the ends included."""
+    can = np.flatnonzero(case.ev.measurable)
+    upto = np.cumsum(case.ev.mass)[can]
+    wanted = np.linspace(0.0, float(upto[-1]), CREEP_PLACES)
+    return sorted({0, case.ev.last} | {int(can[np.argmin(np.abs(upto - w))]) for w in wanted})
+
+
+def _round(case: Case, places: list[int]) -> list[WantedBoot]:
+    """One boot of each that was booted least; on a paired testbox all at one k."""
+    ev = case.ev
+    boots = {p: len(ev.at(p)) for p in places}
+    chosen = [p for p in places if boots[p] == min(boots.values())]
+    if case.state.paired:
+        k = ev.next_k()
+        return [WantedBoot(ev.points[p], k, "search") for p in places]
+    free = max(1, case.policy.max_boots - case.used)
+    wanted = []
+    for p in chosen[:free]:
+        used = {b.k for b in ev.at(p)} | {b.k for b in ev.pending if ev.where(b) == p}
+        used |= {k for place, k in ev.failed if place == p}
+        k = next(k for k in range(len(used) + 1) if k not in used)
+        wanted.append(WantedBoot(ev.points[p], k, "search"))
+    return wanted
+
+
+def _creep(case: Case) -> Conclusion:
+    ev, post = case.ev, case.posterior
+    size, var = post.crept
+    reach = float(ndtri(1.0 - case.policy.interval_alpha / 2.0)) * math.sqrt(var)
+    change, low, high = (ev.pct(size + by) for by in (0.0, -reach, reach))
+    return Conclusion(
+        kind="creep",
+        reason=(
+            f"the level moves little by little over commits {ev.points[0] + 1} to "
+            f"{ev.points[-1]}, by {change:+.1f} % in all: no single commit makes the change "
+            f"(P(one or more steps) = {1.0 - post.creep:.3f})"
+        ),
+        probability=post.creep,
+        change_pct=change,
+        interval_pct=(low, high),
+    )
+
+
+def _undecided(case: Case) -> Action:
+    if case.ev.pending:
+        return Wait(why="the last boots of the budget are in flight")
+    return concluded(
+        case,
+        Conclusion(
+            kind="inconclusive",
+            reason=(
+                f"{case.used} boots did not settle whether the level moves with every commit "
+                f"(P = {case.posterior.creep:.3f}) or at several: no commit can be named"
+            ),
+        ),
+    )

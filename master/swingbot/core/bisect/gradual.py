@@ -1,0 +1,101 @@
+"""How likely it is that the level moves with the commits instead of at one: a line over the range, or any number of steps.
+
+Both are judged by the same boots and the same noise as a single step (`mixture`), on its grid of levels. Formulas:
+docs/statistics.md, "Creep".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from swingbot.core.bisect.evidence import Floats
+from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS
+
+_SIZES: Final = 41  # nodes of the size of the creep
+_REACH: Final = 5.0  # how far they reach, in sd of what a least-squares line leaves open
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The levels that one combination of noise looks at, and how likely the boots are there."""
+
+    points: Floats  # (measured position, level) -> ln likelihood of the boots there
+    levels: Floats  # effect scale, evenly apart
+    share: Floats  # level -> shares of its two coarse neighbours
+    kernel: Floats  # coarse x coarse: density of a step between two levels
+
+    @property
+    def step(self) -> float:
+        """Between two levels."""
+        return float(self.levels[1] - self.levels[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """ln likelihood of a line, in the unit of the step hypotheses, and the size of the creep: mean and variance."""
+
+    ln: float
+    size: float
+    var: float
+
+
+def line(grid: Grid, at: Floats, density: Floats, sizes: Floats) -> Line:
+    """A level of `mu + D at`, `at` from 0 (good end) to 1 (bad end), mu flat on the grid and D with `density` at `sizes`."""
+    many, step = len(grid.levels), grid.step
+    moved = np.rint(np.outer(sizes, at) / step).astype(np.intp)
+    cells = np.arange(many)
+    ln = np.zeros((len(sizes), many))
+    for row, shift in zip(grid.points, moved.T, strict=True):
+        ln += row[np.clip(cells[None, :] + shift[:, None], 0, many - 1)]
+    with np.errstate(divide="ignore"):
+        of_size = logsumexp(ln, axis=1) + np.log(density)
+    total = float(logsumexp(of_size))
+    weight = np.exp(of_size - total)
+    mean = float(weight @ sizes)
+    apart = float(sizes[1] - sizes[0])
+    return Line(
+        ln=total + math.log(apart / step),
+        size=mean,
+        var=float(weight @ (sizes - mean) ** 2) + apart**2 / 12,
+    )
+
+
+def sizes_of(grid: Grid, at: Floats) -> Floats:
+    """Where the size of a creep may lie: about a least-squares line through the points' own levels."""
+    top = grid.points.max(axis=1, keepdims=True)
+    weight = np.exp(grid.points - top)
+    weight /= weight.sum(axis=1, keepdims=True)
+    mean = weight @ grid.levels
+    var = np.maximum(weight @ grid.levels**2 - mean**2, grid.step**2 / 12)
+    middle = float((at / var).sum() / (1.0 / var).sum())
+    along = at - middle
+    precision = float((along**2 / var).sum())
+    size = float((along * mean / var).sum()) / precision
+    off = mean - size * along
+    off -= float((off / var).sum() / (1.0 / var).sum())
+    # points that a line does not fit leave its size open
+    wide = max(1.0, float((off**2 / var).sum()) / max(len(at) - 2, 1))
+    reach = _REACH * math.sqrt(wide / precision)
+    return np.linspace(size - reach, size + reach, _SIZES)
+
+
+def many_steps(grid: Grid, mass: Floats) -> float:
+    """ln likelihood of any number of steps: each gap between measured positions, with its share `mass` of the prior of all
+    commits, holds one with probability `1 - exp(-CREEP_MANY_STEPS mass)`. A forward sum over the levels."""
+    below = grid.points[0] - grid.points[0].max()
+    ln, levels = float(grid.points[0].max()), np.exp(below)
+    for row, share in zip(grid.points[1:], mass, strict=True):
+        changed = 1.0 - math.exp(-CREEP_MANY_STEPS * float(share))
+        stepped = ((levels @ grid.share) @ grid.kernel) @ grid.share.T * grid.step
+        top = float(row.max())
+        levels = ((1.0 - changed) * levels + changed * stepped) * np.exp(row - top)
+        whole = float(levels.max())
+        if whole <= 0.0:
+            return -math.inf
+        levels, ln = levels / whole, ln + top + math.log(whole)
+    return ln + math.log(float(levels.sum())) - math.log(grid.step)
