@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from swingbot.app.bisect_run import answer
-from swingbot.app.bisect_run.history import Commit, Range
-from swingbot.app.bisect_run.hunt import Hunt, News, Wanted
-from swingbot.app.bisect_run.journal import Asked, Booted, open_journal
-from swingbot.app.bisect_run.lab import Command, Lab
-from swingbot.app.bisect_run.outlook import boots_left
+from swingbot.app.bisect_run import result_json
+from swingbot.app.bisect_run.bisector import Bisector, ProgressEvent, SearchOptions
+from swingbot.app.bisect_run.command_pool import BenchmarkCommand, CommandPool
+from swingbot.app.bisect_run.commit_range import CommitRange, RangeCommit
+from swingbot.app.bisect_run.journal import BootRequest, BootResult, open_journal
+from swingbot.app.bisect_run.remaining_boots import boots_left
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.thresholds import Policy
@@ -76,23 +76,23 @@ class WorldLab:
     """A Lab whose boots take no time."""
 
     def __init__(self, world: World, at: float = 0.0) -> None:
-        self.world, self.queue, self.at = world, list[Asked](), at
-        self.command = Command(argv=["bench"], checkout=False, pattern=None, jobs=1)
+        self.world, self.queue, self.at = world, list[BootRequest](), at
+        self.command = BenchmarkCommand(argv=["bench"], checkout=False, pattern=None, jobs=1)
 
     busy = property(lambda self: bool(self.queue))
     free = property(lambda self: not self.queue)
     under_way = property(lambda self: list(self.queue))
 
-    def start(self, asked: Asked, limit: float | None) -> None:
+    def start(self, asked: BootRequest, limit: float | None) -> None:
         self.queue.append(asked)
 
-    def next(self) -> tuple[Booted, str | None]:
+    def next(self) -> tuple[BootResult, str | None]:
         a, i = self.queue[0], int(self.queue.pop(0).sha)
         values = () if i in self.world.skipped else self.world.boot(i, a.k)
         untestable = "125" if i in self.world.skipped else None
         self.at += 10.0
         failed = None if values or untestable else "failed"
-        return Booted(
+        return BootResult(
             part=a.part,
             sha=a.sha,
             k=a.k,
@@ -111,23 +111,23 @@ class WorldLab:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    facts: answer.Facts
+    facts: result_json.Facts
     steps: int
     seconds: float
     eta: list[tuple[int, float]]  # boots so far, boots left as estimated
 
 
-def a_range(commits: int) -> Range:
+def a_range(commits: int) -> CommitRange:
     shas = tuple(f"{i:040d}" for i in range(commits + 1))
-    return Range(
+    return CommitRange(
         shas,
         (0.0,) + (1.0,) * commits,
-        {s: Commit(s, (), f"commit {i}") for i, s in enumerate(shas)},
+        {s: RangeCommit(s, (), f"commit {i}") for i, s in enumerate(shas)},
     )
 
 
-def a_wish(**changes: Any) -> Wanted:
-    plain = Wanted(
+def a_wish(**changes: Any) -> SearchOptions:
+    plain = SearchOptions(
         policy=Policy(parallel=1),
         min_effect_pct=1.0,
         noise_pct=None,
@@ -139,12 +139,16 @@ def a_wish(**changes: Any) -> Wanted:
 
 
 def bisect(
-    world: World, wanted: Wanted | None = None, *, eta: bool = False, path: Path | None = None
+    world: World,
+    wanted: SearchOptions | None = None,
+    *,
+    eta: bool = False,
+    path: Path | None = None,
 ) -> Run:
     """One bisection of a world to its end; `path`: goes on with that journal, and leaves it there."""
     told: list[tuple[int, float]] = []
 
-    def listen(news: News, hunt: Hunt) -> None:
+    def listen(news: ProgressEvent, hunt: Bisector) -> None:
         if eta and news.booted is not None:
             state, policy = hunt.state(news.part), hunt.policy(news.part)
             told.append(
@@ -159,15 +163,15 @@ def bisect(
         )
         began = time.process_time()
         lab = WorldLab(world, at=10.0 * len(journal.booted))
-        found = Hunt(
-            journal, cast(Lab, lab), cast(Repository, None), wanted or a_wish(), listen
+        found = Bisector(
+            journal, cast(CommandPool, lab), cast(Repository, None), wanted or a_wish(), listen
         ).run(a_range(world.commits))
-        facts = answer.facts(found, journal.booted, "higher", "")
+        facts = result_json.facts(found, journal.booted, "higher", "")
         journal.close()
         return Run(facts, len(journal.booted), time.process_time() - began, told)
 
 
-def right(world: World, facts: answer.Facts) -> bool:
+def right(world: World, facts: result_json.Facts) -> bool:
     """Every culprit named and no other; a set of at most as many commits as were untestable around it, and two more, holds it."""
     named = {int(c["commit"]) for c in facts["culprits"]}
     if not world.effects:
@@ -177,7 +181,7 @@ def right(world: World, facts: answer.Facts) -> bool:
     return facts["status"] in ("culprit", "several") and named == set(world.effects)
 
 
-def wrong(world: World, facts: answer.Facts) -> bool:
+def wrong(world: World, facts: result_json.Facts) -> bool:
     """A claim that is false: a name that is none, or a set without any."""
     named = {int(c["commit"]) for c in facts["culprits"]}
     if facts["status"] == "credible_set":

@@ -19,7 +19,7 @@ from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
-from swingbot.core.plan.ahead import likely_next
+from swingbot.core.plan.speculative_builds import likely_next
 from tests.worlds import DAY, Costs, SimulatedBench
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
-from swingbot.core.access.quota import Used
+from swingbot.core.access.quota import QuotaUsage
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 
@@ -109,7 +109,7 @@ def holder(conn: sa.Connection, digest: str | None) -> Person | None:
     return Person(who=row.who, role=Role(row.role), token=row.id)
 
 
-def used(conn: sa.Connection, who: str) -> Used:
+def used(conn: sa.Connection, who: str) -> QuotaUsage:
     """What a person's requests over the web are: those under way, and the testbox time foreseen for those of the last 24 hours."""
     query = """
         SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS open,
@@ -117,7 +117,7 @@ def used(conn: sa.Connection, who: str) -> Used:
         FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who
     """
     row = conn.execute(sa.text(query), {"who": who}).one()
-    return Used(open_requests=row.open, box_seconds=float(row.seconds))
+    return QuotaUsage(open_requests=row.open, box_seconds=float(row.seconds))
 
 
 def latest_comparison(conn: sa.Connection) -> int:
@@ -178,7 +178,7 @@ def experiments_asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[
 
 
 class Access:
-    """`swingbot.web.session.Keeper`, over an engine."""
+    """`swingbot.web.session.SessionStore`, over an engine."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from swingbot.core.access.uploads import Brought, Cap
+from swingbot.core.access.uploads import UploadLimits, UploadUsage
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, OpenDispatch, OrderFacts
 from swingbot.core.model.records import WorkerCompiler
 from swingbot_db import uploads
@@ -165,11 +165,11 @@ class Attempts:
         with self._reading() as conn:
             return wanted(conn, attempt)
 
-    def brought(self, attempt: int, sha256: str) -> Brought | None:
+    def brought(self, attempt: int, sha256: str) -> UploadUsage | None:
         with self._reading() as conn:
             return uploads.brought(conn, attempt, sha256)
 
-    def admit(self, attempt: int, sha256: str, size: int, cap: Cap) -> str | None:
+    def admit(self, attempt: int, sha256: str, size: int, cap: UploadLimits) -> str | None:
         with self._writing("admit file") as conn:
             return uploads.admit(conn, attempt, sha256, size, cap)
 

@@ -50,16 +50,16 @@ class DumpError(Exception):
     """The tables and the dump do not fit together; the message says how."""
 
 
-class Writer(Protocol):
+class DumpWriter(Protocol):
     def write(self, chunk: bytes, /) -> object: ...
 
 
-class Reader(Protocol):
+class DumpReader(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class DumpTable:
     """A table with its columns; `bytes` is what it takes in the database, for an estimate."""
 
     name: str
@@ -67,9 +67,9 @@ class Table:
     bytes: int
 
 
-def tables(conn: sa.Connection) -> list[Table]:
+def tables(conn: sa.Connection) -> list[DumpTable]:
     return [
-        Table(name=row.name, columns=tuple(row.columns), bytes=row.bytes)
+        DumpTable(name=row.name, columns=tuple(row.columns), bytes=row.bytes)
         for row in conn.execute(sa.text(_TABLES))
     ]
 
@@ -83,7 +83,7 @@ def server_version(conn: sa.Connection) -> str:
     return str(conn.execute(sa.text("SHOW server_version")).scalar_one())
 
 
-def write_table(conn: sa.Connection, table: Table, out: Writer) -> int:
+def write_table(conn: sa.Connection, table: DumpTable, out: DumpWriter) -> int:
     """Write the rows of a table in COPY's text format; answers how many."""
     cursor = conn.connection.cursor()
     try:
@@ -124,7 +124,7 @@ def filling(engine: sa.Engine, revision: str) -> Iterator[sa.Connection]:
             conn.exec_driver_sql(f"ALTER TABLE {name} ENABLE TRIGGER USER")
 
 
-def read_table(conn: sa.Connection, name: str, columns: Sequence[str], source: Reader) -> int:
+def read_table(conn: sa.Connection, name: str, columns: Sequence[str], source: DumpReader) -> int:
     """Fill one table from COPY's text format; answers how many rows came. Raises DumpError if there is no such table or column."""
     known = {table.name: table.columns for table in tables(conn)}
     if name not in known or not set(columns) <= set(known[name]):

@@ -7,7 +7,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from swingbot.core.keep.retention import Named
+from swingbot.core.keep.retention import FileReference
 
 # Orders that somebody still needs, and why. What was reported is needed for ever: both sides of it, its proof and what led to it.
 _HELD: Final = """
@@ -56,8 +56,8 @@ WHERE a.state <> 'running'
 """
 
 
-def named_artifacts(conn: sa.Connection) -> Iterator[Named]:
+def named_artifacts(conn: sa.Connection) -> Iterator[FileReference]:
     """Each naming of a stored file: by a kernel build, by a boot, by what an attempt brought; one file may be named often."""
     for row in conn.execution_options(stream_results=True).execute(sa.text(_NAMED)):
         if row.sha256 is not None:
-            yield Named(sha256=row.sha256, name=row.name, used=row.used, held=row.held)
+            yield FileReference(sha256=row.sha256, name=row.name, used=row.used, held=row.held)

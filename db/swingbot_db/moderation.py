@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
-from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot_db.reports import note_act
 
@@ -25,21 +25,21 @@ GROUP BY r.metric, r.testbox, r.passed ORDER BY r.metric, r.testbox, r.passed
 """
 
 
-def class_record(conn: sa.Connection, kind: ReportClass) -> Record:
+def class_record(conn: sa.Connection, kind: ReportClass) -> ClassRecord:
     """What people decided about the first mails of this class."""
     more = "AND r.metric = :metric AND r.testbox = :testbox AND r.passed = CAST(:passed AS text[])"
     values = {"metric": kind.metric, "testbox": kind.testbox, "passed": list(kind.gates)}
     row = conn.execute(sa.text(_DECIDED.format(more=more)), values).one_or_none()
-    return Record() if row is None else Record(released=row.released, dropped=row.dropped)
+    return ClassRecord() if row is None else ClassRecord(released=row.released, dropped=row.dropped)
 
 
-def classes(conn: sa.Connection) -> list[tuple[ReportClass, Record, int, int]]:
+def classes(conn: sa.Connection) -> list[tuple[ReportClass, ClassRecord, int, int]]:
     """(class, record, number of reports, latest report) of each class that has had a report."""
     rows = conn.execute(sa.text(_DECIDED.format(more="")))
     return [
         (
             ReportClass(metric=row.metric, testbox=row.testbox, gates=tuple(row.passed)),
-            Record(released=row.released, dropped=row.dropped),
+            ClassRecord(released=row.released, dropped=row.dropped),
             row.reports,
             row.last,
         )

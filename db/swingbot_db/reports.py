@@ -16,9 +16,9 @@ from swingbot.core.mail.addresses import addresses
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ModerationAct, ReportAct, ReportKind, ReportState
 from swingbot.core.moderation.filing import Addressed, Filing
-from swingbot.core.moderation.leaving import DAY_HOURS, LeaveRules, why_not
+from swingbot.core.moderation.send_check import DAY_HOURS, SendRules, why_not
 from swingbot.service.ports.reports import NewReport
-from swingbot.service.report.readdress import Case
+from swingbot.service.report.readdress import AddressedMail
 from swingbot.service.report.send import Outgoing
 from swingbot_db.engine import transaction
 
@@ -331,14 +331,14 @@ def _move(conn: sa.Connection, report_id: int, move: _Move, *, who: str, why: st
     return move.goal
 
 
-def case_of(conn: sa.Connection, report_id: int) -> Case | None:
+def case_of(conn: sa.Connection, report_id: int) -> AddressedMail | None:
     """The mail and its commit; None for one that is about a week. Raises ReportError if there is none."""
     report = get_report(conn, report_id)
     query = "SELECT t.name AS tree, v.commit, v.author FROM incident i JOIN variant v ON v.id = i.culprit JOIN tree t ON t.id = i.tree WHERE i.id = :i"
     row = conn.execute(sa.text(query), {"i": report.incident}).one_or_none()
     if row is None:
         return None
-    return Case(
+    return AddressedMail(
         report=ids.show("report", report_id),
         tree=row.tree,
         commit=row.commit,
@@ -393,8 +393,8 @@ def note_act(
 class PostgresOutbox:
     """`swingbot.service.report.send.Outbox` over the tables report and outbox."""
 
-    def __init__(self, engine: sa.Engine, rules: LeaveRules | None = None) -> None:
-        self._engine, self._rules = engine, rules or LeaveRules()
+    def __init__(self, engine: sa.Engine, rules: SendRules | None = None) -> None:
+        self._engine, self._rules = engine, rules or SendRules()
 
     @contextmanager
     def turn(self) -> Iterator[bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from swingbot.core.access.uploads import Brought, Cap, refusal
+from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 
 _BROUGHT = """
 SELECT a.state = 'ended' OR a.late IS NOT NULL AS over, f.files, f.size
@@ -15,16 +15,18 @@ WHERE a.id = :attempt
 
 def brought(
     conn: sa.Connection, attempt: int, sha256: str, *, lock: bool = False
-) -> Brought | None:
+) -> UploadUsage | None:
     """What `attempt` has brought beside the file `sha256`; None if there is no such attempt. `lock` makes files and outcome of an attempt take turns."""
     row = conn.execute(
         sa.text(_BROUGHT + ("FOR UPDATE OF a" if lock else "")),
         {"attempt": attempt, "sha256": sha256},
     ).one_or_none()
-    return None if row is None else Brought(over=row.over, files=row.files, size=int(row.size))
+    return None if row is None else UploadUsage(over=row.over, files=row.files, size=int(row.size))
 
 
-def admit(conn: sa.Connection, attempt: int, sha256: str, size: int, cap: Cap) -> str | None:
+def admit(
+    conn: sa.Connection, attempt: int, sha256: str, size: int, cap: UploadLimits
+) -> str | None:
     """Count a file of `size` bytes into the cap of its attempt; why it is not taken, or None. The same file counts once."""
     found = brought(conn, attempt, sha256, lock=True)
     refused = "there is no such attempt" if found is None else refusal(found, size, cap)

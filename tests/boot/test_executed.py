@@ -19,7 +19,7 @@ from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.reading.result import ParsedRun
 from swingbot_worker import kbuild
 from swingbot_worker.kbuild import configure, recipe, source, toolchain
-from swingbot_worker.kbuild.kept import Kept
+from swingbot_worker.kbuild.build_cache import BuildCache
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import Make
 from swingbot_worker.kbuild.worktree import WorkTree
@@ -111,7 +111,7 @@ def test_calls_of_real_functions_are_counted(
         site, repo=str(repo), commit=base, kconfig="vm-x86_64+trace", compiler="gcc", layout=0
     )
     name = recipe.kept_name(order["kernel"]["build_key"], toolchain.compiler_version("gcc"))
-    if Kept(site.cache).fetch(name, tmp_path) is None:
+    if BuildCache(site.cache).fetch(name, tmp_path) is None:
         pytest.skip(
             "no kernel with hooks is kept here; the first lines of this file say how to make it"
         )

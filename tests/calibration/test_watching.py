@@ -15,7 +15,7 @@ import pytest
 
 from swingbot.core.model.records import Order
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.core.plan.rules import metric_of, rule_of
+from swingbot.core.plan.metric_rules import metric_of, rule_of
 from tests.calibration.watching import (
     BOOTS,
     WORLDS,

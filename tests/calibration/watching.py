@@ -19,7 +19,13 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from swingbot.core.plan.screen import Alarm, Past, boots_wanted, screen_rule, suspect
+from swingbot.core.plan.screen import (
+    MetricHistory,
+    SuspectedSwing,
+    boots_wanted,
+    screen_rule,
+    suspect,
+)
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import UNKNOWN, Gate, PairPrior
 from swingbot.core.stats.rows import BootRuns, Rule
@@ -136,7 +142,7 @@ class Boots(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    alarm: Alarm | None
+    alarm: SuspectedSwing | None
     boots: int  # a side
     level: float  # of the tip, for the tips after it
 
@@ -145,7 +151,9 @@ def judged(
     box: Boots, base: float, tip: float, levels: Sequence[float], rule: Rule = RULE
 ) -> Judged:
     """One tip, as the service takes it through stage 1. Base and tip are booted in turn."""
-    past = Past(levels=levels, min_effect=math.log1p(rule.min_effect_pct / 100.0), first=BOOTS)
+    past = MetricHistory(
+        levels=levels, min_effect=math.log1p(rule.min_effect_pct / 100.0), first=BOOTS
+    )
     sides: tuple[list[BootRuns], list[BootRuns]] = ([], [])
     wanted: int | None = BOOTS
     while wanted is not None:

@@ -18,14 +18,14 @@ from swingbot_jobs.language.expand import expand, expand_documents
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.job import read_job as documents_of
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.language.values import NominalBox
+from swingbot_jobs.language.values import NominalTestbox
 from tests.conformance.cases import cases
 from tests.conformance.row import Row
 from tests.demo.process import attempt
 
 JOBS: Final = Path(__file__).resolve().parents[2] / "jobs"
 FILES: Final = ("will-it-scale*.yaml", "netperf*.yaml", "hackbench*.yaml")
-BOX: Final = NominalBox("box", "box", 8, 16 * 1024)
+BOX: Final = NominalTestbox("box", "box", 8, 16 * 1024)
 CPUS: Final = (1, 2, 7, 104)
 VALUES: Final = (
     ("hackbench", "nr_threads", ("50%", "1600%", "12.5%", "33.3%", "3t", "7")),
@@ -162,7 +162,7 @@ def _resolved(cpus: int, program: str, key: str, value: str) -> str:
         [job] = expand(
             f"{program}:\n  {key}: '{value}'\n{needed}",
             "j.yaml",
-            NominalBox("box", "box", cpus),
+            NominalTestbox("box", "box", cpus),
             load_programs(JOBS / "programs"),
         )
     except JobError as error:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from swingbot_worker.site import Site
-from swingbot_worker.testbox.ssh import session, switch
+from swingbot_worker.testbox.ssh import power_switch, session
 from tests.contract.labs import PROGRAMS, ROOT, Lab, a_job, programs_in
 from tests.fakes import played_box
 from tests.fakes.played_box import World
@@ -31,7 +31,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch, folder: Path, quiet_seconds: float) 
         ("LEAVE_SECONDS", 2.0),
     ):
         monkeypatch.setattr(session, name, seconds)
-    monkeypatch.setattr(switch, "OFF_SECONDS", 0.0)
+    monkeypatch.setattr(power_switch, "OFF_SECONDS", 0.0)
 
 
 class Box:

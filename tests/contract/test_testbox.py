@@ -16,7 +16,7 @@ import pytest
 
 from swingbot_jobs.reading.parse import read_results
 from swingbot_worker import lease
-from swingbot_worker.testbox import choose
+from swingbot_worker.testbox import select_driver
 from tests.contract.labs import JOBS, Lab, a_job, played_lab
 from tests.contract.played import cluster_lab, hasten, ssh_lab
 
@@ -110,7 +110,7 @@ def test_a_second_attempt_shows_nothing_of_the_first(lab: Lab) -> None:
 def test_a_testbox_that_is_busy_is_waited_for_until_the_deadline_and_nothing_begins(
     lab: Lab,
 ) -> None:
-    box = choose.box_of(lab.box, lab.site)
+    box = select_driver.box_of(lab.box, lab.site)
     with lease.boxes(lab.site.cache, box.nodes or [box.name]):
         outcome = lab.boot(deadline_seconds=0.2)
     assert outcome["status"] == "infra"
@@ -121,13 +121,13 @@ def test_a_testbox_that_is_busy_is_waited_for_until_the_deadline_and_nothing_beg
 
 def test_after_a_boot_its_testbox_is_free_again(lab: Lab) -> None:
     lab.boot()
-    box = choose.box_of(lab.box, lab.site)
+    box = select_driver.box_of(lab.box, lab.site)
     with lease.boxes(lab.site.cache, box.nodes or [box.name], patience=-1):
         pass
 
 
 def test_a_check_says_what_to_do_about_what_is_missing(lab: Lab) -> None:
-    findings = choose.driver_of(choose.box_of(lab.box, lab.site)).check()
+    findings = select_driver.driver_of(select_driver.box_of(lab.box, lab.site)).check()
     assert findings
     assert all(finding.do for finding in findings if not finding.ok)
 

@@ -16,7 +16,7 @@ from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.maildir import deliver
 from swingbot.app.cli import main
 from swingbot.app.keep.backup import KeepError, backup
-from swingbot.app.keep.place import Backup
+from swingbot.app.keep.backup_directory import BackupDirectory
 from swingbot.app.keep.restore import restore
 from swingbot.app.keep.verify import verify
 from swingbot.app.settings import Settings, load
@@ -222,7 +222,7 @@ def test_damage_is_found_and_not_restored(
     settings = a_state(tmp_path, db_url)
     kept = tmp_path / "kept"
     name, _ = backup(settings, engine, kept, quiet, keep=3)
-    place = Backup(kept)
+    place = BackupDirectory(kept)
     assert verify(place, name, quiet) == []
     victim = {
         "artifact": lambda: next(place.artifacts.glob("??/*.zst")),
@@ -274,7 +274,7 @@ def test_old_generations_go_with_what_only_they_had(
     assert manifest.artifacts == 2
     gone = next(Artifacts(settings.artifacts).stored())
     Artifacts(settings.artifacts).prune(gone.sha256, "")
-    place = Backup(kept)
+    place = BackupDirectory(kept)
     (place.generations / first).rename(place.generations / "20200101T000000Z")  # an earlier day
     subprocess.run(
         ["git", "-C", str(place.mirror), "update-ref", "-d", f"refs/backup/{first}/heads/main"],
@@ -290,7 +290,7 @@ def test_what_an_interrupted_backup_left_is_no_generation_and_is_used_by_the_nex
     tmp_path: Path, db_url: str, engine: sa.Engine
 ) -> None:
     settings = a_state(tmp_path, db_url)
-    place = Backup(tmp_path / "kept")
+    place = BackupDirectory(tmp_path / "kept")
     place.create()
     half = place.generations / ".20260101T000000Z.part" / "database"
     half.mkdir(parents=True)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.service.incident.keep import say
-from swingbot.service.prove.request import prove_again
+from swingbot.service.prove.request_gates import prove_again
 from swingbot.service.tick import tick
 from swingbot_db.attempts import order_facts
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
-from swingbot.core.plan.alerts import InvalidRuns, Queue
+from swingbot.core.plan.alerts import InvalidRuns, QueueState
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.lab.alert_operator import alert_operator
 from swingbot.service.lab.set_testboxes import drain, resume
@@ -382,7 +382,7 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: B
             True,
             True,
         )
-        assert isinstance(queue, Queue)
+        assert isinstance(queue, QueueState)
     for _ in range(2):
         with brain.lab.transaction("alert operator") as tx:
             alert_operator(brain.lab, tx)

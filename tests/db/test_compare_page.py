@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
 from swingbot.app.wiring import make_lab
-from swingbot.core.access.quota import Quota, Used, quota_of, refusal
+from swingbot.core.access.quota import Quota, QuotaUsage, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.patchset.read import read_file
 from swingbot.web.compare import read_form, read_json
@@ -312,10 +312,12 @@ def test_a_quota_is_counted_in_requests_and_in_seconds() -> None:
     ada, op = (Person(who="x", role=role, token=1) for role in (Role.SUBMITTER, Role.OPERATOR))
     quota = Quota(open_requests=2, box_seconds=100.0)
     assert quota_of(op, quota) is None and quota_of(ada, quota) == quota
-    assert refusal(Used(open_requests=1, box_seconds=60.0), 40.0, quota) is None
-    assert refusal(Used(open_requests=9, box_seconds=999.0), 1e9, None) is None
-    assert "wait until one is over" in str(refusal(Used(open_requests=2), 1.0, quota))
-    assert "1 of your 2 in 24 hours are left" in str(refusal(Used(box_seconds=60.0), 41.0, quota))
+    assert refusal(QuotaUsage(open_requests=1, box_seconds=60.0), 40.0, quota) is None
+    assert refusal(QuotaUsage(open_requests=9, box_seconds=999.0), 1e9, None) is None
+    assert "wait until one is over" in str(refusal(QuotaUsage(open_requests=2), 1.0, quota))
+    assert "1 of your 2 in 24 hours are left" in str(
+        refusal(QuotaUsage(box_seconds=60.0), 41.0, quota)
+    )
 
 
 def test_a_series_of_more_patches_than_one_request_may_apply_is_refused(

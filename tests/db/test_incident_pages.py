@@ -20,7 +20,7 @@ from swingbot.web.forms import Forms
 from swingbot.web.incident import IncidentPages
 from swingbot.web.render import Renderer
 from swingbot.web.session import Sessions, operator_key
-from swingbot.web.source import Source
+from swingbot.web.snapshot_reader import SnapshotReader
 from swingbot_db import read
 from swingbot_db.access import Access
 from tests import scenario
@@ -64,7 +64,7 @@ def site(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) ->
     )
     sync_testboxes(lab)
     forms = Forms(key, renderer, Sessions(key, Access(engine), pause=0.0))
-    pages = IncidentPages(Source(engine, read), renderer, forms, lambda: lab)
+    pages = IncidentPages(SnapshotReader(engine, read), renderer, forms, lambda: lab)
     app = make_app(
         settings,
         engine,

@@ -22,7 +22,7 @@ from swingbot.service.kernel.compare import NoRecord, changed_code, compare_kern
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
-from swingbot_jobs.kernel_diff import FILE, Part, object_row, write_record
+from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_record
 from tests import scenario
 from tests.db.test_web import Settings
 
@@ -80,7 +80,10 @@ def site(db_url: str, tmp_path: Path) -> Iterator[Site]:
 
 def a_record(size: int, name: str = "free_unref_page_commit") -> bytes:
     row = object_row(
-        f"{name} of {size}", SIZES, [Part(name, size, f"shape{size}", "", ("spin_lock",))], []
+        f"{name} of {size}",
+        SIZES,
+        [SymbolRecord(name, size, f"shape{size}", "", ("spin_lock",))],
+        [],
     )
     symbols = {"t": {name: size}, "d": {}, "b": {}, "r": {}}
     return write_record(

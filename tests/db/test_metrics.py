@@ -18,12 +18,12 @@ import yaml
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.heartbeat import Heartbeat, last_beat
-from swingbot.app.keep.condition import beat_file, problems_here, read_here, why_no_room
+from swingbot.app.keep.health_check import beat_file, problems_here, read_here, why_no_room
 from swingbot.app.settings import Settings, load
-from swingbot.core.keep.condition import SILENT_SECONDS, Beat, no_room, problems
+from swingbot.core.keep.health import SILENT_SECONDS, LoopHeartbeat, no_room, problems
 from swingbot.core.model.artifact import NoSpace
 from swingbot.service.tick import tick
-from swingbot.web.metrics import Family, text
+from swingbot.web.metrics import MetricFamily, text
 from swingbot_db.engine import make_engine
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.artifacts import stored
@@ -106,7 +106,11 @@ def test_without_a_database_the_rest_is_still_told(tmp_path: Path) -> None:
 
 def test_a_name_cannot_break_the_format() -> None:
     body = text(
-        [Family("x", "gauge", "doc", [({"testbox": 'a"b\\c\nd'}, 1), ({"testbox": "e"}, None)])]
+        [
+            MetricFamily(
+                "x", "gauge", "doc", [({"testbox": 'a"b\\c\nd'}, 1), ({"testbox": "e"}, None)]
+            )
+        ]
     )
     assert body == '# HELP x doc\n# TYPE x gauge\nx{testbox="a\\"b\\\\c\\nd"} 1\n'
     assert parsed(body) == {"x": {'testbox="a\\"b\\\\c\\nd"': 1.0}}
@@ -259,20 +263,20 @@ def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_ther
         (4, None, ["no order is handed out until"]),
         (
             99,
-            Beat(age_seconds=SILENT_SECONDS + 1, problem="x"),
+            LoopHeartbeat(age_seconds=SILENT_SECONDS + 1, problem="x"),
             ["has not gone round for 10 minutes"],
         ),
-        (99, Beat(age_seconds=SILENT_SECONDS - 1, problem=None), []),
+        (99, LoopHeartbeat(age_seconds=SILENT_SECONDS - 1, problem=None), []),
         (
             99,
-            Beat(age_seconds=1, problem="it broke"),
+            LoopHeartbeat(age_seconds=1, problem="it broke"),
             ["last round failed and is tried again: it broke"],
         ),
-        (4, Beat(age_seconds=9999, problem=None), ["no order", "not gone round"]),
+        (4, LoopHeartbeat(age_seconds=9999, problem=None), ["no order", "not gone round"]),
     ],
 )
 def test_problems_of_the_machine_are_told_the_worst_first(
-    free: int, beat: Beat | None, expected: list[str]
+    free: int, beat: LoopHeartbeat | None, expected: list[str]
 ) -> None:
     found = problems(free * MIB, 5, 10, "/srv", beat)
     assert len(found) == len(expected)

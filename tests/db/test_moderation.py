@@ -21,10 +21,10 @@ from swingbot.core.mail.encoding import Envelope, encode, message_id
 from swingbot.core.mail.message import Mail as Letter
 from swingbot.core.model.statuses import FirstState
 from swingbot.core.moderation.filing import Addressed, Filing
-from swingbot.core.moderation.leaving import LeaveRules
-from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.moderation.ruling import ClassRecord, ReportClass
+from swingbot.core.moderation.send_check import SendRules
 from swingbot.service.ports.reports import NewReport
-from swingbot.service.report.send import Fate, Sent, send_due
+from swingbot.service.report.send import DeliveryFate, Sent, send_due
 from swingbot.web.app import make_app
 from swingbot.web.session import operator_key
 from swingbot_db import moderation, read, reports
@@ -113,7 +113,7 @@ class Office:
         return number
 
     def send(
-        self, rules: LeaveRules | None = None, now: datetime = NOW, archive: Path | None = None
+        self, rules: SendRules | None = None, now: datetime = NOW, archive: Path | None = None
     ) -> list[Sent]:
         where = MaildirArchive(
             path=self.place / "sent", authoritative=False, copies=(archive,) if archive else ()
@@ -137,8 +137,8 @@ def test_what_people_decided_is_the_record_of_its_class(office: Office) -> None:
     reports.drop(office.conn, office.report(), who="ada", why="noise")
     other = ReportClass(metric=make.METRIC, testbox="vm-icount", gates=("reproduced",))
     office.report(kind=other)
-    assert moderation.class_record(office.conn, KIND) == Record(released=3, dropped=1)
-    assert moderation.class_record(office.conn, other) == Record()
+    assert moderation.class_record(office.conn, KIND) == ClassRecord(released=3, dropped=1)
+    assert moderation.class_record(office.conn, other) == ClassRecord()
     assert [
         (c["gates"], c["reports"], c["released"], c["dropped"], c["earned"])
         for c in read.report_classes(office.conn)
@@ -153,10 +153,10 @@ def test_the_last_decision_counts_and_each_report_once(office: Office) -> None:
     reports.release(office.conn, number, who="ada")
     reports.hold(office.conn, number, who="bob", why="asking first")
     reports.release(office.conn, number, who="bob")
-    assert moderation.class_record(office.conn, KIND) == Record(released=1)
+    assert moderation.class_record(office.conn, KIND) == ClassRecord(released=1)
     reports.hold(office.conn, number, who="bob")
     reports.drop(office.conn, number, who="bob", why="no")
-    assert moderation.class_record(office.conn, KIND) == Record(dropped=1)
+    assert moderation.class_record(office.conn, KIND) == ClassRecord(dropped=1)
     assert [
         (act["act"], act["who"], act["why"], act["was"])
         for act in read.report(office.conn, f"r{number}")["acts"]
@@ -171,7 +171,7 @@ def test_what_left_by_itself_or_had_met_a_server_counts_for_nothing(office: Offi
     number = office.report()
     office.conn.execute(sa.text("UPDATE outbox SET tries = 1 WHERE report = :id"), {"id": number})
     reports.drop(office.conn, number, who="ada", why="its recipient is gone")
-    assert moderation.class_record(office.conn, KIND) == Record()
+    assert moderation.class_record(office.conn, KIND) == ClassRecord()
 
 
 def test_nothing_leaves_while_mail_is_stopped_and_everything_does_afterwards(
@@ -187,12 +187,12 @@ def test_nothing_leaves_while_mail_is_stopped_and_everything_does_afterwards(
         for problem in read.status(office.conn)["problems"]
     )
     assert moderation.set_switch(office.conn, stopped=False, who="bob", why="")
-    assert [sent.fate for sent in office.send()] == [Fate.SENT]
+    assert [sent.fate for sent in office.send()] == [DeliveryFate.SENT]
 
 
 def test_the_setting_stops_all_mail_as_well(office: Office) -> None:
     office.report("queued")
-    assert office.send(LeaveRules(stop=True)) == [] and office.mailer.taken == []
+    assert office.send(SendRules(stop=True)) == [] and office.mailer.taken == []
 
 
 def test_a_list_that_had_its_mails_of_the_day_holds_the_next_one_and_a_day_later_it_leaves(
@@ -200,7 +200,7 @@ def test_a_list_that_had_its_mails_of_the_day_holds_the_next_one_and_a_day_later
 ) -> None:
     numbers = [office.report("queued", cc=(LIST,)) for _ in range(3)]
     elsewhere = office.report("queued", cc=("other@lists.example.org",))
-    office.send(LeaveRules(per_list=2))
+    office.send(SendRules(per_list=2))
     assert [office.facts(number).state for number in (*numbers, elsewhere)] == [
         "sent",
         "sent",
@@ -212,17 +212,17 @@ def test_a_list_that_had_its_mails_of_the_day_holds_the_next_one_and_a_day_later
     )
     reports.release(office.conn, numbers[2], who="ada")
     office.conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
-    office.send(LeaveRules(per_list=2), NOW + timedelta(hours=23))
+    office.send(SendRules(per_list=2), NOW + timedelta(hours=23))
     assert office.facts(numbers[2]).state == "held"
     reports.release(office.conn, numbers[2], who="ada")
     office.conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
-    office.send(LeaveRules(per_list=2), NOW + timedelta(hours=25))
+    office.send(SendRules(per_list=2), NOW + timedelta(hours=25))
     assert office.facts(numbers[2]).state == "sent"
 
 
 def test_who_opts_out_after_a_mail_was_written_does_not_get_it(office: Office) -> None:
     number = office.report("queued", cc=("ada@example.net",))
-    office.send(LeaveRules(opt_outs=("@example.net",)))
+    office.send(SendRules(opt_outs=("@example.net",)))
     assert office.facts(number).state == "held" and office.mailer.taken == []
 
 
@@ -230,7 +230,7 @@ def test_a_copy_that_comes_late_settles_a_mail_in_doubt(office: Office, tmp_path
     number = office.report("queued")
     office.conn.execute(sa.text("UPDATE report SET state = 'sending'"))  # its sender died
     copies = tmp_path / "copies"
-    assert [sent.fate for sent in office.send(archive=copies)] == [Fate.UNKNOWN]
+    assert [sent.fate for sent in office.send(archive=copies)] == [DeliveryFate.UNKNOWN]
     assert office.send(archive=copies, now=NOW + timedelta(minutes=2)) == []
     deliver(copies, office.facts(number).message)
     assert office.send(archive=copies, now=NOW + timedelta(minutes=2)) == [], (
@@ -238,7 +238,7 @@ def test_a_copy_that_comes_late_settles_a_mail_in_doubt(office: Office, tmp_path
     )
     (found,) = office.send(archive=copies, now=NOW + timedelta(minutes=4))
     assert (
-        found.fate is Fate.SENT
+        found.fate is DeliveryFate.SENT
         and office.facts(number).state == "sent"
         and office.mailer.taken == []
     )

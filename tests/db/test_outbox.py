@@ -24,7 +24,7 @@ from swingbot.core.mail.encoding import Envelope, encode, message_id
 from swingbot.core.mail.message import Mail
 from swingbot.core.model.statuses import FirstState
 from swingbot.service.ports.reports import NewReport
-from swingbot.service.report.send import SETTLE, Fate, MailRefused, send_due
+from swingbot.service.report.send import SETTLE, DeliveryFate, MailRefused, send_due
 from swingbot_db import reports
 from swingbot_db.engine import make_engine
 
@@ -165,7 +165,7 @@ def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, serve
         SmtpMailer(host="127.0.0.1", port=server.port),
         MaildirArchive(path=server.inbox, authoritative=True),
     )
-    assert [sent.fate for sent in send_due(outbox, mailer, archive, NOW)] == [Fate.SENT]
+    assert [sent.fate for sent in send_due(outbox, mailer, archive, NOW)] == [DeliveryFate.SENT]
     assert send_due(outbox, mailer, archive, LATER) == []
     (letter,) = maildir.letters(server.inbox)
     report = the_report(engine, number)
@@ -301,7 +301,7 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(
         due = the_report(engine, number).next_try
         (sent,) = send_due(outbox, nobody, archive, due)
         report = the_report(engine, number)
-        assert sent.fate is Fate.DELAYED
+        assert sent.fate is DeliveryFate.DELAYED
         assert (report.state, report.tries, report.next_try) == (
             "queued",
             tries,
@@ -317,7 +317,7 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(
     works = SmtpMailer(host="127.0.0.1", port=server.port)
     assert [
         sent.fate for sent in send_due(outbox, works, archive, the_report(engine, number).next_try)
-    ] == [Fate.SENT]
+    ] == [DeliveryFate.SENT]
     assert the_report(engine, number).error is None
 
 
@@ -337,7 +337,11 @@ def test_a_refused_report_is_held_with_the_reason_and_can_be_released(
         NOW,
     )
     report = the_report(engine, number)
-    assert sent.fate is Fate.HELD and report.state == "held" and report.error == "550 no such user"
+    assert (
+        sent.fate is DeliveryFate.HELD
+        and report.state == "held"
+        and report.error == "550 no such user"
+    )
     with engine.begin() as conn:
         assert reports.release(conn, number) == "queued"
     assert the_report(engine, number).error is None

@@ -19,7 +19,7 @@ from swingbot.app.settings import load
 from swingbot.app.wiring import sync_testboxes
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.ports import RequestError
-from swingbot.service.prove.request import foresee_gates, prove_again
+from swingbot.service.prove.request_gates import foresee_gates, prove_again
 from swingbot.service.tick import tick
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux

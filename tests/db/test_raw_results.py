@@ -24,7 +24,7 @@ from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.parser_version import parser_versions
 from swingbot.app.cli import main
 from swingbot.app.raw_export import Export
-from swingbot.app.raw_sources import Here, There
+from swingbot.app.raw_sources import LocalSource, RemoteSource
 from swingbot.app.settings import load
 from swingbot.core.model.lookup import NotFound
 from swingbot.service.result.reparse import Reparsed, reparse
@@ -82,7 +82,7 @@ def rows(brain: Brain, sql: str, **values: Any) -> list[Any]:
 
 def export(brain: Brain, out: Path, id: str = "c1") -> Export:
     found = Export(
-        Here(brain.engine, Artifacts(brain.settings.artifacts), id),
+        LocalSource(brain.engine, Artifacts(brain.settings.artifacts), id),
         out,
         brain.lab.programs,
         lambda line: None,
@@ -375,7 +375,10 @@ def test_the_web_service_gives_the_same_directory(brain: Brain, tmp_path: Path) 
             (tmp_path / "here" / "x1" / "results.tar").read_bytes()[:3000]
         )
         done = Export(
-            There(f"{address}/raw/c1/"), tmp_path / "there", brain.lab.programs, lambda line: None
+            RemoteSource(f"{address}/raw/c1/"),
+            tmp_path / "there",
+            brain.lab.programs,
+            lambda line: None,
         )
         done.run()
     assert done.notes == []

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 
 from swingbot.adapters import maildir
 from swingbot.app.settings import load
-from swingbot.core.mail.message import Posted
-from swingbot.core.mail.recipients import Listed, NoMaintainers
+from swingbot.core.mail.message import PostedMail
+from swingbot.core.mail.recipients import MaintainerEntry, NoMaintainers
 from swingbot.core.model.comparison_row import ComparisonRow, Side
-from swingbot.core.moderation.filing import MailPolicy
+from swingbot.core.moderation.filing import MailRules
 from swingbot.service.ports import Lab
 from swingbot.service.report.address import recipients_of
 from swingbot.service.report.draft_digests import draft_digests
@@ -31,8 +31,8 @@ from tests.fakes.mail import brain_environment, running_smtpd
 
 AUTHOR = "Ada Author <ada@example.org>"
 MAINTAINER, LIST = (
-    Listed(address="max@example.org", role="maintainer"),
-    Listed(address="mm@lists.example.org", role="list"),
+    MaintainerEntry(address="max@example.org", role="maintainer"),
+    MaintainerEntry(address="mm@lists.example.org", role="list"),
 )
 
 
@@ -48,13 +48,13 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
         yield make_brain(settings, engine, repo)
 
 
-def a_lab(brain: Brain, *listed: Listed, problem: str = "", **mail: Any) -> Lab:
-    def maintainers(commit: str) -> tuple[Listed, ...]:
+def a_lab(brain: Brain, *listed: MaintainerEntry, problem: str = "", **mail: Any) -> Lab:
+    def maintainers(commit: str) -> tuple[MaintainerEntry, ...]:
         if problem:
             raise NoMaintainers(problem)
         return listed
 
-    policies = dataclasses.replace(brain.lab.policies, mail=MailPolicy(**mail))
+    policies = dataclasses.replace(brain.lab.policies, mail=MailRules(**mail))
     return dataclasses.replace(brain.lab, policies=policies, maintainers=maintainers)
 
 
@@ -220,19 +220,19 @@ def test_nobody_gets_an_answer_to_a_mail_that_he_did_not_get(brain: Brain) -> No
 def test_a_report_answers_the_posting_that_the_archive_has(brain: Brain) -> None:
     asked: list[tuple[str, str, str]] = []
 
-    def archive(message_id: str, subject: str, author: str) -> Posted | None:
+    def archive(message_id: str, subject: str, author: str) -> PostedMail | None:
         asked.append((message_id, subject, author))
         return (
             None
             if subject == "unknown"
-            else Posted(
+            else PostedMail(
                 message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",)
             )
         )
 
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     lab = dataclasses.replace(brain.lab, list_archive=archive)
-    assert posting_of(lab, base, "x", AUTHOR) == Posted(
+    assert posting_of(lab, base, "x", AUTHOR) == PostedMail(
         message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",)
     )
     assert posting_of(lab, base, "unknown", AUTHOR) is None

@@ -19,7 +19,7 @@ from swingbot.app.cli import main
 from swingbot.app.keep.backup import KeepError, alone
 from swingbot.app.keep.retain import Retained, due, retain
 from swingbot.app.settings import Settings, load
-from swingbot.core.keep.retention import Named, There, judge, merged
+from swingbot.core.keep.retention import FileReference, StoredFile, judge, merged
 from swingbot.core.model.artifact import Gone
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
@@ -38,12 +38,14 @@ def ago(days: float) -> datetime:
     return NOW - timedelta(days=days)
 
 
-def named(name: str, days: float, held: str | None = None) -> Named:
-    return Named(sha256="a", name=name, used=ago(days), held=held)
+def named(name: str, days: float, held: str | None = None) -> FileReference:
+    return FileReference(sha256="a", name=name, used=ago(days), held=held)
 
 
-def fate(*namings: Named, modified: float = 1000.0) -> tuple[str, bool]:
-    (verdict,) = judge([There(key="a", size=7, modified=ago(modified))], merged(namings), DAYS, NOW)
+def fate(*namings: FileReference, modified: float = 1000.0) -> tuple[str, bool]:
+    (verdict,) = judge(
+        [StoredFile(key="a", size=7, modified=ago(modified))], merged(namings), DAYS, NOW
+    )
     return verdict.kind, verdict.goes
 
 
@@ -66,7 +68,7 @@ def fate(*namings: Named, modified: float = 1000.0) -> tuple[str, bool]:
     ],
 )
 def test_a_file_stays_as_long_as_any_naming_of_it_says(
-    namings: Sequence[Named], expected: tuple[str, bool]
+    namings: Sequence[FileReference], expected: tuple[str, bool]
 ) -> None:
     assert fate(*namings) == expected
     assert fate(*reversed(namings)) == expected

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from swingbot.core.model import comparison_row, statuses
-from swingbot.core.model.box import BoxState
+from swingbot.core.model.testbox_state import TestboxPhase
 from swingbot_jobs.contract import orders
 from swingbot_jobs.reading.result import RunStatus
 from swingbot_worker.testbox.verdict import BootStatus
@@ -47,7 +47,7 @@ COLUMNS: Final[dict[tuple[str, str], set[str]]] = {
     ("moderation", "act"): values(statuses.ModerationAct),
     ("alert", "kind"): values(statuses.AlertKind),
     ("testbox", "state"): values(statuses.TestboxState),
-    ("testbox_now", "state"): {state.value for state in BoxState},
+    ("testbox_now", "state"): {state.value for state in TestboxPhase},
     ("kernel_build", "status"): values(orders.BuildStatus),
     ("boot", "outcome"): values(orders.BootOutcome),
     ("run", "status"): values(RunStatus),

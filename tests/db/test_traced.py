@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import NewComparison, base_and_head
-from swingbot.core.proof.gates import Told
+from swingbot.core.proof.gates import GateResult
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.prove.trace import BOOTS, TraceOrder, trace_order, traced
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
@@ -24,7 +24,7 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
     return make_brain(load(environ=brain_environment(tmp_path / "state", db_url)), engine, repo)
 
 
-def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | Told:
+def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | GateResult:
     """What it takes to see whether a commit's functions are called, once the commit and its parent were compared."""
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
@@ -52,7 +52,7 @@ def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | Told:
         )
 
 
-def answer(brain: Brain, order: TraceOrder) -> Told:
+def answer(brain: Brain, order: TraceOrder) -> GateResult:
     with brain.lab.transaction("order") as tx:
         parts = [("vm-icount", tx.specs.add([order.job]))]
         number = tx.comparisons.add(
@@ -114,7 +114,7 @@ def test_what_was_counted_decides(brain: Brain, calls: bytes, status: str, words
 
 def test_a_commit_without_any_change_of_code_is_not_traced(brain: Brain) -> None:
     found = asked(brain, FakeCommit(kind="comment"))
-    assert isinstance(found, Told)
+    assert isinstance(found, GateResult)
     assert (found.status, found.reason) == (
         "not run",
         "no function differs between the two kernels: there is no call to count",

@@ -35,7 +35,7 @@ def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
                 columns = tuple(column for column in table.columns if column in known[table.name])
                 content = io.BytesIO()
                 dump.write_table(
-                    here, dump.Table(name=table.name, columns=columns, bytes=0), content
+                    here, dump.DumpTable(name=table.name, columns=columns, bytes=0), content
                 )
                 content.seek(0)
                 dump.read_table(there, table.name, columns, content)

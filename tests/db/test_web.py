@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.settings import load
 from swingbot.web.app import make_app
-from swingbot.web.source import Source
+from swingbot.web.snapshot_reader import SnapshotReader
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 from tests import builders as make
@@ -410,7 +410,7 @@ def test_healthz_tells_whether_the_database_answers(site: Site, tmp_path: Path) 
 
 def test_a_page_cannot_write(engine: sa.Engine) -> None:
     with (
-        Source(engine, read).reading() as conn,
+        SnapshotReader(engine, read).reading() as conn,
         pytest.raises(sa.exc.DBAPIError, match="read-only"),
     ):
         make.a_tree(conn)

@@ -19,7 +19,7 @@ from swingbot.adapters.artifacts import Artifacts, secret
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import token
-from swingbot.web import server, walls
+from swingbot.web import request_limits, server
 from tests.served import Served, served
 
 Serve = Callable[..., Served]
@@ -96,7 +96,7 @@ def test_what_comes_too_slowly_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
     monkeypatch.setattr(server, "IDLE_SECONDS", 1)
-    monkeypatch.setattr(walls, "PIECE_SECONDS", 0.3)
+    monkeypatch.setattr(request_limits, "PIECE_SECONDS", 0.3)
     site = serve()
     assert raw(site, b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ") == b"", "a head that never ends"
     assert raw(site, b"") == b"", "a connection that says nothing"

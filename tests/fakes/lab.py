@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from swingbot.adapters.artifacts import Artifacts
 from swingbot_db.attempts import Attempts
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.kernel_diff import FILE, Part, object_row, write_record
+from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_record
 from tests.fakelinux import START_SPEED
 
 _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, o.purpose, o.testbox,
@@ -201,7 +201,7 @@ def _record(state: dict[str, Any]) -> bytes:
     """The record of a kernel whose one function depends on all that the image does."""
     digest = hashlib.sha256(json.dumps([state.get(key) for key in _OF_IMAGE]).encode()).hexdigest()
     sizes = {"text": 100, "data": 0, "bss": 0}
-    function = Part(
+    function = SymbolRecord(
         name="do_fault", size=100 + state.get("speed", 0), shape=digest, constants="", uses=()
     )
     return write_record(

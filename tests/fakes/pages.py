@@ -8,10 +8,10 @@ from typing import BinaryIO
 import sqlalchemy as sa
 from starlette.routing import Route
 
-from swingbot.app.asker import DatabaseAsker
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import Mail, load
+from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.service.ports import Lab
 from swingbot.web import tables
 from swingbot.web.compare import ComparePages
@@ -39,7 +39,7 @@ def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
     """Sign-in, moderation, outbox, and what can be read of /compare; `operator_key(SECRET)` signs in."""
     renderer = Renderer(settings)
     forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
-    asker = DatabaseAsker(load(environ={}), engine, _no_lab)
+    asker = DatabaseSubmitter(load(environ={}), engine, _no_lab)
     return [
         *forms.routes(),
         *ComparePages(renderer, forms, asker, 1 << 20).routes(),

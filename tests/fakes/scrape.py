@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from swingbot.app.keep.figures import metrics
+from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.settings import Settings
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.definition import ClusterDriver
 from swingbot_worker.testbox.cluster import wire
 from tests.boot.wired import RR, ends_both, wired_lab
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from swingbot.core.plan.boxes import FAILED
+from swingbot.core.plan.testbox_rules import FAILED
 from swingbot_worker import lease
 from swingbot_worker.site import Site, from_environment
 from tests.dashboards import answered, dashboards

@@ -66,7 +66,7 @@ def inventory(rack: Iron, tmp_path_factory: pytest.TempPathFactory) -> Inventory
     return made
 
 
-def complaints(rack: Iron) -> list[tuning.Finding]:
+def complaints(rack: Iron) -> list[tuning.TuningFinding]:
     """What the worker would say of the box's tuning before a boot."""
     quiet = load_file(rack.file).tuning
     assert quiet is not None

@@ -10,8 +10,13 @@ import pytest
 from swingbot_jobs.contract.orders import check_outcome
 from swingbot_worker import InfraError
 from swingbot_worker.executor import images
-from swingbot_worker.executor.client import Away, Exchange, Refused, patiently
-from swingbot_worker.executor.place import attempts, open_place, prune, write
+from swingbot_worker.executor.attempt_directory import attempts, open_place, prune, write
+from swingbot_worker.executor.client import (
+    ExchangeClient,
+    RequestRefused,
+    ServiceUnavailable,
+    patiently,
+)
 from swingbot_worker.order import BuildOrder, Spec
 from swingbot_worker.outcome import died
 
@@ -57,7 +62,7 @@ def test_an_attempt_at_work_is_not_forgotten(tmp_path: Path) -> None:
     os.close(held)
 
 
-def exchange_that(answer: httpx.Response | Exception) -> Exchange:
+def exchange_that(answer: httpx.Response | Exception) -> ExchangeClient:
     """An exchange whose every request is answered in the same way."""
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -65,7 +70,7 @@ def exchange_that(answer: httpx.Response | Exception) -> Exchange:
             raise answer
         return answer
 
-    made = Exchange("http://exchange", "a12.token")
+    made = ExchangeClient("http://exchange", "a12.token")
     made._http = httpx.Client(base_url="http://exchange", transport=httpx.MockTransport(handle))
     return made
 
@@ -80,13 +85,13 @@ def exchange_that(answer: httpx.Response | Exception) -> Exchange:
     ],
 )
 def test_a_service_that_is_away_or_full_is_asked_again(answer: httpx.Response | Exception) -> None:
-    with pytest.raises(Away):
+    with pytest.raises(ServiceUnavailable):
         exchange_that(answer).put_outcome("a12", "{}")
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 413])
 def test_a_refusal_is_final(status: int) -> None:
-    with pytest.raises(Refused, match=f"{status} because"):
+    with pytest.raises(RequestRefused, match=f"{status} because"):
         exchange_that(httpx.Response(status, json={"error": "because"})).put_outcome("a12", "{}")
 
 
@@ -125,9 +130,9 @@ def test_patience_waits_longer_each_time_and_ends(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("time.sleep", pauses.append)
 
     def away() -> None:
-        raise Away("no answer")
+        raise ServiceUnavailable("no answer")
 
-    with pytest.raises(Away):
+    with pytest.raises(ServiceUnavailable):
         patiently(away, said.append, 100.0)
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
     assert len(said) == 1

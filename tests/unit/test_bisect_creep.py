@@ -11,9 +11,9 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from swingbot.core.bisect import gradual
-from swingbot.core.bisect.case import look
+from swingbot.core.bisect.assessment import look
 from swingbot.core.bisect.state import BisectionState
-from swingbot.core.bisect.thresholds import SECOND_EDITION, Policy
+from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS, SECOND_EDITION, Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import EMULATED, NoisePrior
 from tests.simulate import SimulatedBench, a_state, bisect_to_the_end, known_noise
@@ -91,12 +91,13 @@ def test_the_likelihood_of_a_line_is_that_of_the_gaussian_written_out() -> None:
     at, sd = np.linspace(0.0, 1.0, 7), 0.01
     seen = 0.05 * at + rng.normal(0.0, sd, 7)
     levels = np.arange(-0.15, 0.2, 0.001)
-    points = norm.logpdf(seen[:, None], levels[None, :], sd)
+    points = np.asarray(norm.logpdf(seen[:, None], levels[None, :], sd))
     grid = gradual.Grid(points, levels, np.eye(len(levels)), np.zeros((len(levels),) * 2))
     sizes = gradual.sizes_of(grid, at)
     found = gradual.line(grid, at, norm.pdf(sizes, scale=0.1), sizes)
     fine = np.linspace(-0.3, 0.3, 3001)
-    lines = norm.logpdf(seen, levels[:, None, None] + fine[None, :, None] * at, sd).sum(axis=2)
+    each = norm.logpdf(seen, levels[:, None, None] + fine[None, :, None] * at, sd)
+    lines = np.asarray(each).sum(axis=2)
     prior = norm.logpdf(fine, scale=0.1) + math.log(float(fine[1] - fine[0]) / 0.001)
     assert found.ln == pytest.approx(float(logsumexp(lines + prior)), abs=0.02)
     assert found.size == pytest.approx(0.05, abs=4 * math.sqrt(found.var))
@@ -105,11 +106,11 @@ def test_the_likelihood_of_a_line_is_that_of_the_gaussian_written_out() -> None:
 def test_any_number_of_steps_has_one_and_none_in_it() -> None:
     """Two positions: the sum over no step and one."""
     levels = np.arange(-0.1, 0.1, 0.002)
-    points = norm.logpdf(np.array([0.0, 0.04])[:, None], levels[None, :], 0.01)
+    points = np.asarray(norm.logpdf(np.array([0.0, 0.04])[:, None], levels[None, :], 0.01))
     apart = levels[:, None] - levels[None, :]
     kernel = norm.pdf(apart, scale=0.05)
     grid = gradual.Grid(points, levels, np.eye(len(levels)), kernel)
-    p = 1.0 - math.exp(-gradual.CREEP_MANY_STEPS)
+    p = 1.0 - math.exp(-CREEP_MANY_STEPS)
     a, b = np.exp(points)
     both = (1.0 - p) * float(a @ b) / 0.002 + p * float(a @ kernel @ b)
     assert gradual.many_steps(grid, np.array([1.0])) == pytest.approx(math.log(both), abs=1e-6)

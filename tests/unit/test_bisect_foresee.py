@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from swingbot.core.bisect.case import Case, look
+from swingbot.core.bisect.assessment import Assessment, look
 from swingbot.core.bisect.choice import choose, information
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses
@@ -21,7 +21,7 @@ from swingbot.core.model.noise import NoisePrior
 POLICY = Policy(odd_images=0.0)
 
 
-def seen(*boots: tuple[int, float, int], commits: int = 16, layout: float = 0.0) -> Case:
+def seen(*boots: tuple[int, float, int], commits: int = 16, layout: float = 0.0) -> Assessment:
     """A look at (point, value, testbox) each, told a noise of 2 %."""
     points = tuple(PointState(idx=i, built=True) for i in range(commits + 1))
     values = tuple(

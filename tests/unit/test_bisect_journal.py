@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from swingbot.core.bisect import journal, logbook
 from swingbot.core.bisect.explain import explain, influences, leader
-from swingbot.core.bisect.journal import JournalError, Step
-from swingbot.core.bisect.picture import Line, picture
+from swingbot.core.bisect.explain_text import told
+from swingbot.core.bisect.journal import JournalError, JournalStep
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.step import step
-from swingbot.core.bisect.tell import told
+from swingbot.core.bisect.text_plot import PlotPoint, picture
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
@@ -48,9 +48,9 @@ def a_range(n: int = 8) -> BisectionState:
 
 def played(
     state: BisectionState, boot: Boot, steps: int = 100
-) -> tuple[list[Step], BisectionState, list[Observation]]:
+) -> tuple[list[JournalStep], BisectionState, list[Observation]]:
     """Steps as the service notes them, the last state, and its observations in order."""
-    noted: list[Step] = []
+    noted: list[JournalStep] = []
     before: journal.Snapshot | None = None
     order: list[Observation] = []
     while len(noted) < steps:
@@ -58,7 +58,7 @@ def played(
         action, now = step(state, POLICY), journal.snapshot(state, POLICY)
         facts = json.loads(journal.text(journal.difference(before, now)))
         noted.append(
-            Step(
+            JournalStep(
                 number=len(noted) + 1,
                 at=f"t{len(noted):03}",
                 engine="e",
@@ -86,7 +86,7 @@ def played(
     return noted, state, order
 
 
-def a_book(steps: list[Step], commits: int = 9) -> logbook.Logbook:
+def a_book(steps: list[JournalStep], commits: int = 9) -> logbook.Logbook:
     head = {
         "bisection": "b1",
         "metric": "m",
@@ -321,9 +321,9 @@ def test_before_any_boot_nothing_is_claimed() -> None:
 # --- the picture ------------------------------------------------------------------------------------------------------------
 
 
-def lines(n: int = 40, culprit: int = 20) -> list[Line]:
+def lines(n: int = 40, culprit: int = 20) -> list[PlotPoint]:
     return [
-        Line(
+        PlotPoint(
             idx=i,
             commit=f"{i:040x}",
             subject=f"mm: commit {i} 変更 \x1b[31m\n",

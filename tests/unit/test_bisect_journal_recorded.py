@@ -22,10 +22,10 @@ from click.testing import CliRunner
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import logsumexp
 
-from swingbot.app.bisect_run import answer
-from swingbot.app.bisect_run.hunt import Hunt, Part
+from swingbot.app.bisect_run import result_json
+from swingbot.app.bisect_run.bisector import Bisector, LinearRange
+from swingbot.app.bisect_run.command_pool import CommandPool as RunLab
 from swingbot.app.bisect_run.journal import Journal, open_journal
-from swingbot.app.bisect_run.lab import Lab as RunLab
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.app.commands.bisect_run import run
 from swingbot.core.bisect import journal, logbook
@@ -104,7 +104,7 @@ def _alike(recorded: Any, now: Any) -> bool:
     return bool(recorded == now)
 
 
-def steps_of(path: Path) -> list[journal.Step]:
+def steps_of(path: Path) -> list[journal.JournalStep]:
     return logbook.read(path.read_text(encoding="utf-8").split("\n"))
 
 
@@ -217,9 +217,9 @@ def opened(name: str, place: Path) -> Journal:
     return open_journal(path, {"cmd": ["bench"]}, restart=False, loose=frozenset())
 
 
-def a_hunt(kept: Journal) -> Hunt:
+def a_hunt(kept: Journal) -> Bisector:
     """A bisection in which nothing is measured any more."""
-    return Hunt(
+    return Bisector(
         kept,
         cast(RunLab, WorldLab(World())),
         cast(Repository, None),
@@ -233,7 +233,7 @@ def test_a_recorded_journal_of_bisect_run_gives_its_answer_again(name: str, tmp_
     given = documents(f"run/{name}.json")
     kept = opened(name, tmp_path)
     found = a_hunt(kept).run(a_range(given["commits"]))
-    facts = answer.facts(found, kept.booted, "higher", "")
+    facts = result_json.facts(found, kept.booted, "higher", "")
     kept.close()
     del facts["journal"]
     recorded = given["answer"]
@@ -252,7 +252,7 @@ def test_a_recorded_journal_of_bisect_run_asks_for_the_same_boots_again(
     ]
     asked, booted = kept.asked, kept.booted
     kept.close()
-    part = Part("", a_range(documents(f"run/{name}.json")["commits"]))
+    part = LinearRange("", a_range(documents(f"run/{name}.json")["commits"]))
     asks = boots = 0
     for line in lines:
         if "ask" in line:

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.app.bisect_run import noise, values
-from swingbot.app.bisect_run.history import Commit, make_range
-from swingbot.app.bisect_run.journal import Asked, Booted, Journal, open_journal
-from swingbot.app.bisect_run.outlook import capacity
+from swingbot.app.bisect_run import command_result, noise_prior
+from swingbot.app.bisect_run.commit_range import RangeCommit, make_range
+from swingbot.app.bisect_run.failures import RunError, UsageError
+from swingbot.app.bisect_run.journal import BootRequest, BootResult, Journal, open_journal
+from swingbot.app.bisect_run.remaining_boots import capacity
 from swingbot.app.bisect_run.session import _zero
-from swingbot.app.bisect_run.trouble import Misuse, Trouble
 from swingbot.core.bisect.thresholds import Policy
 from tests.bisect_run_worlds import World, a_wish, bisect, right
 
@@ -25,35 +25,40 @@ from tests.bisect_run_worlds import World, a_wish, bisect, right
 
 
 def test_each_line_is_a_run() -> None:
-    assert values.read(0, "1\n-2.5\n\n +3e2 \n.5\n", "", None).values == (1.0, -2.5, 300.0, 0.5)
+    assert command_result.read(0, "1\n-2.5\n\n +3e2 \n.5\n", "", None).values == (
+        1.0,
+        -2.5,
+        300.0,
+        0.5,
+    )
 
 
 def test_a_failed_cmd_is_quoted_by_its_last_words() -> None:
-    told = values.read(7, "12\n", "one\nno route to host\n\n", None)
+    told = command_result.read(7, "12\n", "one\nno route to host\n\n", None)
     assert told.values == () and told.failed == "CMD exited with status 7: no route to host"
 
 
 def test_too_many_numbers_are_refused() -> None:
-    with pytest.raises(Trouble, match="one number for each run"):
-        values.read(0, "1\n" * (values.MOST_VALUES + 1), "", None)
+    with pytest.raises(RunError, match="one number for each run"):
+        command_result.read(0, "1\n" * (command_result.MOST_VALUES + 1), "", None)
 
 
 def test_a_number_too_large_for_a_double_tells_nothing() -> None:
-    told = values.read(0, "1e999\n", "", None)
+    told = command_result.read(0, "1e999\n", "", None)
     assert told.values == () and told.failed is not None
 
 
 def test_a_pattern_without_a_group_takes_all_it_found() -> None:
-    assert values.read(0, "x 1\ny 2\n", "", re.compile(r"\d")).values == (1.0, 2.0)
-    with pytest.raises(Trouble, match="'x abc'"):
-        values.read(0, "x abc\n", "", re.compile(r"x (\w+)"))
+    assert command_result.read(0, "x 1\ny 2\n", "", re.compile(r"\d")).values == (1.0, 2.0)
+    with pytest.raises(RunError, match="'x abc'"):
+        command_result.read(0, "x abc\n", "", re.compile(r"x (\w+)"))
 
 
 @given(st.text(), st.integers(0, 127))
 def test_any_output_gives_values_a_reason_or_a_sentence(out: str, status: int) -> None:
     try:
-        told = values.read(status, out, out, None)
-    except Trouble as trouble:
+        told = command_result.read(status, out, out, None)
+    except RunError as trouble:
         kinds, said = 1, str(trouble)
     else:
         kinds, said = bool(told.values) + bool(told.failed) + bool(told.untestable), ""
@@ -70,25 +75,25 @@ def test_noise_that_was_seen_is_expected() -> None:
         "a": [[100.0, 102.0], [95.0, 97.0], [104.0, 105.0]],
         "b": [[80.0, 82.0], [85.0, 84.0], [78.0, 79.5]],
     }
-    found = noise.estimate(boots, ENDS, 0.01)
+    found = noise_prior.estimate(boots, ENDS, 0.01)
     assert 0.008 < found.sd_run < 0.02
     assert 0.03 < found.sd_boot < 0.06
 
 
 def test_equal_values_are_expected_to_repeat_well_but_not_exactly() -> None:
-    found = noise.estimate({"a": [[100.125], [100.125]], "b": [[90.25], [90.25]]}, ENDS, 0.01)
+    found = noise_prior.estimate({"a": [[100.125], [100.125]], "b": [[90.25], [90.25]]}, ENDS, 0.01)
     assert 1e-4 < found.sd_run < 0.002
 
 
 def test_boots_that_lie_close_by_chance_do_not_make_a_step_of_all_others() -> None:
-    few = noise.Spread(2 * 0.01**2, 2)
-    many = noise.Spread(50 * 0.01**2, 50)
+    few = noise_prior.SumOfSquares(2 * 0.01**2, 2)
+    many = noise_prior.SumOfSquares(50 * 0.01**2, 50)
     assert few.careful() > 0.015 > 0.0115 > many.careful() > many.mode()
 
 
 def test_what_few_digits_hide_is_expected() -> None:
-    coarse = noise.estimate({"a": [[12.0], [12.0]], "b": [[13.0], [13.0]]}, ENDS, 0.01)
-    fine = noise.estimate({"a": [[12.001], [12.001]], "b": [[13.002], [13.002]]}, ENDS, 0.01)
+    coarse = noise_prior.estimate({"a": [[12.0], [12.0]], "b": [[13.0], [13.0]]}, ENDS, 0.01)
+    fine = noise_prior.estimate({"a": [[12.001], [12.001]], "b": [[13.002], [13.002]]}, ENDS, 0.01)
     assert coarse.sd_run > 5 * fine.sd_run
 
 
@@ -96,16 +101,19 @@ def test_what_few_digits_hide_is_expected() -> None:
 def test_the_unit_of_the_numbers_makes_no_difference(factor: float) -> None:
     boots = {"a": [[10.13, 10.71], [10.37, 10.59]], "b": [[9.11, 9.23], [9.07, 9.61]]}
     scaled = {sha: [[v * factor for v in boot] for boot in of] for sha, of in boots.items()}
-    one, other = noise.estimate(boots, ENDS, 0.01), noise.estimate(scaled, ENDS, 0.01)
+    one, other = noise_prior.estimate(boots, ENDS, 0.01), noise_prior.estimate(scaled, ENDS, 0.01)
     assert other.sd_boot == pytest.approx(one.sd_boot, rel=0.1)
 
 
 def test_without_any_boot_a_machine_in_use_is_expected() -> None:
-    assert noise.estimate({}, ENDS, 0.01).sd_run == pytest.approx(noise.USUAL / 2**0.5)
+    assert noise_prior.estimate({}, ENDS, 0.01).sd_run == pytest.approx(noise_prior.USUAL / 2**0.5)
 
 
 def test_a_smaller_effect_looked_for_leaves_less_to_layout() -> None:
-    assert noise.estimate({}, ENDS, 0.001).sd_layout < noise.estimate({}, ENDS, 0.01).sd_layout
+    assert (
+        noise_prior.estimate({}, ENDS, 0.001).sd_layout
+        < noise_prior.estimate({}, ENDS, 0.01).sd_layout
+    )
 
 
 def test_the_capacity_fits_the_table_of_the_bound() -> None:
@@ -123,9 +131,9 @@ def test_the_capacity_fits_the_table_of_the_bound() -> None:
 # --- history ----------------------------------------------------------------------------------------------------------------
 
 
-def graph(*edges: tuple[str, str]) -> list[Commit]:
+def graph(*edges: tuple[str, str]) -> list[RangeCommit]:
     """Commits with their parents, given oldest first, as git log lists them: newest first."""
-    return [Commit(sha, tuple(parents.split()), sha) for sha, parents in reversed(edges)]
+    return [RangeCommit(sha, tuple(parents.split()), sha) for sha, parents in reversed(edges)]
 
 
 def test_a_merge_weighs_what_it_brings_in() -> None:
@@ -154,7 +162,7 @@ def test_a_long_range_is_laid_out_at_once() -> None:
 
 # --- the journal ------------------------------------------------------------------------------------------------------------
 
-BOOT = Booted(
+BOOT = BootResult(
     part="",
     sha="a",
     k=0,
@@ -173,7 +181,7 @@ def a_journal(path: Path) -> Journal:
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     journal = a_journal(tmp_path / "log")
-    asked = [Asked(part="", sha=s, k=0, phase="ends") for s in "ab"]
+    asked = [BootRequest(part="", sha=s, k=0, phase="ends") for s in "ab"]
     journal.ask(asked, "both ends first: \N{LINE SEPARATOR} \udcff")
     journal.boot(replace(BOOT, failed="\N{LINE SEPARATOR}"))
     journal.close()
@@ -188,7 +196,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
 
 def test_two_calls_do_not_share_a_journal(tmp_path: Path) -> None:
     journal = a_journal(tmp_path / "log")
-    with pytest.raises(Misuse, match="another `swingbot bisect run` is at work"):
+    with pytest.raises(UsageError, match="another `swingbot bisect run` is at work"):
         a_journal(tmp_path / "log")
     journal.close()
     a_journal(tmp_path / "log").close()
@@ -198,7 +206,7 @@ def test_a_full_disk_stops_before_anything_is_believed(tmp_path: Path) -> None:
     journal = a_journal(tmp_path / "log")
     os.dup2(full := os.open("/dev/full", os.O_WRONLY), journal.file)
     os.close(full)
-    with pytest.raises(Trouble, match="No space left"):
+    with pytest.raises(RunError, match="No space left"):
         journal.boot(BOOT)
     assert journal.booted == []
     journal.close()
@@ -206,7 +214,7 @@ def test_a_full_disk_stops_before_anything_is_believed(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Trouble, match="--state"):
+    with pytest.raises(RunError, match="--state"):
         a_journal(tmp_path / "file" / "log")
 
 

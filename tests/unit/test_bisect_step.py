@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from swingbot.core.bisect import case
-from swingbot.core.bisect.ask import end_again
+from swingbot.core.bisect import assessment
+from swingbot.core.bisect.assessment import look
 from swingbot.core.bisect.belief import belief
-from swingbot.core.bisect.case import look
+from swingbot.core.bisect.boot_requests import end_again
 from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
@@ -493,13 +493,13 @@ def test_parts_of_a_range_that_overlap_are_looked_at_once_a_step(
 ) -> None:
     """Each suspect splits the range in two that overlap. Looked at anew each time, the 16 parts of this one were 133 looks."""
     looks: list[tuple[int, int, float]] = []
-    posterior = case._posterior
+    posterior = assessment._posterior
 
     def counted(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
         looks.append((ev.first, ev.last, policy.prior_no_change))
         return posterior(state, policy, ev)
 
-    monkeypatch.setattr(case, "_posterior", counted)
+    monkeypatch.setattr(assessment, "_posterior", counted)
     confirmed = [i for step_at in (8, 16, 24, 32, 40) for i in (step_at - 1, step_at)]
     boots = [WantedBoot(i, k, "ends") for i in (0, 48) for k in range(3)]
     boots += [WantedBoot(i, k, "search") for i in range(4, 48, 4) for k in range(3)]

@@ -27,13 +27,13 @@ from swingbot_jobs.contract.orders import SCHEMA_DIR
 from swingbot_jobs.contract.settings import SettingError
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of, spec_sha256
-from swingbot_jobs.language.expand import NominalBox, expand
+from swingbot_jobs.language.expand import NominalTestbox, expand
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.lint import lint
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.lkp import job_file
 from swingbot_jobs.reading.result import Results
-from swingbot_jobs.testbox.box import ClusterDriver, Testbox, remembered
+from swingbot_jobs.testbox.definition import ClusterDriver, Testbox, remembered
 from swingbot_jobs.testbox.file import load, load_all
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.wire import ROLES
@@ -64,7 +64,7 @@ COMMAND = QEMU.replace("driver: qemu", "driver: command").replace(
 
 def jobs(lines: str, **overrides: str) -> list[UnitJob]:
     dotted = {name.replace("__", "."): value for name, value in overrides.items()}
-    return expand(f"hackbench:\n{lines}", "jobs/j.yaml", NominalBox(), PROGRAMS, dotted)
+    return expand(f"hackbench:\n{lines}", "jobs/j.yaml", NominalTestbox(), PROGRAMS, dotted)
 
 
 def a_job(name: str = "a-job", **more: Any) -> UnitJob:
@@ -144,13 +144,13 @@ def test_a_setting_that_can_not_be_is_refused_with_its_line(lines: str, message:
     with pytest.raises(JobError) as error:
         jobs(lines)
     assert message in str(error.value)
-    found = lint(f"hackbench:\n{lines}", "jobs/j.yaml", [NominalBox()], PROGRAMS)
+    found = lint(f"hackbench:\n{lines}", "jobs/j.yaml", [NominalTestbox()], PROGRAMS)
     assert any(message in finding.text for finding in found.findings)
 
 
 def test_all_that_is_wrong_with_settings_is_found_at_once() -> None:
     text = "hackbench:\nkernel_cmdline: quiet\nsysctl:\n  vm.x: [1]\n  kernel.panic: 0\n  vm.y: 1\n"
-    found = lint(text, "j.yaml", [NominalBox()], PROGRAMS).findings
+    found = lint(text, "j.yaml", [NominalTestbox()], PROGRAMS).findings
     assert [finding.text.partition(": ")[0] for finding in found] == [
         "j.yaml:2",
         "j.yaml:4",
@@ -473,7 +473,7 @@ def test_both_nodes_of_a_cluster_set_the_sysctls() -> None:
     box = load_all(ROOT / "workers" / "testboxes")["cs-vm"]
     assert isinstance(box.driver, ClusterDriver)
     job = replace(a_job(sysctl={"vm.swappiness": "1"}, cmdline="nosmt"), program="netperf")
-    words = cluster.Words(token="t", wait=9)
+    words = cluster.HandshakeTerms(token="t", wait=9)
     for role in ROLES:
         script = cluster.entries(role, box.driver, [job], lambda _: b"", words)[0].content.decode()
         assert "hold 1 /proc/sys/vm/swappiness\n" in script

@@ -19,41 +19,41 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from swingbot.adapters.listening import Listening
+from swingbot.adapters.reachability import Reachability
 from swingbot.app import check_testbox
-from swingbot.core.model.box import (
-    Barred,
-    Box,
-    BoxState,
-    Ended,
-    Event,
-    Failed,
-    Freed,
-    HandedOut,
-    Silent,
-    Told,
-    Withdrawn,
-    after,
-)
 from swingbot.core.model.dispatch import Delivery, token
-from swingbot.core.plan.alerts import InvalidRuns, Queue, Subject, changes
-from swingbot.core.plan.boxes import (
-    BoxPolicy,
-    failures_borne,
+from swingbot.core.model.testbox_state import (
+    Assigned,
+    AttemptCancelled,
+    AttemptEnded,
+    AttemptFailed,
+    ControllerLost,
+    Event,
+    PhaseReported,
+    Quarantined,
+    Released,
+    TestboxPhase,
+    TestboxStatus,
+    transition,
+)
+from swingbot.core.plan.alerts import AlertSubject, InvalidRuns, QueueState, changes
+from swingbot.core.plan.testbox_rules import (
+    TestboxRules,
+    failures_allowed,
     hardware,
     hardware_changes,
     interchangeable,
+    quarantine_reason,
     screening_boots,
     stand_in,
-    why_bar,
 )
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.web import exchange
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, PHASES, ContractError, check_phase
-from swingbot_jobs.testbox.box import CommandDriver, QemuDriver, Testbox
+from swingbot_jobs.testbox.definition import CommandDriver, QemuDriver, Testbox
 from swingbot_worker import InfraError
 from swingbot_worker.executor import __main__ as executor
-from swingbot_worker.executor.client import Exchange
+from swingbot_worker.executor.client import ExchangeClient
 from swingbot_worker.order import BootOrder, BuildOrder, Spec
 from tests.golden.remake import ALERTS, alert_text, text_of
 
@@ -68,94 +68,96 @@ RACK = Testbox(
 )
 VM = replace(RACK, name="vm", driver=QemuDriver(accel="icount"), repeatable=True)
 BEGAN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-NO_QUEUE = Queue(orders=0, oldest=None, still_seconds=0.0)
+NO_QUEUE = QueueState(orders=0, oldest=None, still_seconds=0.0)
 
 
-def played(*events: Event, barred: bool = False) -> Box:
-    box = Box(testbox="rack7")
+def played(*events: Event, barred: bool = False) -> TestboxStatus:
+    box = TestboxStatus(testbox="rack7")
     for event in events:
-        box = after(box, event, barred=barred)
+        box = transition(box, event, barred=barred)
     return box
 
 
 def one_boot(end: Event) -> tuple[Event, ...]:
     return (
-        HandedOut(3),
-        Told("booting", "kexec"),
-        Told("running", "job began"),
-        Told("returning", "reboot"),
+        Assigned(3),
+        PhaseReported("booting", "kexec"),
+        PhaseReported("running", "job began"),
+        PhaseReported("returning", "reboot"),
         end,
     )
 
 
 def test_a_boot_takes_a_box_out_and_home_again() -> None:
-    states = [played(*one_boot(Ended(up=True, why="up"))[:n]).state.value for n in range(6)]
+    states = [played(*one_boot(AttemptEnded(up=True, why="up"))[:n]).state.value for n in range(6)]
     assert states == ["idle", "leased", "booting", "running", "returning", "idle"]
 
 
 @pytest.mark.parametrize(
     "end",
     [
-        Ended(up=False, why="panicked"),
-        Ended(up=False, why="hung"),
-        Failed("no network"),
-        Withdrawn("cancelled"),
+        AttemptEnded(up=False, why="panicked"),
+        AttemptEnded(up=False, why="hung"),
+        AttemptFailed("no network"),
+        AttemptCancelled("cancelled"),
     ],
 )
 def test_whatever_a_boot_ends_with_leads_home(end: Event) -> None:
     box = played(*one_boot(end))
-    assert (box.state, box.attempt) == (BoxState.IDLE, None)
+    assert (box.state, box.attempt) == (TestboxPhase.IDLE, None)
 
 
 def test_a_kernel_that_does_not_come_up_is_no_failure_of_its_box() -> None:
-    box = played(*[event for _ in range(9) for event in one_boot(Ended(up=False, why="panicked"))])
+    box = played(
+        *[event for _ in range(9) for event in one_boot(AttemptEnded(up=False, why="panicked"))]
+    )
     assert (box.failures, box.down) == (0, 9)
 
 
 def test_a_box_whose_driver_lost_it_stays_lost_whatever_the_outcome_says() -> None:
-    for end in (Failed("dead after the power cycle"), Ended(up=False, why="hung")):
-        box = played(HandedOut(3), Told("lost", "dead after the power cycle"), end)
-        assert (box.state, box.attempt, box.failures) == (BoxState.LOST, 3, 1)
+    for end in (AttemptFailed("dead after the power cycle"), AttemptEnded(up=False, why="hung")):
+        box = played(Assigned(3), PhaseReported("lost", "dead after the power cycle"), end)
+        assert (box.state, box.attempt, box.failures) == (TestboxPhase.LOST, 3, 1)
 
 
 def test_a_lost_box_is_found_by_its_next_boot_and_forgets_its_failures() -> None:
-    lost = played(HandedOut(3), Silent("no word"))
-    assert lost.state is BoxState.LOST
+    lost = played(Assigned(3), ControllerLost("no word"))
+    assert lost.state is TestboxPhase.LOST
     found = lost
-    for event in one_boot(Ended(up=True, why="up")):
-        found = after(found, event)
-    assert (found.state, found.failures) == (BoxState.IDLE, 0)
+    for event in one_boot(AttemptEnded(up=True, why="up")):
+        found = transition(found, event)
+    assert (found.state, found.failures) == (TestboxPhase.IDLE, 0)
 
 
 def test_a_quarantined_box_that_boots_its_anchor_goes_back_to_quarantine() -> None:
     assert (
-        played(Barred("moved"), *one_boot(Ended(up=True, why="up")), barred=True).state
-        is BoxState.QUARANTINED
+        played(Quarantined("moved"), *one_boot(AttemptEnded(up=True, why="up")), barred=True).state
+        is TestboxPhase.QUARANTINED
     )
 
 
 def test_a_box_at_work_is_quarantined_when_it_is_home() -> None:
-    assert played(HandedOut(3), Barred("by hand")).state is BoxState.LEASED
+    assert played(Assigned(3), Quarantined("by hand")).state is TestboxPhase.LEASED
 
 
 def test_failures_in_a_row_quarantine_and_a_success_between_them_does_not() -> None:
-    failed, good = Failed("no route to the box"), Ended(up=True, why="up")
-    assert why_bar(played(failed, failed, good, failed, failed), 3) is None
-    assert why_bar(played(failed, failed, failed), 3) == (
+    failed, good = AttemptFailed("no route to the box"), AttemptEnded(up=True, why="up")
+    assert quarantine_reason(played(failed, failed, good, failed, failed), 3) is None
+    assert quarantine_reason(played(failed, failed, failed), 3) == (
         "failed: 3 attempts in a row were lost to the testbox or its controller; the last: no route to the box"
     )
-    assert why_bar(played(*[failed] * 50), 0) is None
+    assert quarantine_reason(played(*[failed] * 50), 0) is None
 
 
 _EVENTS = st.one_of(
-    st.builds(HandedOut, st.integers(1, 9)),
-    st.builds(Told, st.sampled_from(PHASES), st.text(max_size=5)),
-    st.builds(Ended, st.booleans(), st.text(max_size=5)),
-    st.builds(Failed, st.text()),
-    st.builds(Silent, st.text()),
-    st.builds(Withdrawn, st.text()),
-    st.builds(Barred, st.text()),
-    st.builds(Freed, st.text()),
+    st.builds(Assigned, st.integers(1, 9)),
+    st.builds(PhaseReported, st.sampled_from(PHASES), st.text(max_size=5)),
+    st.builds(AttemptEnded, st.booleans(), st.text(max_size=5)),
+    st.builds(AttemptFailed, st.text()),
+    st.builds(ControllerLost, st.text()),
+    st.builds(AttemptCancelled, st.text()),
+    st.builds(Quarantined, st.text()),
+    st.builds(Released, st.text()),
 )
 
 
@@ -163,16 +165,18 @@ _EVENTS = st.one_of(
 def test_no_order_of_events_leaves_a_box_at_work_once_its_attempt_is_over(
     events: list[Event], barred: bool
 ) -> None:
-    box = played(*events, Withdrawn("over"), barred=barred)
-    assert box.state in (BoxState.IDLE, BoxState.QUARANTINED, BoxState.LOST)
-    assert (box.attempt is None) == (box.state is not BoxState.LOST) or box.state is BoxState.LOST
+    box = played(*events, AttemptCancelled("over"), barred=barred)
+    assert box.state in (TestboxPhase.IDLE, TestboxPhase.QUARANTINED, TestboxPhase.LOST)
+    assert (box.attempt is None) == (
+        box.state is not TestboxPhase.LOST
+    ) or box.state is TestboxPhase.LOST
     assert box.why.isprintable() and len(box.why) <= 500
 
 
 def test_a_program_on_its_host_is_neither_screened_nor_quarantined_for_failures() -> None:
-    policy = BoxPolicy(failures=3, screening_boots=10)
-    assert (screening_boots(VM, policy), failures_borne(VM, policy)) == (0, 0)
-    assert (screening_boots(RACK, policy), failures_borne(RACK, policy)) == (10, 3)
+    policy = TestboxRules(failures=3, screening_boots=10)
+    assert (screening_boots(VM, policy), failures_allowed(VM, policy)) == (0, 0)
+    assert (screening_boots(RACK, policy), failures_allowed(RACK, policy)) == (10, 3)
 
 
 @pytest.mark.parametrize(
@@ -213,53 +217,62 @@ def test_a_stand_in_is_of_the_group_alike_and_fit() -> None:
     assert not interchangeable(RACK, replace(RACK, name="r", demand={"thp_enabled": "never"}))
 
 
-def told(open_: set[Subject], *boxes: Box, **more: Any) -> tuple[set[Subject], set[Subject]]:
+def told(
+    open_: set[AlertSubject], *boxes: TestboxStatus, **more: Any
+) -> tuple[set[AlertSubject], set[AlertSubject]]:
     wishes = more.pop("wishes", {box.testbox: ("active", None) for box in boxes})
     found = changes(
-        open_, boxes, wishes, more.pop("invalid", ()), more.pop("queue", NO_QUEUE), BoxPolicy()
+        open_, boxes, wishes, more.pop("invalid", ()), more.pop("queue", NO_QUEUE), TestboxRules()
     )
     return set(found.begun), set(found.over)
 
 
-LOST = Subject("lost", "rack7")
+LOST = AlertSubject("lost", "rack7")
 
 
 def test_a_box_that_is_lost_is_told_once_until_a_boot_there_went_well() -> None:
-    lost = played(HandedOut(3), Silent("no word"))
+    lost = played(Assigned(3), ControllerLost("no word"))
     assert told(set(), lost) == ({LOST}, set())
     for again in (
         lost,
-        after(lost, HandedOut(4)),
-        after(after(lost, HandedOut(4)), Failed("no route")),
+        transition(lost, Assigned(4)),
+        transition(transition(lost, Assigned(4)), AttemptFailed("no route")),
     ):
         assert told({LOST}, again) == (set(), set())
-    home = played(HandedOut(3), Silent("no word"), *one_boot(Ended(up=True, why="up")))
+    home = played(
+        Assigned(3), ControllerLost("no word"), *one_boot(AttemptEnded(up=True, why="up"))
+    )
     assert told({LOST}, home) == (set(), {LOST})
 
 
 def test_a_quarantine_takes_the_place_of_a_loss_without_a_mail_that_it_is_over() -> None:
-    lost = played(HandedOut(3), Silent("no word"))
+    lost = played(Assigned(3), ControllerLost("no word"))
     found = changes(
-        {LOST}, [lost], {"rack7": ("quarantined", "failed: 3 attempts")}, (), NO_QUEUE, BoxPolicy()
+        {LOST},
+        [lost],
+        {"rack7": ("quarantined", "failed: 3 attempts")},
+        (),
+        NO_QUEUE,
+        TestboxRules(),
     )
     assert (set(found.begun), set(found.over), set(found.quiet)) == (
-        {Subject("quarantined", "rack7")},
+        {AlertSubject("quarantined", "rack7")},
         set(),
         {LOST},
     )
 
 
 def test_what_a_person_did_is_no_news_to_the_operator_and_what_an_anchor_showed_is() -> None:
-    box = played(Barred("fan is loud"))
+    box = played(Quarantined("fan is loud"))
     assert told(set(), box, wishes={"rack7": ("quarantined", "fan is loud")}) == (set(), set())
     assert told(set(), box, wishes={"rack7": ("quarantined", "moved: 10 % below")}) == (
-        {Subject("moved", "rack7")},
+        {AlertSubject("moved", "rack7")},
         set(),
     )
 
 
 def test_a_share_of_invalid_runs_begins_above_its_limit_and_is_over_below_half_of_it() -> None:
-    subject = Subject("invalid", "rack7")
+    subject = AlertSubject("invalid", "rack7")
 
     def with_share(invalid: int, runs: int = 100) -> list[InvalidRuns]:
         return [
@@ -274,8 +287,8 @@ def test_a_share_of_invalid_runs_begins_above_its_limit_and_is_over_below_half_o
 
 
 def test_a_queue_is_stuck_when_orders_wait_and_nothing_ends() -> None:
-    stuck = Subject("stuck", None)
-    still = Queue(orders=2, oldest=7, still_seconds=7200.0)
+    stuck = AlertSubject("stuck", None)
+    still = QueueState(orders=2, oldest=7, still_seconds=7200.0)
     assert told(set(), queue=still) == ({stuck}, set())
     assert told({stuck}, queue=still) == (set(), set())
     assert told({stuck}, queue=replace(still, still_seconds=5.0)) == (set(), {stuck})
@@ -420,7 +433,7 @@ def test_what_is_no_phase_is_refused_in_one_sentence(
 
 def test_every_phase_of_the_contract_is_a_state() -> None:
     for phase in PHASES:
-        assert check_phase({"phase": phase, "why": ""})["phase"] == BoxState(phase).value
+        assert check_phase({"phase": phase, "why": ""})["phase"] == TestboxPhase(phase).value
     with pytest.raises(ContractError):
         check_phase({"phase": "quarantined", "why": ""})
 
@@ -428,7 +441,7 @@ def test_every_phase_of_the_contract_is_a_state() -> None:
 def test_silence_means_nothing_before_the_service_could_be_reached_for_a_while() -> None:
     clock = iter([0.0, 20.0, 40.0, 500.0, 501.0, 520.0])
     with socket.create_server(("127.0.0.1", 0)) as server:
-        listening = Listening(f"http://127.0.0.1:{server.getsockname()[1]}", lambda: next(clock))
+        listening = Reachability(f"http://127.0.0.1:{server.getsockname()[1]}", lambda: next(clock))
         # nobody looked for long: it may have been away
         assert [listening() for _ in range(4)] == [0.0, 20.0, 40.0, 0.0]
     assert [listening() for _ in range(2)] == [0.0, 0.0]
@@ -516,7 +529,7 @@ def test_an_executor_waits_until_no_other_controller_drives_its_box(
     url, answers, asked = service
     monkeypatch.setattr(executor, "ASK_SECONDS", 0.01)
     answers += [HELD, HELD, (200, {"wanted": True})]
-    executor._take_testbox(ORDER, Exchange(url, "t"))
+    executor._take_testbox(ORDER, ExchangeClient(url, "t"))
     assert [method for method, _, _ in asked] == ["GET"] * 4
     assert {controller for _, controller, _ in asked} == {socket.gethostname()}
     assert capsys.readouterr().out == "Waiting: testbox rack7 is held by controller lab1\n"
@@ -537,25 +550,25 @@ def test_an_executor_boots_nothing_when_it_waited_in_vain(
     answers += then
     with pytest.raises(InfraError, match=why):
         executor._take_testbox(
-            replace(ORDER, deadline=0.05 if len(then) == 1 else 60), Exchange(url, "t")
+            replace(ORDER, deadline=0.05 if len(then) == 1 else 60), ExchangeClient(url, "t")
         )
 
 
 def test_a_build_waits_for_no_testbox_and_a_service_that_is_away_stops_nobody(service: Any) -> None:
     url, answers, asked = service
     answers.append(HELD)
-    executor._take_testbox(BUILD, Exchange(url, "t"))
+    executor._take_testbox(BUILD, ExchangeClient(url, "t"))
     executor._take_testbox(ORDER, None)
     assert asked == []
     answers[:] = [(503, {"error": "the database does not answer"})]
-    executor._take_testbox(ORDER, Exchange(url, "t"))
-    Exchange("http://127.0.0.1:9", "t").tell_phase("a1", "running", "x")
+    executor._take_testbox(ORDER, ExchangeClient(url, "t"))
+    ExchangeClient("http://127.0.0.1:9", "t").tell_phase("a1", "running", "x")
 
 
 def test_a_phase_is_told_with_its_reason_and_a_refusal_of_it_stops_nothing(service: Any) -> None:
     url, answers, asked = service
     answers.append(HELD)
-    Exchange(url, "t").tell_phase("a1", "lost", "x" * 3000, "6f1c")
+    ExchangeClient(url, "t").tell_phase("a1", "lost", "x" * 3000, "6f1c")
     assert asked == [
         ("PUT", socket.gethostname(), {"phase": "lost", "why": "x" * 2000, "boot_id": "6f1c"})
     ]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from swingbot_worker.executor import __main__ as executor
-from swingbot_worker.executor.client import Away, Refused
-from swingbot_worker.executor.place import Place
+from swingbot_worker.executor.attempt_directory import AttemptDirectory
+from swingbot_worker.executor.client import RequestRefused, ServiceUnavailable
 
 WHOLE, ARCHIVE = "a" * 64, "b" * 64
 
@@ -33,19 +33,19 @@ class Service:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AttemptDirectory:
     monkeypatch.setenv("SWINGBOT_PATHS_CACHE", str(tmp_path / "cache"))
     kept = tmp_path / "cache" / "rootfs" / WHOLE
     kept.mkdir(parents=True)
     (kept / "rootfs.cpio").write_bytes(b"with what is not free")
     (kept / "handed-on.cpio").write_bytes(b"without")
-    made = Place(tmp_path / "a1")
+    made = AttemptDirectory(tmp_path / "a1")
     made.out.mkdir(parents=True)
     (made.out / "rootfs.json").write_text(json.dumps({"whole": WHOLE, "archive": ARCHIVE}))
     return made
 
 
-def bring(place: Place, service: Service, files: dict[str, Any] | None = None) -> None:
+def bring(place: AttemptDirectory, service: Service, files: dict[str, Any] | None = None) -> None:
     executor._bring_rootfs(
         place,
         {"files": {"rootfs.json": {}} if files is None else files},
@@ -53,19 +53,21 @@ def bring(place: Place, service: Service, files: dict[str, Any] | None = None) -
     )
 
 
-def test_it_is_the_copy_that_may_be_handed_on_and_nothing_else(place: Place) -> None:
+def test_it_is_the_copy_that_may_be_handed_on_and_nothing_else(place: AttemptDirectory) -> None:
     service = Service()
     bring(place, service)
     assert service.kept == {ARCHIVE: b"without"}
 
 
-def test_a_build_and_an_older_boot_bring_none(place: Place) -> None:
+def test_a_build_and_an_older_boot_bring_none(place: AttemptDirectory) -> None:
     service = Service()
     bring(place, service, files={"bzImage": {}})
     assert service.asked == 0
 
 
-def test_one_that_was_cleared_from_the_cache_is_done_without(place: Place, tmp_path: Path) -> None:
+def test_one_that_was_cleared_from_the_cache_is_done_without(
+    place: AttemptDirectory, tmp_path: Path
+) -> None:
     (tmp_path / "cache" / "rootfs" / WHOLE / "handed-on.cpio").unlink()
     service = Service()
     bring(place, service)
@@ -73,8 +75,8 @@ def test_one_that_was_cleared_from_the_cache_is_done_without(place: Place, tmp_p
 
 
 def test_a_service_that_refuses_it_still_gets_the_outcome_and_one_that_is_away_is_waited_for(
-    place: Place,
+    place: AttemptDirectory,
 ) -> None:
-    bring(place, Service(Refused("too large")))
-    with pytest.raises(Away):
-        bring(place, Service(Away("no answer")))
+    bring(place, Service(RequestRefused("too large")))
+    with pytest.raises(ServiceUnavailable):
+        bring(place, Service(ServiceUnavailable("no answer")))

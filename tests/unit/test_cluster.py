@@ -10,7 +10,7 @@ from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.resources import root
-from swingbot_jobs.testbox.box import ClusterDriver, Testbox
+from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 from swingbot_jobs.testbox.file import load, load_file
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.wire import CLIENT, SERVER

@@ -12,13 +12,13 @@ import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.resources import root
-from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.definition import ClusterDriver
 from swingbot_jobs.testbox.file import load_all
 from swingbot_jobs.testbox.wire import CLIENT, SERVER
 from swingbot_worker import InfraError, OrderError, lease
 from swingbot_worker.testbox.cluster import pair, script, wire
 from swingbot_worker.testbox.cluster.check import card_in
-from swingbot_worker.testbox.cluster.judge import Ending, judge
+from swingbot_worker.testbox.cluster.cluster_verdict import NodeOutcome, judge
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 CLUSTER = cast(ClusterDriver, load_all(root() / "workers" / "testboxes")["cs-vm"].driver)
@@ -34,12 +34,12 @@ JOBS = [
 ]
 UP = Verdict(status=BootStatus.UP)
 GOOD_SERVER, GOOD_CLIENT = (
-    Ending(role=SERVER, box="a", verdict=UP),
-    Ending(role=CLIENT, box="b", verdict=UP),
+    NodeOutcome(role=SERVER, box="a", verdict=UP),
+    NodeOutcome(role=CLIENT, box="b", verdict=UP),
 )
 
 
-def broken(ending: Ending, status: BootStatus, *, given_up: bool = False) -> Ending:
+def broken(ending: NodeOutcome, status: BootStatus, *, given_up: bool = False) -> NodeOutcome:
     return replace(ending, verdict=Verdict(status=status, reason="it broke"), given_up=given_up)
 
 
@@ -50,7 +50,11 @@ def broken(ending: Ending, status: BootStatus, *, given_up: bool = False) -> End
 def test_the_scripts_are_sound_shell_and_all_places_are_filled(role: str) -> None:
     read = (root() / "jobs" / "programs").joinpath
     entries = script.entries(
-        role, CLUSTER, JOBS, lambda path: read(path).read_bytes(), script.Words(token="7f", wait=60)
+        role,
+        CLUSTER,
+        JOBS,
+        lambda path: read(path).read_bytes(),
+        script.HandshakeTerms(token="7f", wait=60),
     )
     for entry in entries:
         text = entry.content.decode()
@@ -82,7 +86,7 @@ def test_the_client_measures_with_its_own_part_and_knows_the_server() -> None:
         CLUSTER,
         JOBS,
         lambda path: read(path).read_bytes(),
-        script.Words(token="7f", wait=60),
+        script.HandshakeTerms(token="7f", wait=60),
     )
     assert entries[1].content == read("netperf/client").read_bytes()
     assert (
@@ -98,7 +102,7 @@ def test_only_what_has_the_token_is_answered(tmp_path: Path) -> None:
         CLUSTER,
         JOBS,
         lambda path: read(path).read_bytes(),
-        script.Words(token="7f", wait=60),
+        script.HandshakeTerms(token="7f", wait=60),
     )
     (tmp_path / "state").write_text("serving rr 0\n")
 
@@ -204,14 +208,14 @@ def test_two_that_went_well_are_up() -> None:
         ),
         (
             broken(GOOD_SERVER, BootStatus.PANICKED),
-            Ending(role=CLIENT, box="b", fault=InfraError("no power"), given_up=False),
+            NodeOutcome(role=CLIENT, box="b", fault=InfraError("no power"), given_up=False),
             BootStatus.PANICKED,
             "server a: it broke",
         ),
     ],
 )
 def test_one_that_breaks_is_named_and_the_one_that_we_ended_for_it_is_not(
-    server: Ending, client: Ending, status: BootStatus, says: str
+    server: NodeOutcome, client: NodeOutcome, status: BootStatus, says: str
 ) -> None:
     verdict = judge("c", (server, client))
     assert (verdict.status, says in str(verdict.reason)) == (status, True), verdict
@@ -219,11 +223,11 @@ def test_one_that_breaks_is_named_and_the_one_that_we_ended_for_it_is_not(
 
 
 def test_a_fault_of_ours_is_told_with_its_box_and_not_that_of_the_one_that_waited() -> None:
-    waited = Ending(
+    waited = NodeOutcome(
         role=CLIENT, box="b", fault=InfraError("Nothing was booted on it"), given_up=True
     )
     with pytest.raises(InfraError, match="Cluster c, server a: no kexec"):
-        judge("c", (Ending(role=SERVER, box="a", fault=InfraError("no kexec")), waited))
+        judge("c", (NodeOutcome(role=SERVER, box="a", fault=InfraError("no kexec")), waited))
 
 
 def test_an_order_that_cannot_be_done_there_is_not_tried_again() -> None:
@@ -232,7 +236,7 @@ def test_an_order_that_cannot_be_done_there_is_not_tried_again() -> None:
             "c",
             (
                 replace(GOOD_SERVER, verdict=None, fault=InfraError("waited"), given_up=True),
-                Ending(role=CLIENT, box="b", fault=OrderError("another architecture")),
+                NodeOutcome(role=CLIENT, box="b", fault=OrderError("another architecture")),
             ),
         )
 

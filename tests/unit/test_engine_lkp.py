@@ -25,7 +25,7 @@ from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.lkp import read_lkp
 from swingbot_jobs.reading.parse import parse_results, read_results
 from swingbot_jobs.reading.result import ParseError, Results
-from swingbot_jobs.testbox.box import LkpEngine, Testbox
+from swingbot_jobs.testbox.definition import LkpEngine, Testbox
 from swingbot_jobs.testbox.file import load
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker import InfraError, engine

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import Artifacts
-from swingbot.core.access.uploads import Brought, Cap, refusal
+from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token, token
 from swingbot.web import exchange
 
@@ -27,15 +27,15 @@ class Attempts:
         self.taken: dict[int, Mapping[str, Any]] = {}
         self.files: dict[str, int] = {}
 
-    def brought(self, attempt: int, sha256: str) -> Brought | None:
+    def brought(self, attempt: int, sha256: str) -> UploadUsage | None:
         others = [size for name, size in self.files.items() if name != sha256]
         return (
-            Brought(over=attempt in self.taken, files=len(others), size=sum(others))
+            UploadUsage(over=attempt in self.taken, files=len(others), size=sum(others))
             if attempt in (12, 13)
             else None
         )
 
-    def admit(self, attempt: int, sha256: str, size: int, cap: Cap) -> str | None:
+    def admit(self, attempt: int, sha256: str, size: int, cap: UploadLimits) -> str | None:
         found = self.brought(attempt, sha256)
         refused = refusal(found, size, cap) if found else "no attempt"
         if refused is None:
@@ -64,7 +64,7 @@ def store(tmp_path: Path) -> Artifacts:
     return Artifacts(tmp_path / "artifacts", limit=1000)
 
 
-CAP = Cap(files=3, size=1500)
+CAP = UploadLimits(files=3, size=1500)
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_an_executor_can_ask_whether_it_is_still_wanted(client: TestClient) -> N
 def test_a_database_that_is_away_is_answered_with_503(
     client: TestClient, attempts: Attempts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(attempt: int, sha256: str) -> Brought:
+    def away(attempt: int, sha256: str) -> UploadUsage:
         raise DatabaseAway("it does not answer")
 
     monkeypatch.setattr(attempts, "brought", away)
@@ -331,7 +331,9 @@ def test_what_is_too_large_is_refused_before_its_bytes_come(client: TestClient) 
 
 
 def test_files_on_their_way_at_once_are_few(store: Artifacts, attempts: Attempts) -> None:
-    found = exchange.Exchange(store, attempts, SECRET, Cap(open_files=3, open_files_each=2))
+    found = exchange.Exchange(
+        store, attempts, SECRET, UploadLimits(open_files=3, open_files_each=2)
+    )
     with found._opened(12), found._opened(12):
         with pytest.raises(exchange.NotTaken) as refused, found._opened(12):
             pass

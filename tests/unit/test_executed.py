@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from swingbot.core.proof.executed import (
     MOST_CHARACTERS,
     MOST_FUNCTIONS,
-    Side,
+    KernelCalls,
     no_call,
     times,
     told,
     watched,
 )
-from swingbot.core.proof.gates import Told
+from swingbot.core.proof.gates import GateResult
 from swingbot_jobs.kernel_diff import (
     KernelRecord,
-    Part,
+    SymbolRecord,
     code_change,
     object_row,
     read_record,
@@ -37,11 +37,11 @@ PROGRAM = Path(__file__).parents[2] / "jobs" / "programs" / "function-profile"
 RUN = "one run of page-fault"
 
 
-def f(name: str, shape: str = "aa", *uses: str) -> Part:
-    return Part(name, 100, shape, "", uses)
+def f(name: str, shape: str = "aa", *uses: str) -> SymbolRecord:
+    return SymbolRecord(name, 100, shape, "", uses)
 
 
-def a_record(data: Sequence[Part] = (), **objects: Sequence[Part]) -> KernelRecord:
+def a_record(data: Sequence[SymbolRecord] = (), **objects: Sequence[SymbolRecord]) -> KernelRecord:
     rows = {
         path.replace("__", "/") + ".o": object_row(f"sha of {parts} {data}", SIZES, parts, data)
         for path, parts in objects.items()
@@ -57,13 +57,13 @@ def gate(
     calls: dict[str, float],
     before: dict[str, float] | None = None,
     asked: Sequence[str] | None = None,
-) -> Told:
+) -> GateResult:
     change = code_change(base, head)
     names = watched(change, [head, base]) if asked is None else asked
     return told(
         change,
-        Side(record=base, calls=calls if before is None else before),
-        Side(record=head, calls=calls),
+        KernelCalls(record=base, calls=calls if before is None else before),
+        KernelCalls(record=head, calls=calls),
         names,
         RUN,
     )
@@ -204,8 +204,8 @@ def test_a_commit_that_changes_half_the_kernel_gives_a_short_reason() -> None:
     change = code_change(base, head)
     found = told(
         change,
-        Side(record=base, calls={}),
-        Side(record=head, calls={"a1": 1.0}),
+        KernelCalls(record=base, calls={}),
+        KernelCalls(record=head, calls={"a1": 1.0}),
         watched(change, [head]),
         RUN,
     )
@@ -238,15 +238,21 @@ OBJECTS = st.dictionaries(
     st.dictionaries(NAMES, st.integers(0, 9).map(float)),
 )
 def test_pass_needs_a_call_and_fail_needs_every_changed_function_to_have_been_counted(
-    old: dict[str, list[Part]],
-    new: dict[str, list[Part]],
+    old: dict[str, list[SymbolRecord]],
+    new: dict[str, list[SymbolRecord]],
     before: dict[str, float],
     now: dict[str, float],
 ) -> None:
     base, head = a_record(**old), a_record(**new)
     change = code_change(base, head)
     names = watched(change, [head, base])
-    found = told(change, Side(record=base, calls=before), Side(record=head, calls=now), names, RUN)
+    found = told(
+        change,
+        KernelCalls(record=base, calls=before),
+        KernelCalls(record=head, calls=now),
+        names,
+        RUN,
+    )
     changed = {one.name for one in change.functions}
     if found.status == "pass":
         assert any(before.get(name, 0.0) + now.get(name, 0.0) > 0 for name in changed & set(names))

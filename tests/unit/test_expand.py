@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from swingbot.adapters.job_files import read_job
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.expand import NominalBox, expand, path_params
+from swingbot_jobs.language.expand import NominalTestbox, expand, path_params
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.program import load_programs
 
@@ -407,7 +407,7 @@ def test_every_job_file_says_what_it_is_for_and_expands_on_two_cpus_and_on_the_n
     path: Path,
 ) -> None:
     assert path.read_text().startswith("# ")
-    assert expand(read_job(path), f"jobs/{path.name}", NominalBox(), PROGRAMS)
+    assert expand(read_job(path), f"jobs/{path.name}", NominalTestbox(), PROGRAMS)
     wired = "cluster: cs-vm" in path.read_text()
     assert expand(read_job(path), f"jobs/{path.name}", WIRED if wired else TWO, PROGRAMS)
 

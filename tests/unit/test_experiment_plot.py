@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
 from swingbot.web.experiment_plot import BootValues, PlotRow, effects_plot, values_plot
-from swingbot.web.plot import Shown
+from swingbot.web.plot import PlotSubject
 
-SHOWN = Shown(
+SHOWN = PlotSubject(
     testbox="vm-icount",
     unit_job="page-fault",
     metric="page-fault.ops",

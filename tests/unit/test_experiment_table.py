@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 from swingbot.core.experiment.references import references
 from swingbot.core.model.statuses import ReferenceRule
-from swingbot.core.report.experiment.forms import as_changelog, as_csv, as_mail, as_text
-from swingbot.core.report.experiment.sheet import Below, Beside, Column, sheet_of_experiment
+from swingbot.core.report.experiment.experiment_formats import (
+    as_changelog,
+    as_csv,
+    as_mail,
+    as_text,
+)
+from swingbot.core.report.experiment.experiment_sheet import (
+    SupplementColumn,
+    Supplements,
+    TextBlock,
+    sheet_of_experiment,
+)
 from swingbot.core.stats.family import compare_family
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.text.numbers import readings
@@ -131,12 +141,12 @@ def test_two_rows_that_are_unclear_for_the_same_reason_each_say_all_of_it() -> N
 def test_columns_and_blocks_beside_the_numbers_are_printed() -> None:
     one = {"box": [100.0, 120.0]}
     place = ("box", UNIT_JOB)
-    beside = Beside(
+    beside = Supplements(
         columns=[
-            Column(title="spin %", values={(place, 0): 77.0, (place, 1): 54.5}),
-            Column(title="text", values={(None, 0): 37409.0, (None, 1): 38273.0}),
+            SupplementColumn(title="spin %", values={(place, 0): 77.0, (place, 1): 54.5}),
+            SupplementColumn(title="text", values={(None, 0): 37409.0, (None, 1): 38273.0}),
         ],
-        below=[Below(heading="Code of head against base:", lines=["  mm/page_alloc.o"])],
+        below=[TextBlock(heading="Code of head against base:", lines=["  mm/page_alloc.o"])],
     )
     said = as_mail(sheet_of_experiment(an_experiment(one, ["base", "head"]), (), beside))
     assert re.search(r"head +120.00 .* 54.5 +38273", said)

@@ -19,7 +19,7 @@ from swingbot.app import buildmaster, git_server
 from swingbot.app.cli import main
 from swingbot.app.settings import Buildbot, Db, Git, Paths, Settings, SettingsError, Web, load
 from swingbot_worker import serve
-from swingbot_worker.executor.client import Exchange
+from swingbot_worker.executor.client import ExchangeClient
 
 SETTINGS = Settings(web=Web(port=9000))
 
@@ -175,7 +175,7 @@ def test_a_certificate_is_good_for_its_names_and_the_ca_stays(tmp_path: Path) ->
         shaken(second, certificates.make(tmp_path / "other", ["x"], 7).ca.read_text(), "localhost")
 
 
-def shaken(made: certificates.Made, ca: str, name: str) -> bool:
+def shaken(made: certificates.CertificateFiles, ca: str, name: str) -> bool:
     """Whether a client that trusts `ca` and wants `name` takes the certificate: a handshake in memory."""
     server_side, client_side = (
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
@@ -228,7 +228,7 @@ def test_the_exchange_over_https_talks_to_whom_the_given_ca_knows_alone(
             for ca in (made.ca, other.ca, None):
                 monkeypatch.setenv("SWINGBOT_EXCHANGE_CA", str(ca or ""))
                 answers.append(
-                    Exchange(f"https://127.0.0.1:{server.server_port}", "a1.x").wanted("a1")
+                    ExchangeClient(f"https://127.0.0.1:{server.server_port}", "a1.x").wanted("a1")
                 )
             # in doubt an attempt is wanted: nobody trusted said otherwise
             assert answers == [False, True, True]

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.mail.message import BODY_BYTES, Posted
+from swingbot.core.mail.message import BODY_BYTES, PostedMail
 from swingbot.core.report.facts import Commit
 from swingbot.core.report.json_reader import BadFacts
 from swingbot.core.report.mails.followup import KINDS, FollowUp, follow_up
@@ -26,7 +26,7 @@ ANY = st.builds(
     kind=st.sampled_from(KINDS),
     report=HOSTILE,
     first=st.builds(
-        Posted,
+        PostedMail,
         message_id=st.one_of(HOSTILE, st.just("<a@b>")),
         subject=HOSTILE,
         references=st.lists(HOSTILE, max_size=4).map(tuple),
@@ -68,7 +68,7 @@ def the_follow_up(kind: str = "still", **changes: object) -> FollowUp:
     given = {
         "kind": kind,
         "report": "r2",
-        "first": Posted(
+        "first": PostedMail(
             message_id="<i1.first.1@bot.example.org>",
             subject="[t:b] x",
             references=("<p@example.org>",),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.incident.decide import ACTS, LONGEST_REASON, Act, NotNow, decide, tidy
-from swingbot.core.incident.impact import Measured, impacts, words_of
+from swingbot.core.incident.decide import ACTS, LONGEST_REASON, Act, InvalidState, decide, tidy
+from swingbot.core.incident.impact import MeasuredRow, impacts, words_of
 from swingbot.core.incident.level import beyond, check, log_ratio, percent
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Sighting
@@ -76,14 +76,14 @@ def test_a_fix_is_believed_when_a_tip_shows_it_not_before() -> None:
 
 @pytest.mark.parametrize("act", ACTS)
 def test_a_duplicate_is_spoken_of_by_the_incident_that_it_belongs_to(act: Act) -> None:
-    with pytest.raises(NotNow, match="merged into i1.*split i3"):
+    with pytest.raises(InvalidState, match="merged into i1.*split i3"):
         decide("i3", "duplicate", act, merged_into="i1")
 
 
 def test_a_reason_is_one_line_of_bounded_length() -> None:
     assert tidy("not\nours\x00 \u202e") == "not ours"
     assert tidy("  ") is None
-    with pytest.raises(NotNow, match="501 characters"):
+    with pytest.raises(InvalidState, match="501 characters"):
         tidy("x" * (LONGEST_REASON + 1))
 
 
@@ -121,8 +121,8 @@ def a_row(change: float | None, verdict: Verdict = "worse", **more: Any) -> Comp
     return ComparisonRow(change_pct=change, verdict=verdict, **(facts | more))
 
 
-def measured(*rows: ComparisonRow) -> list[Measured]:
-    return [Measured(row=row, document={}) for row in rows]
+def measured(*rows: ComparisonRow) -> list[MeasuredRow]:
+    return [MeasuredRow(row=row, document={}) for row in rows]
 
 
 @pytest.mark.parametrize(

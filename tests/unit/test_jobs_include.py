@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from swingbot.adapters.job_files import read_job
 from swingbot.app.commands.context import read_jobs
-from swingbot_jobs.language.expand import NominalBox, expand
+from swingbot_jobs.language.expand import NominalTestbox, expand
 from swingbot_jobs.language.include import include
 from swingbot_jobs.language.job import JobError, load_job
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.lines import MAX_CHARACTERS
+from swingbot_jobs.yaml_lines import MAX_CHARACTERS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")
@@ -27,7 +27,7 @@ def combined(text: str, files: dict[str, str]) -> str:
 
 
 def names(text: str, files: dict[str, str]) -> list[str]:
-    return [job.name for job in expand(combined(text, files), "j.yaml", NominalBox(), PROGRAMS)]
+    return [job.name for job in expand(combined(text, files), "j.yaml", NominalTestbox(), PROGRAMS)]
 
 
 def refused(text: str, files: dict[str, str]) -> str:
@@ -264,7 +264,7 @@ def test_an_include_is_looked_for_beside_the_file_then_above_jobs_then_below(
     )
     written(tree, jobs__b__far="hackbench:\n", jobs__top="fds: 4\n")
     text = read_job(tree / "jobs" / "a" / "j.yaml")
-    assert [job.name for job in expand(text, "j.yaml", NominalBox(), PROGRAMS)] == ["j-4-1"]
+    assert [job.name for job in expand(text, "j.yaml", NominalTestbox(), PROGRAMS)] == ["j-4-1"]
 
 
 def test_an_include_is_looked_for_among_the_shipped_jobs_too(tmp_path: Path) -> None:
@@ -276,9 +276,9 @@ def test_an_include_is_looked_for_among_the_shipped_jobs_too(tmp_path: Path) -> 
 
 def test_a_job_that_is_asked_for_by_name_is_kept_with_what_it_includes() -> None:
     [job] = read_jobs(["vm-will-it-scale-brk1"], str(JOBS))
-    assert {one.params["test"] for one in expand(job.text, job.name, NominalBox(), PROGRAMS)} == {
-        "brk1"
-    }
+    assert {
+        one.params["test"] for one in expand(job.text, job.name, NominalTestbox(), PROGRAMS)
+    } == {"brk1"}
 
 
 def test_an_include_with_dots_is_beside_the_file_or_nowhere(tmp_path: Path) -> None:

@@ -11,21 +11,21 @@ from click.testing import CliRunner, Result
 from swingbot.app.cli import main
 from swingbot_jobs.language.lint import lint
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.language.values import NominalBox
+from swingbot_jobs.language.values import NominalTestbox
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")
-ONE, TWO = NominalBox("one", "one", 1), NominalBox("two", "two", 2)
+ONE, TWO = NominalTestbox("one", "one", 1), NominalTestbox("two", "two", 2)
 
 
 def run(*words: object) -> Result:
     return CliRunner().invoke(main, ["jobs", *map(str, words)])
 
 
-def found(text: str, *boxes: NominalBox) -> list[str]:
+def found(text: str, *boxes: NominalTestbox) -> list[str]:
     return [
         f"{finding.severity}: {finding.text}"
-        for finding in lint(text, "j.yaml", boxes or (NominalBox(),), PROGRAMS).findings
+        for finding in lint(text, "j.yaml", boxes or (NominalTestbox(),), PROGRAMS).findings
     ]
 
 
@@ -69,7 +69,7 @@ def test_unit_jobs_that_would_share_a_name_are_an_error(text: str) -> None:
 
 
 def test_a_default_that_is_not_lkps_is_a_remark_and_no_error() -> None:
-    linted = lint("will-it-scale:\n  test: brk1\n", "j.yaml", (NominalBox(),), PROGRAMS)
+    linted = lint("will-it-scale:\n  test: brk1\n", "j.yaml", (NominalTestbox(),), PROGRAMS)
     assert linted.good
     assert [finding.text.partition(",")[0] for finding in linted.findings] == [
         "j.yaml:1: nr_task is not set",

@@ -17,9 +17,9 @@ from swingbot_jobs.kernel_diff import (
     VERSION,
     BadRecord,
     CodeChange,
+    ComparedBuild,
     KernelRecord,
-    Part,
-    Side,
+    SymbolRecord,
     bloat,
     bloat_text,
     change_text,
@@ -35,12 +35,14 @@ from swingbot_jobs.kernel_diff import (
     write_record,
 )
 
-Parts = Sequence[Part]
+Parts = Sequence[SymbolRecord]
 SIZES = {"text": 4096, "data": 512, "bss": 64}
 
 
-def f(name: str, shape: str = "aa", *uses: str, size: int = 100, constants: str = "") -> Part:
-    return Part(name, size, shape, constants, uses)
+def f(
+    name: str, shape: str = "aa", *uses: str, size: int = 100, constants: str = ""
+) -> SymbolRecord:
+    return SymbolRecord(name, size, shape, constants, uses)
 
 
 def packed(
@@ -349,8 +351,8 @@ def test_configurations_differ_by_values_and_by_symbols_that_one_does_not_know()
     assert config_difference(CONFIG, CONFIG) == []
 
 
-def a_side(symbols: dict[str, int], parts: Parts, config: str | None = CONFIG) -> Side:
-    return Side(
+def a_side(symbols: dict[str, int], parts: Parts, config: str | None = CONFIG) -> ComparedBuild:
+    return ComparedBuild(
         record=read_record(packed(symbols={"t": symbols}, mm__slub=(parts, []))), config=config
     )
 
@@ -407,7 +409,7 @@ def test_tens_of_thousands_of_rows_are_cut_and_counted() -> None:
 def test_a_flag_of_one_side_is_shown() -> None:
     head = a_side({}, [])
     other = replace(head.record, compiler="gcc 13", flags=("-O3",))
-    facts = kernel_change(head, Side(record=other, config=CONFIG))
+    facts = kernel_change(head, ComparedBuild(record=other, config=CONFIG))
     assert facts["flags"] == {"base_only": ["-O2"], "head_only": ["-O3"], "both": []}
     assert "compiler: base gcc 12.2.0, head gcc 13" in change_text(
         facts

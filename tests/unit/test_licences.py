@@ -30,7 +30,9 @@ def imported() -> dict[str, set[str]]:
 
 def declared(found: PackageMetadata) -> set[str]:
     """Every form in which a distribution declares its licence; a whole licence text is left out."""
-    texts = {found.get("License-Expression"), found.get("License")}
+    texts = {
+        text for name in ("License-Expression", "License") for text in found.get_all(name) or []
+    }
     classifiers = {
         text.split(" :: ")[-1]
         for text in found.get_all("Classifier") or []

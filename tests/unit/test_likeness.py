@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from swingbot_jobs.contract.orders import check_order
-from swingbot_jobs.testbox import likeness
+from swingbot_jobs.testbox import input_digests
 
 KERNEL = {"build_key": "a" * 64, "image_sha256": "b" * 64}
 JOBS = [
@@ -50,9 +50,9 @@ def master(tmp_path: Path) -> Path:
 
 def difference(master: Path, worker: Path) -> str | None:
     order = check_order(
-        ORDER | {"alike": likeness.of_order(ORDER, master / "jobs", master / "workers")}
+        ORDER | {"alike": input_digests.of_order(ORDER, master / "jobs", master / "workers")}
     )
-    return likeness.difference(order, worker / "jobs", worker / "workers")
+    return input_digests.difference(order, worker / "jobs", worker / "workers")
 
 
 def copy(master: Path) -> Path:
@@ -114,18 +114,18 @@ def test_a_kernel_configuration_that_is_another_text_is_not_built(tmp_path: Path
         (tmp_path / host / "kconfig" / "fragments").mkdir(parents=True)
         (tmp_path / host / "kconfig" / "tiny.config").write_text("CONFIG_SMP=y\n")
         (tmp_path / host / "kconfig" / "fragments" / "slub.config").write_text("CONFIG_SLUB=y\n")
-    order["alike"] = likeness.of_order(order, tmp_path, tmp_path / "master")
-    assert likeness.difference(order, tmp_path, tmp_path / "worker") is None
+    order["alike"] = input_digests.of_order(order, tmp_path, tmp_path / "master")
+    assert input_digests.difference(order, tmp_path, tmp_path / "worker") is None
     fragment = tmp_path / "worker" / "kconfig" / "fragments" / "slub.config"
     fragment.write_text("CONFIG_SLUB=y\nCONFIG_DEBUG=y\n")
     assert "kconfig/tiny+slub is not the same" in (
-        likeness.difference(order, tmp_path, tmp_path / "worker") or ""
+        input_digests.difference(order, tmp_path, tmp_path / "worker") or ""
     )
     fragment.unlink()
     assert "kconfig/tiny+slub is missing" in (
-        likeness.difference(order, tmp_path, tmp_path / "worker") or ""
+        input_digests.difference(order, tmp_path, tmp_path / "worker") or ""
     )
 
 
 def test_orders_by_hand_ask_for_no_likeness(tmp_path: Path) -> None:
-    assert likeness.difference(ORDER, tmp_path, tmp_path) is None
+    assert input_digests.difference(ORDER, tmp_path, tmp_path) is None

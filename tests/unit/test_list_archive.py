@@ -10,7 +10,7 @@ import pytest
 
 from swingbot.adapters.list_archive import find_posted
 from swingbot.adapters.maildir import deliver
-from swingbot.core.mail.message import Posted
+from swingbot.core.mail.message import PostedMail
 from swingbot.core.mail.posting import is_posting
 
 AUTHOR = "Jörg Beispiel <joerg@example.org>"
@@ -97,7 +97,7 @@ def test_a_trailers_mail_is_found_with_its_subject_and_references(
 ) -> None:
     place = archive(tmp_path)
     found = find_posted(place, "<2@example.org>", "mm: shrink the page cache", AUTHOR)
-    assert found == Posted(
+    assert found == PostedMail(
         message_id="<2@example.org>",
         subject="[PATCH 1/2] mm: shrink the page cache",
         references=("<1@example.org>",),

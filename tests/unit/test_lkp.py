@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.reading.lkp import NoPendant, exit_status, job_file
+from swingbot_jobs.reading.lkp import NoLkpEquivalent, exit_status, job_file
 from swingbot_jobs.reading.parse import METRIC, parse_results, parse_run
 from swingbot_jobs.reading.result import ParsedRun, ParseError
 from tests.unit.test_parse_results import tar
@@ -130,7 +130,7 @@ def test_a_value_with_yaml_in_it_stays_one_value() -> None:
 
 def test_a_program_that_lkp_does_not_have_is_named() -> None:
     with pytest.raises(
-        NoPendant,
+        NoLkpEquivalent,
         match="can't run page-fault: lkp-tests has no such program; it shares hackbench, netperf, will-it-scale",
     ):
         job_file(UnitJob(name="p", program="page-fault", params={}, runs=1))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.report.formats.forms import FORMS
 from swingbot.core.report.formats.sheet import Sheet, sheet_of_comparison
+from swingbot.core.report.formats.sheet_formats import FORMS
 from swingbot.core.report.parts.lkp_monitors import changed, monitor_rows, shown
 
 Sides = tuple[Sequence[float], Sequence[float]]

@@ -12,15 +12,15 @@ from swingbot.core.mail.addresses import wants_none
 from swingbot.core.mail.message import BODY_BYTES
 from swingbot.core.model.statuses import GateStatus
 from swingbot.core.moderation.improvements import Plausible, too_good, write_kind
-from swingbot.core.moderation.leaving import LeaveRules, why_not
-from swingbot.core.moderation.ruling import Record, ReportClass, class_of, first_state
+from swingbot.core.moderation.ruling import ClassRecord, ReportClass, class_of, first_state
+from swingbot.core.moderation.send_check import SendRules, why_not
 from swingbot.core.report.mails.digest import Improvement, digest, span, week_name, weeks_due
 from swingbot.core.text.plain import columns
 
 KIND = ReportClass(
     metric="netperf.Throughput_Mbps", testbox="vm-icount", gates=("code", "reproduced")
 )
-EARNED, YOUNG = Record(released=20, dropped=1), Record(released=19)
+EARNED, YOUNG = ClassRecord(released=20, dropped=1), ClassRecord(released=19)
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,16 @@ EARNED, YOUNG = Record(released=20, dropped=1), Record(released=19)
 def test_a_class_earns_its_release_by_twenty_released_and_one_in_twenty_dropped(
     released: int, dropped: int, earned: bool
 ) -> None:
-    assert Record(released=released, dropped=dropped).earned is earned
+    assert ClassRecord(released=released, dropped=dropped).earned is earned
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_one_more_release_never_takes_an_earned_class_away_and_one_more_drop_never_gives_it(
     released: int, dropped: int
 ) -> None:
-    record = Record(released=released, dropped=dropped)
-    assert not record.earned or Record(released=released + 1, dropped=dropped).earned
-    assert record.earned or not Record(released=released, dropped=dropped + 1).earned
+    record = ClassRecord(released=released, dropped=dropped)
+    assert not record.earned or ClassRecord(released=released + 1, dropped=dropped).earned
+    assert record.earned or not ClassRecord(released=released, dropped=dropped + 1).earned
 
 
 def test_gates_that_passed_are_the_class_whatever_their_order() -> None:
@@ -76,7 +76,7 @@ def test_gates_that_passed_are_the_class_whatever_their_order() -> None:
     ],
 )
 def test_a_report_begins_as_the_setting_and_the_record_say(
-    release: str, record: Record, state: str
+    release: str, record: ClassRecord, state: str
 ) -> None:
     assert first_state(release, KIND, record).state == state  # type: ignore[arg-type]  # a parameter of the test
 
@@ -92,7 +92,7 @@ def test_an_improvement_waits_for_its_digest() -> None:
 
 
 def test_a_list_gets_so_many_mails_a_day_and_people_are_not_counted() -> None:
-    rules, recipients = LeaveRules(per_list=2), ["ada@example.org", "MM@lists.example.org"]
+    rules, recipients = SendRules(per_list=2), ["ada@example.org", "MM@lists.example.org"]
     assert why_not(recipients, ["mm@lists.example.org"], {"mm@lists.example.org": 1}, rules) is None
     full = why_not(recipients, ["mm@lists.example.org"], {"mm@lists.example.org": 2}, rules)
     assert full is not None and "MM@lists.example.org had 2 of 2" in full
@@ -101,7 +101,7 @@ def test_a_list_gets_so_many_mails_a_day_and_people_are_not_counted() -> None:
 
 def test_who_asked_for_no_mail_after_it_was_written_gets_none() -> None:
     for entry in ("Ada@Example.org", "@example.org"):
-        why = why_not(["ada@example.org"], [], {}, LeaveRules(opt_outs=(entry,)))
+        why = why_not(["ada@example.org"], [], {}, SendRules(opt_outs=(entry,)))
         assert why is not None and "asked for no mail" in why
     assert not wants_none("ada@example.org.uk", ["@example.org"])
 

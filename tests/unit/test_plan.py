@@ -10,7 +10,7 @@ import pytest
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
 from swingbot.core.model.records import Order
-from swingbot.core.plan.change import matters, what_changed
+from swingbot.core.plan.new_tip import matters, what_changed
 from swingbot.core.plan.queue import AHEAD, choose, patience
 from swingbot.core.plan.relevance import weight
 from swingbot.core.plan.swings import explains, strongest, swings

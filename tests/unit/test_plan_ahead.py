@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from swingbot.core.bisect.state import Belief, BisectionState, CandidateBelief, PointState
 from swingbot.core.model.bisection import WantedBoot
-from swingbot.core.plan.ahead import builds_ahead, likely_next
+from swingbot.core.plan.speculative_builds import builds_ahead, likely_next
 
 
 def believed(mass: list[float]) -> Belief:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from swingbot.core.plan.costs import (
     FULL_SECONDS,
-    Built,
-    Change,
+    ChangedFiles,
+    MeasuredBuild,
     along,
     change_of,
     costs,
@@ -22,31 +22,33 @@ from swingbot.core.plan.relevance import untouched, weight, weights
 from swingbot.core.thresholds import PRIOR_EVEN_SHARE, PRIOR_MAYBE_COMPILED, PRIOR_NO_CODE
 
 COMPILED = frozenset({"mm/slub.o", "mm/memory.o", "kernel/fork.o"})
-changes = st.none() | st.builds(Change, *[st.integers(0, 5)] * 4)
-histories = st.lists(st.builds(Built, changes, st.floats(0, 1e4)), max_size=30)
+changes = st.none() | st.builds(ChangedFiles, *[st.integers(0, 5)] * 4)
+histories = st.lists(st.builds(MeasuredBuild, changes, st.floats(0, 1e4)), max_size=30)
 
 
-def history(seed: int, builds: int = 40) -> list[Built]:
+def history(seed: int, builds: int = 40) -> list[MeasuredBuild]:
     """A lab where a build takes 8 s, 2 s a source, 15 s for local headers, 120 s for wide ones, 60 s for Kconfig; one in ten waits for long."""
     rng = random.Random(seed)
-    made = [Built(None, 200.0)]
+    made = [MeasuredBuild(None, 200.0)]
     for number in range(builds):
-        change = Change(rng.randint(0, 12), number % 5 == 1, number % 5 == 2, number % 5 == 3)
+        change = ChangedFiles(rng.randint(0, 12), number % 5 == 1, number % 5 == 2, number % 5 == 3)
         seconds = (
             8 + 2 * change.sources + 15 * change.local + 120 * change.wide + 60 * change.config
         )
-        made.append(Built(change, seconds * rng.uniform(0.9, 1.1) + 100 * (rng.random() < 0.1)))
+        made.append(
+            MeasuredBuild(change, seconds * rng.uniform(0.9, 1.1) + 100 * (rng.random() < 0.1))
+        )
     return made
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_costs_are_those_of_the_lab_whatever_a_few_builds_waited_for(seed: int) -> None:
     learnt = costs(history(seed))
-    assert learnt.of(Change(sources=1)) == pytest.approx(10, rel=0.35)
-    assert learnt.of(Change(sources=10)) == pytest.approx(28, rel=0.25)
-    assert learnt.of(Change(wide=1)) == pytest.approx(128, rel=0.25)
-    assert learnt.of(Change(config=2)) == pytest.approx(68, rel=0.3)
-    assert learnt.of(Change(sources=3, local=1)) == pytest.approx(29, rel=0.35)
+    assert learnt.of(ChangedFiles(sources=1)) == pytest.approx(10, rel=0.35)
+    assert learnt.of(ChangedFiles(sources=10)) == pytest.approx(28, rel=0.25)
+    assert learnt.of(ChangedFiles(wide=1)) == pytest.approx(128, rel=0.25)
+    assert learnt.of(ChangedFiles(config=2)) == pytest.approx(68, rel=0.3)
+    assert learnt.of(ChangedFiles(sources=3, local=1)) == pytest.approx(29, rel=0.35)
 
 
 def test_what_is_left_of_a_build_falls_to_a_tenth_and_then_grows_with_the_build() -> None:
@@ -71,35 +73,43 @@ def test_the_foreseen_end_of_a_build_never_comes_nearer_by_waiting(
 def test_without_builds_the_defaults_hold_and_scale_with_a_full_build() -> None:
     slow, fast = costs([]), costs([], full_seconds=FULL_SECONDS / 10)
     assert slow.of(None) == FULL_SECONDS
-    assert slow.of(Change(sources=1)) == pytest.approx(10 * fast.of(Change(sources=1)))
+    assert slow.of(ChangedFiles(sources=1)) == pytest.approx(10 * fast.of(ChangedFiles(sources=1)))
     assert (
-        slow.of(Change(sources=1))
-        < slow.of(Change(local=1))
-        < slow.of(Change(wide=1))
+        slow.of(ChangedFiles(sources=1))
+        < slow.of(ChangedFiles(local=1))
+        < slow.of(ChangedFiles(wide=1))
         < FULL_SECONDS
     )
 
 
 def test_one_odd_build_does_not_make_all_dear() -> None:
-    assert costs([*history(1), Built(Change(sources=1), 3600.0)]).of(Change(sources=1)) < 15
+    assert (
+        costs([*history(1), MeasuredBuild(ChangedFiles(sources=1), 3600.0)]).of(
+            ChangedFiles(sources=1)
+        )
+        < 15
+    )
 
 
 @given(histories)
-def test_costs_are_finite_and_never_above_a_full_build(builds: list[Built]) -> None:
+def test_costs_are_finite_and_never_above_a_full_build(builds: list[MeasuredBuild]) -> None:
     learnt = costs(builds)
-    for change in (None, Change(), Change(1000, 1, 1, 1)):
+    for change in (None, ChangedFiles(), ChangedFiles(1000, 1, 1, 1)):
         assert 0 <= learnt.of(change) <= learnt.full < 1e5
 
 
 @given(
     histories,
-    st.builds(Change, *[st.integers(0, 5)] * 4),
-    st.builds(Change, *[st.integers(0, 5)] * 4),
+    st.builds(ChangedFiles, *[st.integers(0, 5)] * 4),
+    st.builds(ChangedFiles, *[st.integers(0, 5)] * 4),
 )
-def test_more_change_never_costs_less(builds: list[Built], one: Change, more: Change) -> None:
+def test_more_change_never_costs_less(
+    builds: list[MeasuredBuild], one: ChangedFiles, more: ChangedFiles
+) -> None:
     learnt = costs(builds)
     assert (
-        learnt.of(one) <= learnt.of(Change(*(a + b for a, b in zip(one, more, strict=True)))) + 1e-9
+        learnt.of(one)
+        <= learnt.of(ChangedFiles(*(a + b for a, b in zip(one, more, strict=True)))) + 1e-9
     )
 
 
@@ -114,16 +124,16 @@ def test_paths_are_counted_by_what_make_redoes() -> None:
         "Makefile",
         "Documentation/mm/slub.rst",
     ]
-    assert change_of(paths) == Change(2, 1, 2, 2)
-    assert change_of(paths, COMPILED) == Change(1, 1, 2, 2)
-    assert change_of(["mm/slub.c", "mm/slub.c"]) == Change(1)
+    assert change_of(paths) == ChangedFiles(2, 1, 2, 2)
+    assert change_of(paths, COMPILED) == ChangedFiles(1, 1, 2, 2)
+    assert change_of(["mm/slub.c", "mm/slub.c"]) == ChangedFiles(1)
 
 
 def test_a_path_that_changes_twice_is_built_once() -> None:
     assert list(along([["mm/a.c"], ["mm/b.c", "mm/a.c"], ["include/linux/mm.h"]])) == [
-        Change(1),
-        Change(2),
-        Change(2, 0, 1),
+        ChangedFiles(1),
+        ChangedFiles(2),
+        ChangedFiles(2, 0, 1),
     ]
 
 
@@ -134,7 +144,9 @@ def test_a_commit_costs_by_its_distance_from_where_the_work_tree_stands() -> Non
     # the header lies between points 1 and 2
     assert seconds[3] < seconds[2] == seconds[4] < seconds[1] <= seconds[0]
     away = costs_of_points(learnt, steps, None, ["mm/z.c"])
-    assert away == sorted(away) and away[0] == pytest.approx(learnt.of(Change(sources=1)), rel=0.05)
+    assert away == sorted(away) and away[0] == pytest.approx(
+        learnt.of(ChangedFiles(sources=1)), rel=0.05
+    )
     assert set(costs_of_points(learnt, steps, None, None)) == {FULL_SECONDS}
 
 

@@ -18,7 +18,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, rootfs, walls
 from swingbot_worker.cli import main
 from swingbot_worker.program import build, installed
-from swingbot_worker.program.build import BuildFailed
+from swingbot_worker.program.build import ProgramBuildFailed
 from swingbot_worker.program.listing import job_needs
 from swingbot_worker.rootfs import programs
 from swingbot_worker.site import Site
@@ -64,15 +64,15 @@ def packed(path: Path, files: Mapping[str, str]) -> Path:
     return path
 
 
-def built(site: Site, tmp_path: Path, recipe: str = "", **files: str) -> build.Built:
+def built(site: Site, tmp_path: Path, recipe: str = "", **files: str) -> build.InstalledProgram:
     """The small source, with `recipe` as the Makefile's only rule if it is given."""
     more = {"Makefile": f"all:\n\t{recipe}\n"} if recipe else {}
     archive = packed(tmp_path / "source.tar.gz", SOURCE | more | files)
     return build.build("will-it-scale", archive, site, lambda line: None)
 
 
-def refused(site: Site, tmp_path: Path, recipe: str) -> BuildFailed:
-    with pytest.raises(BuildFailed) as failed:
+def refused(site: Site, tmp_path: Path, recipe: str) -> ProgramBuildFailed:
+    with pytest.raises(ProgramBuildFailed) as failed:
         built(site, tmp_path, recipe)
     return failed.value
 
@@ -226,7 +226,9 @@ def test_without_walls_it_is_built_unprivileged_and_says_so(
 def test_another_source_is_not_built(site: Site, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "Makefile").write_text("all:\n\ttouch /tmp/swingbot-was-built\n")
-    with pytest.raises(BuildFailed, match=r"is not the source of will-it-scale: it has no main\.c"):
+    with pytest.raises(
+        ProgramBuildFailed, match=r"is not the source of will-it-scale: it has no main\.c"
+    ):
         build.build("will-it-scale", tmp_path / "other", site, lambda line: None)
 
 

@@ -12,7 +12,7 @@ from swingbot.app.settings import SettingsError, load
 from swingbot.core.model.comparison_row import ComparisonRow, Points, Side, Verdict
 from swingbot.core.model.statuses import GateStatus
 from swingbot.core.proof import code, elsewhere, share
-from swingbot.core.proof.clues import Pair, clues
+from swingbot.core.proof.clues import PairRows, clues
 from swingbot.core.proof.gates import (
     GATES,
     BadGate,
@@ -27,7 +27,7 @@ from swingbot.core.proof.gates import (
 )
 from swingbot.core.proof.series import series_end
 from swingbot.core.proof.share import Effect, effect_of, keeps
-from swingbot_jobs.kernel_diff import Changed, CodeChange
+from swingbot_jobs.kernel_diff import ChangedSymbol, CodeChange
 
 
 def gate(name: str, status: GateStatus, reason: str = "because") -> GateRow:
@@ -262,14 +262,16 @@ def test_without_a_numbered_patch_no_series_is_known(message: str) -> None:
 # -- code
 
 
-def changed(name: str, base: int | None, head: int | None) -> Changed:
+def changed(name: str, base: int | None, head: int | None) -> ChangedSymbol:
     kind = "new" if base is None else "gone" if head is None else "changed"
-    return Changed(
+    return ChangedSymbol(
         object="mm/page_alloc.o", name=name, kind=kind, what=("code",), base=base, head=head
     )
 
 
-def change(functions: tuple[Changed, ...] = (), data: tuple[Changed, ...] = ()) -> CodeChange:
+def change(
+    functions: tuple[ChangedSymbol, ...] = (), data: tuple[ChangedSymbol, ...] = ()
+) -> CodeChange:
     return CodeChange(functions=functions, data=data, renamed=(), objects=())
 
 
@@ -304,8 +306,10 @@ def test_a_commit_that_changes_no_code_fails() -> None:
 # -- elsewhere
 
 
-def place(box: str, found: ComparisonRow | None, **facts: str) -> elsewhere.Place:
-    return elsewhere.Place(testbox=box, row=found, facts={"model": "Xeon", "CPUs": "8", **facts})
+def place(box: str, found: ComparisonRow | None, **facts: str) -> elsewhere.TestboxResult:
+    return elsewhere.TestboxResult(
+        testbox=box, row=found, facts={"model": "Xeon", "CPUs": "8", **facts}
+    )
 
 
 def test_a_change_that_another_testbox_shows_is_seen_elsewhere() -> None:
@@ -374,8 +378,8 @@ def test_a_counter_that_is_noise_or_hardly_moves_is_no_clue() -> None:
 
 def test_a_clue_has_to_go_wherever_the_change_goes() -> None:
     rows = [counter("drains", 50.0), counter("luck", 50.0)]
-    tip = Pair(rows=[counter("drains", 45.0), counter("luck", -3.0)])
-    reverted = Pair(rows=[counter("drains", -33.0), counter("luck", -33.0)], turned=True)
+    tip = PairRows(rows=[counter("drains", 45.0), counter("luck", -3.0)])
+    reverted = PairRows(rows=[counter("drains", -33.0), counter("luck", -33.0)], turned=True)
     assert [clue.name for clue in clues(row(-17.0), rows, [tip, reverted], None)] == ["drains"]
 
 

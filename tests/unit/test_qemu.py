@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
 from swingbot_worker.testbox.limits import estimate, limits
 from swingbot_worker.testbox.qemu import argv

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from swingbot.core.raw import tables
 from swingbot.core.raw.changes import changes
-from swingbot.core.raw.members import MAX_BYTES, members
 from swingbot.core.raw.readme import readme
-from swingbot.core.raw.result_root import Measured, compiler_name, result_root
-from swingbot.web.stored import part
+from swingbot.core.raw.result_root import ResultRootParts, compiler_name, result_root
+from swingbot.core.raw.tar_members import MAX_BYTES, members
+from swingbot.web.file_response import part
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-MEASURED = Measured(
+MEASURED = ResultRootParts(
     program="netperf",
     unit_job="netperf-cs-localhost-ipv4-50%-300s-TCP_RR",
     tbox_group="lkp-skl-d01",

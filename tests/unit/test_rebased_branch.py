@@ -12,7 +12,7 @@ import pytest
 from swingbot.adapters.git import Mirror
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.core.moderation.filing import MailPolicy
+from swingbot.core.moderation.filing import MailRules
 from swingbot.service.detect.screen_tips import levels_before
 from swingbot.service.incident.keep import say
 from swingbot.service.watch.trees import poll_tree
@@ -85,7 +85,7 @@ def world(
 ) -> World:
     repo = RebasedTree(path=tmp_path / "linux")
     memory = MemoryLab(speeds=repo.speeds())
-    policies = replace(memory.lab.policies, mail=MailPolicy(release="release"))
+    policies = replace(memory.lab.policies, mail=MailRules(release="release"))
     memory.lab = replace(memory.lab, git=Mirror(tmp_path / "mirror.git"), policies=policies)
     box = a_box(BOX, repeatable=repeatable)
     memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present={BOX: box}))

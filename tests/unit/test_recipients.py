@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from swingbot.adapters.maintainers import maintainers_of, no_walls
 from swingbot.core.mail.addresses import plain_address
-from swingbot.core.mail.message import Posted
+from swingbot.core.mail.message import PostedMail
 from swingbot.core.mail.posting import posted_as
 from swingbot.core.mail.recipients import (
     BadMaintainers,
-    Listed,
+    MaintainerEntry,
     NoMaintainers,
-    Rules,
+    RecipientRules,
     choose,
     read_maintainers,
 )
@@ -35,10 +35,10 @@ slow@lists.example.org (moderated list:SLOW)
 linux-kernel@lists.example.org (open list)
 """
 ADA, BOB = (
-    Listed(address="ada@example.org", role="maintainer"),
-    Listed(address="bob@example.org", role="maintainer"),
+    MaintainerEntry(address="ada@example.org", role="maintainer"),
+    MaintainerEntry(address="bob@example.org", role="maintainer"),
 )
-MM = Listed(address="linux-mm@lists.example.org", role="list")
+MM = MaintainerEntry(address="linux-mm@lists.example.org", role="list")
 AUTHOR = "Jörg Beispiel <joerg@example.org>"
 
 
@@ -85,7 +85,7 @@ def test_whatever_is_printed_gives_plain_addresses_or_a_clear_error(text: str) -
 
 
 def test_the_author_is_written_to_and_the_others_get_a_copy() -> None:
-    chosen = choose(AUTHOR, [ADA, BOB, MM], Rules())
+    chosen = choose(AUTHOR, [ADA, BOB, MM], RecipientRules())
     assert chosen.to == ("joerg@example.org",)
     assert chosen.cc == ("ada@example.org", "bob@example.org", "linux-mm@lists.example.org")
     assert chosen.lists == ("linux-mm@lists.example.org",)
@@ -104,31 +104,33 @@ def test_the_author_is_written_to_and_the_others_get_a_copy() -> None:
     ],
 )
 def test_without_an_author_address_the_maintainers_are_written_to(author: str) -> None:
-    chosen = choose(author, [ADA, MM], Rules())
+    chosen = choose(author, [ADA, MM], RecipientRules())
     assert (chosen.to, chosen.cc) == (("ada@example.org",), ("linux-mm@lists.example.org",))
     assert "no author address" in chosen.left_out[0][1]
-    assert choose(author, [MM], Rules()).cc == ()  # a list alone is not written to
+    assert choose(author, [MM], RecipientRules()).cc == ()  # a list alone is not written to
 
 
 def test_an_author_who_maintains_it_gets_one_mail() -> None:
-    assert choose("A <ADA@example.org>", [ADA], Rules()).cc == ()
+    assert choose("A <ADA@example.org>", [ADA], RecipientRules()).cc == ()
 
 
 def test_of_a_private_tree_its_author_alone_hears() -> None:
-    chosen = choose(AUTHOR, [ADA, MM], Rules(author_only=True))
+    chosen = choose(AUTHOR, [ADA, MM], RecipientRules(author_only=True))
     assert (chosen.to, chosen.cc) == (("joerg@example.org",), ())
     assert {reason for _, reason in chosen.left_out} == {"private tree: its author only"}
 
 
 def test_who_wants_no_mail_gets_none() -> None:
-    chosen = choose(AUTHOR, [ADA, MM], Rules(opt_outs=("Joerg@Example.org", "@lists.example.org")))
+    chosen = choose(
+        AUTHOR, [ADA, MM], RecipientRules(opt_outs=("Joerg@Example.org", "@lists.example.org"))
+    )
     assert (chosen.to, chosen.cc) == (("ada@example.org",), ())
     assert ("joerg@example.org", "wants no mail from us") in chosen.left_out
 
 
 def test_recipients_are_capped_people_before_lists() -> None:
-    many = [Listed(address=f"m{n}@example.org", role="maintainer") for n in range(20)]
-    chosen = choose(AUTHOR, [MM, *many], Rules(most=15))
+    many = [MaintainerEntry(address=f"m{n}@example.org", role="maintainer") for n in range(20)]
+    chosen = choose(AUTHOR, [MM, *many], RecipientRules(most=15))
     assert len(chosen.to) + len(chosen.cc) == 15
     assert MM.address not in chosen.cc
     assert len(chosen.left_out) == 7
@@ -159,7 +161,7 @@ def test_recipients_are_capped_people_before_lists() -> None:
 def test_the_mail_that_a_commit_was_posted_as_is_in_its_trailers(
     message: str, identity: str | None
 ) -> None:
-    assert posted_as(message) == (Posted(message_id=identity) if identity else None)
+    assert posted_as(message) == (PostedMail(message_id=identity) if identity else None)
 
 
 needs_walls = pytest.mark.skipif(
@@ -222,7 +224,7 @@ die "root" if $> == 0; die "writes" if open(my $f, ">", "MAINTAINERS"); die "sec
 print "ada\\@example.org (open list)\\n";
 """
     assert maintainers_of(a_tree(tmp_path / "t", script), "change") == (
-        Listed(address="ada@example.org", role="list"),
+        MaintainerEntry(address="ada@example.org", role="list"),
     )
 
 

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from swingbot.core.mail.message import BODY_BYTES, Posted
+from swingbot.core.mail.message import BODY_BYTES, PostedMail
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.proof.clues import CLUE_KINDS, Clue
 from swingbot.core.report.facts import (
@@ -310,7 +310,7 @@ def test_at_most_five_clues_are_given() -> None:
 
 
 def test_the_patchs_own_thread_is_answered_where_it_is_known() -> None:
-    posted = Posted(
+    posted = PostedMail(
         message_id="<p2@example.org>",
         subject="Re: [PATCH 2/2] mm: break it",
         references=tuple(f"<c{n}@example.org>" for n in range(9)),
@@ -444,7 +444,7 @@ FACTS = st.builds(
     posted=st.one_of(
         st.none(),
         st.builds(
-            Posted,
+            PostedMail,
             message_id=st.one_of(HOSTILE, st.just("<a@b>")),
             subject=HOSTILE,
             references=st.lists(HOSTILE, max_size=5).map(tuple),

@@ -12,15 +12,15 @@ import pytest
 import yaml
 
 from swingbot.core.reproduce import (
-    Artifact,
-    Boot,
-    Kernel,
     Kit,
-    LeftOut,
-    Member,
-    Rootfs,
-    Run,
-    Text,
+    KitArtifact,
+    KitBoot,
+    KitKernel,
+    KitMember,
+    KitOmission,
+    KitRootfs,
+    KitRun,
+    KitText,
     members,
 )
 from swingbot.core.reproduce.kit import Side
@@ -43,12 +43,12 @@ SCRIPTS = ("reproduce.sh", "build.sh")
 METRIC = "netperf.Throughput_Mbps"
 
 
-def an_artifact(text: str) -> Artifact:
-    return Artifact(sha256=hashlib.sha256(text.encode()).hexdigest(), size=len(text))
+def an_artifact(text: str) -> KitArtifact:
+    return KitArtifact(sha256=hashlib.sha256(text.encode()).hexdigest(), size=len(text))
 
 
-def a_kernel(side: Side) -> Kernel:
-    return Kernel(
+def a_kernel(side: Side) -> KitKernel:
+    return KitKernel(
         side=side,
         commit={"parent": "a", "commit": "b"}[side] * 40,
         subject=f"mm: the {side}",
@@ -62,7 +62,7 @@ def a_kernel(side: Side) -> Kernel:
     )
 
 
-def a_boot(number: int, side: Side, k: int, value: float) -> Boot:
+def a_boot(number: int, side: Side, k: int, value: float) -> KitBoot:
     argv = (
         "qemu-system-x86_64",
         "-kernel",
@@ -72,13 +72,13 @@ def a_boot(number: int, side: Side, k: int, value: float) -> Boot:
         "-append",
         f"console=ttyS0 swingbot.delay_us={k}",
     )
-    return Boot(
+    return KitBoot(
         id=f"x{number}",
         side=side,
         k=k,
         seconds=4.2,
         qemu=argv,
-        runs=[Run(unit_job=JOB.name, number=0, values={METRIC: value})],
+        runs=[KitRun(unit_job=JOB.name, number=0, values={METRIC: value})],
     )
 
 
@@ -109,7 +109,7 @@ def a_kit() -> Kit:
             a_boot(2, "commit", 0, 2051.125),
             a_boot(4, "commit", 1, 2050.5),
         ],
-        rootfs=Rootfs(
+        rootfs=KitRootfs(
             whole="0" * 64,
             archive=an_artifact("rootfs"),
             files=[
@@ -117,7 +117,7 @@ def a_kit() -> Kit:
                 ("usr/bin/netperf", 5, "2" * 64, "netperf_2.7.0-0.1_amd64"),
             ],
             left_out=[
-                LeftOut(
+                KitOmission(
                     path="usr/bin/netperf",
                     offset=400,
                     size=5,
@@ -141,7 +141,7 @@ def texts(kit: Kit) -> dict[str, str]:
     return {
         member.path: member.content.content.decode()
         for member in members(kit)
-        if isinstance(member.content, Text)
+        if isinstance(member.content, KitText)
     }
 
 
@@ -306,4 +306,4 @@ def test_what_is_kept_and_what_is_made_have_the_modes_that_they_need() -> None:
         0o644,
         0o644,
     )
-    assert Member(path="a", content=an_artifact("x")).mode == 0o644
+    assert KitMember(path="a", content=an_artifact("x")).mode == 0o644

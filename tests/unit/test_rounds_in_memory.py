@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from swingbot.core.model.box import BoxState
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.model.statuses import ComparisonKind
+from swingbot.core.model.testbox_state import TestboxPhase
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.cancel import cancel_bisection
@@ -168,7 +168,7 @@ def test_a_testbox_gets_one_boot_at_a_time() -> None:
         assert tx.attempts.leased() == {BOX}
         dispatch_orders(memory.lab, tx)
         assert tx.attempts.open_dispatches() == {f"boot-{BOX}": 1}
-        assert tx.testboxes.lock(BOX).state is BoxState.LEASED
+        assert tx.testboxes.lock(BOX).state is TestboxPhase.LEASED
 
 
 def test_a_slower_kernel_is_judged_worse() -> None:

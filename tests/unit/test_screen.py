@@ -7,7 +7,13 @@ import pytest
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.plan import screen
-from swingbot.core.plan.screen import Alarm, Past, boots_to_extend, boots_wanted, suspect
+from swingbot.core.plan.screen import (
+    MetricHistory,
+    SuspectedSwing,
+    boots_to_extend,
+    boots_wanted,
+    suspect,
+)
 from swingbot.core.thresholds import SCREEN_BOOTS, SCREEN_FEWEST_TIPS
 
 
@@ -19,14 +25,18 @@ def tips(
     return [float(v) for v in level * np.exp(rng.normal(0.0, sd, n) - slope * np.arange(n))]
 
 
-def against_history(tip: list[float], levels: list[float], min_effect: float) -> Alarm | None:
-    return screen.against_history(tip, Past(levels=levels, min_effect=min_effect))
+def against_history(
+    tip: list[float], levels: list[float], min_effect: float
+) -> SuspectedSwing | None:
+    return screen.against_history(tip, MetricHistory(levels=levels, min_effect=min_effect))
 
 
 def against_anchors(
     tip: list[float], levels: list[float], min_effect: float, day_sd: float = 0.0
-) -> Alarm | None:
-    return screen.against_anchors(tip, Past(levels=levels, min_effect=min_effect, day_sd=day_sd))
+) -> SuspectedSwing | None:
+    return screen.against_anchors(
+        tip, MetricHistory(levels=levels, min_effect=min_effect, day_sd=day_sd)
+    )
 
 
 def a_row(pct: float = 0.1, verdict: str = "same", p: float = 0.5) -> ComparisonRow:
@@ -120,7 +130,7 @@ def test_a_tip_that_wanders_along_with_the_ones_before_it_raises_no_alarm() -> N
 
 
 def test_what_the_first_boots_raise_gets_more_boots_and_must_be_seen_in_them() -> None:
-    past = Past(levels=tips(11, 30), min_effect=0.01, first=3)
+    past = MetricHistory(levels=tips(11, 30), min_effect=0.01, first=3)
     odd = [480.0, 481.0, 479.0]
     assert boots_wanted(a_row(), odd, 3, past) == 4
     assert boots_wanted(a_row(), [*odd, 480.0], 4, past) is None
@@ -130,7 +140,7 @@ def test_what_the_first_boots_raise_gets_more_boots_and_must_be_seen_in_them() -
 
 
 def test_a_change_against_the_base_gets_more_boots_and_a_smaller_p() -> None:
-    past = Past(levels=[], min_effect=0.01, first=3)
+    past = MetricHistory(levels=[], min_effect=0.01, first=3)
     worse = a_row(-5.0, "worse", 0.002)
     assert boots_wanted(worse, [475.0] * 3, 3, past) == 4
     assert suspect(worse, [475.0] * 4, past) is not None
@@ -138,7 +148,7 @@ def test_a_change_against_the_base_gets_more_boots_and_a_smaller_p() -> None:
 
 
 def test_boots_that_repeat_are_not_asked_for_again() -> None:
-    past = Past(levels=tips(11, 30), min_effect=0.01)
+    past = MetricHistory(levels=tips(11, 30), min_effect=0.01)
     assert boots_wanted(a_row(-5.0, "worse", 0.004), [475.0] * 3, 3, past) is None
     assert suspect(a_row(-5.0, "worse", 0.0049), [475.0] * 3, past) is not None
 

@@ -12,7 +12,7 @@ import pytest
 
 from swingbot_worker import InfraError
 from swingbot_worker.testbox.ssh import guest
-from swingbot_worker.testbox.ssh.fetch import NotYet, fetch
+from swingbot_worker.testbox.ssh.fetch import NotServing, fetch
 from swingbot_worker.testbox.ssh.process import beside
 from tests.lab.machine import free_port
 
@@ -61,14 +61,14 @@ def test_results_come_to_whoever_knows_the_secret_and_the_guest_is_told(
 
 
 def test_a_wrong_secret_gets_nothing(port: int, tmp_path: Path) -> None:
-    with pytest.raises(NotYet):
+    with pytest.raises(NotServing):
         fetch("127.0.0.1", port, "o1-a1-77", "guess", tmp_path / "results")
     assert not (tmp_path / "results").exists()
     assert not (tmp_path / "out" / "taken").exists()
 
 
 def test_another_order_s_results_are_not_taken(port: int, tmp_path: Path) -> None:
-    with pytest.raises(NotYet):
+    with pytest.raises(NotServing):
         fetch("127.0.0.1", port, "o2-a9-11", "secret", tmp_path / "results")
     assert not (tmp_path / "results").exists()
 
@@ -89,7 +89,7 @@ def answering(said: bytes) -> int:
 
 
 def test_an_ssh_server_in_its_place_is_the_idle_system(tmp_path: Path) -> None:
-    with pytest.raises(NotYet) as told:
+    with pytest.raises(NotServing) as told:
         fetch("127.0.0.1", answering(b"SSH-2.0-OpenSSH_9.2p1\r\n"), "t", "s", tmp_path / "results")
     assert told.value.idle
 
@@ -98,7 +98,7 @@ def test_an_ssh_server_in_its_place_is_the_idle_system(tmp_path: Path) -> None:
     "said", [b"", b"swingbot t\n", b"swingbot t -1\n", b"\xff" * 1000, b"swingbot t 9999\nshort"]
 )
 def test_nonsense_is_not_yet(said: bytes, tmp_path: Path) -> None:
-    with pytest.raises(NotYet):
+    with pytest.raises(NotServing):
         fetch("127.0.0.1", answering(said), "t", "s", tmp_path / "results")
 
 

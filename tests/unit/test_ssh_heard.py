@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot_jobs.testbox.ssh import SshDriver
-from swingbot_worker.testbox.ssh import judge
-from swingbot_worker.testbox.ssh.heard import Heard, listen, results
+from swingbot_worker.testbox.ssh import boot_verdict
+from swingbot_worker.testbox.ssh.console_log import ConsoleReport, listen, results
 from swingbot_worker.testbox.verdict import BootStatus
 
 TOKEN = "o7-a9-1234abcd"
@@ -39,7 +39,7 @@ def framed(content: bytes) -> str:
 CONTENT = bytes(random.Random(5).randbytes(3000))
 
 
-def heard(text: str) -> Heard:
+def heard(text: str) -> ConsoleReport:
     return listen(text, TOKEN)
 
 
@@ -107,18 +107,18 @@ def test_frames_are_no_part_of_the_kernel_s_text() -> None:
 
 
 def test_a_panic_is_judged_before_anything_else() -> None:
-    told = judge.judge(heard(OURS + UP + PANIC), results=True)
+    told = boot_verdict.judge(heard(OURS + UP + PANIC), results=True)
     assert told is not None and told.status is BootStatus.PANICKED
 
 
 def test_an_oops_that_panics_because_we_asked_for_it_is_an_oops() -> None:
     oops = "[ 7.0] BUG: kernel NULL pointer dereference, address: 0\r\n[ 7.1] Kernel panic - not syncing: Fatal exception\r\n"
-    told = judge.judge(heard(OURS + UP + oops), results=False)
+    told = boot_verdict.judge(heard(OURS + UP + oops), results=False)
     assert told is not None and (told.status, told.reason) == (
         BootStatus.OOPSED,
         "BUG: kernel NULL pointer dereference, address: 0",
     )
-    told = judge.judge(
+    told = boot_verdict.judge(
         heard(OURS + UP + oops.replace("Fatal exception", "Fatal exception in interrupt")),
         results=False,
     )
@@ -126,18 +126,18 @@ def test_an_oops_that_panics_because_we_asked_for_it_is_an_oops() -> None:
 
 
 def test_a_box_that_reset_before_the_end_has_panicked_and_one_that_goes_on_has_not() -> None:
-    assert judge.judge(heard(OURS + UP), results=False) is None
-    told = judge.judge(heard(OURS + UP + IDLE), results=False)
+    assert boot_verdict.judge(heard(OURS + UP), results=False) is None
+    told = boot_verdict.judge(heard(OURS + UP + IDLE), results=False)
     assert told is not None and told.status is BootStatus.PANICKED and "reset" in str(told.reason)
 
 
 def test_results_make_it_up() -> None:
-    told = judge.judge(heard(OURS + UP + DONE + IDLE), results=True)
+    told = boot_verdict.judge(heard(OURS + UP + DONE + IDLE), results=True)
     assert told is not None and told.status is BootStatus.UP
 
 
 def test_a_card_without_a_driver_is_the_kernel_s_doing() -> None:
-    told = judge.judge(
+    told = boot_verdict.judge(
         heard(OURS + UP + DONE + f"[ 9.2] swingbot: {TOKEN} no card 52:54:00:12:34:56\r\n"),
         results=False,
     )
@@ -150,5 +150,5 @@ def test_a_card_without_a_driver_is_the_kernel_s_doing() -> None:
 
 def test_a_reboot_that_ends_in_the_idle_system_is_our_fault() -> None:
     driver = SshDriver(host="x", key="/k", known_hosts="/h", enter="reboot")
-    verdict, fault = judge.never_began("box", driver)
+    verdict, fault = boot_verdict.never_began("box", driver)
     assert verdict is None and fault is not None and "reboot_command" in fault

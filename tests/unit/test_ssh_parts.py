@@ -15,8 +15,8 @@ import pytest
 from swingbot_jobs.testbox.ssh import Console, Power, SshDriver
 from swingbot_worker import InfraError
 from swingbot_worker.testbox import kernel
-from swingbot_worker.testbox.ssh import enter, guest, idle, preflight, switch
-from swingbot_worker.testbox.ssh.link import Link, Refused, Unreachable, fault, ssh_argv
+from swingbot_worker.testbox.ssh import enter, guest, idle_system, power_switch, preflight
+from swingbot_worker.testbox.ssh.link import Link, LoginRefused, Unreachable, fault, ssh_argv
 from swingbot_worker.testbox.ssh.process import beside
 
 DRIVER = SshDriver(
@@ -43,8 +43,8 @@ HOME |= {
 }
 
 
-def home(**more: str) -> idle.Idle:
-    return idle.Idle(HOME | more)
+def home(**more: str) -> idle_system.IdleSystemReport:
+    return idle_system.IdleSystemReport(HOME | more)
 
 
 # --- SSH
@@ -55,20 +55,20 @@ def home(**more: str) -> idle.Idle:
     [
         (
             "ssh: Could not resolve hostname box.example: Name or service not known",
-            Refused,
+            LoginRefused,
             "see to DNS",
         ),
         (
             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
-            Refused,
+            LoginRefused,
             "another host key than /k/known",
         ),
         (
             "No ED25519 host key is known for box.example\nHost key verification failed.",
-            Refused,
+            LoginRefused,
             "compare it",
         ),
-        ("root@box.example: Permission denied (publickey).", Refused, "authorized_keys"),
+        ("root@box.example: Permission denied (publickey).", LoginRefused, "authorized_keys"),
         (
             "ssh: connect to host box.example port 22: Connection refused",
             Unreachable,
@@ -104,11 +104,11 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     key, known = tmp_path / "key", tmp_path / "known"
     known.touch()
     link = Link("box", SshDriver(host="x", key=str(key), known_hosts=str(known), enter="kexec"))
-    with pytest.raises(Refused, match="is not there"):
+    with pytest.raises(LoginRefused, match="is not there"):
         link.check_files()
     key.touch(mode=0o644)
     key.chmod(0o644)
-    with pytest.raises(Refused, match="chmod 600"):
+    with pytest.raises(LoginRefused, match="chmod 600"):
         link.check_files()
     key.chmod(0o600)
     link.check_files()
@@ -119,22 +119,27 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
 
 def test_the_question_is_answered_by_any_machine_with_a_shell(tmp_path: Path) -> None:
     said = subprocess.run(
-        ["sh", "-c", idle.question(str(tmp_path))], capture_output=True, text=True, check=True
+        ["sh", "-c", idle_system.question(str(tmp_path))],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
-    found = idle.answer("Welcome to the lab\n" + said)
+    found = idle_system.answer("Welcome to the lab\n" + said)
     assert len(found["boot_id"]) == 36 and found["machine"] == "x86_64"
     assert abs((found.number("clock") or 0) - time.time()) < 100
     assert (found.number("nr_cpu") or 0) >= 1 and (found.number("space_kb") or 0) > 0
 
 
 def test_a_kernel_with_our_word_or_another_release_is_strange() -> None:
-    assert idle.strange(home(), DRIVER) is None
-    assert "o1-a1-77" in str(idle.strange(home(cmdline="ro swingbot=o1-a1-77 quiet"), DRIVER))
-    assert "Linux 6.12.0" in str(idle.strange(home(release="6.12.0"), DRIVER))
+    assert idle_system.strange(home(), DRIVER) is None
+    assert "o1-a1-77" in str(
+        idle_system.strange(home(cmdline="ro swingbot=o1-a1-77 quiet"), DRIVER)
+    )
+    assert "Linux 6.12.0" in str(idle_system.strange(home(release="6.12.0"), DRIVER))
 
 
 def test_an_answer_in_any_shape_is_read() -> None:
-    found = idle.answer("boot_id=\n=x\nspace_kb=lots\nCLOCK=1\n" + "a" * 10_000)
+    found = idle_system.answer("boot_id=\n=x\nspace_kb=lots\nCLOCK=1\n" + "a" * 10_000)
     assert found.number("space_kb") is None and found["clock"] == ""
 
 
@@ -197,26 +202,26 @@ def test_a_box_of_another_architecture_than_the_controller_is_told() -> None:
     ],
 )
 def test_the_words_of_many_switches_are_understood(said: str, state: str) -> None:
-    assert switch.state(said) == state
+    assert power_switch.state(said) == state
 
 
 def test_without_cycle_a_switch_goes_off_and_then_on(tmp_path: Path) -> None:
     def note(word: str) -> tuple[str, ...]:
         return (sys.executable, "-c", f"open({str(tmp_path / 'log')!r}, 'a').write('{word} ')")
 
-    switch.cycle(Power(on=note("on"), off=note("off")), pause=0)
-    switch.cycle(Power(cycle=note("cycle")), pause=0)
+    power_switch.cycle(Power(on=note("on"), off=note("off")), pause=0)
+    power_switch.cycle(Power(cycle=note("cycle")), pause=0)
     assert (tmp_path / "log").read_text() == "off on cycle "
 
 
 def test_a_power_command_that_fails_is_quoted() -> None:
     with pytest.raises(InfraError, match=r"'cycle' .* ended with status 3: no such outlet"):
-        switch.cycle(Power(cycle=("sh", "-c", "echo no such outlet; exit 3")))
+        power_switch.cycle(Power(cycle=("sh", "-c", "echo no such outlet; exit 3")))
 
 
 def test_a_console_command_that_ends_is_begun_anew(tmp_path: Path) -> None:
     sink = tmp_path / "console"
-    with beside(switch.console_argv(Console(command=("echo", "it's a line"))), sink) as child:
+    with beside(power_switch.console_argv(Console(command=("echo", "it's a line"))), sink) as child:
         give_up = time.monotonic() + 30
         while sink.read_text().count("it's a line\n") < 2 and time.monotonic() < give_up:
             time.sleep(0.05)
@@ -263,7 +268,7 @@ def test_the_guest_s_scripts_are_scripts(tmp_path: Path) -> None:
     made = {
         entry.path: entry.content
         for entry in guest.entries(
-            "t", "s", "network", guest.Card(mac="m", address="a", gateway="g"), 22
+            "t", "s", "network", guest.NetworkCard(mac="m", address="a", gateway="g"), 22
         )
     }
     assert b"@" not in b"".join(made.values()).replace(b"$@", b"")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 
-from swingbot_worker.testbox.ssh.way import (
+from swingbot_worker.testbox.ssh.state_machine import (
     CYCLES,
     ENDS,
-    Act,
+    Action,
     Event,
     State,
+    TestboxProgress,
     Times,
-    Way,
     deadline,
     leased,
     step,
@@ -20,7 +20,7 @@ from swingbot_worker.testbox.ssh.way import (
 TIMES = Times(booting=100, running=300, home=200, panic=10)
 
 
-def follow(*events: Event) -> tuple[Way, list[Act]]:
+def follow(*events: Event) -> tuple[TestboxProgress, list[Action]]:
     """The way after these events, one a second, and what was to be done after each."""
     way, acts = leased(0.0), []
     for number, event in enumerate(events, start=1):
@@ -32,12 +32,12 @@ def follow(*events: Event) -> tuple[Way, list[Act]]:
 def test_an_order_without_trouble_goes_out_and_home() -> None:
     way, acts = follow(Event.FOUND_IDLE, Event.ENTERED, Event.UP, Event.ENDED, Event.FOUND_IDLE)
     assert way.state is State.IDLE
-    assert acts == [Act.ENTER, Act.WATCH, Act.WATCH, Act.LOOK, Act.DONE]
+    assert acts == [Action.ENTER, Action.WATCH, Action.WATCH, Action.LOOK, Action.DONE]
 
 
 def test_a_kernel_that_breaks_before_the_job_goes_home_by_itself() -> None:
     way, acts = follow(Event.FOUND_IDLE, Event.ENTERED, Event.ENDED, Event.FOUND_IDLE)
-    assert way.state is State.IDLE and Act.CYCLE not in acts
+    assert way.state is State.IDLE and Action.CYCLE not in acts
 
 
 def test_a_hang_is_ended_by_the_power_switch() -> None:
@@ -45,13 +45,13 @@ def test_a_hang_is_ended_by_the_power_switch() -> None:
         way, acts = follow(
             Event.FOUND_IDLE, Event.ENTERED, Event.UP, event, Event.CYCLED, Event.FOUND_IDLE
         )
-        assert acts[3:] == [Act.CYCLE, Act.LOOK, Act.DONE]
+        assert acts[3:] == [Action.CYCLE, Action.LOOK, Action.DONE]
         assert way.state is State.IDLE
 
 
 def test_a_box_in_a_strange_kernel_is_rebooted_and_then_gets_its_order() -> None:
     way, acts = follow(Event.FOUND_STRANGE, Event.FOUND_IDLE)
-    assert acts == [Act.REBOOT, Act.ENTER]
+    assert acts == [Action.REBOOT, Action.ENTER]
     assert way.state is State.LEASED and not way.rebooted
 
 
@@ -59,24 +59,24 @@ def test_a_strange_kernel_that_does_not_reboot_loses_its_power() -> None:
     _, acts = follow(
         Event.FOUND_STRANGE, Event.FOUND_STRANGE, Event.DEADLINE, Event.CYCLED, Event.FOUND_IDLE
     )
-    assert acts == [Act.REBOOT, Act.LOOK, Act.CYCLE, Act.LOOK, Act.ENTER]
+    assert acts == [Action.REBOOT, Action.LOOK, Action.CYCLE, Action.LOOK, Action.ENTER]
 
 
 def test_a_silent_box_is_switched_off_and_on_twice_and_then_lost() -> None:
     events = [event for _ in range(CYCLES) for event in (Event.DEADLINE, Event.CYCLED)]
     way, acts = follow(*events, Event.DEADLINE)
-    assert acts.count(Act.CYCLE) == CYCLES
-    assert (way.state, acts[-1]) == (State.LOST, Act.GIVE_UP)
+    assert acts.count(Action.CYCLE) == CYCLES
+    assert (way.state, acts[-1]) == (State.LOST, Action.GIVE_UP)
 
 
 def test_a_switch_that_fails_loses_the_box_at_once() -> None:
     way, acts = follow(Event.DEADLINE, Event.NO_POWER)
-    assert (way.state, acts[-1]) == (State.LOST, Act.GIVE_UP)
+    assert (way.state, acts[-1]) == (State.LOST, Action.GIVE_UP)
 
 
 def test_a_lost_box_that_somebody_brought_back_is_idle() -> None:
     way, acts = follow(Event.DEADLINE, Event.NO_POWER, Event.FOUND_IDLE)
-    assert (way.state, acts[-1]) == (State.IDLE, Act.DONE)
+    assert (way.state, acts[-1]) == (State.IDLE, Action.DONE)
 
 
 def test_going_home_after_a_panic_has_the_seconds_that_panic_waits() -> None:
@@ -105,7 +105,7 @@ def test_the_kernel_under_test_is_entered_from_the_idle_system_alone() -> None:
         assert all(
             event is Event.FOUND_IDLE
             for event, act in zip(events, acts, strict=True)
-            if act is Act.ENTER
+            if act is Action.ENTER
         ), events
 
 
@@ -115,7 +115,7 @@ def test_an_order_enters_at_most_once() -> None:
         for length in range(len(events)):
             way, _ = follow(*events[:length])
             if way.entered is not None:
-                assert all(step(way, event, 9.0)[1] is not Act.ENTER for event in Event), events[
+                assert all(step(way, event, 9.0)[1] is not Action.ENTER for event in Event), events[
                     :length
                 ]
 
@@ -128,7 +128,7 @@ def test_whatever_happens_deadlines_alone_bring_a_box_to_an_end() -> None:
         while way.state not in ENDS:
             way, act = step(way, Event.DEADLINE, now)
             acts.append(act)
-            if act is Act.CYCLE:
+            if act is Action.CYCLE:
                 way, _ = step(way, Event.CYCLED, now)
             assert len(acts) <= CYCLES + 1, events
         assert way.state is State.LOST or way.state is State.IDLE
@@ -141,4 +141,4 @@ def test_an_end_is_left_only_by_a_box_that_is_back() -> None:
             for event in Event:
                 after, act = step(way, event, 9.0)
                 assert after.state is (State.IDLE if event is Event.FOUND_IDLE else way.state)
-                assert act in (Act.DONE, Act.GIVE_UP)
+                assert act in (Action.DONE, Action.GIVE_UP)

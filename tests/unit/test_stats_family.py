@@ -14,7 +14,7 @@ from scipy.stats import multivariate_t
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.family import compare_family, recoveries
 from swingbot.core.stats.modes import fewest_apart
-from swingbot.core.stats.pool import Part, pool
+from swingbot.core.stats.pool import VarianceEstimate, pool
 from swingbot.core.stats.resolve import KnownNoise, plan_comparison, plan_family
 from swingbot.core.stats.rows import BootRuns, Form, Rule
 from swingbot.core.stats.simultaneous import (
@@ -146,7 +146,7 @@ def test_an_arm_that_spreads_unlike_the_others_stands_alone() -> None:
 
 
 def test_spreads_that_differ_altogether_are_not_pooled() -> None:
-    quiet, loud = Part(1.0, 4.0), Part(100.0, 4.0)
+    quiet, loud = VarianceEstimate(1.0, 4.0), VarianceEstimate(100.0, 4.0)
     assert pool(dict(enumerate([quiet, loud] * 4))) is None
     found = pool(dict(enumerate([quiet] * 7 + [loud])))
     assert found is not None

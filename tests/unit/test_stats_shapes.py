@@ -11,12 +11,12 @@ from scipy.stats import fisher_exact
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import BootRuns, Rule, compare
+from swingbot.core.stats.interleaving import blocks_of, few_runs_p
 from swingbot.core.stats.modes import mixture_p, separation_p
 from swingbot.core.stats.parse import parse_boots
 from swingbot.core.stats.spread import most_df
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.stats.trend import drifts_differ_p
-from swingbot.core.stats.turns import blocks_of, few_runs_p
 
 HIGHER = Rule(better="higher")
 

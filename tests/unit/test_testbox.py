@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.box import CommandDriver, Perturbations, QemuDriver
+from swingbot_jobs.testbox.definition import CommandDriver, Perturbations, QemuDriver
 from swingbot_jobs.testbox.file import load, load_all
 from swingbot_jobs.testbox.table import TestboxError
 

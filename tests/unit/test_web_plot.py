@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swingbot.web import plot, svg
 
-SHOWN = plot.Shown(
+SHOWN = plot.PlotSubject(
     testbox="vm-icount",
     unit_job="page-fault",
     metric="page-fault.ops",
@@ -70,7 +70,7 @@ HOSTILE = '</text><script>alert("1")</script>&'
 
 
 def test_names_from_outside_are_text() -> None:
-    shown = plot.Shown(
+    shown = plot.PlotSubject(
         testbox=HOSTILE, unit_job=HOSTILE, metric=HOSTILE, unit=HOSTILE, better=None, label=HOSTILE
     )
     text = plot.comparison_plot(shown, samples({"base": [[5.0]]}))

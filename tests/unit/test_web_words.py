@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.web import words
+from swingbot.web import filters
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from swingbot.web import words
     ],
 )
 def test_numbers_keep_five_digits(value: float | None, shown: str) -> None:
-    assert words.number(value) == shown
+    assert filters.number(value) == shown
 
 
 @given(st.floats(min_value=1, max_value=1e12), st.floats(min_value=-0.9, max_value=2))
@@ -33,7 +33,7 @@ def test_a_printed_change_can_be_recomputed_from_the_printed_levels(
     base: float, change: float
 ) -> None:
     head = base * (1 + change)
-    read = [float(words.number(level).replace("\u202f", "")) for level in (base, head)]
+    read = [float(filters.number(level).replace("\u202f", "")) for level in (base, head)]
     assert abs((read[1] / read[0] - 1) - change) < 0.0005
 
 
@@ -49,7 +49,7 @@ def test_a_printed_change_can_be_recomputed_from_the_printed_levels(
     ],
 )
 def test_a_probability_is_never_rounded_to_certainty(p: float | None, shown: str) -> None:
-    assert words.probability(p) == shown
+    assert filters.probability(p) == shown
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_a_probability_is_never_rounded_to_certainty(p: float | None, shown: str
     ],
 )
 def test_durations(seconds: float | None, shown: str) -> None:
-    assert words.duration(seconds) == shown
+    assert filters.duration(seconds) == shown
 
 
 def test_ages_have_one_unit_and_never_lie_in_the_future() -> None:
     now = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
-    assert words.ago("2026-03-02T11:57:00Z", now) == "3 min ago"
-    assert words.ago("2026-03-02T12:00:09Z", now) == "0 s ago"
-    assert words.ago(None, now) == "–"
+    assert filters.ago("2026-03-02T11:57:00Z", now) == "3 min ago"
+    assert filters.ago("2026-03-02T12:00:09Z", now) == "0 s ago"
+    assert filters.ago(None, now) == "–"
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_ages_have_one_unit_and_never_lie_in_the_future() -> None:
     ],
 )
 def test_sizes(size: int | None, shown: str) -> None:
-    assert words.size(size) == shown
+    assert filters.size(size) == shown
 
 
 def test_backticks_become_code_and_nothing_else_becomes_markup() -> None:
-    assert words.code("run `a <b>` & wait") == "run <code>a &lt;b&gt;</code> &amp; wait"
-    assert words.code("an odd ` <tick>") == "an odd ` &lt;tick&gt;"
+    assert filters.code("run `a <b>` & wait") == "run <code>a &lt;b&gt;</code> &amp; wait"
+    assert filters.code("an odd ` <tick>") == "an odd ` &lt;tick&gt;"

@@ -16,7 +16,13 @@ import click
 import yaml
 
 from swingbot_jobs.contract.orders import ContractError, Document, check_order
-from swingbot_worker.executor.place import Place, open_place, prune, write, write_outcome
+from swingbot_worker.executor.attempt_directory import (
+    AttemptDirectory,
+    open_place,
+    prune,
+    write,
+    write_outcome,
+)
 from swingbot_worker.executor.process import start_executor
 from swingbot_worker.order import order_of
 from swingbot_worker.outcome import died
@@ -37,7 +43,7 @@ def read_order(file: Path) -> Document:
         raise CannotStart(f"{file}: {error}") from error
 
 
-def start_or_attach(order: Document, state: Path) -> Place:
+def start_or_attach(order: Document, state: Path) -> AttemptDirectory:
     """Make sure that an executor works on this attempt, or has ended it; never begins the same work twice.
 
     An executor that died without an outcome gets one here, of status `infra`: the master decides about another attempt.
@@ -67,7 +73,7 @@ def start_or_attach(order: Document, state: Path) -> Place:
     return place
 
 
-def follow(place: Place, poll_seconds: float = POLL_SECONDS) -> bool:
+def follow(place: AttemptDirectory, poll_seconds: float = POLL_SECONDS) -> bool:
     """Print progress until the executor is gone; True if the outcome was delivered."""
     with place.log.open("a+") as log:
         log.seek(0)
@@ -84,7 +90,7 @@ def follow(place: Place, poll_seconds: float = POLL_SECONDS) -> bool:
             time.sleep(poll_seconds)
 
 
-def execute(order: Document, state: Path) -> tuple[Place, bool]:
+def execute(order: Document, state: Path) -> tuple[AttemptDirectory, bool]:
     """Start or attach and follow to the end; an executor that dies under our eyes is replaced by one that delivers what there is."""
     for _ in range(2):
         place = start_or_attach(order, state)
@@ -93,7 +99,7 @@ def execute(order: Document, state: Path) -> tuple[Place, bool]:
     return place, False
 
 
-def _summary(place: Place) -> str:
+def _summary(place: AttemptDirectory) -> str:
     try:
         outcome = json.loads(place.outcome.read_text())
     except (OSError, ValueError):

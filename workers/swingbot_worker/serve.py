@@ -69,11 +69,11 @@ def read_secret(file: Path) -> str:
     """The first line of `file`. Raises CannotServe."""
     try:
         return worker_secret.read(file)
-    except worker_secret.Unreadable as error:
+    except worker_secret.UnreadableSecret as error:
         raise CannotServe(
             f"--secret-file {file}: {error}; bring it from the master's host"
         ) from None
-    except worker_secret.TooShort as error:
+    except worker_secret.SecretTooShort as error:
         raise CannotServe(
             f"--secret-file {file}: {error.length} characters are no secret; `swingbot worker secret NAME` on the master's host makes one"
         ) from None
@@ -128,7 +128,7 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
 
     reactor: Any = installed  # a module that is an object: no type fits
     log.startLogging(sys.stdout, setStdout=False)  # type: ignore[no-untyped-call]
-    teller = _Teller()
+    teller = _ConnectionReporter()
     pb.clientFromString = teller.endpoint
     # Buildbot 4.3.0 takes no other way; its own is 60 s
     pb.backoffPolicy = functools.partial(backoffPolicy, maxDelay=LONGEST_PAUSE_SECONDS)
@@ -151,7 +151,7 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
     sys.exit(0)
 
 
-class _Teller:
+class _ConnectionReporter:
     """Says why there is no connection, once for each reason: Buildbot's worker says only that it tries again."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 import sqlalchemy as sa
 from alembic import op
 
-from swingbot.core.raw.result_root import Measured, result_root
+from swingbot.core.raw.result_root import ResultRootParts, result_root
 from swingbot_db.migrate import run_sql
 
 revision = "0006"
@@ -34,7 +34,7 @@ def upgrade() -> None:
     for row in conn.execute(_RUNS):
         fields = dict(row._mapping)
         run = fields.pop("id")
-        name = result_root(Measured(**fields))
+        name = result_root(ResultRootParts(**fields))
         if name not in roots:
             roots[name] = conn.execute(
                 sa.text("INSERT INTO result_root (name) VALUES (:name) RETURNING id"),

@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot.core.bisect.explain_text import of_merge
 from swingbot.core.bisect.logbook import said
-from swingbot.core.bisect.tell import of_merge
 
 from . import boxes, estimate
 from .rows import Row, by_id, first, rows, shown, where

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.core.incident.impact import Impact, Measured, impacts, words_of
+from swingbot.core.incident.impact import Impact, MeasuredRow, impacts, words_of
 from swingbot.core.model.comparison_row import ComparisonRow
 
 from .bisections import bisection
@@ -125,7 +125,7 @@ def _sighting(found: Row) -> Row:
     }
 
 
-def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[Measured]:
+def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[MeasuredRow]:
     """The rows of every comparison of the commit with its parent, the latest of each place, with `tree`, `commit` and `comparison`."""
     found: dict[tuple[str, ...], Row] = {}
     places = {s["comparison"]: s for s in sightings if s["comparison"] is not None}
@@ -142,7 +142,7 @@ def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> l
             }
             found[place["tree"], row["testbox"], row["unit_job"], row["metric"]] = row | more
     return [
-        Measured(row=ComparisonRow.from_json(row), tree=row["tree"] or "", document=row)
+        MeasuredRow(row=ComparisonRow.from_json(row), tree=row["tree"] or "", document=row)
         for row in found.values()
         if not row["counter"]
     ]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from swingbot.core.plan.alerts import InvalidRuns, Queue, Subject
+from swingbot.core.plan.alerts import AlertSubject, InvalidRuns, QueueState
 from swingbot.core.report.mails.alert import Alert
 from swingbot_db.store.rows import Rows
 
@@ -16,13 +16,13 @@ _ALERT = "id, kind, testbox, reason, began_at, ended_at"
 
 class Alerts(Rows):
     # Alerts: what the operator is told.
-    def open(self) -> set[Subject]:
+    def open(self) -> set[AlertSubject]:
         return {
-            Subject(row.kind, row.testbox)
+            AlertSubject(row.kind, row.testbox)
             for row in self.select("SELECT kind, testbox FROM alert WHERE ended_at IS NULL")
         }
 
-    def begin(self, subject: Subject, reason: str) -> tuple[int, Alert]:
+    def begin(self, subject: AlertSubject, reason: str) -> tuple[int, Alert]:
         row = self.select_one(
             f"INSERT INTO alert (kind, testbox, reason) VALUES (:kind, :box, :reason) RETURNING {_ALERT}",
             kind=subject.kind,
@@ -32,7 +32,7 @@ class Alerts(Rows):
         assert row is not None
         return row.id, _alert(row)
 
-    def end(self, subject: Subject) -> tuple[int, Alert]:
+    def end(self, subject: AlertSubject) -> tuple[int, Alert]:
         row = self.select_one(
             f"UPDATE alert SET ended_at = clock_timestamp() WHERE kind = :kind AND testbox IS NOT DISTINCT FROM :box AND ended_at IS NULL RETURNING {_ALERT}",
             kind=subject.kind,
@@ -51,14 +51,14 @@ class Alerts(Rows):
         )
         return [InvalidRuns(**row._mapping) for row in rows]
 
-    def queue_stillness(self) -> Queue:
+    def queue_stillness(self) -> QueueState:
         row = self.select_one(
             "SELECT count(*) AS orders, min(o.id) AS oldest, COALESCE(extract(epoch FROM clock_timestamp() - GREATEST(min(o.created_at),"
             " (SELECT max(ended_at) FROM (SELECT ended_at FROM attempt ORDER BY id DESC LIMIT 500) a))), 0)::float AS still_seconds"
             " FROM orders o LEFT JOIN testbox x ON x.name = o.testbox WHERE o.state IN ('ready', 'running') AND COALESCE(x.state, 'active') = 'active'"
         )
         assert row is not None
-        return Queue(**row._mapping)
+        return QueueState(**row._mapping)
 
 
 def _alert(row: sa.Row[Any]) -> Alert:

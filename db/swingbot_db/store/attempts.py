@@ -6,7 +6,7 @@ from swingbot.core.model.records import (
     Attempt,
 )
 from swingbot.core.model.statuses import AttemptState
-from swingbot.core.plan.boxes import Lapse
+from swingbot.core.plan.testbox_rules import LeaseExpiry
 from swingbot_db.store.rows import Rows
 
 
@@ -93,10 +93,10 @@ class Attempts(Rows):
     def release_lease(self, attempt: int) -> None:
         self.execute("DELETE FROM lease WHERE attempt = :a", a=attempt)
 
-    def lapsed_leases(self) -> list[Lapse]:
+    def lapsed_leases(self) -> list[LeaseExpiry]:
         rows = self.select(
             "SELECT l.testbox, l.attempt, a.order_id AS order, l.holder, extract(epoch FROM clock_timestamp() - l.until)::float AS silent_seconds"
             " FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id AND o.testbox = l.testbox"
             " WHERE l.until < clock_timestamp() AND a.state = 'running' ORDER BY l.testbox"
         )
-        return [Lapse(**row._mapping) for row in rows]
+        return [LeaseExpiry(**row._mapping) for row in rows]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.model.box import Told
-from swingbot.core.plan.boxes import refusal
+from swingbot.core.model.testbox_state import PhaseReported
+from swingbot.core.plan.testbox_rules import refusal
 from swingbot_db.store.rows import Rows
 from swingbot_db.store.testboxes import Testboxes
 
@@ -46,5 +46,5 @@ class Leases(Rows):
         ]
         for number, testbox in enumerate(testboxes):
             if number == 0 or phase != "lost" or f" {testbox}:" in why:
-                Testboxes(self.conn).move(testbox, Told(phase, why, attempt))
+                Testboxes(self.conn).move(testbox, PhaseReported(phase, why, attempt))
         return bool(testboxes)

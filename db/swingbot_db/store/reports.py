@@ -7,7 +7,7 @@ from typing import Final
 
 from swingbot.core.incident.model import FirstMail
 from swingbot.core.model.statuses import ReportKind, ReportState
-from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
 from swingbot.service.ports.reports import NewReport
@@ -104,7 +104,7 @@ class Reports(Rows):
             r=report,
         )
 
-    def class_record(self, kind: ReportClass) -> Record:
+    def class_record(self, kind: ReportClass) -> ClassRecord:
         return moderation.class_record(self.conn, kind)
 
     def digest_weeks(self, since: date) -> set[date]:

@@ -12,8 +12,8 @@ from swingbot.core.model.records import (
     StoredBoot,
     StoredRun,
 )
-from swingbot.core.raw.changes import Reread
-from swingbot.core.raw.result_root import Measured, result_root
+from swingbot.core.raw.changes import ChangedValues
+from swingbot.core.raw.result_root import ResultRootParts, result_root
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.reading.result import ParsedRun, Samples
 
@@ -64,7 +64,9 @@ class Runs(Rows):
         programs = {job["name"]: job["program"] for job in fields.pop("unit_jobs")}
         named = {
             job: result_root(
-                Measured(program=programs.get(job, job.partition("-")[0]), unit_job=job, **fields)
+                ResultRootParts(
+                    program=programs.get(job, job.partition("-")[0]), unit_job=job, **fields
+                )
             )
             for job in sorted({r.unit_job for r in runs})
         }
@@ -128,7 +130,7 @@ class Runs(Rows):
         return [StoredRun(**row._mapping, samples=samples.get(row.id, {})) for row in rows]
 
     def replace(
-        self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]
+        self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, ChangedValues]
     ) -> None:
         if changes or (old.status, old.reason) != (new.status, new.reason):
             self.execute(

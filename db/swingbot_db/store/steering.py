@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swingbot.core.bisect import journal
-from swingbot.core.bisect.journal import Step
+from swingbot.core.bisect.journal import JournalStep
 from swingbot.core.model.records import (
     Steer,
 )
@@ -15,12 +15,12 @@ from swingbot_db.store.rows import Rows, iso_time
 
 
 class Steering(Rows):
-    def steps(self, bisection: int) -> list[Step]:
+    def steps(self, bisection: int) -> list[JournalStep]:
         rows = self.select(
             "SELECT number, engine, facts, digest, action, at FROM bisection_step WHERE bisection = :b ORDER BY number",
             b=bisection,
         )
-        return [Step(**{**row._mapping, "at": iso_time(row.at)}) for row in rows]
+        return [JournalStep(**{**row._mapping, "at": iso_time(row.at)}) for row in rows]
 
     def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
         row = self.select_one(

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from swingbot.core.model.box import Box, BoxState, Event, after
 from swingbot.core.model.statuses import TestboxState
-from swingbot.core.plan.boxes import Screening
+from swingbot.core.model.testbox_state import Event, TestboxPhase, TestboxStatus, transition
+from swingbot.core.plan.testbox_rules import Screening
 from swingbot_db.store.rows import Rows
-from swingbot_jobs.testbox.box import Testbox, remembered
+from swingbot_jobs.testbox.definition import Testbox, remembered
 
 KEPT_EVENTS: Final = 5000  # of one testbox; a busy one makes four a boot
 _BOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
@@ -80,12 +80,12 @@ class Testboxes(Rows):
             for row in self.select("SELECT name, state, reason FROM testbox ORDER BY name")
         }
 
-    def all(self) -> list[Box]:
+    def all(self) -> list[TestboxStatus]:
         return [
             _box(row) for row in self.select(f"SELECT {_BOX} FROM testbox_now n ORDER BY n.testbox")
         ]
 
-    def lock(self, testbox: str) -> Box:
+    def lock(self, testbox: str) -> TestboxStatus:
         self.execute(
             "INSERT INTO testbox_now (testbox) VALUES (:box) ON CONFLICT DO NOTHING", box=testbox
         )
@@ -95,17 +95,17 @@ class Testboxes(Rows):
         assert row is not None
         return _box(row)
 
-    def move(self, testbox: str, event: Event) -> Box:
+    def move(self, testbox: str, event: Event) -> TestboxStatus:
         was = self.lock(testbox)
         barred = self.scalar(
             "SELECT state = 'quarantined' FROM testbox WHERE name = :box", box=testbox
         )
-        now = after(was, event, barred=bool(barred))
+        now = transition(was, event, barred=bool(barred))
         if now != was:
             self._put(was, now)
         return now
 
-    def _put(self, was: Box, now: Box) -> None:
+    def _put(self, was: TestboxStatus, now: TestboxStatus) -> None:
         self.execute(
             "UPDATE testbox_now SET state = :state, why = :why, attempt = :attempt, failures = :failures, down = :down,"
             " since = CASE WHEN state = :state AND attempt IS NOT DISTINCT FROM :attempt THEN since ELSE clock_timestamp() END WHERE testbox = :box",
@@ -120,7 +120,7 @@ class Testboxes(Rows):
             self.add_event(now.testbox, was.state, now.state, now.why, now.attempt or was.attempt)
 
     def add_event(
-        self, testbox: str, was: BoxState, state: BoxState, why: str, attempt: int | None
+        self, testbox: str, was: TestboxPhase, state: TestboxPhase, why: str, attempt: int | None
     ) -> None:
         number = self.scalar(
             "INSERT INTO testbox_event (testbox, was, state, why, attempt) VALUES (:box, :was, :state, :why, :attempt) RETURNING id",
@@ -179,5 +179,5 @@ class Testboxes(Rows):
         )
 
 
-def _box(row: sa.Row[Any]) -> Box:
-    return Box(**{**row._mapping, "state": BoxState(row.state)})
+def _box(row: sa.Row[Any]) -> TestboxStatus:
+    return TestboxStatus(**{**row._mapping, "state": TestboxPhase(row.state)})

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from swingbot_jobs import resources
-from swingbot_jobs.lines import suggest
+from swingbot_jobs.yaml_lines import suggest
 
 LIST: Final = resources.folder("jobs") / "schema" / "facts.yaml"
 Value = str | int | float | bool | None
@@ -54,7 +54,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ChecklistItem:
     """One item of the checklist for a quiet testbox, and who sees to it."""
 
     item: str
@@ -80,9 +80,9 @@ def known() -> Mapping[str, Fact]:
 
 
 @cache
-def checklist() -> tuple[Item, ...]:
+def checklist() -> tuple[ChecklistItem, ...]:
     return tuple(
-        Item(
+        ChecklistItem(
             item=told["item"],
             want=told["want"],
             enforced=told["enforced"],
@@ -214,7 +214,7 @@ def _is_number(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class FactLine:
     """A line of a fact sheet; `value` None: not known."""
 
     name: str
@@ -223,9 +223,9 @@ class Line:
     about: str
 
 
-def sheet(found: Mapping[str, Value]) -> dict[str, list[Line]]:
+def sheet(found: Mapping[str, Value]) -> dict[str, list[FactLine]]:
     """Every fact of the list by group, known or not, and what else was noted under `other`."""
-    lines: dict[str, list[Line]] = {}
+    lines: dict[str, list[FactLine]] = {}
     shown: set[str] = set()
     for fact in known().values():
         family = fact.name.removesuffix("*")
@@ -237,13 +237,13 @@ def sheet(found: Mapping[str, Value]) -> dict[str, list[Line]]:
         shown |= set(names)
         about = {fact.name + END: f"{fact.about}; after the last run"}
         lines.setdefault(fact.group, []).extend(
-            Line(
+            FactLine(
                 name=name, value=found.get(name), unit=fact.unit, about=about.get(name, fact.about)
             )
             for name in names
         )
     other = [
-        Line(name=name, value=value, unit="", about="")
+        FactLine(name=name, value=value, unit="", about="")
         for name, value in sorted(found.items())
         if name not in shown
     ]

@@ -22,14 +22,14 @@ class NoKconfig(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class KconfigParts:
     """A name taken apart: the configuration itself, and the fragments over it in the order in which they are merged."""
 
     base: str
     fragments: tuple[str, ...] = ()
 
 
-def parts_of(name: str) -> Parts:
+def parts_of(name: str) -> KconfigParts:
     """Take `name` apart. Raises NoKconfig for one that cannot be a name, whatever files there are."""
     base, *fragments = name[:1000].split("+")
     for part in (base, *fragments):
@@ -44,7 +44,7 @@ def parts_of(name: str) -> Parts:
             )
     if len(set(fragments)) < len(fragments) or len(fragments) > MOST_FRAGMENTS:
         raise NoKconfig(f"{name[:80]!r}: name each fragment once, and at most {MOST_FRAGMENTS}")
-    return Parts(base, tuple(fragments))
+    return KconfigParts(base, tuple(fragments))
 
 
 def joined(name: str, fragment: str) -> str:

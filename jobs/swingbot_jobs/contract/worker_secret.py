@@ -8,11 +8,11 @@ from typing import Final
 SHORTEST: Final = 16  # characters; ours have 64
 
 
-class Unreadable(Exception):
+class UnreadableSecret(Exception):
     """The file cannot be read; the message says why, in a word or two."""
 
 
-class TooShort(Exception):
+class SecretTooShort(Exception):
     """The file holds no secret, or one that could be guessed."""
 
     def __init__(self, length: int) -> None:
@@ -26,8 +26,8 @@ def read(file: Path) -> str:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not text"
-        raise Unreadable(why) from None
+        raise UnreadableSecret(why) from None
     secret = lines[0].strip() if lines else ""
     if len(secret) < SHORTEST:
-        raise TooShort(len(secret))
+        raise SecretTooShort(len(secret))
     return secret

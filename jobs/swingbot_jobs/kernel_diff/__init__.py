@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from swingbot_jobs.kernel_diff.bloat import Bloat, bloat, bloat_text, of_classes, symbol_table
-from swingbot_jobs.kernel_diff.change import Side, change_text, headline, kernel_change
-from swingbot_jobs.kernel_diff.changed import Changed, CodeChange, code_change, source_name
+from swingbot_jobs.kernel_diff.change import ComparedBuild, change_text, headline, kernel_change
+from swingbot_jobs.kernel_diff.code_change import (
+    ChangedSymbol,
+    CodeChange,
+    code_change,
+    source_name,
+)
 from swingbot_jobs.kernel_diff.config import config_difference
 from swingbot_jobs.kernel_diff.record import (
     FILE,
     VERSION,
     BadRecord,
     KernelRecord,
-    Part,
+    SymbolRecord,
     object_row,
     read_record,
     write_record,
@@ -22,11 +27,11 @@ __all__ = [
     "VERSION",
     "BadRecord",
     "Bloat",
-    "Changed",
+    "ChangedSymbol",
     "CodeChange",
+    "ComparedBuild",
     "KernelRecord",
-    "Part",
-    "Side",
+    "SymbolRecord",
     "bloat",
     "bloat_text",
     "change_text",

@@ -48,7 +48,7 @@ def of_classes(table: Mapping[str, Sizes], classes: str = CLASSES) -> dict[str, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SymbolGrowth:
     """A symbol whose size differs; None where it is not there."""
 
     name: str
@@ -64,7 +64,7 @@ class Row:
 class Bloat:
     """All sizes in bytes; `rows` from the largest growth to the largest shrinkage."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[SymbolGrowth, ...]
     before: int
     after: int
 
@@ -106,7 +106,7 @@ class Bloat:
 def bloat(base: Sizes, head: Sizes) -> Bloat:
     """Compare two tables of sizes."""
     rows = [
-        Row(name=name, base=base.get(name), head=head.get(name))
+        SymbolGrowth(name=name, base=base.get(name), head=head.get(name))
         for name in base.keys() | head.keys()
         if base.get(name) != head.get(name)
     ]
@@ -130,7 +130,7 @@ def bloat_text(found: Bloat, title: str = "Function") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _what(row: Row) -> str:
+def _what(row: SymbolGrowth) -> str:
     if row.base is None:
         return "new"
     if row.head is None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from swingbot_jobs.kernel_diff.bloat import bloat, of_classes
-from swingbot_jobs.kernel_diff.changed import Changed, CodeChange, code_change
+from swingbot_jobs.kernel_diff.code_change import ChangedSymbol, CodeChange, code_change
 from swingbot_jobs.kernel_diff.config import config_difference
 from swingbot_jobs.kernel_diff.record import KernelRecord
 
@@ -18,14 +18,14 @@ MOST_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ComparedBuild:
     """One build: its record, and its configuration if that was kept."""
 
     record: KernelRecord
     config: str | None
 
 
-def kernel_change(base: Side, head: Side) -> dict[str, Any]:
+def kernel_change(base: ComparedBuild, head: ComparedBuild) -> dict[str, Any]:
     """All that differs, as plain facts for JSON, pages and text. Raises BadRecord.
 
     Keys: `nothing` (no function and no variable differs), `sizes` {base, head, note}, `functions`, `data`, `renamed`, `objects`,
@@ -72,7 +72,7 @@ def counts(change: CodeChange) -> dict[str, dict[str, int]]:
     }
 
 
-def by_size(changes: Iterable[Changed]) -> list[Changed]:
+def by_size(changes: Iterable[ChangedSymbol]) -> list[ChangedSymbol]:
     """The largest differences of size first, then by name."""
     return sorted(
         changes, key=lambda one: (-abs((one.head or 0) - (one.base or 0)), one.name, one.object)
@@ -112,7 +112,7 @@ def _headline(facts: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _both(change: CodeChange) -> tuple[tuple[str, tuple[Changed, ...]], ...]:
+def _both(change: CodeChange) -> tuple[tuple[str, tuple[ChangedSymbol, ...]], ...]:
     return (("functions", change.functions), ("data", change.data))
 
 

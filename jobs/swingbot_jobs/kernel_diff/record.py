@@ -7,7 +7,7 @@ A build's file functions.json.gz:
      "symbols": {"t": {name: bytes}, "d", "b", "r"},       of vmlinux, as scripts/bloat-o-meter counts them
      "objects": {"mm/slub.o": [sha256, [text, data, bss], [part, ...], [part, ...]]}}      code, then data
 
-where a part is [name, bytes, shape, constants, [name, ...]], see `Part`. It comes from a worker, which compiled what a
+where a part is [name, bytes, shape, constants, [name, ...]], see `SymbolRecord`. It comes from a worker, which compiled what a
 stranger may have sent: everything in it is checked before it is used.
 """
 
@@ -33,7 +33,7 @@ class BadRecord(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SymbolRecord:
     """The code or data under one symbol, in a form that does not depend on where the linker or the assembler put it."""
 
     name: str
@@ -67,8 +67,8 @@ class ObjectFile:
 
     sha256: str
     sizes: Mapping[str, int]  # text, data, bss
-    code: tuple[Part, ...]
-    data: tuple[Part, ...]
+    code: tuple[SymbolRecord, ...]
+    data: tuple[SymbolRecord, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +94,8 @@ class KernelRecord:
             digest, sizes, code, data = self.raw_objects[path]
             text, written, zeros = (_bytes(size) for size in sizes)
             parts = (
-                tuple(Part.from_json(row) for row in code),
-                tuple(Part.from_json(row) for row in data),
+                tuple(SymbolRecord.from_json(row) for row in code),
+                tuple(SymbolRecord.from_json(row) for row in data),
             )
         except (TypeError, ValueError) as error:
             raise BadRecord(f"its entry for {path[:200]} is damaged ({error})") from None
@@ -132,7 +132,10 @@ def write_record(
 
 
 def object_row(
-    sha256: str, sizes: Mapping[str, int], code: Iterable[Part], data: Iterable[Part]
+    sha256: str,
+    sizes: Mapping[str, int],
+    code: Iterable[SymbolRecord],
+    data: Iterable[SymbolRecord],
 ) -> list[Any]:
     """One object as it stands in the file."""
     return [

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from swingbot_jobs.contract import facts, settings
-from swingbot_jobs.lines import JobError, Value
+from swingbot_jobs.yaml_lines import JobError, LocatedValue
 
 # LKP's program sysctl calls them so, without the directory that they are in.
 _LKP_PREFIX: Final = "sc_"
 _BLANKS: Final = re.compile(r"[ \t]+")
 
 
-def cmdline(value: Value | None) -> str:
+def cmdline(value: LocatedValue | None) -> str:
     """The words of `kernel_cmdline`, one blank between them. Raises JobError with the line."""
     if value is None or value.content is None:
         return ""
@@ -31,9 +31,9 @@ def cmdline(value: Value | None) -> str:
     return words
 
 
-def sysctls(value: Value | None) -> dict[str, str]:
+def sysctls(value: LocatedValue | None) -> dict[str, str]:
     """The sysctls of `sysctl` by their one name, in its order. Raises JobError with the line."""
-    found: dict[str, tuple[str, Value]] = {}
+    found: dict[str, tuple[str, LocatedValue]] = {}
     for written, item in _entries(value):
         name, text = _one(written, item)
         if name in found:
@@ -48,7 +48,7 @@ def sysctls(value: Value | None) -> dict[str, str]:
     return {name: text for name, (text, _) in sorted(found.items())}
 
 
-def problems(ours: Mapping[str, Value]) -> Iterator[JobError]:
+def problems(ours: Mapping[str, LocatedValue]) -> Iterator[JobError]:
     """Everything that is wrong with the settings of a job, each value by itself."""
     try:
         cmdline(ours.get("kernel_cmdline"))
@@ -67,7 +67,7 @@ def problems(ours: Mapping[str, Value]) -> Iterator[JobError]:
             yield error
 
 
-def written(value: Value | None) -> dict[str, Value]:
+def written(value: LocatedValue | None) -> dict[str, LocatedValue]:
     """The entries of `sysctl` as they are written, without tables in tables. Raises JobError."""
     return dict(_entries(value))
 
@@ -90,7 +90,7 @@ def refuse_demanded(sysctl: Mapping[str, str], demand: Mapping[str, str], where:
             )
 
 
-def _entries(value: Value | None) -> Iterator[tuple[str, Value]]:
+def _entries(value: LocatedValue | None) -> Iterator[tuple[str, LocatedValue]]:
     """Names and values; the key of a table in a table is a part of a name: `sysctl.vm.x: 1`."""
     if value is None or value.content is None:
         return
@@ -106,7 +106,7 @@ def _entries(value: Value | None) -> Iterator[tuple[str, Value]]:
             yield from ((f"{key}.{rest}", inner) for rest, inner in _entries(item))
 
 
-def _one(written: str, item: Value) -> tuple[str, str]:
+def _one(written: str, item: LocatedValue) -> tuple[str, str]:
     if written.startswith(_LKP_PREFIX):
         raise JobError(
             f"{item.where}: {written[:60]} is LKP's name of a sysctl; write the one that sysctl(8)"

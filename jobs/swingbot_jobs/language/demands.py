@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from swingbot_jobs.contract import facts
-from swingbot_jobs.lines import JobError, Value, suggest
+from swingbot_jobs.yaml_lines import JobError, LocatedValue, suggest
 
 
 @cache
@@ -15,7 +15,7 @@ def lkp_keys() -> frozenset[str]:
     return frozenset(fact.lkp.partition(".")[0] for fact in facts.known().values() if fact.lkp)
 
 
-def written(key: str, value: Value) -> Iterator[tuple[str, str, Value]]:
+def written(key: str, value: LocatedValue) -> Iterator[tuple[str, str, LocatedValue]]:
     """(name in a path, fact, what it has to be) of one top-level key. Names are LKP's option names where LKP has one. Raises JobError."""
     if key == "demand" and value.table is None:
         raise JobError(
@@ -30,7 +30,7 @@ def written(key: str, value: Value) -> Iterator[tuple[str, str, Value]]:
         yield lkp.rpartition(".")[2] or fact, fact, wanted
 
 
-def _fact(told: str, at: Value) -> str:
+def _fact(told: str, at: LocatedValue) -> str:
     aliases = {fact.lkp: fact.name for fact in facts.known().values() if fact.lkp}
     name = aliases.get(told, told)
     if facts.fact_of(name) is None or name.endswith("*"):
@@ -40,7 +40,7 @@ def _fact(told: str, at: Value) -> str:
     return name
 
 
-def checked(fact: str, wanted: str, at: Value) -> str:
+def checked(fact: str, wanted: str, at: LocatedValue) -> str:
     """The value as it is kept. Raises JobError."""
     try:
         return facts.demand(fact, wanted)[1]
@@ -48,7 +48,7 @@ def checked(fact: str, wanted: str, at: Value) -> str:
         raise JobError(f"{at.where}: {error}") from None
 
 
-def compared(value: Value | None) -> tuple[str, ...]:
+def compared(value: LocatedValue | None) -> tuple[str, ...]:
     """The facts of `compare_fact: thp_enabled`, or a list of them. Raises JobError."""
     return (
         tuple(dict.fromkeys(_fact(item.text or "", item) for item in value.items)) if value else ()

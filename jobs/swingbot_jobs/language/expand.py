@@ -13,9 +13,9 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language import boot_settings, demands
 from swingbot_jobs.language.job import OURS, Document, JobError, load_job
 from swingbot_jobs.language.program import Program
-from swingbot_jobs.language.values import Box, Point, check_needs
-from swingbot_jobs.language.values import NominalBox as NominalBox
-from swingbot_jobs.lines import Value, suggest
+from swingbot_jobs.language.values import JobPoint, TestboxTraits, check_needs
+from swingbot_jobs.language.values import NominalTestbox as NominalTestbox
+from swingbot_jobs.yaml_lines import LocatedValue, suggest
 
 MAX_UNIT_JOBS: Final = 1000
 MAX_RUNS: Final = 1000
@@ -24,7 +24,7 @@ MAX_RUNS: Final = 1000
 def expand(
     text: str,
     file_name: str,
-    testbox: Box,
+    testbox: TestboxTraits,
     programs: Mapping[str, Program],
     overrides: Mapping[str, str] | None = None,
 ) -> list[UnitJob]:
@@ -47,7 +47,7 @@ def expand(
 
 
 def expand_documents(
-    documents: Sequence[Document], testbox: Box, programs: Mapping[str, Program]
+    documents: Sequence[Document], testbox: TestboxTraits, programs: Mapping[str, Program]
 ) -> list[UnitJob]:
     """As `expand`, of documents that were read before."""
     refuse_too_many(documents)
@@ -89,7 +89,7 @@ def _overridden(document: Document, program: Program, overrides: Mapping[str, st
         elif key.startswith("sysctl."):
             document = _with_sysctl(document, key.removeprefix("sysctl."), value)
         elif key.startswith("demand."):
-            table = Value({key.removeprefix("demand."): value}, value.line, value.file)
+            table = LocatedValue({key.removeprefix("demand."): value}, value.line, value.file)
             for option, fact, wanted in demands.written("demand", table):
                 document = replace(
                     document,
@@ -108,34 +108,34 @@ def _overridden(document: Document, program: Program, overrides: Mapping[str, st
     return document
 
 
-def _with_sysctl(document: Document, name: str, value: Value) -> Document:
+def _with_sysctl(document: Document, name: str, value: LocatedValue) -> Document:
     """`document` with one sysctl set to `value`; an empty one is not set any more."""
     there = document.ours.get("sysctl")
     table = boot_settings.written(there)
     table = {key: item for key, item in table.items() if not boot_settings.same(key, name)}
     if value.content is not None:
         table[name] = value
-    changed = Value(table or None, value.line, value.file)
+    changed = LocatedValue(table or None, value.line, value.file)
     return replace(document, ours={**document.ours, "sysctl": changed})
 
 
-def _override_value(text: str, where: str) -> Value:
+def _override_value(text: str, where: str) -> LocatedValue:
     """A plain value, or a list written as `[a, b]`."""
     file, _, line = where.rpartition(":")
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
-        return Value(
-            tuple(Value(item.strip(), int(line), file) for item in text[1:-1].split(",")),
+        return LocatedValue(
+            tuple(LocatedValue(item.strip(), int(line), file) for item in text[1:-1].split(",")),
             int(line),
             file,
         )
-    return Value(text or None, int(line), file)
+    return LocatedValue(text or None, int(line), file)
 
 
 # --- axes and names --------------------------------------------------------------------------------------------------
 
 
-def axes_of(document: Document) -> dict[str, tuple[Value, ...]]:
+def axes_of(document: Document) -> dict[str, tuple[LocatedValue, ...]]:
     """The values of each key that a document sets, in the order in which they vary: the first slowest."""
     return {
         key: value.items for key, value in document.settings.items() if value.content is not None
@@ -143,7 +143,7 @@ def axes_of(document: Document) -> dict[str, tuple[Value, ...]]:
 
 
 def _unit_jobs(
-    document: Document, testbox: Box, programs: Mapping[str, Program]
+    document: Document, testbox: TestboxTraits, programs: Mapping[str, Program]
 ) -> Iterator[UnitJob]:
     program = programs[document.program]
     axes = axes_of(document)
@@ -153,7 +153,7 @@ def _unit_jobs(
     cmdline = boot_settings.cmdline(document.ours.get("kernel_cmdline"))
     sysctl = boot_settings.sysctls(document.ours.get("sysctl"))
     for values in itertools.product(*axes.values()):
-        point = Point(document, program, testbox, dict(zip(axes, values, strict=True)))
+        point = JobPoint(document, program, testbox, dict(zip(axes, values, strict=True)))
         params, demand = point.params(), point.demand()
         boot_settings.refuse_demanded(sysctl, demand, document.where)
         name = f"{document.job_name}-{path_params(point.written())}"

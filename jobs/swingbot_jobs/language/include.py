@@ -14,7 +14,7 @@ from typing import Final
 
 import yaml
 
-from swingbot_jobs.lines import MAX_CHARACTERS, JobError, Places, line_mark
+from swingbot_jobs.yaml_lines import MAX_CHARACTERS, JobError, LineOrigins, line_mark
 
 # (file that is wanted, file that wants it) -> (name, text); None if there is no such. Names are those that messages show.
 Find = Callable[[str, str], tuple[str, str] | None]
@@ -40,7 +40,7 @@ def include(text: str, file_name: str, find: Find) -> str:
 
 
 def _included(text: str, name: str, find: Find, inside: tuple[str, ...]) -> Iterator[str]:
-    places = Places.of(text, name)
+    places = LineOrigins.of(text, name)
     budget = MAX_CHARACTERS
     for number, line in enumerate(text.split("\n")):
         wanted = _INCLUDE.fullmatch(line)
@@ -114,7 +114,7 @@ def _revised(lines: list[str], name: str, wanted: _Wanted, where: str) -> Iterat
         yield from lines
         return
     file, _, line = where.rpartition(":")
-    places = Places.of("\n".join(lines), name)
+    places = LineOrigins.of("\n".join(lines), name)
     due, leaving, blank = dict(wanted.overrides), False, True
     for number, text in enumerate([*lines, "---"]):
         if re.match(r"---(\s|$)", text):

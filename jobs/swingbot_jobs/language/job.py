@@ -17,9 +17,9 @@ from swingbot_jobs.language import demands
 from swingbot_jobs.language.lkp_keys import NEEDS, REMARKS, WITHOUT_EFFECT, refusal
 from swingbot_jobs.language.program import Program
 from swingbot_jobs.language.revise import revised
-from swingbot_jobs.lines import JobError as JobError
-from swingbot_jobs.lines import Places, Value, read_documents, suggest
 from swingbot_jobs.testbox.wire import LOCALHOST
+from swingbot_jobs.yaml_lines import JobError as JobError
+from swingbot_jobs.yaml_lines import LineOrigins, LocatedValue, read_documents, suggest
 
 # Keys beside the parameters that are not axes: how often a unit job runs, what may differ between the
 # sides of a comparison, and what is set for the boot.
@@ -41,11 +41,11 @@ class Document:
     job_name: str
     program: str
     where: str
-    settings: Mapping[str, Value]
+    settings: Mapping[str, LocatedValue]
     monitors: tuple[str, ...] = field(default=())
-    needs: Mapping[str, Value] = field(default_factory=dict)
+    needs: Mapping[str, LocatedValue] = field(default_factory=dict)
     demands: Mapping[str, str] = field(default_factory=dict)
-    ours: Mapping[str, Value] = field(default_factory=dict)  # the values of OURS
+    ours: Mapping[str, LocatedValue] = field(default_factory=dict)  # the values of OURS
 
 
 def load_job(text: str, file_name: str, programs: Mapping[str, Program]) -> list[Document]:
@@ -98,7 +98,7 @@ def _data(text: str, file_name: str) -> str:
     """The text as YAML can read it: no templates, and `key: {{ ... }}` in quotes."""
     erb = _ERB.search(text)
     if erb:
-        where = Places.of(text, file_name).where(text.count("\n", 0, erb.start()))
+        where = LineOrigins.of(text, file_name).where(text.count("\n", 0, erb.start()))
         raise JobError(f"{where}: ERB (<% %>) is not taken: job files are data, not programs")
     return quote_braces(text)
 
@@ -135,7 +135,7 @@ def _awaits_value(before: str) -> bool:
     )
 
 
-def _table(document: Value) -> Mapping[str, Value]:
+def _table(document: LocatedValue) -> Mapping[str, LocatedValue]:
     if document.table is None:
         raise JobError(f"{document.where}: a job must be a table of 'key: value' lines")
     return document.table
@@ -151,12 +151,12 @@ class _Reader:
         self._job_name, self._programs, self.problems = job_name, programs, list[JobError]()
         self._daemons = {daemon for known in programs.values() for daemon in known.daemons}
 
-    def document(self, table: Mapping[str, Value]) -> Document | None:
+    def document(self, table: Mapping[str, LocatedValue]) -> Document | None:
         """The job that a document stands for; None for a base that names no benchmark, and for one that can't be read."""
         before = len(self.problems)
         entries = self._flat(table)
         program = self._benchmark(entries)
-        settings: dict[str, Value] = {}
+        settings: dict[str, LocatedValue] = {}
         demanded: dict[str, str] = {}
         for key, value in entries.items():
             if program and key == program.name:
@@ -185,19 +185,19 @@ class _Reader:
             ours={key: entries[key] for key in OURS if key in entries},
         )
 
-    def _refuse(self, value: Value, why: str) -> None:
+    def _refuse(self, value: LocatedValue, why: str) -> None:
         self.problems.append(JobError(f"{value.where}: {why}"))
 
-    def _flat(self, table: Mapping[str, Value]) -> dict[str, Value]:
+    def _flat(self, table: Mapping[str, LocatedValue]) -> dict[str, LocatedValue]:
         """The contents of `if role ...:` blocks in the place of the block: who plays which role is the program's business (its `run`, `serve` and `client`)."""
-        flat: dict[str, Value] = {}
+        flat: dict[str, LocatedValue] = {}
         for key, value in self._entries(table):
             if key in flat:
                 self._refuse(value, f"{key!r} stands twice, first in line {flat[key].line}")
             flat.setdefault(key, value)
         return flat
 
-    def _entries(self, table: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
+    def _entries(self, table: Mapping[str, LocatedValue]) -> Iterator[tuple[str, LocatedValue]]:
         for key, value in table.items():
             role = _ROLE.fullmatch(key)
             if key.startswith(("#", ":")):  # LKP's way to switch a key off without deleting it
@@ -223,7 +223,7 @@ class _Reader:
             else:
                 yield key, value
 
-    def _benchmark(self, entries: Mapping[str, Value]) -> Program | None:
+    def _benchmark(self, entries: Mapping[str, LocatedValue]) -> Program | None:
         found = [
             key
             for key in entries
@@ -236,7 +236,9 @@ class _Reader:
             )
         return self._programs[found[0]] if found else None
 
-    def _take_options(self, settings: dict[str, Value], block: Value, program: Program) -> None:
+    def _take_options(
+        self, settings: dict[str, LocatedValue], block: LocatedValue, program: Program
+    ) -> None:
         """The settings inside a program's own block; `hackbench:` alone has none."""
         if block.content is not None and block.table is None:
             self._refuse(
@@ -255,7 +257,11 @@ class _Reader:
                 )
 
     def _take_demands(
-        self, settings: dict[str, Value], demanded: dict[str, str], key: str, value: Value
+        self,
+        settings: dict[str, LocatedValue],
+        demanded: dict[str, str],
+        key: str,
+        value: LocatedValue,
     ) -> None:
         try:
             for name, fact, wanted in demands.written(key, value):
@@ -265,7 +271,12 @@ class _Reader:
             self.problems.append(error)
 
     def _take(
-        self, settings: dict[str, Value], key: str, value: Value, *, plain: bool = False
+        self,
+        settings: dict[str, LocatedValue],
+        key: str,
+        value: LocatedValue,
+        *,
+        plain: bool = False,
     ) -> None:
         """`plain`: what YAML would make of a value does not matter, for LKP never sees it."""
         if value.table is not None or any(
@@ -283,7 +294,7 @@ class _Reader:
             self._refuse(value, f"{key} is set twice, first in line {settings[key].line}")
         settings[key] = value
 
-    def _check_other(self, key: str, value: Value, program: Program | None) -> None:
+    def _check_other(self, key: str, value: LocatedValue, program: Program | None) -> None:
         """Refuse what is neither a remark nor a monitor nor something for later documents."""
         other = self._programs.get(key)
         # In a base without a benchmark, any program's parameter may be waiting for the documents after it.
@@ -310,7 +321,7 @@ class _Reader:
             self._refuse_unknown(key, value, program, waiting)
 
     def _refuse_unknown(
-        self, key: str, value: Value, program: Program | None, waiting: set[str]
+        self, key: str, value: LocatedValue, program: Program | None, waiting: set[str]
     ) -> None:
         parameters = {*(program.parameters if program else waiting), *OURS, "cluster", "demand"}
         hint = suggest(key, {*parameters, *REMARKS, *self._programs, *self._daemons})
@@ -318,7 +329,7 @@ class _Reader:
         listed = ", ".join(sorted(self._programs if value.table is not None else parameters))
         self._refuse(value, refusal(key) or f"{what} {key!r}{hint}; known are {listed}")
 
-    def _check_cluster(self, settings: Mapping[str, Value]) -> None:
+    def _check_cluster(self, settings: Mapping[str, LocatedValue]) -> None:
         for item in settings["cluster"].items if "cluster" in settings else ():
             if item.content is not None and not _NAME.fullmatch(item.text or ""):
                 self._refuse(

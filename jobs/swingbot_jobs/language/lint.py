@@ -11,13 +11,13 @@ from swingbot_jobs.language.expand import axes_of, expand_documents
 from swingbot_jobs.language.job import Document, JobError, read_job
 from swingbot_jobs.language.lkp_keys import OTHER_DEFAULTS
 from swingbot_jobs.language.program import Program
-from swingbot_jobs.language.values import Box, Point
+from swingbot_jobs.language.values import JobPoint, TestboxTraits
 
 Severity = Literal["error", "remark"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class LintFinding:
     """One thing about a job file; `text` begins with `file:line:`. A remark keeps nothing from running."""
 
     severity: Severity
@@ -25,12 +25,12 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Linted:
+class LintResult:
     """A job file after the look at it: how many unit jobs it has on each testbox that it can run on, and what was found."""
 
     file_name: str
     unit_jobs: Mapping[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
 
     @property
     def good(self) -> bool:
@@ -38,8 +38,8 @@ class Linted:
 
 
 def lint(
-    text: str, file_name: str, testboxes: Sequence[Box], programs: Mapping[str, Program]
-) -> Linted:
+    text: str, file_name: str, testboxes: Sequence[TestboxTraits], programs: Mapping[str, Program]
+) -> LintResult:
     """Look at a job file as it would be on each of `testboxes`. Raises nothing: whatever is wrong is a finding."""
     documents, problems = read_job(text, file_name, programs)
     for document in documents:
@@ -57,30 +57,30 @@ def lint(
             except JobError as error:
                 found = [error]
         problems += found
-    findings = [Finding("error", str(problem)) for problem in problems]
+    findings = [LintFinding("error", str(problem)) for problem in problems]
     findings += [
-        Finding("remark", remark) for document in documents for remark in _remarks(document)
+        LintFinding("remark", remark) for document in documents for remark in _remarks(document)
     ]
-    return Linted(
+    return LintResult(
         file_name, {} if problems and not documents else counts, tuple(dict.fromkeys(findings))
     )
 
 
-def twins(files: Sequence[tuple[str, str]]) -> list[Finding]:
+def twins(files: Sequence[tuple[str, str]]) -> list[LintFinding]:
     """(job name, path) of several files: two of one name give their results one name too."""
     first: dict[str, str] = {}
     twice = [
         (name, path, first[name]) for name, path in files if first.setdefault(name, path) != path
     ]
     return [
-        Finding(
+        LintFinding(
             "error", f"{path}:1: is called {name} as {other} is, and so are its results; rename one"
         )
         for name, path, other in twice
     ]
 
 
-def _values(document: Document, program: Program, box: Box) -> Iterator[JobError]:
+def _values(document: Document, program: Program, box: TestboxTraits) -> Iterator[JobError]:
     """Every value that can't be on this box, not the first one alone: each value in turn, with the first of the other axes."""
     axes = axes_of(document)
     first = {key: items[0] for key, items in axes.items() if items}
@@ -88,7 +88,7 @@ def _values(document: Document, program: Program, box: Box) -> Iterator[JobError
     for key, items in axes.items():
         for item in items:
             try:
-                Point(document, program, box, {**first, key: item}).check(key)
+                JobPoint(document, program, box, {**first, key: item}).check(key)
             except JobError as error:
                 if str(error) not in told:
                     yield error

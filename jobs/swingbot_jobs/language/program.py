@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final, Literal, NoReturn, cast, get_args
 
-from swingbot_jobs.lines import LineError, Value, read_documents, suggest
+from swingbot_jobs.yaml_lines import LineError, LocatedValue, read_documents, suggest
 
 Kind = Literal["benchmark", "monitor"]
 Scope = Literal["micro", "macro", "stress"]
@@ -262,7 +262,7 @@ def _aliases(metric: _Table, program: str) -> tuple[Alias, ...]:
     )
 
 
-def _conditions(metric: _Table, value: Value) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _conditions(metric: _Table, value: LocatedValue) -> Iterator[tuple[str, tuple[str, ...]]]:
     words = (value.text or "").split()
     for word in words:
         parameter, _, patterns = word.partition("=")
@@ -329,13 +329,13 @@ def _short(full_name: str) -> str:
 class _Table:
     """A table of meta.yaml that knows which keys were asked for."""
 
-    def __init__(self, file_name: str, what: str, value: Value) -> None:
+    def __init__(self, file_name: str, what: str, value: LocatedValue) -> None:
         self._file, self._what, self._value, self._asked = file_name, what, value, set[str]()
         if value.table is None:
             self.refuse(f"{what} must be a table of 'key: value' lines")
         self._entries = value.table or {}
 
-    def refuse(self, why: str, at: Value | None = None) -> NoReturn:
+    def refuse(self, why: str, at: LocatedValue | None = None) -> NoReturn:
         raise ProgramError(f"{self._file}:{(at or self._value).line}: {why}")
 
     def refuse_metric(self, full_name: str, why: str) -> NoReturn:
@@ -344,7 +344,7 @@ class _Table:
         name = _short(full_name)
         self.refuse(f"metrics {name!r} is {why}", metrics[name])
 
-    def take(self, key: str) -> Value | None:
+    def take(self, key: str) -> LocatedValue | None:
         self._asked.add(key)
         return self._entries.get(key)
 
@@ -374,7 +374,7 @@ class _Table:
     def truth(self, key: str) -> bool:
         return self.choice(key, ("true", "false"), "false") == "true"
 
-    def percent(self, value: Value) -> float:
+    def percent(self, value: LocatedValue) -> float:
         try:
             number = float(value.text or "")
         except ValueError:

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from swingbot_jobs.lines import JobError, Value
+from swingbot_jobs.yaml_lines import JobError, LocatedValue
 
 # Keys that take a later value in addition to the earlier one.
 _ADDING: Final = re.compile(r"mail_to|mail_cc|constraints|need_(?!(?:memory|cpu|modules)$)\w+")
 
 
-def revised(documents: list[Mapping[str, Value]]) -> Iterator[dict[str, Value]]:
+def revised(documents: list[Mapping[str, LocatedValue]]) -> Iterator[dict[str, LocatedValue]]:
     """The base as it is, then the base under each later document. Raises JobError."""
     if documents:
         base = laid_over({}, documents[0])
@@ -27,7 +27,9 @@ def revised(documents: list[Mapping[str, Value]]) -> Iterator[dict[str, Value]]:
             yield laid_over(base, document)
 
 
-def laid_over(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Value]:
+def laid_over(
+    base: Mapping[str, LocatedValue], over: Mapping[str, LocatedValue]
+) -> dict[str, LocatedValue]:
     """`base` with `over` laid over it; neither is changed."""
     merged = dict(base)
     for key, value in over.items():
@@ -46,7 +48,7 @@ def _is_revision(key: str) -> bool:
     return not key.startswith(("#", ":")) and (key.endswith(("+", "-")) or "." in key)
 
 
-def _block_with(key: str, table: Mapping[str, Value]) -> list[str]:
+def _block_with(key: str, table: Mapping[str, LocatedValue]) -> list[str]:
     """The `if role` block that holds `key`, so that `netperf.test: TCP_RR` finds netperf there too; nothing if `key` is not in one."""
     blocks = (
         name
@@ -56,7 +58,9 @@ def _block_with(key: str, table: Mapping[str, Value]) -> list[str]:
     return [] if key in table else list(itertools.islice(blocks, 1))
 
 
-def _revise(table: dict[str, Value], path: list[str], how: str, value: Value, at: Value) -> None:
+def _revise(
+    table: dict[str, LocatedValue], path: list[str], how: str, value: LocatedValue, at: LocatedValue
+) -> None:
     """Set, append to or take from the entry at `path`; tables on the way are copied."""
     head, rest = path[0], path[1:]
     if not head:
@@ -71,7 +75,7 @@ def _revise(table: dict[str, Value], path: list[str], how: str, value: Value, at
             return
         copy = dict(inner.table or {}) if inner else {}
         _revise(copy, rest, how, value, at)
-        table[head] = Value(copy or None, (inner or at).line, (inner or at).file)
+        table[head] = LocatedValue(copy or None, (inner or at).line, (inner or at).file)
     elif how == "+":
         table[head] = _sum(inner, value) if inner else value
     elif how == "-":
@@ -80,26 +84,28 @@ def _revise(table: dict[str, Value], path: list[str], how: str, value: Value, at
         table[head] = value
 
 
-def _sum(old: Value, new: Value) -> Value:
+def _sum(old: LocatedValue, new: LocatedValue) -> LocatedValue:
     """Both values: lists joined without repetition, tables laid over each other, plain values as a list."""
     if old.content is None or new.content is None:
         return new if old.content is None else old
     if old.table is not None or new.table is not None:
-        return Value(_as_table(old) | _as_table(new), new.line, new.file)
-    items: list[Value] = []
+        return LocatedValue(_as_table(old) | _as_table(new), new.line, new.file)
+    items: list[LocatedValue] = []
     for item in (*old.items, *new.items):
         if all(item.content != known.content for known in items):
             items.append(item)
-    return Value(tuple(items), new.line, new.file)
+    return LocatedValue(tuple(items), new.line, new.file)
 
 
-def _as_table(value: Value) -> dict[str, Value]:
+def _as_table(value: LocatedValue) -> dict[str, LocatedValue]:
     if value.table is not None:
         return value.table
-    return {item.text or "": Value(None, item.line, item.file) for item in value.items}
+    return {item.text or "": LocatedValue(None, item.line, item.file) for item in value.items}
 
 
-def _take_away(table: dict[str, Value], key: str, value: Value, at: Value) -> None:
+def _take_away(
+    table: dict[str, LocatedValue], key: str, value: LocatedValue, at: LocatedValue
+) -> None:
     """Without `key`, or without those of its items that `value` names. What is not there needs no taking away."""
     old = table.get(key)
     if old is None:
@@ -109,7 +115,7 @@ def _take_away(table: dict[str, Value], key: str, value: Value, at: Value) -> No
         return
     gone = set(value.table) if value.table is not None else {item.text for item in value.items}
     if old.table is not None:
-        kept: dict[str, Value] | tuple[Value, ...] = {
+        kept: dict[str, LocatedValue] | tuple[LocatedValue, ...] = {
             name: entry for name, entry in old.table.items() if name not in gone
         }
     elif isinstance(old.content, tuple):
@@ -118,4 +124,4 @@ def _take_away(table: dict[str, Value], key: str, value: Value, at: Value) -> No
         raise JobError(
             f"{at.where}: items can be taken from a list or a table; {key} is a plain value in line {old.line}: to take it away, write '{key}-:'"
         )
-    table[key] = Value(kept or None, value.line, value.file)
+    table[key] = LocatedValue(kept or None, value.line, value.file)

@@ -12,8 +12,8 @@ from swingbot_jobs.language import demands
 from swingbot_jobs.language.arithmetic import calculate
 from swingbot_jobs.language.job import Document, JobError
 from swingbot_jobs.language.program import Parameter, Program
-from swingbot_jobs.lines import Value, suggest
 from swingbot_jobs.testbox.wire import LOCALHOST
+from swingbot_jobs.yaml_lines import LocatedValue, suggest
 
 # of what a program is handed: larger ones are slips, and break shell arithmetic
 MAX_NUMBER: Final = 10**15
@@ -25,7 +25,7 @@ _EXPRESSION: Final = re.compile(r"\{\{((?:(?!\{\{|\}\}).)*)\}\}", re.DOTALL)
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 
 
-class Box(Protocol):
+class TestboxTraits(Protocol):
     """What expansion has to know of a testbox."""
 
     @property
@@ -39,7 +39,7 @@ class Box(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NominalBox:
+class NominalTestbox:
     """A box that no machine is: for looking at a job file without one (`swingbot jobs lint`)."""
 
     name: str = "nominal"
@@ -49,11 +49,15 @@ class NominalBox:
     cluster: str = ""
 
 
-class Point:
+class JobPoint:
     """One point of a document's axes on a testbox: a value, or None for the default, for each key that the job sets."""
 
     def __init__(
-        self, document: Document, program: Program, testbox: Box, chosen: Mapping[str, Value]
+        self,
+        document: Document,
+        program: Program,
+        testbox: TestboxTraits,
+        chosen: Mapping[str, LocatedValue],
     ) -> None:
         self._document, self._program, self._box = document, program, testbox
         self._chosen = {key: value for key, value in chosen.items() if value.content is not None}
@@ -107,7 +111,7 @@ class Point:
             parameter.default is not None and parameter.unless not in self._chosen
         )
 
-    def _cluster(self, value: Value) -> str:
+    def _cluster(self, value: LocatedValue) -> str:
         here, said = self._box.cluster, value.text or ""
         if here == LOCALHOST != said:
             raise _error(
@@ -132,7 +136,9 @@ class Point:
     def _resolve(self, parameter: Parameter) -> str:
         name = parameter.name
         if name not in self._done:
-            value = self._chosen.get(name) or Value(parameter.default, *_place(self._document))
+            value = self._chosen.get(name) or LocatedValue(
+                parameter.default, *_place(self._document)
+            )
             if name in self._open:
                 raise _error(
                     value, name, f"is worked out from itself ({' from '.join([*self._open, name])})"
@@ -142,7 +148,7 @@ class Point:
             self._open.remove(name)
         return self._done[name]
 
-    def _resolved(self, parameter: Parameter, value: Value) -> str:
+    def _resolved(self, parameter: Parameter, value: LocatedValue) -> str:
         text = self._evaluated(parameter.name, value).strip()
         if parameter.choices and text not in parameter.choices:
             raise _error(
@@ -154,7 +160,7 @@ class Point:
             return _checked_text(parameter, value, text)
         return str(self._number(parameter, value, text))
 
-    def _evaluated(self, name: str, value: Value) -> str:
+    def _evaluated(self, name: str, value: LocatedValue) -> str:
         """The text with its `{{ }}` worked out: `{{ nr_cpu / 2 }}` or `{{ nr_cpu * 2 }}G`."""
 
         def result(expression: re.Match[str]) -> str:
@@ -167,7 +173,7 @@ class Point:
 
         return _EXPRESSION.sub(result, value.text or "")
 
-    def _number(self, parameter: Parameter, value: Value, text: str) -> int:
+    def _number(self, parameter: Parameter, value: LocatedValue, text: str) -> int:
         kind, name = parameter.kind, parameter.name
         number = {
             "count": self._count,
@@ -221,7 +227,7 @@ class Point:
         return int(self._resolve(parameter))
 
 
-def check_needs(document: Document, testbox: Box) -> None:
+def check_needs(document: Document, testbox: TestboxTraits) -> None:
     """Refuse a testbox that has less than `need_cpu` or `need_memory` ask for."""
     for key, has, what in (
         ("need_cpu", testbox.nr_cpu, "CPUs"),
@@ -248,7 +254,7 @@ def size(text: str) -> Fraction | None:
     return Fraction(match[1]) * BYTES[match[2].upper()] if match else None
 
 
-def _checked_text(parameter: Parameter, value: Value, text: str) -> str:
+def _checked_text(parameter: Parameter, value: LocatedValue, text: str) -> str:
     if not _TEXT.fullmatch(text) or (
         parameter.pattern and not re.fullmatch(parameter.pattern, text)
     ):
@@ -278,7 +284,7 @@ def _place(document: Document) -> tuple[int, str]:
     return int(line), file
 
 
-def _error(value: Value, name: str, why: str) -> JobError:
+def _error(value: LocatedValue, name: str, why: str) -> JobError:
     return JobError(f"{value.where}: {name} {(value.text or '')[:60]!r}: {why}")
 
 

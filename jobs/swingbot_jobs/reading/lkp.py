@@ -44,7 +44,7 @@ _NOT_RUN: Final = "LKP wrote no stats.json"
 _EQUAL: Final = 1e-9
 
 
-class NoPendant(ValueError):
+class NoLkpEquivalent(ValueError):
     """lkp-tests has no such program or monitor; the message says which programs it shares with us."""
 
 
@@ -73,11 +73,13 @@ def refuse_unknown(jobs: Iterable[UnitJob]) -> None:
     """Raise NoPendant for the first of `jobs` that LKP can't run."""
     for job in jobs:
         if job.program not in PENDANTS:
-            raise NoPendant(
+            raise NoLkpEquivalent(
                 f"{job.name}: engine lkp can't run {job.program}: lkp-tests has no such program; it shares {', '.join(PENDANTS)} with us"
             )
         if job.monitors:
-            raise NoPendant(f"{job.name}: engine lkp has no runs for the monitor {job.monitors[0]}")
+            raise NoLkpEquivalent(
+                f"{job.name}: engine lkp has no runs for the monitor {job.monitors[0]}"
+            )
 
 
 def _settings(params: Mapping[str, str], indent: int) -> str:

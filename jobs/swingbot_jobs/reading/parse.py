@@ -22,10 +22,10 @@ from swingbot_jobs.contract.fact_sheet import facts_of, not_as_asked
 from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.unit_job import NAME, UnitJob
 from swingbot_jobs.language.program import Program
-from swingbot_jobs.lines import suggest
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.lkp import is_lkp, read_lkp
 from swingbot_jobs.reading.result import ParsedRun, ParseError, Results, RunStatus, Samples
+from swingbot_jobs.yaml_lines import suggest
 
 # What a guest may send. A run writes a few kB; the limits only keep a mad kernel from filling the master's memory.
 MAX_MEMBERS: Final = 100_000

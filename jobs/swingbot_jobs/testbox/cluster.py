@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from swingbot_jobs.testbox.box import ClusterDriver, Testbox
+from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 from swingbot_jobs.testbox.ssh import SshDriver, parse_options
-from swingbot_jobs.testbox.table import Table
+from swingbot_jobs.testbox.table import StrictTable
 from swingbot_jobs.testbox.wire import (
     CLIENT,
     IPV4,
@@ -41,7 +41,7 @@ _OF_NODES: Final = (
 FindNode = Callable[[str], Testbox | None]
 
 
-def parse(table: Table, find: FindNode) -> ClusterDriver:
+def parse(table: StrictTable, find: FindNode) -> ClusterDriver:
     """Read the table `cluster` of a testbox file; `find` gives the testbox of a name. Raises TestboxError with file and line."""
     nodes = _nodes(table, find)
     virtual = nodes[SERVER].virtual
@@ -65,7 +65,7 @@ def parse(table: Table, find: FindNode) -> ClusterDriver:
     return driver
 
 
-def check(box: Testbox, driver: ClusterDriver, table: Table) -> None:
+def check(box: Testbox, driver: ClusterDriver, table: StrictTable) -> None:
     """Refuse what the file says of both boxes and they do not."""
     for key in _OF_NODES:
         if table.has(key):
@@ -88,7 +88,7 @@ def check(box: Testbox, driver: ClusterDriver, table: Table) -> None:
             )
 
 
-def _nodes(table: Table, find: FindNode) -> dict[str, Testbox]:
+def _nodes(table: StrictTable, find: FindNode) -> dict[str, Testbox]:
     inner = table.table("nodes")
     found: dict[str, Testbox] = {}
     for role in ROLES:
@@ -125,7 +125,7 @@ def _unfit(node: Testbox) -> str | None:
     return None
 
 
-def _cards(table: Table, wire: Table | None) -> dict[str, str]:
+def _cards(table: StrictTable, wire: StrictTable | None) -> dict[str, str]:
     if wire is None:
         table.refuse(
             "wire",
@@ -146,7 +146,7 @@ def _cards(table: Table, wire: Table | None) -> dict[str, str]:
 
 
 def _addresses(
-    wire: Table | None, key: str, default: Mapping[str, str], kind: Callable[[str], Any]
+    wire: StrictTable | None, key: str, default: Mapping[str, str], kind: Callable[[str], Any]
 ) -> Mapping[str, str]:
     if wire is None or not wire.has(key):
         return default

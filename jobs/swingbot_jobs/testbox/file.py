@@ -15,7 +15,8 @@ from typing import Final, get_args
 from swingbot_jobs.contract import facts
 from swingbot_jobs.contract.trust import Trust, trust_of
 from swingbot_jobs.testbox import cluster, ssh, tuning
-from swingbot_jobs.testbox.box import (
+from swingbot_jobs.testbox.cluster import FindNode
+from swingbot_jobs.testbox.definition import (
     CAN_SET,
     CMDLINE,
     DEFAULT_BOOT_SECONDS,
@@ -28,8 +29,7 @@ from swingbot_jobs.testbox.box import (
     QemuDriver,
     Testbox,
 )
-from swingbot_jobs.testbox.cluster import FindNode
-from swingbot_jobs.testbox.table import Table, TestboxError
+from swingbot_jobs.testbox.table import StrictTable, TestboxError
 
 LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
 COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
@@ -78,7 +78,7 @@ def load(
 
     `find` gives the testboxes that a cluster names; None for one that there is not.
     """
-    table = Table.parse(text, file_name)
+    table = StrictTable.parse(text, file_name)
     quiet = _tuning(table, tunings)
     kind = table.text("driver")
     if kind not in DRIVERS:
@@ -113,7 +113,7 @@ def load(
     return box
 
 
-def _driver(table: Table, kind: str, find: FindNode) -> Driver:
+def _driver(table: StrictTable, kind: str, find: FindNode) -> Driver:
     if kind == "cluster":
         return cluster.parse(table.table("cluster"), find)
     if kind == "ssh":
@@ -121,7 +121,7 @@ def _driver(table: Table, kind: str, find: FindNode) -> Driver:
     return _qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command"))
 
 
-def _check(box: Testbox, table: Table, stem: str) -> None:
+def _check(box: Testbox, table: StrictTable, stem: str) -> None:
     if not NAME.fullmatch(box.name) or box.name != stem:
         table.refuse(
             "name",
@@ -141,7 +141,7 @@ def _check(box: Testbox, table: Table, stem: str) -> None:
         )
 
 
-def _perturbations(table: Table) -> Perturbations:
+def _perturbations(table: StrictTable) -> Perturbations:
     made = Perturbations(
         seed=table.whole("seed"),
         count=table.whole("count", at_least=1),
@@ -151,7 +151,7 @@ def _perturbations(table: Table) -> Perturbations:
     return made
 
 
-def _tuning(table: Table, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tuning | None:
+def _tuning(table: StrictTable, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tuning | None:
     name, without = table.text("tuning", ""), table.take("tuning_without", [])
     if not isinstance(without, list) or not all(isinstance(item, str) for item in without):
         table.refuse("tuning_without", "tuning_without must be a list of items of the tuning list")
@@ -173,7 +173,7 @@ def _tuning(table: Table, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tuning
         table.refuse("tuning_without", str(error))
 
 
-def _can_set(table: Table, driver: Driver, engine: LkpEngine | None) -> tuple[str, ...]:
+def _can_set(table: StrictTable, driver: Driver, engine: LkpEngine | None) -> tuple[str, ...]:
     """What a job may set there: what the file says, as far as driver and engine can."""
     if isinstance(driver, ClusterDriver):
         nodes = [set(node.can_set) for node in driver.nodes.values()]
@@ -193,7 +193,7 @@ def _can_set(table: Table, driver: Driver, engine: LkpEngine | None) -> tuple[st
     return tuple(what for what in CAN_SET if what in given)
 
 
-def _accepts(table: Table) -> Trust:
+def _accepts(table: StrictTable) -> Trust:
     try:
         return trust_of(table.text("accepts", "trusted"))
     except ValueError:
@@ -202,7 +202,7 @@ def _accepts(table: Table) -> Trust:
         )
 
 
-def _demand(table: Table) -> dict[str, str]:
+def _demand(table: StrictTable) -> dict[str, str]:
     found: dict[str, str] = {}
     for key in table.names():
         try:
@@ -215,7 +215,7 @@ def _demand(table: Table) -> dict[str, str]:
     return found
 
 
-def _qemu(table: Table) -> QemuDriver:
+def _qemu(table: StrictTable) -> QemuDriver:
     default = QemuDriver(accel="tcg")
     accel = table.text("accel")
     if accel not in ACCELERATORS:
@@ -229,7 +229,7 @@ def _qemu(table: Table) -> QemuDriver:
     return made
 
 
-def _engine(table: Table) -> LkpEngine | None:
+def _engine(table: StrictTable) -> LkpEngine | None:
     engine = table.text("engine", ENGINES[0])
     if engine not in ENGINES:
         table.refuse("engine", f"engine {engine!r} is unknown; known are {', '.join(ENGINES)}")
@@ -245,7 +245,7 @@ def _engine(table: Table) -> LkpEngine | None:
     return _lkp(table.table("lkp"))
 
 
-def _lkp(table: Table) -> LkpEngine:
+def _lkp(table: StrictTable) -> LkpEngine:
     made = LkpEngine(
         src=table.text("src"), commit=table.scalar("commit") if table.has("commit") else ""
     )
@@ -260,7 +260,7 @@ def _lkp(table: Table) -> LkpEngine:
     return made
 
 
-def _command(table: Table) -> CommandDriver:
+def _command(table: StrictTable) -> CommandDriver:
     argv = table.take("argv")
     if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
         table.refuse("argv", "argv must be a list of at least one word, all strings")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from swingbot_jobs.testbox.table import Table
+from swingbot_jobs.testbox.table import StrictTable
 
 ENTER: Final = ("kexec", "reboot")
 WHERE: Final = ("box", "controller")
@@ -96,7 +96,7 @@ class SshDriver:
         }
 
 
-def parse(table: Table) -> SshDriver:
+def parse(table: StrictTable) -> SshDriver:
     """Read the table `ssh` of a testbox file. Raises TestboxError with file and line."""
     default = SshDriver(host="", key="", known_hosts="", enter="")
     console = _console(table)
@@ -124,7 +124,7 @@ def parse(table: Table) -> SshDriver:
     return driver
 
 
-def _check(driver: SshDriver, table: Table) -> None:
+def _check(driver: SshDriver, table: StrictTable) -> None:
     if driver.port > 65535:
         table.refuse("port", f"port is {driver.port}, must be at most 65535")
     if driver.enter == "reboot" and not driver.reboot_command:
@@ -146,7 +146,7 @@ def _check(driver: SshDriver, table: Table) -> None:
         )
 
 
-def _console(table: Table) -> Console | None:
+def _console(table: StrictTable) -> Console | None:
     if table.take("console") == "none":
         return None
     inner = table.table("console")
@@ -164,7 +164,7 @@ def _console(table: Table) -> Console | None:
     return made
 
 
-def _power(table: Table) -> Power | None:
+def _power(table: StrictTable) -> Power | None:
     if table.take("power") == "none":
         return None
     inner = table.table("power")
@@ -177,7 +177,7 @@ def _power(table: Table) -> Power | None:
     return made
 
 
-def _network(table: Table) -> Address:
+def _network(table: StrictTable) -> Address:
     if not table.has("network") or table.take("network") in ("idle", "dhcp"):
         return Address(how=str(table.take("network", "idle")))
     inner = table.table("network")
@@ -196,7 +196,7 @@ def _network(table: Table) -> Address:
     return made
 
 
-def parse_options(table: Table) -> tuple[str, ...]:
+def parse_options(table: StrictTable) -> tuple[str, ...]:
     """The list `kconfig_needed`: options that have to be built in, without CONFIG_."""
     given = table.take("kconfig_needed", [])
     if not isinstance(given, list):
@@ -210,7 +210,7 @@ def parse_options(table: Table) -> tuple[str, ...]:
     return tuple(match[1] for match in found if match)
 
 
-def _words(table: Table, key: str, *, must: bool) -> tuple[str, ...]:
+def _words(table: StrictTable, key: str, *, must: bool) -> tuple[str, ...]:
     if not must and not table.has(key):
         table.take(key, ())
         return ()
@@ -224,7 +224,7 @@ def _words(table: Table, key: str, *, must: bool) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _path(table: Table, key: str, default: str | None = None) -> str:
+def _path(table: StrictTable, key: str, default: str | None = None) -> str:
     path = table.text(key, default)
     if not _PATH.fullmatch(path) or "/../" in f"{path}/":
         table.refuse(
@@ -234,7 +234,7 @@ def _path(table: Table, key: str, default: str | None = None) -> str:
     return path
 
 
-def _one_of(table: Table, key: str, known: Sequence[str], default: str | None = None) -> str:
+def _one_of(table: StrictTable, key: str, known: Sequence[str], default: str | None = None) -> str:
     said = table.text(key, default)
     if said not in known:
         table.refuse(key, f"{key} is {said!r}; known are {', '.join(known)}")
@@ -242,7 +242,7 @@ def _one_of(table: Table, key: str, known: Sequence[str], default: str | None = 
 
 
 def _matching(
-    table: Table, key: str, pattern: re.Pattern[str], what: str, default: str | None = None
+    table: StrictTable, key: str, pattern: re.Pattern[str], what: str, default: str | None = None
 ) -> str:
     said = table.text(key, default)
     if not pattern.fullmatch(said):

@@ -14,7 +14,7 @@ class TestboxError(ValueError):
     __test__ = False  # not a pytest class, whatever its name begins with
 
 
-class Table:
+class StrictTable:
     """A YAML mapping that knows the line of each key and which keys were asked for."""
 
     def __init__(
@@ -23,7 +23,7 @@ class Table:
         line: int,
         values: Mapping[str, Any],
         lines: Mapping[str, int],
-        nested: Mapping[str, Table],
+        nested: Mapping[str, StrictTable],
         written: Mapping[str, str],
     ) -> None:
         self._file, self._line, self._written = file_name, line, dict(written)
@@ -31,7 +31,7 @@ class Table:
         self._asked: set[str] = set()
 
     @classmethod
-    def parse(cls, text: str, file_name: str) -> Table:
+    def parse(cls, text: str, file_name: str) -> StrictTable:
         try:
             root = yaml.compose(text, Loader=yaml.SafeLoader)
             if not isinstance(root, yaml.MappingNode):
@@ -46,10 +46,10 @@ class Table:
             ) from error
 
     @classmethod
-    def _from_node(cls, node: yaml.MappingNode, file_name: str) -> Table:
+    def _from_node(cls, node: yaml.MappingNode, file_name: str) -> StrictTable:
         values: dict[str, Any] = {}
         lines: dict[str, int] = {}
-        nested: dict[str, Table] = {}
+        nested: dict[str, StrictTable] = {}
         written: dict[str, str] = {}
         loader = yaml.SafeLoader("")
         for key_node, value_node in node.value:
@@ -87,7 +87,7 @@ class Table:
             return default
         return self._values[key]
 
-    def table(self, key: str) -> Table:
+    def table(self, key: str) -> StrictTable:
         self.take(key)
         if key not in self._nested:
             self.refuse(key, f"{key} must be a table")

@@ -44,7 +44,7 @@ class TuningError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class TuningItem:
     """One item of a list; the module's text says what the parts mean."""
 
     name: str
@@ -57,7 +57,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class TuningFinding:
     """Whether one thing on the box's own system is as the list wants it; `do` says what helps if it is not."""
 
     what: str
@@ -75,7 +75,7 @@ class Tuning:
 
     name: str
     about: str
-    items: tuple[Item, ...]
+    items: tuple[TuningItem, ...]
     left_out: tuple[str, ...] = ()
 
     def without(self, names: Sequence[str]) -> Tuning:
@@ -147,7 +147,7 @@ def probe(tuning: Tuning) -> str:
     return "\n".join([*lines, "true"]) + "\n"
 
 
-def findings(tuning: Tuning, printed: str) -> list[Finding]:
+def findings(tuning: Tuning, printed: str) -> list[TuningFinding]:
     """What is as the list wants it on the box's own system and what is not, by what the probe printed there."""
     printed = printed[:_LONGEST]
     found = sheet.read(printed)
@@ -166,11 +166,11 @@ def findings(tuning: Tuning, printed: str) -> list[Finding]:
     ]
 
 
-def _of_fact(item: str, name: str, wanted: str, found: facts.Value) -> Finding:
+def _of_fact(item: str, name: str, wanted: str, found: facts.Value) -> TuningFinding:
     if found is None:
         do = f"if the box cannot have it, name {item} under tuning_without in its testbox file"
-        return Finding(what=f"{name} is {wanted}", ok=False, found="not known there", do=do)
-    return Finding(
+        return TuningFinding(what=f"{name} is {wanted}", ok=False, found="not known there", do=do)
+    return TuningFinding(
         what=f"{name} is {wanted}",
         ok=(met := facts.meets(found, wanted)),
         found=str(found),
@@ -178,7 +178,7 @@ def _of_fact(item: str, name: str, wanted: str, found: facts.Value) -> Finding:
     )
 
 
-def _of_sysctl(name: str, wanted: str, printed: str) -> Finding:
+def _of_sysctl(name: str, wanted: str, printed: str) -> TuningFinding:
     start = _sysctl_file(name) + ":"
     found = next(
         (
@@ -189,7 +189,7 @@ def _of_sysctl(name: str, wanted: str, printed: str) -> Finding:
         None,
     )
     met = found is not None and found.split() == wanted.split()
-    return Finding(
+    return TuningFinding(
         what=f"{name} is {wanted}",
         ok=met,
         found=printable(found) if found is not None else "not known there",
@@ -197,7 +197,7 @@ def _of_sysctl(name: str, wanted: str, printed: str) -> Finding:
     )
 
 
-def _of_units(units: Sequence[str], printed: str) -> list[Finding]:
+def _of_units(units: Sequence[str], printed: str) -> list[TuningFinding]:
     """`systemctl is-active` prints one word for each unit, in the order asked."""
     line = next((line for line in printed.split("\n") if line.startswith(_UNITS)), "")
     words = line.removeprefix(_UNITS).split()
@@ -205,7 +205,7 @@ def _of_units(units: Sequence[str], printed: str) -> list[Finding]:
         do = "see whether the box's own system runs systemd"
         return (
             [
-                Finding(
+                TuningFinding(
                     what="services that disturb do not run",
                     ok=False,
                     found=f"systemctl told of {len(words)} of {len(units)}",
@@ -222,12 +222,12 @@ def _of_units(units: Sequence[str], printed: str) -> list[Finding]:
     ]
     if not running:
         return [
-            Finding(
+            TuningFinding(
                 what="services that disturb do not run", ok=True, found=f"{len(units)} looked at"
             )
         ]
     return [
-        Finding(what=f"{unit} does not run", ok=False, found="it runs", do=PLAYBOOK)
+        TuningFinding(what=f"{unit} does not run", ok=False, found="it runs", do=PLAYBOOK)
         for unit in running
     ]
 
@@ -254,7 +254,7 @@ def _load(name: str, texts: Mapping[str, tuple[str, str]], seen: tuple[str, ...]
     file, text = texts[name]
     top = _mapping(_parsed(text, file), file, ("about", "extends", "items"))
     extends = str(top.get("extends", ""))
-    base: tuple[Item, ...] = ()
+    base: tuple[TuningItem, ...] = ()
     if extends:
         if extends not in texts or extends in (*seen, name):
             raise TuningError(
@@ -315,7 +315,7 @@ def _mapping(told: Any, where: str, keys: Sequence[str] | None = None) -> dict[s
     return told
 
 
-def _item(name: str, told: Any, file: str) -> Item:
+def _item(name: str, told: Any, file: str) -> TuningItem:
     where = f"{file}: {name}"
     if not NAME.fullmatch(name):
         raise TuningError(
@@ -327,7 +327,7 @@ def _item(name: str, told: Any, file: str) -> Item:
         raise TuningError(f"{where}: needs a sentence `why`, and one of {', '.join(_PARTS)}")
     if not isinstance(cmdline, str) or (cmdline and not _CMDLINE.fullmatch(cmdline)):
         raise TuningError(f"{where}: cmdline must be words with single blanks between them")
-    return Item(
+    return TuningItem(
         name=name,
         why=" ".join(why.split()),
         boot=_demands(table.get("boot", {}), f"{where}: boot"),
@@ -379,7 +379,7 @@ def _units(told: Any, where: str) -> tuple[str, ...]:
     return tuple(units)
 
 
-def _no_doubles(items: Sequence[Item], file: str) -> None:
+def _no_doubles(items: Sequence[TuningItem], file: str) -> None:
     for part in ("boot", "idle", "sysctl"):
         seen: dict[str, str] = {}
         for item in items:

@@ -34,7 +34,7 @@ GONE: Final = ".gone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredArtifact:
     """One file of the store: `path` below its root, `size` in bytes as it lies there, `modified` in UNIX time."""
 
     sha256: str
@@ -179,7 +179,7 @@ class Artifacts:
                 path.unlink()
         return freed
 
-    def stored(self) -> Iterator[Stored]:
+    def stored(self) -> Iterator[StoredArtifact]:
         """Every file of the store and every note, in no order; what vanishes meanwhile is left out."""
         for folder in self._root.glob("[0-9a-f][0-9a-f]"):
             for entry in os.scandir(folder):
@@ -187,7 +187,7 @@ class Artifacts:
                 if SHA256.fullmatch(sha256) is not None:
                     with suppress(FileNotFoundError):
                         found = entry.stat()
-                        yield Stored(
+                        yield StoredArtifact(
                             sha256=sha256,
                             path=f"{folder.name}/{entry.name}",
                             size=found.st_size,

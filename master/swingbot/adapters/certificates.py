@@ -28,7 +28,7 @@ class CertificateError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class CertificateFiles:
     """The files that were made; `ca_key` is needed for the next certificate alone and may be kept elsewhere."""
 
     ca: Path
@@ -37,12 +37,12 @@ class Made:
     key: Path
 
 
-def make(out: Path, names: Sequence[str], days: int) -> Made:
+def make(out: Path, names: Sequence[str], days: int) -> CertificateFiles:
     """A certificate for `names` (DNS names or IP addresses) that is valid for `days`, by the CA in `out`, which is made if there is none.
 
     Raises CertificateError or OSError.
     """
-    made = Made(
+    made = CertificateFiles(
         ca=out / "ca.pem",
         ca_key=out / "ca.key",
         certificate=out / "master.pem",
@@ -83,7 +83,7 @@ def _alternative(name: str) -> x509.GeneralName:
         raise CertificateError(f"--name {name}: neither a host name nor an address") from None
 
 
-def _authority(made: Made) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _authority(made: CertificateFiles) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     """The CA in the directory, or a new one."""
     if made.ca.exists() != made.ca_key.exists():
         missing = made.ca if made.ca_key.exists() else made.ca_key

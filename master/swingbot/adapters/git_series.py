@@ -33,7 +33,7 @@ _COMMITTER: Final = {
 }
 
 
-class Run(Protocol):
+class GitRunner(Protocol):
     """Runs git in the mirror."""
 
     def __call__(
@@ -51,7 +51,7 @@ class _Entry:
     new: bool
 
 
-def apply_series(run: Run, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
+def apply_series(run: GitRunner, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
     """Commit each patch on the one before; the commits, oldest first, which nothing refers to yet.
 
     They are a function of `base` and `patches`. Raises GitError, which names the patch and the
@@ -70,7 +70,7 @@ def apply_series(run: Run, base: str, patches: Sequence[SeriesPatch]) -> list[st
     return commits
 
 
-def _tree_of(run: Run, patch: SeriesPatch, parent: str, count: int, scratch: Path) -> str:
+def _tree_of(run: GitRunner, patch: SeriesPatch, parent: str, count: int, scratch: Path) -> str:
     """Apply the patch to the index in `scratch`; the tree that this gives."""
     env = {"GIT_INDEX_FILE": str(scratch / "index")}
     diff = scratch / "diff"
@@ -106,7 +106,7 @@ def _git_date(date: datetime | None) -> str:
     return _EPOCH if date is None else f"@{int(date.timestamp())} {date:%z}"[:30]
 
 
-def _problem(run: Run, parent: str, tree: str) -> str:
+def _problem(run: GitRunner, parent: str, tree: str) -> str:
     """Why the files that differ between `parent` and `tree` are not taken; empty if they are."""
     raw = _git(run, "diff-tree", "-r", "-z", "--raw", "--no-renames", parent, tree, "--").split(
         "\0"
@@ -133,7 +133,7 @@ def _entry(head: str, path: str) -> _Entry:
     return _Entry(path, mode, blob, new=status == "A")
 
 
-def _sizes(run: Run, entries: Sequence[_Entry]) -> list[int]:
+def _sizes(run: GitRunner, entries: Sequence[_Entry]) -> list[int]:
     """Bytes of each file."""
     if not entries:
         return []
@@ -141,7 +141,7 @@ def _sizes(run: Run, entries: Sequence[_Entry]) -> list[int]:
     return [int(size) for size in _git(run, "cat-file", _SIZE, stdin=asked).split()]
 
 
-def _leads_out(run: Run, entry: _Entry, size: int) -> bool:
+def _leads_out(run: GitRunner, entry: _Entry, size: int) -> bool:
     """Whether a link is absolute, climbs above the tree, or is longer than a path can be."""
     if size > 4095:
         return True
@@ -150,7 +150,7 @@ def _leads_out(run: Run, entry: _Entry, size: int) -> bool:
     return target.startswith("/") or place == ".." or place.startswith("../")
 
 
-def _git(run: Run, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> str:
+def _git(run: GitRunner, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> str:
     done = run(*words, env=env, stdin=stdin)
     if done.rc != 0:
         raise GitError(f"git {words[0]}: {_last_line(done) or f'exit status {done.rc}'}")

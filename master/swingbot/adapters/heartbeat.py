@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from swingbot.core.keep.condition import Beat
+from swingbot.core.keep.health import LoopHeartbeat
 
 _LONGEST = 300  # characters of a problem
 
@@ -31,7 +31,7 @@ class Heartbeat:
             self._said = problem
 
 
-def last_beat(file: Path) -> Beat | None:
+def last_beat(file: Path) -> LoopHeartbeat | None:
     """What was said last; None if nothing ever was."""
     try:
         age = time.time() - file.stat().st_mtime
@@ -40,5 +40,7 @@ def last_beat(file: Path) -> Beat | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        return Beat(age_seconds=0.0, problem=f"{file} cannot be read")
-    return Beat(age_seconds=max(0.0, age), problem=problem if isinstance(problem, str) else None)
+        return LoopHeartbeat(age_seconds=0.0, problem=f"{file} cannot be read")
+    return LoopHeartbeat(
+        age_seconds=max(0.0, age), problem=problem if isinstance(problem, str) else None
+    )

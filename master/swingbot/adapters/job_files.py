@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot_jobs.language.include import include
-from swingbot_jobs.lines import MAX_CHARACTERS, JobError
+from swingbot_jobs.yaml_lines import MAX_CHARACTERS, JobError
 
 MAX_DIRECTORIES: Final = 5000  # of a recursive search: more is a whole disk, not a tree of jobs
 

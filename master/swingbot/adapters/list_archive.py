@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import process
-from swingbot.core.mail.message import Posted, is_message_id
+from swingbot.core.mail.message import PostedMail, is_message_id
 from swingbot.core.mail.posting import is_posting
 
 SECONDS: Final = 20.0
@@ -28,14 +28,14 @@ _IDS: Final = re.compile(r"<[^<>\s]{3,400}>")
 
 def find_posted(
     archive: Path, message_id: str, subject: str, author: str, *, seconds: float = SECONDS
-) -> Posted | None:
+) -> PostedMail | None:
     """The mail with this Message-ID or, where that is empty, the latest one by `author` whose subject is `subject` behind its [PATCH].
 
     Answers with the mail's own subject and references. None where there is none, the archive cannot be read, or the time is over.
     """
     deadline = time.monotonic() + seconds
     fits = _by_id(message_id) if message_id else _by_subject(subject, author)
-    found: Posted | None = None
+    found: PostedMail | None = None
     try:
         for head in _heads(archive, message_id, subject, author, deadline):
             if fits(head):
@@ -60,12 +60,12 @@ def _by_subject(subject: str, author: str) -> Fits:
     return lambda head: is_posting(_text(head, "Subject"), _text(head, "From"), subject, author)
 
 
-def _posted(head: Message) -> Posted | None:
+def _posted(head: Message) -> PostedMail | None:
     identity = _text(head, "Message-ID")
     if not is_message_id(identity):
         return None
     references = _IDS.findall(_text(head, "References") or _text(head, "In-Reply-To"))
-    return Posted(
+    return PostedMail(
         message_id=identity,
         subject=_text(head, "Subject")[:1000],
         references=tuple(filter(is_message_id, references[-20:])),

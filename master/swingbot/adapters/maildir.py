@@ -15,7 +15,7 @@ _FOLDERS = ("new", "cur")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class DeliveredMail:
     """One delivered mail; `subject` and `message_id` are as its headers say, empty where it has none."""
 
     path: Path
@@ -38,18 +38,18 @@ def deliver(maildir: Path, message: bytes) -> Path:
     return maildir / "new" / key
 
 
-def letters(maildir: Path) -> list[Letter]:
+def letters(maildir: Path) -> list[DeliveredMail]:
     """Everything delivered, oldest first; a Maildir that is not there yet is empty, a file that is no mail has no subject."""
     found = [_letter(path) for path in files(maildir)]
     return [letter for letter in found if letter is not None]
 
 
-def find(maildir: Path, message_id: str) -> list[Letter]:
+def find(maildir: Path, message_id: str) -> list[DeliveredMail]:
     """The letters with that Message-ID; more than one means that something was sent twice."""
     return [letter for letter in letters(maildir) if letter.message_id == message_id]
 
 
-def read(letter: Letter) -> EmailMessage:
+def read(letter: DeliveredMail) -> EmailMessage:
     """The whole letter, parsed. Raises OSError if it is gone."""
     parsed = BytesParser(policy=default).parsebytes(letter.path.read_bytes())
     assert isinstance(parsed, EmailMessage)
@@ -67,14 +67,14 @@ def files(maildir: Path) -> Iterator[Path]:
     return iter(sorted(paths, key=lambda path: path.name))
 
 
-def _letter(path: Path) -> Letter | None:
+def _letter(path: Path) -> DeliveredMail | None:
     try:
         with path.open("rb") as file:
             head = file.read(64 * 1024)
     except OSError:
         return None  # moved from new/ to cur/ or deleted by a mail reader meanwhile
     headers = BytesHeaderParser(policy=default).parsebytes(head)
-    return Letter(
+    return DeliveredMail(
         path=path, message_id=_header(headers, "Message-ID"), subject=_header(headers, "Subject")
     )
 

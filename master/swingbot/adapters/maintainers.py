@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import process
-from swingbot.core.mail.recipients import BadMaintainers, Listed, NoMaintainers, read_maintainers
+from swingbot.core.mail.recipients import (
+    BadMaintainers,
+    MaintainerEntry,
+    NoMaintainers,
+    read_maintainers,
+)
 
 SECONDS: Final = 30.0
 _BYTES: Final = 16 << 20  # of each file that is taken out of the tree, and of the patch
@@ -69,7 +74,9 @@ def _behind_walls(place: Path, argv: Sequence[str]) -> list[str]:
     return [*_AS_ROOT, *argv] if os.geteuid() == 0 else [*_AS_USER, str(place), *argv]
 
 
-def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tuple[Listed, ...]:
+def maintainers_of(
+    mirror: Path, commit: str, *, seconds: float = SECONDS
+) -> tuple[MaintainerEntry, ...]:
     """Maintainers and lists of `commit` in the bare repository `mirror`. Raises NoMaintainers."""
     missing = no_walls()
     if missing is not None:

@@ -17,9 +17,9 @@ def read(file: Path) -> str:
     """The secret in `file`. Raises SecretError."""
     try:
         return worker_secret.read(file)
-    except worker_secret.Unreadable as error:
+    except worker_secret.UnreadableSecret as error:
         raise SecretError(f"{file}: {error}; it has to hold the worker's secret") from None
-    except worker_secret.TooShort as error:
+    except worker_secret.SecretTooShort as error:
         raise SecretError(
             f"{file}: a secret of {error.length} characters; it has to have {worker_secret.SHORTEST} at least"
         ) from None

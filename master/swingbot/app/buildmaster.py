@@ -18,8 +18,8 @@ from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot_db import access, attempts
 from swingbot_db.engine import Connection, Engine, make_engine
-from swingbot_jobs.testbox import likeness
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox import input_digests
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def order_of(settings: Settings, conn: Connection, attempt: int) -> dict[str, An
     if facts is None or facts.attempt_state != "running":
         return None
     document = order_document(facts, terms(settings), artifacts.secret(settings.secret_file))
-    if alike := likeness.of_order(
+    if alike := input_digests.of_order(
         document, Path(settings.paths.jobs), Path(settings.paths.workers)
     ):
         document["alike"] = alike
@@ -163,7 +163,7 @@ def operator_of(engine: Engine, token: str) -> str | None:
     return person.who if person is not None and person.role is Role.OPERATOR else None
 
 
-def _worker(settings: Settings, name: str, announced: compilers.Announced) -> Any:
+def _worker(settings: Settings, name: str, announced: compilers.CompilerAnnouncements) -> Any:
     from swingbot.adapters.buildbot import compilers, fleet
 
     secret = fleet.SecretFile(name, secret_file(settings, name))
@@ -208,7 +208,8 @@ def config(settings: Settings) -> dict[str, Any]:
         "protocols": {"pb": {"port": worker_endpoint(settings)}},
         "db": database.config(url),
         "workers": [
-            _worker(settings, name, compilers.Announced(rows)) for name in worker_names(settings)
+            _worker(settings, name, compilers.CompilerAnnouncements(rows))
+            for name in worker_names(settings)
         ],
         "builders": [
             util.BuilderConfig(

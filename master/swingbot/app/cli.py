@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from swingbot.app.commands.context import Session, sentence
-from swingbot.app.commands.lazy import Place, lazily
+from swingbot.app.commands.context import CommandContext, sentence
+from swingbot.app.commands.lazy_group import Place, lazily
 from swingbot.app.settings import SettingsError, load, with_place
 
 # Who types what. A command is imported when it is used: numbers, database and Buildbot take most of a second.
@@ -120,7 +120,7 @@ def main(context: click.Context, config: Path | None, state: Path | None, port: 
     Shell completion: eval "$(_SWINGBOT_COMPLETE=bash_source swingbot)"
     """
     try:
-        context.obj = Session(with_place(load(config), state, port))
+        context.obj = CommandContext(with_place(load(config), state, port))
     except SettingsError as error:
         click.echo(f"swingbot: {sentence(error)}", err=True)
         raise SystemExit(2) from None

@@ -8,7 +8,7 @@ import yaml
 
 from swingbot.app import buildmaster
 from swingbot.app.settings import Settings
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 
 PLAIN_FACTS = ("tbox_group", "model", "nr_cpu", "memory_mb", "repeatable", "boot_seconds", "label")
 

@@ -33,7 +33,7 @@ from swingbot.adapters.worker_secrets import SecretError
 from swingbot.app import address, buildmaster, postgres, process, supervision
 from swingbot.app.database import owner_url
 from swingbot.app.settings import Settings, SettingsError, build_workers
-from swingbot.app.supervision import MASTER, POSTGRES, Program, Supervisor
+from swingbot.app.supervision import MASTER, POSTGRES, SupervisedProgram, Supervisor
 from swingbot_db import migrate
 from swingbot_db.engine import make_engine
 
@@ -209,7 +209,7 @@ def prepare_directories(settings: Settings) -> None:
 
 
 def _start_supervisor(
-    settings: Settings, wanted: list[Program], env: Mapping[str, str]
+    settings: Settings, wanted: list[SupervisedProgram], env: Mapping[str, str]
 ) -> tuple[process.Child, Supervisor]:
     for program in wanted:
         program.directory.mkdir(parents=True, exist_ok=True)
@@ -352,7 +352,7 @@ def _starts(supervisor: Supervisor) -> dict[str, int]:
 
 def _watch(
     settings: Settings,
-    wanted: list[Program],
+    wanted: list[SupervisedProgram],
     env: Mapping[str, str],
     child: process.Child,
     supervisor: Supervisor,
@@ -383,7 +383,7 @@ def _watch(
 
 
 def _start_again(
-    settings: Settings, wanted: list[Program], env: Mapping[str, str]
+    settings: Settings, wanted: list[SupervisedProgram], env: Mapping[str, str]
 ) -> tuple[process.Child, Supervisor]:
     process.stop_members(settings.state, STOP_SECONDS)
     if settings.db.url == postgres.url(settings.state):

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from swingbot.adapters.heartbeat import Heartbeat
 from swingbot.app.keep.backup import KeepError
-from swingbot.app.keep.condition import beat_file
+from swingbot.app.keep.health_check import beat_file
 from swingbot.app.keep.retain import due, retain
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import forget_workers, mail_ways, make_outbox, sync_testboxes

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from swingbot.app.settings import Mail, SettingsError
 from swingbot.core.mail.addresses import BadAddress, addresses
-from swingbot.core.mail.recipients import Rules
-from swingbot.core.moderation.filing import MailPolicy
+from swingbot.core.mail.recipients import RecipientRules
+from swingbot.core.moderation.filing import MailRules
 from swingbot.core.moderation.improvements import Plausible
-from swingbot.core.moderation.leaving import LeaveRules
 from swingbot.core.moderation.ruling import RELEASES
+from swingbot.core.moderation.send_check import SendRules
 
 
-def mail_policy(mail: Mail) -> MailPolicy:
+def mail_policy(mail: Mail) -> MailRules:
     """Raises SettingsError for a reader of digests that is no address."""
     try:
         readers = tuple(addresses(mail.digest_to))
     except BadAddress as error:
         raise SettingsError(f"mail.digest_to: {error}") from None
-    return MailPolicy(
+    return MailRules(
         release=next(release for release in RELEASES if release == mail.release),
         dry_run=mail.dry_run,
-        rules=Rules(opt_outs=_names(mail.opt_outs), most=mail.most_recipients),
+        rules=RecipientRules(opt_outs=_names(mail.opt_outs), most=mail.most_recipients),
         private_trees=_names(mail.private_trees),
         leaving=leave_rules(mail),
         list_id=mail.list_id,
@@ -31,8 +31,8 @@ def mail_policy(mail: Mail) -> MailPolicy:
     )
 
 
-def leave_rules(mail: Mail) -> LeaveRules:
-    return LeaveRules(stop=mail.stop, opt_outs=_names(mail.opt_outs), per_list=mail.per_list)
+def leave_rules(mail: Mail) -> SendRules:
+    return SendRules(stop=mail.stop, opt_outs=_names(mail.opt_outs), per_list=mail.per_list)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from swingbot.app.raw_sources import Gone, Source
+from swingbot.app.raw_sources import FileUnavailable, RawSource
 from swingbot.core.raw import tables
-from swingbot.core.raw.members import members
 from swingbot.core.raw.readme import readme
+from swingbot.core.raw.tar_members import members
 from swingbot_jobs.language.program import Program
 
 Row = dict[str, Any]
@@ -28,7 +28,7 @@ _RESULT_ROOT: Final = re.compile(r"result(/[-a-zA-Z0-9+=:.%_]{1,255}){7}/[0-9]{1
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class Progress:
+class TransferProgress:
     """Says every two seconds how far the bytes are, and how long the rest takes at the pace so far."""
 
     def __init__(self, total: int, say: Callable[[str], None]) -> None:
@@ -52,7 +52,11 @@ class Export:
     """One directory of raw results. `notes` says what is not there and why, `kept` and `fetched` count files."""
 
     def __init__(
-        self, source: Source, out: Path, programs: Mapping[str, Program], say: Callable[[str], None]
+        self,
+        source: RawSource,
+        out: Path,
+        programs: Mapping[str, Program],
+        say: Callable[[str], None],
     ) -> None:
         self._source, self._out, self._programs, self._say = source, out, programs, say
         self._sums: dict[str, str] = {}
@@ -68,7 +72,7 @@ class Export:
             if self._sound(file) and (kernels or not file["path"].startswith("kernels/"))
         ]
         self._out.mkdir(parents=True, exist_ok=True)
-        progress = Progress(sum(file["size"] for file in files), self._say)
+        progress = TransferProgress(sum(file["size"] for file in files), self._say)
         for file in files:
             self._bring(file, progress)
         boots = {boot["id"]: boot for boot in manifest["boots"]}
@@ -96,7 +100,7 @@ class Export:
 
     # --- files as they came ---
 
-    def _bring(self, file: Row, progress: Progress) -> None:
+    def _bring(self, file: Row, progress: TransferProgress) -> None:
         target = self._out / file["path"]
         self._sums[file["path"]] = file["sha256"]
         if (
@@ -112,7 +116,7 @@ class Export:
         try:
             # a part of something else is begun anew, once
             whole = self._fetch(file, part, progress) or self._fetch(file, part, progress)
-        except Gone as error:
+        except FileUnavailable as error:
             whole, reason = False, str(error)
         else:
             reason = "its bytes are not those that its sha256 promises"
@@ -126,7 +130,7 @@ class Export:
             del self._sums[file["path"]]
             self.notes.append(f"{file['path']}: {reason}")
 
-    def _fetch(self, file: Row, part: Path, progress: Progress) -> bool:
+    def _fetch(self, file: Row, part: Path, progress: TransferProgress) -> bool:
         """Go on with `part`; False, and no part any more, if what came is not what was promised."""
         digest = hashlib.sha256()
         begin = part.stat().st_size if part.is_file() and part.stat().st_size <= file["size"] else 0

@@ -31,15 +31,15 @@ TOKEN_VARIABLE: Final = (
 ADDRESS: Final = re.compile(r"(https?://[^\s?#]+)/raw/([a-z][0-9]{1,18})/?")
 
 
-class Gone(Exception):
+class FileUnavailable(Exception):
     """A file is known but not to be had any more; the message says why."""
 
 
-class Broken(Exception):
+class SourceFailed(Exception):
     """The other side failed; the message says how."""
 
 
-class Source(Protocol):
+class RawSource(Protocol):
     """`name` is what the README says of it."""
 
     name: str
@@ -50,7 +50,7 @@ class Source(Protocol):
         """The bytes of a manifest's file from `offset` on. Raises Gone, Broken."""
 
 
-class Here:
+class LocalSource:
     """This machine's own."""
 
     name = "this machine"
@@ -73,14 +73,16 @@ class Here:
                 while chunk := stored.read(_CHUNK):
                     yield chunk
         except Pruned as error:
-            raise Gone(f"it was {error}") from None
+            raise FileUnavailable(f"it was {error}") from None
         except FileNotFoundError:
-            raise Gone(f"it is no longer in the artifact store (sha256 {file['sha256']})") from None
+            raise FileUnavailable(
+                f"it is no longer in the artifact store (sha256 {file['sha256']})"
+            ) from None
         except ArtifactError as error:
-            raise Gone(str(error)) from error
+            raise FileUnavailable(str(error)) from error
 
 
-class There:
+class RemoteSource:
     """A web service's `/raw/<id>/`."""
 
     def __init__(self, address: str) -> None:
@@ -103,7 +105,7 @@ class There:
             ):
                 raise ValueError
         except (ValueError, RecursionError):
-            raise Broken(
+            raise SourceFailed(
                 f"{self.name}manifest.json is not a manifest; is this a swingbot of today?"
             ) from None
         return found
@@ -122,9 +124,9 @@ class There:
                     offset += len(chunk)
                     yield chunk
                 return
-            except (Broken, OSError, http.client.HTTPException) as error:
+            except (SourceFailed, OSError, http.client.HTTPException) as error:
                 if pause is None:
-                    raise Broken(
+                    raise SourceFailed(
                         f"{self.name}{file['path']}: {error}; call this again to go on"
                     ) from error
                 time.sleep(pause)
@@ -134,7 +136,7 @@ class There:
             if answer.status == 416:
                 return
             if offset and answer.status != 206:
-                raise Broken("it does not give a part of a file")
+                raise SourceFailed("it does not give a part of a file")
             while chunk := answer.read(_CHUNK):
                 yield chunk
 
@@ -148,13 +150,15 @@ class There:
             if error.code == 416:
                 return error
             if error.code == 401:
-                raise Gone(
+                raise FileUnavailable(
                     f"{self.name} shows raw results only to who has a token: put yours into {TOKEN_VARIABLE}"
                 ) from error
             if error.code in (400, 404):
-                raise Gone(f"{request.full_url} says {error.code} {error.reason}") from error
-            raise Broken(f"{request.full_url} says {error.code} {error.reason}") from error
+                raise FileUnavailable(
+                    f"{request.full_url} says {error.code} {error.reason}"
+                ) from error
+            raise SourceFailed(f"{request.full_url} says {error.code} {error.reason}") from error
         except (OSError, http.client.HTTPException) as error:
-            raise Broken(
+            raise SourceFailed(
                 f"{request.full_url}: {getattr(error, 'reason', None) or error}"
             ) from error

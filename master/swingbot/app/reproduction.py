@@ -20,7 +20,7 @@ from swingbot.adapters.git import Mirror
 from swingbot.app.settings import Settings
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.reproduce import Artifact, Kit, Member, members
+from swingbot.core.reproduce import Kit, KitArtifact, KitMember, members
 from swingbot.service.ports import GitError
 from swingbot.service.report.pack_reproduction import pack
 from swingbot_db import read
@@ -32,7 +32,7 @@ _LEVEL: Final = 6
 _OF_PROGRAM: Final = (".awk", ".c")
 
 
-class Incomplete(Exception):
+class IncompleteReproduction(Exception):
     """Something that the tarball needs is gone; the message names it and says what to do."""
 
     def __init__(self, report: str, missing: Sequence[str]) -> None:
@@ -45,8 +45,8 @@ class Incomplete(Exception):
         self.missing = tuple(missing)
 
 
-class Here:
-    """`swingbot.service.report.pack_reproduction.Sources` over this machine's database, artifact store, mirror and programs."""
+class LocalReproductionSources:
+    """`swingbot.service.report.pack_reproduction.ReproductionSources` over this machine's database, artifact store, mirror and programs."""
 
     def __init__(self, conn: Connection, artifacts: Artifacts, settings: Settings) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings
@@ -104,7 +104,9 @@ class Reproductions:
     def kit(self, id: str, *, kernels: bool = True) -> Kit:
         """What is known of a report's boots. Raises BadId, NotFound."""
         with self._engine.connect() as conn:
-            return pack(Here(conn, self._artifacts, self._settings), id, kernels=kernels)
+            return pack(
+                LocalReproductionSources(conn, self._artifacts, self._settings), id, kernels=kernels
+            )
 
     def write(self, kit: Kit, target: Path) -> int:
         """Write the tarball; it appears whole or not at all. Answers its size in bytes. Raises OSError, ArtifactError."""
@@ -161,11 +163,11 @@ class Reproductions:
             for member in members(kit):
                 self._add(tar, kit, member, mtime)
 
-    def _add(self, tar: tarfile.TarFile, kit: Kit, member: Member, mtime: int) -> None:
+    def _add(self, tar: tarfile.TarFile, kit: Kit, member: KitMember, mtime: int) -> None:
         info = tarfile.TarInfo(f"{kit.directory}/{member.path}")
         info.mode, info.mtime = member.mode, mtime
         content = member.content
-        if isinstance(content, Artifact):
+        if isinstance(content, KitArtifact):
             info.size = content.size
             with self._artifacts.open(content.sha256) as stored:
                 tar.addfile(info, _Checked(stored, content, member.path))
@@ -177,7 +179,7 @@ class Reproductions:
 class _Checked(io.RawIOBase):
     """A stored file that raises at its end if its bytes are not those that were promised."""
 
-    def __init__(self, file: BinaryIO, artifact: Artifact, path: str) -> None:
+    def __init__(self, file: BinaryIO, artifact: KitArtifact, path: str) -> None:
         self._file, self._left, self._sha256, self._path = (
             file,
             artifact.size,
@@ -202,10 +204,10 @@ class _Checked(io.RawIOBase):
         return chunk
 
 
-def _digest(found: Sequence[Member]) -> str:
+def _digest(found: Sequence[KitMember]) -> str:
     """Names the tarball by what is in it: SHA256SUMS, the last one, has the sum of all others."""
     last = found[-1].content
-    assert not isinstance(last, Artifact)
+    assert not isinstance(last, KitArtifact)
     return hashlib.sha256(last.content).hexdigest()[:16]
 
 

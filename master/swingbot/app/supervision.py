@@ -22,7 +22,7 @@ WORKER: Final = "worker-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class SupervisedProgram:
     """One process under supervision. Lower `order` starts first and stops last."""
 
     name: str
@@ -63,7 +63,7 @@ def worker_directory(settings: Settings, worker: str) -> Path:
     return settings.state / "workers" / worker
 
 
-def programs(settings: Settings) -> list[Program]:
+def programs(settings: Settings) -> list[SupervisedProgram]:
     """All processes of the embedded service.
 
     Workers stop before the master: a build that loses its worker is tried again by Buildbot, one whose master is
@@ -73,7 +73,7 @@ def programs(settings: Settings) -> list[Program]:
     found = []
     if settings.db.url == postgres.url(state):
         found.append(
-            Program(
+            SupervisedProgram(
                 name=POSTGRES,
                 argv=postgres.argv(state),
                 order=10,
@@ -84,16 +84,18 @@ def programs(settings: Settings) -> list[Program]:
             )
         )
     if not settings.mail.host:
-        found.append(Program(name="smtpd", argv=_cli("smtpd"), order=20, directory=state))
-    found.append(Program(name="web", argv=_cli("web"), order=30, directory=state))
+        found.append(SupervisedProgram(name="smtpd", argv=_cli("smtpd"), order=20, directory=state))
+    found.append(SupervisedProgram(name="web", argv=_cli("web"), order=30, directory=state))
     found.append(
-        Program(name=MASTER, argv=_cli("master"), order=40, directory=state, stop_seconds=25)
+        SupervisedProgram(
+            name=MASTER, argv=_cli("master"), order=40, directory=state, stop_seconds=25
+        )
     )
-    found.append(Program(name="loop", argv=_cli("loop"), order=50, directory=state))
+    found.append(SupervisedProgram(name="loop", argv=_cli("loop"), order=50, directory=state))
     for worker in buildmaster.worker_names(settings):
         if not buildmaster.is_elsewhere(settings, worker):
             found.append(
-                Program(
+                SupervisedProgram(
                     name=f"{WORKER}{worker}",
                     argv=_worker(settings, worker),
                     order=60,
@@ -119,7 +121,7 @@ def _quote(argv: Iterable[str]) -> str:
     )
 
 
-def supervisor_config(settings: Settings, wanted: Sequence[Program]) -> str:
+def supervisor_config(settings: Settings, wanted: Sequence[SupervisedProgram]) -> str:
     """The supervisor's configuration file. Nothing starts by itself: `up` starts each in its turn."""
     state, log = settings.state, settings.log
     lines = [

@@ -12,17 +12,17 @@ from starlette.types import ASGIApp
 
 from swingbot.adapters.artifacts import LIMIT_BYTES, Artifacts, secret
 from swingbot.app import address
-from swingbot.app.asker import DatabaseAsker
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
-from swingbot.app.keep.condition import read_here
-from swingbot.app.keep.figures import metrics
+from swingbot.app.keep.health_check import read_here
+from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
 from swingbot.app.settings import Web as WebSettings
+from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
-from swingbot.core.access.uploads import Cap
-from swingbot.core.plan.boxes import BoxPolicy
+from swingbot.core.access.uploads import UploadLimits
+from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.raw.tables import unit_of
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
@@ -32,13 +32,13 @@ from swingbot.web.compare import ComparePages
 from swingbot.web.exchange import OUTCOME_LIMIT_BYTES, attempt_of
 from swingbot.web.experiment_form import ExperimentForm
 from swingbot.web.forms import Forms
-from swingbot.web.gate import Gate, Reading
 from swingbot.web.incident import IncidentPages
 from swingbot.web.moderation import ModerationPages
+from swingbot.web.read_access import ReadAccess, ReadSettings
 from swingbot.web.render import Renderer
+from swingbot.web.request_limits import FORM_BYTES, RequestLimits, rate_of
 from swingbot.web.session import Sessions
-from swingbot.web.source import Source
-from swingbot.web.walls import FORM_BYTES, Walls, rate_of
+from swingbot.web.snapshot_reader import SnapshotReader
 from swingbot_db import read
 from swingbot_db.access import Access
 from swingbot_db.attempts import Attempts
@@ -76,10 +76,10 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     def lab() -> Lab:
         return load_testboxes(made())
 
-    incidents = IncidentPages(Source(engine, read), renderer, forms, lab)
+    incidents = IncidentPages(SnapshotReader(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10
-    asker = DatabaseAsker(settings, engine, lab)
-    attempts = Attempts(engine, BoxPolicy().lease_seconds)
+    asker = DatabaseSubmitter(settings, engine, lab)
+    attempts = Attempts(engine, TestboxRules().lease_seconds)
     extra = [
         *exchange.routes(store, attempts, key, _cap(settings.web), boxes=attempts),
         *boot_order.routes(engine, read.boot_order),
@@ -108,16 +108,24 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         return attempt_of(request, key) is not None
 
     web = settings.web
-    gate = Gate(
-        app, renderer, sessions, Reading(read=web.read, raw=web.raw, metrics=web.metrics), of_worker
+    gate = ReadAccess(
+        app,
+        renderer,
+        sessions,
+        ReadSettings(read=web.read, raw=web.raw, metrics=web.metrics),
+        of_worker,
     )
     return SafeHeaders(
-        Walls(gate, renderer, rate_of(web.rate), functools.partial(_limit, patch_bytes), of_worker)
+        RequestLimits(
+            gate, renderer, rate_of(web.rate), functools.partial(_limit, patch_bytes), of_worker
+        )
     )
 
 
-def _cap(web: WebSettings) -> Cap:
-    return Cap(files=web.attempt_files, size=web.attempt_mib << 20, open_files=OPEN_UPLOADS)
+def _cap(web: WebSettings) -> UploadLimits:
+    return UploadLimits(
+        files=web.attempt_files, size=web.attempt_mib << 20, open_files=OPEN_UPLOADS
+    )
 
 
 def _limit(patch_bytes: int, method: str, path: str) -> int:

@@ -12,18 +12,18 @@ from pathlib import Path
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.git import Mirror
 from swingbot.adapters.list_archive import find_posted
-from swingbot.adapters.listening import Listening
 from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.maintainers import maintainers_of
 from swingbot.adapters.parser_version import parser_versions
+from swingbot.adapters.reachability import Reachability
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.database import database_url
-from swingbot.app.keep.condition import why_no_room
+from swingbot.app.keep.health_check import why_no_room
 from swingbot.app.mail import leave_rules, mail_policy
 from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.core.plan.boxes import BoxPolicy
+from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.proof.gates import names as gate_names
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab, Policies, Transaction
@@ -78,7 +78,7 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
         kconfigs=load_kconfigs(workers / "kconfig"),
         policies=_policies(settings, recipients),
         now=lambda: datetime.now(UTC),
-        listening=Listening(settings.exchange_url),
+        listening=Reachability(settings.exchange_url),
         awake=lambda: time.monotonic() - began,
         maintainers=partial(maintainers_of, settings.mirror)
         if settings.mail.get_maintainer
@@ -115,7 +115,7 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
         merged_trees=tuple(
             name.strip() for name in settings.proof.merged_trees.split(",") if name.strip()
         ),
-        boxes=BoxPolicy(
+        boxes=TestboxRules(
             failures=settings.boxes.failures,
             screening_boots=settings.boxes.screening_boots,
             stuck_seconds=60.0 * settings.boxes.stuck_minutes,

@@ -25,7 +25,7 @@ from swingbot.service.order.dispatch import dispatch_orders, follow_dispatches
 from swingbot.service.order.give_up import give_up_arms
 from swingbot.service.order.place import place_comparisons, settle_orders
 from swingbot.service.ports import Lab, Transaction
-from swingbot.service.prove.gates import extend_gates, judge_gates, open_gates
+from swingbot.service.prove.advance_gates import extend_gates, judge_gates, open_gates
 from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.draft_first import draft_reports
 from swingbot.service.report.draft_followups import draft_followups

@@ -24,15 +24,15 @@ from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 
 from . import reproduction
+from .error_response import failure
 from .experiment import ExperimentPages
-from .failure import failure
 from .mail import MailPages
 from .pages import Pages
 from .ports import DatabaseAway, DatabaseError, Engine, OpenArtifact, ReadModels, Settings
 from .raw import RawPages
 from .render import Renderer
 from .reproduction import Kits
-from .source import Source
+from .snapshot_reader import SnapshotReader
 
 STATIC = Path(__file__).parent / "static"
 _HEADERS = {
@@ -75,7 +75,7 @@ def make_app(
 
     `extra_routes` come first; `unit` gives that of a metric; `kits` makes a report's boots repeatable elsewhere.
     """
-    source, renderer = Source(engine, read), Renderer(settings)
+    source, renderer = SnapshotReader(engine, read), Renderer(settings)
     pages, raw, mail = (
         Pages(source, renderer, artifact, kits),
         RawPages(source, renderer, artifact, unit),
@@ -145,7 +145,7 @@ def _failure(
     return handle
 
 
-def _healthz(source: Source) -> Callable[[Request], Response]:
+def _healthz(source: SnapshotReader) -> Callable[[Request], Response]:
     def healthz(request: Request) -> Response:
         try:
             with source.reading() as conn:

@@ -18,13 +18,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.quota import Quota, Used
+from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, SeriesError
 from swingbot.core.patchset.read import read_file
-from swingbot.service.compare.ask import Cost
 from swingbot.service.compare.request import ComparisonRequest
+from swingbot.service.compare.submit import RequestCost
 from swingbot.service.ports import GitError, RequestError
 
 from .forms import FORM_HEADERS, Forms, same_site
@@ -41,21 +41,23 @@ class OverQuota(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SubmittedComparison:
     id: str
     new: bool  # the same question about the same kernels is the comparison that was there
-    cost: Cost
+    cost: RequestCost
 
 
-class Asker(Protocol):
-    """`swingbot.app.asker.DatabaseAsker`. Raises RequestError for wishes that make no sense."""
+class ComparisonSubmitter(Protocol):
+    """`swingbot.app.submitter.DatabaseSubmitter`. Raises RequestError for wishes that make no sense."""
 
     def choices(self) -> dict[str, list[str]]: ...
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
-    def used(self, person: Person) -> tuple[Used, Quota | None]: ...
+    def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]: ...
     def latest(self, person: Person) -> list[dict[str, Any]]: ...
-    def foresee(self, person: Person, wish: ComparisonRequest) -> tuple[Cost, str | None]: ...
-    def ask(self, person: Person, wish: ComparisonRequest) -> Asked: ...
+    def foresee(
+        self, person: Person, wish: ComparisonRequest
+    ) -> tuple[RequestCost, str | None]: ...
+    def ask(self, person: Person, wish: ComparisonRequest) -> SubmittedComparison: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,9 @@ class Sent:
 class ComparePages:
     """`patch_bytes` is the most that a patch may have."""
 
-    def __init__(self, renderer: Renderer, forms: Forms, asker: Asker, patch_bytes: int) -> None:
+    def __init__(
+        self, renderer: Renderer, forms: Forms, asker: ComparisonSubmitter, patch_bytes: int
+    ) -> None:
         self._renderer, self._forms, self._asker, self._patch_bytes = (
             renderer,
             forms,
@@ -110,7 +114,7 @@ class ComparePages:
         sent: Sent,
         *,
         problem: str = "",
-        cost: Cost | None = None,
+        cost: RequestCost | None = None,
         series: PatchSeries | None = None,
         status: int = 200,
     ) -> Response:

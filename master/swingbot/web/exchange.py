@@ -2,7 +2,7 @@
 
 Everything that comes in is hostile: sizes are limited, digests verified, documents checked against the
 schema, and a token is good for one attempt: for files up to a cap, and for one outcome, after which it writes nothing more.
-What goes out is public, as raw results are, unless settings say otherwise (`web/gate.py`).
+What goes out is public, as raw results are, unless settings say otherwise (`web/read_access.py`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.uploads import Brought, Cap, refusal
+from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
 from swingbot.web.controllers import BoxStore, Controllers
+from swingbot.web.file_response import stored
 from swingbot.web.session import bearer_of
-from swingbot.web.stored import stored
 from swingbot_jobs.contract.orders import ContractError, check_outcome
 
 OUTCOME_LIMIT_BYTES: Final = 8 << 20
@@ -57,8 +57,8 @@ class AttemptStore(Protocol):
 
     def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery: ...
     def wanted(self, attempt: int) -> bool | None: ...
-    def brought(self, attempt: int, sha256: str) -> Brought | None: ...
-    def admit(self, attempt: int, sha256: str, size: int, cap: Cap) -> str | None: ...
+    def brought(self, attempt: int, sha256: str) -> UploadUsage | None: ...
+    def admit(self, attempt: int, sha256: str, size: int, cap: UploadLimits) -> str | None: ...
 
 
 # What an outcome's delivery is answered with; a worker goes on trying at 409 `missing`, 5xx, and nothing else.
@@ -95,7 +95,7 @@ class Exchange:
         store: ArtifactStore,
         attempts: AttemptStore,
         secret: bytes,
-        cap: Cap,
+        cap: UploadLimits,
         boxes: BoxStore | None = None,
     ) -> None:
         self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
@@ -149,7 +149,9 @@ class Exchange:
             self._open[attempt] -= 1
             self._open += Counter()  # forgets those that are at 0
 
-    async def _receive(self, request: Request, attempt: int, brought: Brought, sha256: str) -> None:
+    async def _receive(
+        self, request: Request, attempt: int, brought: UploadUsage, sha256: str
+    ) -> None:
         self._fits(brought, _announced(request))
         sink, size = await run_in_threadpool(self._store.sink, sha256), 0
         try:
@@ -166,7 +168,7 @@ class Exchange:
         finally:
             sink.abort()
 
-    def _fits(self, brought: Brought, size: int) -> None:
+    def _fits(self, brought: UploadUsage, size: int) -> None:
         refused = refusal(brought, size, self._cap)
         if refused is not None:
             raise NotTaken(403, refused)
@@ -301,11 +303,11 @@ def routes(
     store: ArtifactStore,
     attempts: AttemptStore,
     secret: bytes,
-    cap: Cap | None = None,
+    cap: UploadLimits | None = None,
     boxes: BoxStore | None = None,
 ) -> list[Route]:
     """The exchange's routes, to be put into the web application before its pages."""
-    exchange = Exchange(store, attempts, secret, cap or Cap(), boxes)
+    exchange = Exchange(store, attempts, secret, cap or UploadLimits(), boxes)
     return [
         Route("/artifacts/{sha256}", exchange.get_artifact, methods=["GET", "HEAD"]),
         Route("/artifacts/{sha256}", _patient(exchange.put_artifact), methods=["PUT"]),

@@ -21,18 +21,23 @@ from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.statuses import ReferenceRule
-from swingbot.core.report.experiment.sheet import Block, Cell, ExperimentSheet, sheet_of_experiment
+from swingbot.core.report.experiment.experiment_sheet import (
+    Block,
+    Cell,
+    ExperimentSheet,
+    sheet_of_experiment,
+)
 from swingbot.core.text.numbers import readings, rounded_up
 from swingbot.core.text.plain import clean
 
 from .experiment_plot import BootValues, PlotRow, effects_plot, values_plot
 from .experiment_sheet import sheet_with_beside
 from .pages import picture
-from .plot import Shown
-from .plotted import program_of
+from .plot import PlotSubject
+from .plot_rows import program_of
 from .ports import Connection, OpenArtifact, Row
 from .render import Renderer, is_json
-from .source import Source
+from .snapshot_reader import SnapshotReader
 
 _OPEN: Final = ("waiting", "running")
 _TABLE_CELLS: Final = 600  # kernels x metrics x testboxes whose tables stand on one page
@@ -60,7 +65,7 @@ class _Place:
 class ExperimentPages:
     """`artifact` opens what builds left, for the columns beside the numbers."""
 
-    def __init__(self, source: Source, renderer: Renderer, artifact: OpenArtifact) -> None:
+    def __init__(self, source: SnapshotReader, renderer: Renderer, artifact: OpenArtifact) -> None:
         self._source, self._renderer, self._artifact = source, renderer, artifact
 
     def routes(self) -> list[Route]:
@@ -193,10 +198,10 @@ def _has_part(found: Row, place: _Place) -> bool:
     )
 
 
-def _heading(found: Row, sheet: ExperimentSheet, place: _Place) -> Shown:
+def _heading(found: Row, sheet: ExperimentSheet, place: _Place) -> PlotSubject:
     block = _block(sheet, place)
     labels = [part["label"] for part in found["parts"] if part["testbox"] == place.testbox]
-    return Shown(
+    return PlotSubject(
         testbox=place.testbox,
         unit_job=place.unit_job,
         metric=place.metric,

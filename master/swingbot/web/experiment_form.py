@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.quota import Quota, Used
+from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.records import JobFile
@@ -49,29 +49,29 @@ _RULES: Final[tuple[ReferenceRule, ...]] = get_args(ReferenceRule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedExperiment:
+class SubmittedExperiment:
     id: str
     new: bool  # the same request is the experiment that was there
     planned: Planned
 
 
-class ExperimentAsker(Protocol):
-    """`swingbot.app.asker.DatabaseAsker`. Raises RequestError for requests that make no table."""
+class ExperimentSubmitter(Protocol):
+    """`swingbot.app.submitter.DatabaseSubmitter`. Raises RequestError for requests that make no table."""
 
     def choices(self) -> dict[str, list[str]]: ...
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
-    def used(self, person: Person) -> tuple[Used, Quota | None]: ...
+    def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]: ...
     def latest_experiments(self, person: Person) -> list[dict[str, Any]]: ...
     def plan(self, person: Person, wish: ExperimentRequest) -> tuple[Planned, str | None]: ...
     def plan_facts(self, planned: Planned) -> dict[str, Any]: ...
-    def ask_experiment(self, person: Person, wish: ExperimentRequest) -> AskedExperiment: ...
+    def ask_experiment(self, person: Person, wish: ExperimentRequest) -> SubmittedExperiment: ...
 
 
 class ExperimentForm:
     """`series_bytes` is the most that a series may have."""
 
     def __init__(
-        self, renderer: Renderer, forms: Forms, asker: ExperimentAsker, series_bytes: int
+        self, renderer: Renderer, forms: Forms, asker: ExperimentSubmitter, series_bytes: int
     ) -> None:
         self._renderer, self._forms, self._asker = renderer, forms, asker
         self._series_bytes = series_bytes

@@ -15,7 +15,7 @@ from swingbot.core.text.numbers import rounded_up
 from swingbot.core.text.plain import clean, cut
 
 from . import svg
-from .plot import Shown
+from .plot import PlotSubject
 
 _WIDTH: Final = 556
 _RIGHT: Final = 16
@@ -83,7 +83,7 @@ class _Rows:
         return parts
 
 
-def values_plot(shown: Shown, rows: Sequence[PlotRow]) -> str:
+def values_plot(shown: PlotSubject, rows: Sequence[PlotRow]) -> str:
     """Every run of every kernel on one axis: a disc a run, a bar through the boots' mean."""
     values = [value for row in rows for boot in row.boots for value in boot.values]
     title = f"{shown.metric} of {shown.unit_job} on {shown.testbox}: every run of each kernel"
@@ -107,7 +107,7 @@ def values_plot(shown: Shown, rows: Sequence[PlotRow]) -> str:
     return svg.document(_WIDTH, round(places.bottom + _BOTTOM), clean(title), parts)
 
 
-def effects_plot(shown: Shown, rows: Sequence[PlotRow], rule: ReferenceRule) -> str:
+def effects_plot(shown: PlotSubject, rows: Sequence[PlotRow], rule: ReferenceRule) -> str:
     """Each kernel's change against its reference, with its joint 95 % interval.
 
     A line marks zero, a band the smallest change that matters.
@@ -141,7 +141,7 @@ def _empty(title: str, words: str) -> str:
     return svg.document(_WIDTH, 80, clean(title), [svg.text(24, 44, words, "soft")])
 
 
-def _head(shown: Shown) -> list[str]:
+def _head(shown: PlotSubject) -> list[str]:
     where = f"{shown.unit_job} on {shown.testbox}"
     return [
         svg.text(10, 18, cut(shown.metric, 80), "title"),
@@ -150,7 +150,7 @@ def _head(shown: Shown) -> list[str]:
     ]
 
 
-def _axis(x: svg.Scale, places: _Rows, right: float, words: str) -> list[str]:
+def _axis(x: svg.AxisScale, places: _Rows, right: float, words: str) -> list[str]:
     marks = svg.ticks(x.low, x.high)
     step = marks[1] - marks[0] if len(marks) > 1 else 1.0
     parts = []
@@ -172,7 +172,7 @@ def _note(words: str, places: _Rows, place: int) -> str:
     return svg.element("g", _title(words), label)
 
 
-def _boots(row: PlotRow, x: svg.Scale, y: float, pitch: float, *, whole: bool) -> list[str]:
+def _boots(row: PlotRow, x: svg.AxisScale, y: float, pitch: float, *, whole: bool) -> list[str]:
     """The boots of a kernel, each at a height of its own, and the mean of their means."""
     means = [fmean(boot.values) for boot in row.boots]
     count = len(row.boots)
@@ -204,17 +204,17 @@ def _around_zero(
     matters: float | None,
     places: _Rows,
     right: float,
-) -> svg.Scale:
+) -> svg.AxisScale:
     """Zero, all changes and the smallest that matters; intervals too unless they dwarf the rest."""
     low, high = min(0.0, *changes, -(matters or 0.0)), max(0.0, *changes, matters or 0.0)
     room = 1.5 * (high - low) or 1.0
     low = max(low - room, min([low, *(bound[0] for bound in bounds)]))
     high = min(high + room, max([high, *(bound[1] for bound in bounds)]))
     margin = 0.04 * (high - low) or 1.0
-    return svg.Scale(low - margin, high + margin, places.left, right)
+    return svg.AxisScale(low - margin, high + margin, places.left, right)
 
 
-def _band(matters: float | None, unit: str, x: svg.Scale, places: _Rows) -> list[str]:
+def _band(matters: float | None, unit: str, x: svg.AxisScale, places: _Rows) -> list[str]:
     if not matters:
         return []
     low, high = x(max(x.low, -matters)), x(min(x.high, matters))
@@ -233,7 +233,7 @@ def _band(matters: float | None, unit: str, x: svg.Scale, places: _Rows) -> list
 
 
 def _effect(
-    row: PlotRow, place: int, x: svg.Scale, places: _Rows, right: float, unit: str
+    row: PlotRow, place: int, x: svg.AxisScale, places: _Rows, right: float, unit: str
 ) -> list[str]:
     y, change = places.y(place), row.change
     if change is None:
@@ -258,11 +258,11 @@ def _effect(
     return [svg.element("g", *marks, class_=change.verdict)]
 
 
-def _within(value: float, x: svg.Scale) -> float:
+def _within(value: float, x: svg.AxisScale) -> float:
     return x(min(x.high, max(x.low, value)))
 
 
-def _interval(bounds: Bounds, x: svg.Scale, y: float) -> list[str]:
+def _interval(bounds: Bounds, x: svg.AxisScale, y: float) -> list[str]:
     """A line with caps; an end that is beyond the axis has none."""
     low, high = bounds
     parts = [svg.line(_within(low, x), y, _within(high, x), y, "bar")]

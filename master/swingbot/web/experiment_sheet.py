@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swingbot.core.report.experiment.beside import Known, beside, patterns
-from swingbot.core.report.experiment.sheet import ExperimentSheet, sheet_of_experiment
+from swingbot.core.report.experiment.experiment_sheet import ExperimentSheet, sheet_of_experiment
+from swingbot.core.report.experiment.supplements import SupplementSources, beside, patterns
 from swingbot.service.kernel.compare import NoRecord, record_of
 from swingbot_jobs.kernel_diff import KernelRecord
 
@@ -30,7 +30,7 @@ def sheet_with_beside(
         for row in experiment["rows"]
         if row["against"] == rule and row["headline"]
     }
-    known = Known(
+    known = SupplementSources(
         names=[arm["name"] for arm in experiment["arms"]],
         samples=samples,
         records=_records(read, open_artifact, conn, experiment) if "size" in wanted else {},

@@ -20,7 +20,7 @@ from swingbot.service.ports import GitError, Lab, RequestError
 from .forms import FORM_HEADERS, Form, Forms
 from .ports import Row
 from .render import Renderer, is_json
-from .source import Source
+from .snapshot_reader import SnapshotReader
 
 OTHERS: Final = ("merge", "split")
 
@@ -29,7 +29,7 @@ class IncidentPages:
     """`lab` is made when the first person decides something: reading needs none."""
 
     def __init__(
-        self, source: Source, renderer: Renderer, forms: Forms, lab: Callable[[], Lab]
+        self, source: SnapshotReader, renderer: Renderer, forms: Forms, lab: Callable[[], Lab]
     ) -> None:
         self._source, self._renderer, self._forms, self._lab = source, renderer, forms, lab
 

@@ -30,7 +30,7 @@ Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """All samples of one name. A value that is not known is left out: missing is missing, never 0."""
 
     name: str
@@ -50,7 +50,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class HostMetrics:
     """What is known without the database: bytes, seconds, counts; None: not known."""
 
     disk_free: int
@@ -61,11 +61,11 @@ class Here:
     artifact_bytes: int | None
 
 
-def text(families: Iterable[Family]) -> str:
+def text(families: Iterable[MetricFamily]) -> str:
     return "".join(f"{line}\n" for family in families for line in family.lines())
 
 
-def of_here(here: Here) -> list[Family]:
+def of_here(here: HostMetrics) -> list[MetricFamily]:
     return [
         _one(
             "swingbot_disk_free_bytes",
@@ -96,7 +96,7 @@ def of_here(here: Here) -> list[Family]:
     ]
 
 
-def of_database(found: Rows) -> list[Family]:
+def of_database(found: Rows) -> list[MetricFamily]:
     """The families of `swingbot_db.read.metrics.figures`."""
     orders = {(row["kind"], row["state"]): row for row in found["orders"]}
     every = [
@@ -178,7 +178,7 @@ def of_database(found: Rows) -> list[Family]:
     ]
 
 
-def _testboxes(found: Rows) -> list[Family]:
+def _testboxes(found: Rows) -> list[MetricFamily]:
     boxes = found["testboxes"]
     return [
         _family(
@@ -230,12 +230,12 @@ def _family(
     doc: str,
     samples: Sequence[tuple[Labels, float | None]],
     kind: Literal["gauge", "counter"] = "gauge",
-) -> Family:
-    return Family(name, kind, doc, samples)
+) -> MetricFamily:
+    return MetricFamily(name, kind, doc, samples)
 
 
-def _one(name: str, doc: str, value: float | None) -> Family:
-    return Family(name, "gauge", doc, [({}, value)])
+def _one(name: str, doc: str, value: float | None) -> MetricFamily:
+    return MetricFamily(name, "gauge", doc, [({}, value)])
 
 
 def _number(value: float) -> str:
@@ -246,7 +246,7 @@ class Metrics:
     """The endpoint. Without a database it says what it can, and `swingbot_database_up 0`."""
 
     def __init__(
-        self, engine: Engine, figures: Callable[[Connection], Rows], here: Callable[[], Here]
+        self, engine: Engine, figures: Callable[[Connection], Rows], here: Callable[[], HostMetrics]
     ) -> None:
         self._engine, self._figures, self._here = engine, figures, here
         self._made, self._text = float("-inf"), ""

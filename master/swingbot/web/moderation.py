@@ -24,7 +24,7 @@ from .render import Renderer, is_json
 ACTS: Final[tuple[ReportAct, ...]] = ("release", "drop", "hold")
 
 
-class Queue(Protocol):
+class QueueReader(Protocol):
     """`swingbot_db.read`, the module."""
 
     def waiting(self, conn: Connection) -> Row: ...
@@ -53,7 +53,7 @@ class ModerationPages:
     def __init__(
         self,
         engine: Engine,
-        queue: Queue,
+        queue: QueueReader,
         renderer: Renderer,
         forms: Forms,
         moderator: Moderator,

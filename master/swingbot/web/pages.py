@@ -16,11 +16,11 @@ from swingbot.core.model.lookup import NotFound
 
 from . import free_memory, incident, kernel_change, plot
 from . import report as report_page
-from .plotted import is_of, plotted, program_of, programs_of
+from .plot_rows import is_of, plotted, program_of, programs_of
 from .ports import Connection, OpenArtifact, Row
 from .render import Renderer, is_json
 from .reproduction import Kits
-from .source import Source
+from .snapshot_reader import SnapshotReader
 
 _TAIL_BYTES, _TAIL_LINES = 16_384, 40
 # colours and other controls of a console
@@ -45,7 +45,11 @@ _COLUMNS = 20  # metrics in a boot's table, the benchmark's own first
 
 class Pages:
     def __init__(
-        self, source: Source, renderer: Renderer, artifact: OpenArtifact, kits: Kits | None = None
+        self,
+        source: SnapshotReader,
+        renderer: Renderer,
+        artifact: OpenArtifact,
+        kits: Kits | None = None,
     ) -> None:
         self._source, self._renderer, self._artifact, self._kits = source, renderer, artifact, kits
         read = source.read
@@ -243,10 +247,10 @@ def _title(key: Key) -> str:
     return f"{key[2]} of {key[1]} on {key[0]}: every run of base and head, grouped by boot"
 
 
-def _shown(found: Row, key: Key) -> plot.Shown:
+def _shown(found: Row, key: Key) -> plot.PlotSubject:
     row: Row = next((row for row in found["rows"] if key_of(row) == key), {})
     label = next((part["label"] for part in found["parts"] if part["testbox"] == key[0]), None)
-    return plot.Shown(
+    return plot.PlotSubject(
         testbox=key[0],
         unit_job=key[1],
         metric=key[2],

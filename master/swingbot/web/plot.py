@@ -16,7 +16,7 @@ _MARKS = {"base": svg.disc, "head": svg.diamond}
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PlotSubject:
     """What one plot of a comparison is about."""
 
     testbox: str
@@ -31,7 +31,7 @@ class Shown:
         return f"{self.better} is better" if self.better else "neither direction is better"
 
 
-def comparison_plot(shown: Shown, samples: Sequence[Mapping[str, Any]]) -> str:
+def comparison_plot(shown: PlotSubject, samples: Sequence[Mapping[str, Any]]) -> str:
     """Every run of base and head, grouped by boot (one column a boot number k), with boot means, side means and their spread.
 
     `samples` are rows of `read.samples_of_comparison` of one testbox, unit job and metric.
@@ -96,7 +96,7 @@ def _heading(metric: str, where: str, label: str | None) -> list[str]:
     ]
 
 
-def _value_axis(y: svg.Scale, right: float, bottom: float, words: str) -> list[str]:
+def _value_axis(y: svg.AxisScale, right: float, bottom: float, words: str) -> list[str]:
     marks = svg.ticks(y.low, y.high)
     step = marks[1] - marks[0] if len(marks) > 1 else 1.0
     parts = []
@@ -113,7 +113,7 @@ def _value_axis(y: svg.Scale, right: float, bottom: float, words: str) -> list[s
     ]
 
 
-def _frame(shown: Shown, y: svg.Scale, right: float) -> list[str]:
+def _frame(shown: PlotSubject, y: svg.AxisScale, right: float) -> list[str]:
     words = "boot number k (the value axis does not begin at 0)"
     return [
         *_heading(shown.metric, f"{shown.unit_job} on {shown.testbox}", shown.label),
@@ -122,7 +122,9 @@ def _frame(shown: Shown, y: svg.Scale, right: float) -> list[str]:
     ]
 
 
-def _side(side: str, by_boot: Mapping[int, list[float]], y: svg.Scale, right: float) -> list[str]:
+def _side(
+    side: str, by_boot: Mapping[int, list[float]], y: svg.AxisScale, right: float
+) -> list[str]:
     """The mean of boot means as a dashed line, one standard deviation between boots as a band."""
     means = [fmean(values) for values in by_boot.values()]
     if not means:
@@ -151,7 +153,7 @@ class _Place:
 
     x: float
     half: float
-    y: svg.Scale
+    y: svg.AxisScale
     unit: str
 
 
@@ -210,7 +212,7 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
     last = max(1, len(points) - 1)
     width, height = max(760, min(1136, _LEFT + _RIGHT + 48 * len(points) + 60)), 456
     floor, base_of_bars = 286.0, 416.0
-    x = svg.Scale(-0.6, last + 0.6, _LEFT, width - _RIGHT)
+    x = svg.AxisScale(-0.6, last + 0.6, _LEFT, width - _RIGHT)
     values = [entry["mean"] for entry in bisection["log"] if entry["mean"] is not None]
     title = f"bisection {bisection['id']}: {bisection['metric']} over {last} commits"
     y = svg.scale_for(values or [0.0, 1.0], floor, _TOP + 8)
@@ -255,7 +257,7 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
 
 
 def _highlight(
-    points: Sequence[Mapping[str, Any]], x: svg.Scale, floor: float, bottom: float
+    points: Sequence[Mapping[str, Any]], x: svg.AxisScale, floor: float, bottom: float
 ) -> list[str]:
     half = (x(1) - x(0)) / 2
     found = [point for point in points if point["state"] in ("culprit", "suspect")]
@@ -290,7 +292,7 @@ def _bisection_legend(right: float) -> list[str]:
     ]
 
 
-def _observation(entry: Mapping[str, Any], x: svg.Scale, y: svg.Scale, floor: float) -> str:
+def _observation(entry: Mapping[str, Any], x: svg.AxisScale, y: svg.AxisScale, floor: float) -> str:
     # boots of a commit side by side, always in the same place
     at = x(entry["idx"]) + ((entry["k"] * 37 % 11) - 5) * 0.6 * min(1.0, (x(1) - x(0)) / 24)
     what = f"commit {entry['idx']}, k={entry['k']}, {entry['phase']}"
@@ -312,7 +314,7 @@ def _observation(entry: Mapping[str, Any], x: svg.Scale, y: svg.Scale, floor: fl
     )
 
 
-def _marks(bisection: Mapping[str, Any], x: svg.Scale, base: float) -> list[str]:
+def _marks(bisection: Mapping[str, Any], x: svg.AxisScale, base: float) -> list[str]:
     """Above the bars: commits that cannot be or are not to be measured (cross), hints of people (their factor), and where the next boot goes (arrow)."""
     parts, y = [], base - 96
     coming = {request["idx"] for request in bisection.get("next") or ()}
@@ -354,11 +356,11 @@ def _marks(bisection: Mapping[str, Any], x: svg.Scale, base: float) -> list[str]
 
 
 def _belief(
-    points: Sequence[Mapping[str, Any]], x: svg.Scale, right: float, base: float
+    points: Sequence[Mapping[str, Any]], x: svg.AxisScale, right: float, base: float
 ) -> list[str]:
     """A bar for each commit: the probability that it is the culprit."""
     top = base - 88
-    height = svg.Scale(0.0, 1.0, base, top)
+    height = svg.AxisScale(0.0, 1.0, base, top)
     parts = []
     for value in (0.0, 0.5, 1.0):
         parts += [
@@ -386,7 +388,10 @@ def _belief(
 
 
 def history_plot(
-    shown: Shown, points: Sequence[Mapping[str, Any]], marked: Mapping[str, str], before: int | None
+    shown: PlotSubject,
+    points: Sequence[Mapping[str, Any]],
+    marked: Mapping[str, str],
+    before: int | None,
 ) -> str:
     """A metric over the tips of a branch: a disc for each boot, a line through the means of the tips; commits of `marked` are diamonds with that word.
 
@@ -403,7 +408,7 @@ def history_plot(
         )
     last = max((point["place"] for point in tips), default=0)
     width = max(556, min(1130, _LEFT + _RIGHT + 44 * (last + 2)))
-    x = svg.Scale(-0.8, last + 0.8, _LEFT, width - _RIGHT)
+    x = svg.AxisScale(-0.8, last + 0.8, _LEFT, width - _RIGHT)
     y = svg.scale_for(
         [boot["mean"] for point in points for boot in point["boots"]], _HEIGHT - _BOTTOM, _TOP
     )
@@ -436,7 +441,7 @@ def _level(point: Mapping[str, Any]) -> float:
     return fmean(boot["mean"] for boot in point["boots"])
 
 
-def _point(point: Mapping[str, Any], x: float, y: svg.Scale, word: str | None) -> list[str]:
+def _point(point: Mapping[str, Any], x: float, y: svg.AxisScale, word: str | None) -> list[str]:
     """One commit: its boots, side by side, and what it is where that matters."""
     parts = []
     for index, boot in enumerate(point["boots"]):

@@ -24,13 +24,13 @@ from starlette.responses import (
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
-from swingbot.core.raw.members import members
 from swingbot.core.raw.result_root import LEVELS
+from swingbot.core.raw.tar_members import members
 
+from .file_response import stored
 from .ports import OpenArtifact, Row
 from .render import Renderer
-from .source import Source
-from .stored import stored
+from .snapshot_reader import SnapshotReader
 
 MADE: Final = (
     "manifest.json",
@@ -50,7 +50,7 @@ _SAFE: Final = {
 class RawPages:
     def __init__(
         self,
-        source: Source,
+        source: SnapshotReader,
         renderer: Renderer,
         artifact: OpenArtifact,
         unit: Callable[[str], str | None],

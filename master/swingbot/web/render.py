@@ -10,8 +10,8 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from .filters import FILTERS
 from .ports import Settings
-from .words import FILTERS
 
 TEMPLATES = Path(__file__).parent / "templates"
 _REFRESH_SECONDS = 10  # a page about something that runs looks again this often

@@ -7,7 +7,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit
 
 from . import plot
-from .plotted import plotted
+from .plot_rows import plotted
 from .ports import Connection, ReadModels, Row
 from .reproduction import Kits
 
@@ -89,7 +89,7 @@ def history_plot(read: ReadModels, conn: Connection, report: Row) -> str:
     where = {key: headline[key] for key in ("tree", "testbox", "unit_job", "metric")}
     points = read.history(conn, **where, also=[commit for commit in (parent, culprit) if commit])
     before = next((point["place"] for point in points if point["commit"] == headline["bad"]), None)
-    shown = plot.Shown(
+    shown = plot.PlotSubject(
         testbox=headline["testbox"],
         unit_job=headline["unit_job"],
         metric=headline["metric"],

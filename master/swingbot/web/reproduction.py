@@ -12,9 +12,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from swingbot.core.model.artifact import ArtifactError
-from swingbot.core.reproduce import Artifact, Kit, members
+from swingbot.core.reproduce import Kit, KitArtifact, members
 
-from .stored import stored
+from .file_response import stored
 
 
 class Kits(Protocol):
@@ -63,7 +63,7 @@ def facts(kit: Kit) -> dict[str, Any]:
     """What a script wants to know of a kit."""
     files = [
         {"path": member.path, "sha256": member.content.sha256, "size": member.content.size}
-        if isinstance(member.content, Artifact)
+        if isinstance(member.content, KitArtifact)
         else {
             "path": member.path,
             "sha256": hashlib.sha256(member.content.content).hexdigest(),

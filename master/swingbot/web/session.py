@@ -28,7 +28,7 @@ FAILURES: Final = Rate(per_second=1 / 60, burst=5)
 PAUSE_SECONDS: Final = 1.0  # before a wrong token is answered
 
 
-class Keeper(Protocol):
+class SessionStore(Protocol):
     """Where tokens and sessions are kept, by their digests (`swingbot_db.access.Access`)."""
 
     def holder(self, digest: str | None) -> Person | None: ...
@@ -49,7 +49,7 @@ class Sessions:
     def __init__(
         self,
         secret: bytes,
-        keeper: Keeper,
+        keeper: SessionStore,
         *,
         secure: bool = False,
         now: Callable[[], float] = time.monotonic,

@@ -99,7 +99,7 @@ def document(width: int, height: int, title: str, parts: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """A straight line from values to pixels."""
 
     low: float
@@ -111,11 +111,11 @@ class Scale:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
 
-def scale_for(values: list[float], start: float, end: float) -> Scale:
+def scale_for(values: list[float], start: float, end: float) -> AxisScale:
     """A scale that holds all values with a margin; equal values still get a band around them."""
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.02 * abs(high) or 1.0
-    return Scale(low - margin, high + margin, start, end)
+    return AxisScale(low - margin, high + margin, start, end)
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:

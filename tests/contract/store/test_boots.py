@@ -6,7 +6,7 @@ import pytest
 
 from swingbot.core.model.noise import NoiseRecord, Spread
 from swingbot.core.model.records import BootNumbers
-from swingbot.core.raw.changes import Reread
+from swingbot.core.raw.changes import ChangedValues
 from swingbot_jobs.reading.result import ParsedRun
 from tests.contract.store.world import (
     BOX,
@@ -122,7 +122,7 @@ def test_what_a_mended_parser_reads_replaces_what_was_there(store: Store, lab: L
             sha256("parser"),
         )
         mended = ParsedRun(unit_job=UNIT_JOB, number=0, status="ok", samples={"new": [1.0]})
-        changes = {METRIC: Reread((100.0,), ()), "new": Reread((), (1.0,))}
+        changes = {METRIC: ChangedValues((100.0,), ()), "new": ChangedValues((), (1.0,))}
         tx.runs.replace(first, mended, sha256("mended"), changes)
         now, unchanged = tx.runs.of_boot(boot)
         assert (now.samples, now.parser) == ({"new": [1.0]}, sha256("mended"))

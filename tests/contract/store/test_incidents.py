@@ -11,7 +11,7 @@ import pytest
 
 from swingbot.core.incident.model import Expected, Incident
 from swingbot.core.model.statuses import ReportKind
-from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.proof.gates import GateRow
 from swingbot.service.ports import Transaction
 from swingbot.service.ports.reports import NewReport
@@ -422,7 +422,7 @@ def a_digest(tx: Transaction, week: date) -> int:
 
 def test_nobody_has_judged_a_new_class(store: Store) -> None:
     with store.transaction() as tx:
-        assert tx.reports.class_record(ReportClass(metric=METRIC, testbox=BOX)) == Record()
+        assert tx.reports.class_record(ReportClass(metric=METRIC, testbox=BOX)) == ClassRecord()
 
 
 def test_improvements_are_swings_that_nobody_searches(store: Store, case: Case) -> None:

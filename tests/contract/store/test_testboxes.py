@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from swingbot.core.model.box import Barred, BoxState, Freed, HandedOut, Told
-from swingbot.core.plan.alerts import Subject
-from swingbot.core.plan.boxes import Screening
+from swingbot.core.model.testbox_state import (
+    Assigned,
+    PhaseReported,
+    Quarantined,
+    Released,
+    TestboxPhase,
+)
+from swingbot.core.plan.alerts import AlertSubject
+from swingbot.core.plan.testbox_rules import Screening
 from swingbot_jobs.reading.result import ParsedRun
 from tests.contract.store.world import (
     BOX,
@@ -64,15 +70,15 @@ def test_a_state_is_set_once(store: Store, lab: Lab) -> None:
 def test_a_new_testbox_idles_and_moves_with_events(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         assert tx.testboxes.all() == []
-        assert tx.testboxes.lock(BOX).state is BoxState.IDLE
+        assert tx.testboxes.lock(BOX).state is TestboxPhase.IDLE
         attempt = tx.attempts.add(a_boot_order(tx, lab).id, 1)
-        now = tx.testboxes.move(BOX, HandedOut(attempt))
-        assert (now.state, now.attempt) == (BoxState.LEASED, attempt)
-        tx.testboxes.move(BOX, Told("booting", "kexec", attempt))
-        tx.testboxes.move("other", HandedOut(attempt))
+        now = tx.testboxes.move(BOX, Assigned(attempt))
+        assert (now.state, now.attempt) == (TestboxPhase.LEASED, attempt)
+        tx.testboxes.move(BOX, PhaseReported("booting", "kexec", attempt))
+        tx.testboxes.move("other", Assigned(attempt))
         assert [(box.testbox, box.state) for box in tx.testboxes.all()] == [
-            (BOX, BoxState.BOOTING),
-            ("other", BoxState.LEASED),
+            (BOX, TestboxPhase.BOOTING),
+            ("other", TestboxPhase.LEASED),
         ]
         assert tx.testboxes.lock(BOX) == tx.testboxes.all()[0]
 
@@ -80,10 +86,10 @@ def test_a_new_testbox_idles_and_moves_with_events(store: Store, lab: Lab) -> No
 def test_a_quarantined_testbox_comes_home_to_quarantine(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         tx.testboxes.set_state(BOX, "quarantined", "moved")
-        assert tx.testboxes.move(BOX, Barred("moved")).state is BoxState.QUARANTINED
+        assert tx.testboxes.move(BOX, Quarantined("moved")).state is TestboxPhase.QUARANTINED
         tx.testboxes.set_state(BOX, "active", None)
-        assert tx.testboxes.move(BOX, Freed("by a person")).state is BoxState.IDLE
-        tx.testboxes.add_event(BOX, BoxState.IDLE, BoxState.IDLE, "looked at", None)
+        assert tx.testboxes.move(BOX, Released("by a person")).state is TestboxPhase.IDLE
+        tx.testboxes.add_event(BOX, TestboxPhase.IDLE, TestboxPhase.IDLE, "looked at", None)
 
 
 def test_boots_of_an_anchor_count_for_the_screening(store: Store, lab: Lab) -> None:
@@ -132,7 +138,7 @@ def test_what_was_tried_before_a_person_freed_a_testbox_counts_no_more(
 
 
 def test_an_alert_is_open_once_and_can_begin_again(store: Store, lab: Lab) -> None:
-    lost, disk = Subject("lost", BOX), Subject("disk", None)
+    lost, disk = AlertSubject("lost", BOX), AlertSubject("disk", None)
     with store.transaction() as tx:
         number, alert = tx.alerts.begin(lost, "silent")
         tx.alerts.begin(disk, "full")

@@ -29,7 +29,7 @@ from swingbot.core.model.records import (
 from swingbot.service.ports import Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
 from tests.fakes.store import Refused
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swingbot.core.plan.alerts import InvalidRuns, Queue, Subject
+from swingbot.core.plan.alerts import AlertSubject, InvalidRuns, QueueState
 from swingbot.core.report.mails.alert import Alert
 from swingbot_db.store.alerts import LATEST_BOOTS
 from tests.fakes.store.tables import Noun, Refused
 
 
 class Alerts(Noun):
-    def open(self) -> set[Subject]:
-        return {Subject(a.kind, a.testbox) for a in self.db.alerts.values() if a.ended is None}
+    def open(self) -> set[AlertSubject]:
+        return {AlertSubject(a.kind, a.testbox) for a in self.db.alerts.values() if a.ended is None}
 
-    def begin(self, subject: Subject, reason: str) -> tuple[int, Alert]:
+    def begin(self, subject: AlertSubject, reason: str) -> tuple[int, Alert]:
         if subject in self.open():
             raise Refused(f"an alert about {subject} is open")
         number = self.db.next_id("alert")
@@ -27,7 +27,7 @@ class Alerts(Noun):
         )
         return number, self.db.alerts[number]
 
-    def end(self, subject: Subject) -> tuple[int, Alert]:
+    def end(self, subject: AlertSubject) -> tuple[int, Alert]:
         for number, alert in self.db.alerts.items():
             if (alert.kind, alert.testbox, alert.ended) == (*subject, None):
                 self.db.alerts[number] = replace(alert, ended=self.db.now())
@@ -52,17 +52,17 @@ class Alerts(Noun):
                 )
         return found
 
-    def queue_stillness(self) -> Queue:
+    def queue_stillness(self) -> QueueState:
         rows = [
             row
             for row in self.db.orders.values()
             if row.order.state in ("ready", "running") and self._may_work(row.order.testbox)
         ]
         if not rows:
-            return Queue(orders=0, oldest=None, still_seconds=0.0)
+            return QueueState(orders=0, oldest=None, still_seconds=0.0)
         ends = [row.ended_at for row in self.db.attempts.values() if row.ended_at is not None]
         since = max([min(row.created_at for row in rows), *ends])
-        return Queue(
+        return QueueState(
             orders=len(rows),
             oldest=min(row.order.id for row in rows),
             still_seconds=(self.db.now() - since).total_seconds(),

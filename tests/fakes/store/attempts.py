@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from swingbot.core.model.records import Attempt
 from swingbot.core.model.statuses import AttemptState
-from swingbot.core.plan.boxes import Lapse
+from swingbot.core.plan.testbox_rules import LeaseExpiry
 from tests.fakes.store.tables import AttemptRow, DispatchRow, LeaseRow, Noun, Refused
 
 
@@ -96,7 +96,7 @@ class Attempts(Noun):
         for testbox in [name for name, row in self.db.leases.items() if row.attempt == attempt]:
             del self.db.leases[testbox]
 
-    def lapsed_leases(self) -> list[Lapse]:
+    def lapsed_leases(self) -> list[LeaseExpiry]:
         now = self.db.now()
         found = []
         for testbox, lease in sorted(self.db.leases.items()):
@@ -109,7 +109,7 @@ class Attempts(Noun):
                 and self.db.orders[attempt.order].order.testbox == testbox
             ):
                 found.append(
-                    Lapse(
+                    LeaseExpiry(
                         testbox=testbox,
                         attempt=attempt.id,
                         order=attempt.order,

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from swingbot.core.incident.model import FirstMail, Incident
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportKind, ReportState
-from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
 from swingbot.service.ports.reports import NewReport
@@ -143,9 +143,9 @@ class Reports(Noun):
                     self.db.sightings[key] = replace(seen, report=row.id)
         return row.id
 
-    def class_record(self, kind: ReportClass) -> Record:
+    def class_record(self, kind: ReportClass) -> ClassRecord:
         """Nobody decides about reports in memory."""
-        return Record()
+        return ClassRecord()
 
     def digest_weeks(self, since: date) -> set[date]:
         weeks = (row.week for row in self.db.reports.values())

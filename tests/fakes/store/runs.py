@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from swingbot.core.model.records import StoredBoot, StoredRun
-from swingbot.core.raw.changes import Reread
+from swingbot.core.raw.changes import ChangedValues
 from swingbot_jobs.reading.result import ParsedRun
 from tests.fakes.store.tables import BootRow, Noun, Refused, RunRow
 
@@ -79,7 +79,7 @@ class Runs(Noun):
         ]
 
     def replace(
-        self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]
+        self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, ChangedValues]
     ) -> None:
         row = self.db.runs[old.id]
         samples = {metric: v for metric, v in row.samples.items() if metric not in changes}

@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from swingbot.core.bisect import journal
-from swingbot.core.bisect.journal import Step
+from swingbot.core.bisect.journal import JournalStep
 from swingbot.core.model.records import Steer
 from swingbot.core.model.statuses import SteerAct
 from tests.fakes.store.tables import Noun, Refused, StepRow, iso_time
 
 
 class Steering(Noun):
-    def steps(self, bisection: int) -> list[Step]:
+    def steps(self, bisection: int) -> list[JournalStep]:
         return [
-            Step(
+            JournalStep(
                 number=number,
                 engine=row.engine,
                 facts=json.loads(row.facts),

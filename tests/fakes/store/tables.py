@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from swingbot.core.incident.model import Incident
 from swingbot.core.model.bisection import WantedBoot
-from swingbot.core.model.box import Box, BoxState
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.model.patches import BranchPatch, Patch
@@ -28,13 +27,14 @@ from swingbot.core.model.records import (
     WorkerCompiler,
 )
 from swingbot.core.model.statuses import AttemptState, DispatchState, ReportState, TestboxState
+from swingbot.core.model.testbox_state import TestboxPhase, TestboxStatus
 from swingbot.core.moderation.ruling import ReportClass
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.report.mails.alert import Alert
 from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import RunStatus
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 
 START: Final = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
@@ -191,7 +191,7 @@ class TestboxRow:
 class BoxRow:
     """What a testbox does, and how far its screening is."""
 
-    box: Box
+    box: TestboxStatus
     screening_since: datetime
     screening_boots: int = 0
     screened: bool = False
@@ -203,8 +203,8 @@ class EventRow:
     """An entry in the history of a testbox."""
 
     testbox: str
-    was: BoxState
-    state: BoxState
+    was: TestboxPhase
+    state: TestboxPhase
     why: str
     attempt: int | None
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from swingbot.core.model.box import Box, BoxState, Event, after
 from swingbot.core.model.statuses import TestboxState
-from swingbot.core.plan.boxes import Screening
-from swingbot_jobs.testbox.box import Testbox, remembered
+from swingbot.core.model.testbox_state import Event, TestboxPhase, TestboxStatus, transition
+from swingbot.core.plan.testbox_rules import Screening
+from swingbot_jobs.testbox.definition import Testbox, remembered
 from tests.fakes.store.tables import BootRow, BoxRow, EventRow, Noun, TestboxRow
 
 
@@ -55,24 +55,24 @@ class Testboxes(Noun):
     def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
         return {name: (row.state, row.reason) for name, row in sorted(self.db.testboxes.items())}
 
-    def all(self) -> list[Box]:
+    def all(self) -> list[TestboxStatus]:
         return [row.box for _, row in sorted(self.db.boxes.items())]
 
-    def lock(self, testbox: str) -> Box:
-        row = BoxRow(box=Box(testbox=testbox), screening_since=self.db.now())
+    def lock(self, testbox: str) -> TestboxStatus:
+        row = BoxRow(box=TestboxStatus(testbox=testbox), screening_since=self.db.now())
         return self.db.boxes.setdefault(testbox, row).box
 
-    def move(self, testbox: str, event: Event) -> Box:
+    def move(self, testbox: str, event: Event) -> TestboxStatus:
         was = self.lock(testbox)
         row = self.db.testboxes.get(testbox)
-        now = after(was, event, barred=row is not None and row.state == "quarantined")
+        now = transition(was, event, barred=row is not None and row.state == "quarantined")
         self.db.boxes[testbox] = replace(self.db.boxes[testbox], box=now)
         if (now.state, now.why, now.attempt) != (was.state, was.why, was.attempt):
             self.add_event(testbox, was.state, now.state, now.why, now.attempt or was.attempt)
         return now
 
     def add_event(
-        self, testbox: str, was: BoxState, state: BoxState, why: str, attempt: int | None
+        self, testbox: str, was: TestboxPhase, state: TestboxPhase, why: str, attempt: int | None
     ) -> None:
         self.db.events[self.db.next_id("event")] = EventRow(
             testbox=testbox, was=was, state=state, why=why, attempt=attempt

@@ -189,10 +189,10 @@ def _paired(bench: SimulatedBench) -> Play:
     return Play(bench=bench, state=a_state(bench, paired=True, noise=EMULATED))
 
 
-def recorded(play: Play) -> list[journal.Step]:
+def recorded(play: Play) -> list[journal.JournalStep]:
     """The steps as the service notes them, until the bisection concludes and no person steers it any more."""
     lab, policy = Laboratory(play.bench, play.state, Costs()), play.policy
-    noted: list[journal.Step] = []
+    noted: list[journal.JournalStep] = []
     before: journal.Snapshot | None = None
     for number in range(1, 2000):
         if number in play.steers:
@@ -219,8 +219,10 @@ def recorded(play: Play) -> list[journal.Step]:
     raise AssertionError("the bisection does not end")
 
 
-def _entry(number: int, digest: str, facts: journal.Facts, action: journal.Facts) -> journal.Step:
-    return journal.Step(
+def _entry(
+    number: int, digest: str, facts: journal.Facts, action: journal.Facts
+) -> journal.JournalStep:
+    return journal.JournalStep(
         number=number,
         at=f"2026-01-01T00:{number // 60:02}:{number % 60:02}.000000Z",
         engine=engine(),
@@ -230,7 +232,7 @@ def _entry(number: int, digest: str, facts: journal.Facts, action: journal.Facts
     )
 
 
-def a_book(name: str, play: Play, steps: list[journal.Step]) -> logbook.Logbook:
+def a_book(name: str, play: Play, steps: list[journal.JournalStep]) -> logbook.Logbook:
     last = len(play.state.points) - 1
     return logbook.Logbook(
         head={

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_worker import rootfs, runner
 from swingbot_worker.engine import lkp
 from swingbot_worker.rootfs import Rootfs, cpio

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.reading.lkp import NoPendant, job_file
-from swingbot_jobs.testbox.box import LkpEngine, QemuDriver, Testbox
+from swingbot_jobs.reading.lkp import NoLkpEquivalent, job_file
+from swingbot_jobs.testbox.definition import LkpEngine, QemuDriver, Testbox
 from swingbot_worker import InfraError, lease, process, rootfs, runner
 from swingbot_worker.engine.lkp_script import LKP
 from swingbot_worker.rootfs import Rootfs, cpio, libraries, packages, programs
@@ -156,7 +156,7 @@ def job_entries(
     """run.sh and a job file for each unit job. Raises InfraError for a program that lkp-tests does not have."""
     try:
         files = [cpio.file(f"job/lkp/{job.name}.yaml", job_file(job).encode()) for job in unit_jobs]
-    except NoPendant as error:
+    except NoLkpEquivalent as error:
         raise InfraError(f"{error}; use another testbox for it.") from error
     return [
         cpio.file(

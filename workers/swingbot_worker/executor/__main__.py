@@ -15,12 +15,18 @@ from typing import Final
 import click
 
 from swingbot_jobs.contract.orders import check_outcome
-from swingbot_jobs.testbox import likeness
+from swingbot_jobs.testbox import input_digests
 from swingbot_worker import InfraError, rootfs
 from swingbot_worker.digest import sha256
 from swingbot_worker.executor import images
-from swingbot_worker.executor.client import PATIENCE_SECONDS, Away, Exchange, Refused, patiently
-from swingbot_worker.executor.place import Place, write, write_outcome
+from swingbot_worker.executor.attempt_directory import AttemptDirectory, write, write_outcome
+from swingbot_worker.executor.client import (
+    PATIENCE_SECONDS,
+    ExchangeClient,
+    RequestRefused,
+    ServiceUnavailable,
+    patiently,
+)
 from swingbot_worker.order import BootOrder, BuildOrder, Document, Order, order_of
 from swingbot_worker.outcome import Outcome, died
 from swingbot_worker.site import Site, from_environment
@@ -35,17 +41,20 @@ def say(line: str) -> None:
     click.echo(line)
 
 
-def main(place: Place) -> int:
+def main(place: AttemptDirectory) -> int:
     document = json.loads(place.order.read_text())
     order = order_of(document)
-    exchange = Exchange(**document["exchange"]) if "exchange" in document else None
+    exchange = ExchangeClient(**document["exchange"]) if "exchange" in document else None
     if not place.outcome.exists():
         write_outcome(place, _work(place, document, order, exchange))
     return _deliver(place, order, exchange)
 
 
 def _work(
-    place: Place, document: Document, order: BuildOrder | BootOrder, exchange: Exchange | None
+    place: AttemptDirectory,
+    document: Document,
+    order: BuildOrder | BootOrder,
+    exchange: ExchangeClient | None,
 ) -> Outcome:
     """Do what the order says; whatever goes wrong on our side becomes an outcome `infra`."""
     started = time.monotonic()
@@ -54,7 +63,7 @@ def _work(
         _Watch(place, order, exchange).start()
         site = from_environment()
         place.out.mkdir(exist_ok=True)
-        if other := likeness.difference(document, site.jobs, site.workers):
+        if other := input_digests.difference(document, site.jobs, site.workers):
             raise InfraError(f"Nothing was done: {other}")
         if isinstance(order, BuildOrder):
             outcome = _build(order, place.out, site)
@@ -62,7 +71,7 @@ def _work(
             outcome = _boot(order, place.out, site, exchange)
         _check_files(place, check_outcome(outcome))
         return outcome
-    except (InfraError, Away) as error:
+    except (InfraError, ServiceUnavailable) as error:
         reason = str(error)
     except OSError as error:
         reason = f"The worker could not go on: {error}."
@@ -73,7 +82,7 @@ def _work(
     return died(order, reason, time.monotonic() - started)
 
 
-def _take_testbox(order: Order, exchange: Exchange | None) -> None:
+def _take_testbox(order: Order, exchange: ExchangeClient | None) -> None:
     """Wait until no other controller drives the testbox of a boot order; raises InfraError after its deadline, or when nobody waits for it any more."""
     if exchange is None or not isinstance(order, BootOrder):
         return
@@ -95,7 +104,7 @@ def _build(order: BuildOrder, out: Path, site: Site) -> Outcome:
     return kbuild.build(order, out, site, progress=say)
 
 
-def _boot(order: BootOrder, out: Path, site: Site, exchange: Exchange | None) -> Outcome:
+def _boot(order: BootOrder, out: Path, site: Site, exchange: ExchangeClient | None) -> Outcome:
     from swingbot_worker import testbox
 
     if exchange is None:
@@ -107,7 +116,7 @@ def _boot(order: BootOrder, out: Path, site: Site, exchange: Exchange | None) ->
     return testbox.boot(order, out, site, partial(exchange.tell_phase, order.attempt))
 
 
-def _check_files(place: Place, outcome: Outcome) -> None:
+def _check_files(place: AttemptDirectory, outcome: Outcome) -> None:
     """Raise InfraError if a file that the outcome names is not what it says: better found here than at the service."""
     for name, told in outcome["files"].items():
         file = place.out / name
@@ -128,7 +137,9 @@ def _deadline(order: Order) -> float:
 class _Watch(threading.Thread):
     """Ends this process, and with it all that it started, when the deadline is long over or nobody wants the work any more."""
 
-    def __init__(self, place: Place, order: Order, exchange: Exchange | None) -> None:
+    def __init__(
+        self, place: AttemptDirectory, order: Order, exchange: ExchangeClient | None
+    ) -> None:
         super().__init__(daemon=True)
         self._place, self._order, self._exchange = place, order, exchange
 
@@ -154,7 +165,7 @@ class _Watch(threading.Thread):
         os._exit(1)
 
 
-def _deliver(place: Place, order: Order, exchange: Exchange | None) -> int:
+def _deliver(place: AttemptDirectory, order: Order, exchange: ExchangeClient | None) -> int:
     """Bring files and outcome to the service. 0: it has them."""
     if exchange is None:
         write(place.delivered, "by hand\n")
@@ -164,9 +175,9 @@ def _deliver(place: Place, order: Order, exchange: Exchange | None) -> int:
         word = patiently(
             lambda: _deliver_once(place, order.attempt, exchange), say, PATIENCE_SECONDS
         )
-    except Refused as error:
+    except RequestRefused as error:
         word = _deliver_refusal(place, order, exchange, str(error))
-    except Away as error:
+    except ServiceUnavailable as error:
         say(
             f"the service stayed away for {PATIENCE_SECONDS / 3600:.0f} h; the results are kept in {place.root}: {error}"
         )
@@ -178,7 +189,7 @@ def _deliver(place: Place, order: Order, exchange: Exchange | None) -> int:
     return 0
 
 
-def _deliver_once(place: Place, attempt: str, exchange: Exchange) -> str:
+def _deliver_once(place: AttemptDirectory, attempt: str, exchange: ExchangeClient) -> str:
     text = place.outcome.read_text()
     for name, told in sorted(json.loads(text)["files"].items()):
         if exchange.put_file(place.out / name, told["sha256"]):
@@ -186,11 +197,11 @@ def _deliver_once(place: Place, attempt: str, exchange: Exchange) -> str:
     _bring_rootfs(place, json.loads(text), exchange)
     word = exchange.put_outcome(attempt, text)
     if word == "missing":
-        raise Away("a file that was there is gone; bringing it again")
+        raise ServiceUnavailable("a file that was there is gone; bringing it again")
     return word
 
 
-def _bring_rootfs(place: Place, outcome: Outcome, exchange: Exchange) -> None:
+def _bring_rootfs(place: AttemptDirectory, outcome: Outcome, exchange: ExchangeClient) -> None:
     """The root file system of a boot, kept by its sha256 once for all boots. A boot counts without it too; it only cannot be repeated elsewhere."""
     if rootfs.RECORD not in outcome["files"]:
         return
@@ -199,18 +210,20 @@ def _bring_rootfs(place: Place, outcome: Outcome, exchange: Exchange) -> None:
     try:
         if file.is_file() and exchange.put_file(file, told["archive"]):
             say(f"uploaded the root file system, {file.stat().st_size / 1e6:.0f} MB")
-    except (Refused, OSError) as error:
+    except (RequestRefused, OSError) as error:
         say(f"the root file system was not taken: {error}")
 
 
-def _deliver_refusal(place: Place, order: Order, exchange: Exchange, reason: str) -> str | None:
+def _deliver_refusal(
+    place: AttemptDirectory, order: Order, exchange: ExchangeClient, reason: str
+) -> str | None:
     """The service will not take these results: say so to it in an outcome without files, if it takes that."""
     say(f"the service refused: {reason}")
     seconds = json.loads(place.outcome.read_text())["seconds"]
     text = json.dumps(died(order, f"The service refused the results: {reason}", seconds))
     try:
         return patiently(lambda: exchange.put_outcome(order.attempt, text), say, PATIENCE_SECONDS)
-    except (Refused, Away) as error:
+    except (RequestRefused, ServiceUnavailable) as error:
         say(f"and it does not take that either: {error}")
         return None
 
@@ -218,4 +231,4 @@ def _deliver_refusal(place: Place, order: Order, exchange: Exchange, reason: str
 if __name__ == "__main__":
     # ours alone: a stray child must not look like a living executor
     os.set_inheritable(int(sys.argv[2]), False)
-    sys.exit(main(Place(Path(sys.argv[1]))))
+    sys.exit(main(AttemptDirectory(Path(sys.argv[1]))))

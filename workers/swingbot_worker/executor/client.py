@@ -26,15 +26,15 @@ _CHUNK = 1 << 18
 T = TypeVar("T")
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The service will never take this, however often it is offered; the message is its answer."""
 
 
-class Away(Exception):
+class ServiceUnavailable(Exception):
     """The service did not answer, or said that it cannot now."""
 
 
-class Exchange:
+class ExchangeClient:
     """One attempt's access to the web service. Methods raise Away (try again) or Refused (don't)."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -55,9 +55,9 @@ class Exchange:
         try:
             answer = self._http.request(method, path, **how)
         except (httpx.HTTPError, OSError) as error:
-            raise Away(f"{method} {path}: {error or type(error).__name__}") from error
+            raise ServiceUnavailable(f"{method} {path}: {error or type(error).__name__}") from error
         if answer.status_code >= 500 or answer.status_code in (408, 425, 429):
-            raise Away(f"{method} {path}: {answer.status_code} {_words(answer)}")
+            raise ServiceUnavailable(f"{method} {path}: {answer.status_code} {_words(answer)}")
         return answer
 
     def put_file(self, file: Path, sha256: str) -> bool:
@@ -66,7 +66,7 @@ class Exchange:
             return False
         answer = self._ask("PUT", f"/artifacts/{sha256}", content=_chunks(file))
         if answer.status_code >= 400:
-            raise Refused(f"{file.name}: {answer.status_code} {_words(answer)}")
+            raise RequestRefused(f"{file.name}: {answer.status_code} {_words(answer)}")
         return True
 
     def put_outcome(self, attempt: str, text: str) -> str:
@@ -82,7 +82,7 @@ class Exchange:
         if answer.status_code == 409:
             return "superseded"  # the attempt has an outcome, and it stands
         if answer.status_code >= 400:
-            raise Refused(f"outcome.json: {answer.status_code} {_words(answer)}")
+            raise RequestRefused(f"outcome.json: {answer.status_code} {_words(answer)}")
         return {200: "delivered before", 202: "delivered late"}.get(answer.status_code, "delivered")
 
     def refused(self, attempt: str) -> str | None:
@@ -90,7 +90,7 @@ class Exchange:
         try:
             answer = self._ask("GET", f"/attempts/{attempt}")
             return _words(answer) if answer.status_code == 409 else None
-        except Away:
+        except ServiceUnavailable:
             return None
 
     def wanted(self, attempt: str) -> bool:
@@ -98,13 +98,13 @@ class Exchange:
         try:
             answer = self._ask("GET", f"/attempts/{attempt}")
             return answer.status_code != 200 or answer.json().get("wanted") is not False
-        except (Away, ValueError, AttributeError):
+        except (ServiceUnavailable, ValueError, AttributeError):
             return True
 
     def tell_phase(self, attempt: str, phase: str, why: str, boot_id: str | None = None) -> None:
         """Say what the testbox does now (swingbot_jobs.contract.orders.PHASES). Raises nothing: whoever does not hear it learns it from the outcome."""
         told = {"phase": phase, "why": why[:2000], "boot_id": boot_id}
-        with contextlib.suppress(Away):
+        with contextlib.suppress(ServiceUnavailable):
             self._ask("PUT", f"/attempts/{attempt}/phase", json=told, timeout=TELL_SECONDS)
 
     def get_file(self, sha256: str, target: Path) -> None:
@@ -120,12 +120,12 @@ class Exchange:
                         f"The kernel image {sha256} is not in the artifact store; build it again."
                     )
                 if answer.status_code != 200:
-                    raise Away(f"image {sha256}: {answer.status_code}")
+                    raise ServiceUnavailable(f"image {sha256}: {answer.status_code}")
                 for chunk in answer.iter_bytes(_CHUNK):
                     digest.update(chunk)
                     out.write(chunk)
         except httpx.HTTPError as error:
-            raise Away(f"image {sha256}: {error or type(error).__name__}") from error
+            raise ServiceUnavailable(f"image {sha256}: {error or type(error).__name__}") from error
         if digest.hexdigest() != sha256:
             raise InfraError(
                 f"The kernel image {sha256} came with other bytes (sha256 {digest.hexdigest()}); check the artifact store's disk."
@@ -147,7 +147,7 @@ def patiently(what: Callable[[], T], say: Callable[[str], None], patience_second
     while True:
         try:
             return what()
-        except Away as error:
+        except ServiceUnavailable as error:
             if time.monotonic() + pause > end:
                 raise
             if str(error) != told:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from swingbot_worker.executor.client import Exchange, patiently
+from swingbot_worker.executor.client import ExchangeClient, patiently
 
 KEEP_BYTES = 4 << 30
 
@@ -15,7 +15,7 @@ KEEP_BYTES = 4 << 30
 def fetch(
     cache: Path,
     sha256: str,
-    exchange: Exchange,
+    exchange: ExchangeClient,
     say: Callable[[str], None],
     patience_seconds: float,
 ) -> Path:

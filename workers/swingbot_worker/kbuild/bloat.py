@@ -12,8 +12,8 @@ import click
 from swingbot_jobs.kernel_diff import (
     FILE,
     BadRecord,
+    ComparedBuild,
     KernelRecord,
-    Side,
     bloat,
     bloat_text,
     change_text,
@@ -68,11 +68,11 @@ def command(base: Path, head: Path, kind: str | None, most: int, as_json: bool) 
     )
 
 
-def _side(directory: Path) -> Side:
+def _side(directory: Path) -> ComparedBuild:
     config = next(
         (path for path in (directory / "config", directory / ".config") if path.is_file()), None
     )
-    return Side(
+    return ComparedBuild(
         record=_record(directory), config=config.read_text(errors="replace") if config else None
     )
 

@@ -16,20 +16,20 @@ from swingbot_jobs.contract.trust import key_at
 from swingbot_worker import InfraError, lease
 from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild import (
+    build_output,
     configure,
     functions,
     layout,
-    left,
     objects,
     recipe,
     source,
     toolchain,
 )
+from swingbot_worker.kbuild.build_cache import FILES, BuildCache, CachedBuild
 from swingbot_worker.kbuild.elf import NotAnObject
-from swingbot_worker.kbuild.kept import FILES, Kept, Result
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
-from swingbot_worker.kbuild.walled import Walled, walls_for
+from swingbot_worker.kbuild.sandboxed import SandboxedBuild, walls_for
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.order import BuildOrder, Spec
 from swingbot_worker.outcome import Outcome, outcome
@@ -90,7 +90,7 @@ class _Build:
 
 def _build(
     spec: Spec, out: Path, site: Site, progress: Progress | None, allowed: float
-) -> tuple[Result, bool]:
+) -> tuple[CachedBuild, bool]:
     """The result, and whether it was kept from before. `allowed`: seconds."""
     kconfig = configure.configuration_of(site, spec.kconfig)
     version = toolchain.compiler_version(spec.compiler)
@@ -113,7 +113,7 @@ def _build(
     return _kept_or_made(one)
 
 
-def _kept_or_made(one: _Build) -> tuple[Result, bool]:
+def _kept_or_made(one: _Build) -> tuple[CachedBuild, bool]:
     # The key is computed here and not taken from the order: whatever an order claims, no other kernel can come out.
     key = key_at(
         build_key(
@@ -122,7 +122,7 @@ def _kept_or_made(one: _Build) -> tuple[Result, bool]:
         one.spec.trust,
     )
     name = recipe.kept_name(key, one.compiler_version, one.spec.layout, one.spec.compiler)
-    kept = Kept(one.site.cache)
+    kept = BuildCache(one.site.cache)
     if found := kept.fetch(name, one.out):
         return found, True
     # Behind walls, paths are what they are without links: so they are outside.
@@ -142,19 +142,19 @@ def _quiet(line: str) -> None:
     """Progress that nobody reads."""
 
 
-def _made(one: _Build, tree: WorkTree, lock: int) -> tuple[Result, bool]:
+def _made(one: _Build, tree: WorkTree, lock: int) -> tuple[CachedBuild, bool]:
     """Build in the work tree; returns the result, and whether another try would end alike."""
     deadline = time.monotonic() + one.allowed  # waiting for the lock was not the kernel's fault
     failure: BuildFailed | None = None
     apart = one.spec.trust == "untrusted"
     try:
         if apart:
-            left.refuse_huge(source.total_bytes(one.commit))
+            build_output.refuse_huge(source.total_bytes(one.commit))
         tree.switch(one.commit)
         name = one.spec.object_directory
         with tree.objects_apart(name) if apart else tree.objects(name) as directory:
             try:
-                with left.spoilt(directory):
+                with build_output.spoilt(directory):
                     return _compile(one, tree, directory, lock, deadline), True
             except BuildFailed as error:
                 failure = error
@@ -166,7 +166,9 @@ def _made(one: _Build, tree: WorkTree, lock: int) -> tuple[Result, bool]:
     return _failed(one.out, one.compiler_version, failure, one.walls), failure.repeatable
 
 
-def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: float) -> Result:
+def _compile(
+    one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: float
+) -> CachedBuild:
     make = Make(
         spec=one.spec,
         source=tree.source,
@@ -189,7 +191,7 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
         + (f"behind walls: {', '.join(one.walls)}" if one.walls else "without walls")
     )
     configure.configure(tree, make, directory, one.kconfig, one.compiler_version)
-    left.take(directory, ".config", one.out / "config")
+    build_output.take(directory, ".config", one.out / "config")
     # All layouts have the objects of layout 0; the link itself needs them complete before it can be told another order.
     make.run("vmlinux" if one.spec.layout else "bzImage")
     configure.sealed(tree, directory, one.kconfig, one.compiler_version)
@@ -207,13 +209,13 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
         return _collect(one, tree, directory, hashes)
 
 
-def _walled(one: _Build, tree: WorkTree, directory: Path) -> Walled | None:
+def _walled(one: _Build, tree: WorkTree, directory: Path) -> SandboxedBuild | None:
     ccache = recipe.ccache_directory(one.site.cache)
     if one.sandbox is None:
         for shared in (directory, ccache):
             sandbox.disowned(shared)
         return None
-    return Walled.around(
+    return SandboxedBuild.around(
         one.sandbox,
         one.spec.trust,
         tree,
@@ -235,20 +237,22 @@ def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
     (directory / layout.SCRIPT).write_text(text)
 
 
-def _collect(one: _Build, tree: WorkTree, directory: Path, hashes: Mapping[str, str]) -> Result:
+def _collect(
+    one: _Build, tree: WorkTree, directory: Path, hashes: Mapping[str, str]
+) -> CachedBuild:
     for name, file in (
         ("arch/x86/boot/bzImage", "bzImage"),
         ("System.map", "System.map"),
         (".config", "config"),
     ):
-        left.take(directory, name, one.out / file)
+        build_output.take(directory, name, one.out / file)
     (one.out / "objects.json").write_text(json.dumps(hashes, indent=0))
     _record_functions(one, tree, directory)
-    return Result(
+    return CachedBuild(
         status="built",
         reason=None,
         compiler_version=one.compiler_version,
-        sizes=left.sizes(directory / "vmlinux"),
+        sizes=build_output.sizes(directory / "vmlinux"),
         errors=[],
         files=_digests(one.out),
         walls=one.walls,
@@ -268,7 +272,9 @@ def _record_functions(one: _Build, tree: WorkTree, directory: Path) -> None:
             log.write(f"swingbot: no {kernel_diff.FILE}: {error}\n")
 
 
-def _failed(out: Path, compiler_version: str, failure: BuildFailed, walls: list[str]) -> Result:
+def _failed(
+    out: Path, compiler_version: str, failure: BuildFailed, walls: list[str]
+) -> CachedBuild:
     log = out / "build.log"
     with log.open("a") as file:
         file.write(f"swingbot: {failure.reason}\n")
@@ -282,7 +288,7 @@ def _failed(out: Path, compiler_version: str, failure: BuildFailed, walls: list[
         if lost
         else ""
     )
-    return Result(
+    return CachedBuild(
         status="failed",
         reason=f"{failure.reason}{hint}",
         compiler_version=compiler_version,
@@ -314,7 +320,7 @@ def _empty(out: Path) -> None:
         (out / name).unlink(missing_ok=True)
 
 
-def _kernel_build(order: BuildOrder, result: Result, cached: bool) -> dict[str, Any]:
+def _kernel_build(order: BuildOrder, result: CachedBuild, cached: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "build_key": order.build_key,
         "compiler_version": result.compiler_version,

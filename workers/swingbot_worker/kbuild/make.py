@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild import log, recipe
-from swingbot_worker.kbuild.walled import Walled
+from swingbot_worker.kbuild.sandboxed import SandboxedBuild
 from swingbot_worker.order import Spec
 from swingbot_worker.walls import OverLimit
 
@@ -47,7 +47,7 @@ class Make:
     lock: int
     progress: Progress | None
     expected_objects: int | None
-    walled: Walled | None = None
+    walled: SandboxedBuild | None = None
 
     def run(self, *targets: str) -> None:
         """Make `targets`. Raises BuildFailed or InfraError."""

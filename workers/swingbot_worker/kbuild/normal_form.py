@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from swingbot_jobs.kernel_diff.record import Part
+from swingbot_jobs.kernel_diff.record import SymbolRecord
 from swingbot_worker.kbuild.elf import (
     FUNC,
     NOTYPE,
@@ -93,7 +93,7 @@ _MOST_CONSTANTS = 5000  # of one function
 _DEEPEST = 3  # constants that point to constants
 
 
-def normal_parts(elf: Elf) -> tuple[list[Part], list[Part]]:
+def normal_parts(elf: Elf) -> tuple[list[SymbolRecord], list[SymbolRecord]]:
     """(code, data) of an object: a part for each function and each initialised or zeroed variable.
 
     Code that no sized symbol covers, as assembler files have it, is one part per section, named by it in parentheses.
@@ -197,7 +197,7 @@ class _Form:
             if symbol.size and start + symbol.size <= section.size:
                 yield start, start + symbol.size, symbol.name
 
-    def rest(self, section: Section, covered: list[tuple[int, int]]) -> list[Part]:
+    def rest(self, section: Section, covered: list[tuple[int, int]]) -> list[SymbolRecord]:
         """What is left of a section of code: nothing, if it is padding."""
         parts, reached = [], 0
         for start, end in [*covered, (section.size, section.size)]:
@@ -208,13 +208,13 @@ class _Form:
             reached = max(reached, end)
         return parts
 
-    def part(self, section: Section, start: int, end: int, name: str) -> Part:
+    def part(self, section: Section, start: int, end: int, name: str) -> SymbolRecord:
         if section.empty:
-            return Part(name, end - start, "", "", ())
+            return SymbolRecord(name, end - start, "", "", ())
         references = _References()
         shape = self._shape(section, start, end, references, depth=0)
         constants = _digest(b"\0".join(references.constants)) if references.constants else ""
-        return Part(name, end - start, _digest(shape), constants, tuple(references.names))
+        return SymbolRecord(name, end - start, _digest(shape), constants, tuple(references.names))
 
     def _shape(
         self, section: Section, start: int, end: int, references: _References, depth: int

@@ -39,7 +39,7 @@ _X86_64_ELF: Final = re.compile(rb"\x7fELF\x02\x01.{12}\x3e\x00", re.DOTALL)
 Tell = Callable[[str], None]
 
 
-class BuildFailed(Exception):
+class ProgramBuildFailed(Exception):
     """The source does not build; `lines` are the last ones that the build printed."""
 
     def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
@@ -48,7 +48,7 @@ class BuildFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class InstalledProgram:
     """A program that was built and put in its place. `walls` says how the build was confined."""
 
     program: str
@@ -61,7 +61,7 @@ class Built:
         return asdict(self) | {"directory": str(self.directory)}
 
 
-def build(program: str, given: Path, site: Site, tell: Tell) -> Built:
+def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram:
     """Build `program` from the archive or directory `given` and install it for boots of this host.
 
     What was installed before stays until the new build is complete. Raises BuildFailed if the
@@ -96,7 +96,7 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> Built:
         "built_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "binaries": {name: installed.described(content) for name, content in binaries.items()},
     }
-    return Built(
+    return InstalledProgram(
         program=program,
         version=version,
         directory=installed.install(site.cache, program, binaries, note),
@@ -107,7 +107,7 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> Built:
 
 def _recipe(program: str) -> Recipe:
     if program not in RECIPES:
-        raise BuildFailed(
+        raise ProgramBuildFailed(
             f"{program!r} is not a program that is built here; it can be {' or '.join(RECIPES)}."
         )
     return RECIPES[program]
@@ -144,10 +144,10 @@ def _taken(recipe: Recipe, given: Path, target: Path) -> Source:
     try:
         taken = source.take_in(given, target)
     except BadSource as error:
-        raise BuildFailed(f"The source of {recipe.program} is refused: {error}.") from error
+        raise ProgramBuildFailed(f"The source of {recipe.program} is refused: {error}.") from error
     lacking = [mark for mark in recipe.marks if not (taken.root / mark).is_file()]
     if lacking:
-        raise BuildFailed(
+        raise ProgramBuildFailed(
             f"{given} is not the source of {recipe.program}: it has no {lacking[0]};"
             f" upstream is {recipe.upstream}."
         )
@@ -158,7 +158,7 @@ def _taken(recipe: Recipe, given: Path, target: Path) -> Source:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Confinement:
     """How a build is confined: behind all walls, or (None) unprivileged and with limits."""
 
     sandbox: walls.Sandbox | None
@@ -166,18 +166,18 @@ class _Way:
     words: str
 
 
-def _way() -> _Way:
+def _way() -> _Confinement:
     found = walls.probe()
     limits = limits_of()
     limits = replace(limits, disk=min(limits.disk, DISK), log=LOG, files=FILES)
     if found.sandbox is not None:
-        return _Way(replace(found.sandbox, limits=limits), limits, "behind walls")
+        return _Confinement(replace(found.sandbox, limits=limits), limits, "behind walls")
     user = f"as user {USERS['untrusted']}" if os.geteuid() == 0 else "as the user you are"
     why = walls.missing(found.walls[:1])
-    return _Way(None, limits, f"without walls, {user}, with limits ({why})")
+    return _Confinement(None, limits, f"without walls, {user}, with limits ({why})")
 
 
-def _run(recipe: Recipe, root: Path, log: Path, site: Site, way: _Way) -> None:
+def _run(recipe: Recipe, root: Path, log: Path, site: Site, way: _Confinement) -> None:
     """Run the recipe's commands; then `root` holds plain files only. Raises BuildFailed."""
     deadline = time.monotonic() + SECONDS
     sandbox.owned(root, "root" if os.geteuid() == 0 else "user", "untrusted")
@@ -187,15 +187,17 @@ def _run(recipe: Recipe, root: Path, log: Path, site: Site, way: _Way) -> None:
             done = (_behind_walls if way.sandbox else _without_walls)(argv, root, log, left, way)
             walls.clean(root, way.limits)
         except walls.OverLimit as error:
-            raise BuildFailed(f"The build of {recipe.program} {error}; it was stopped.") from None
+            raise ProgramBuildFailed(
+                f"The build of {recipe.program} {error}; it was stopped."
+            ) from None
         if done.timed_out:
-            raise BuildFailed(
+            raise ProgramBuildFailed(
                 f"The build of {recipe.program} took longer than {SECONDS:.0f} s and was stopped.",
                 last_lines(log),
             )
         if done.rc != 0:
             words = f"`{' '.join(argv)}` ended with status {done.rc}.{_hint(recipe)}"
-            raise BuildFailed(words, last_lines(log))
+            raise ProgramBuildFailed(words, last_lines(log))
 
 
 def _hint(recipe: Recipe) -> str:
@@ -212,17 +214,19 @@ def _hint(recipe: Recipe) -> str:
 
 
 def _behind_walls(
-    argv: list[str], root: Path, log: Path, left: float, way: _Way
+    argv: list[str], root: Path, log: Path, left: float, way: _Confinement
 ) -> process.Completed:
     assert way.sandbox is not None
     inside = INSIDE / "source"
     view = View(trust="untrusted", writable=((root, inside),), directory=inside)
-    command = sandbox.Command(argv=argv, view=view, env=_environment(), log=log, measured=root)
+    command = sandbox.SandboxedCommand(
+        argv=argv, view=view, env=_environment(), log=log, measured=root
+    )
     return way.sandbox.run(command, timeout=left)
 
 
 def _without_walls(
-    argv: list[str], root: Path, log: Path, left: float, way: _Way
+    argv: list[str], root: Path, log: Path, left: float, way: _Confinement
 ) -> process.Completed:
     """Run unprivileged, as another user if we are root, with limits of memory, disk and log."""
     limits, user = way.limits, USERS["untrusted"]
@@ -274,7 +278,7 @@ def _binaries(recipe: Recipe, root: Path) -> dict[str, bytes]:
     paths = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
     found = {Path(path).name: _binary(root / path) for path in recipe.binaries(paths)}
     if not found:
-        raise BuildFailed(
+        raise ProgramBuildFailed(
             f"The build of {recipe.program} ended well and left none of its binaries."
         )
     return found
@@ -285,8 +289,12 @@ def _binary(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BINARY:
-            raise BuildFailed(f"The build left a {path.name} that is not a file of sensible size.")
+            raise ProgramBuildFailed(
+                f"The build left a {path.name} that is not a file of sensible size."
+            )
         content = file.read(MAX_BINARY + 1)
     if not _X86_64_ELF.match(content):
-        raise BuildFailed(f"The build left a {path.name} that is not an executable for x86-64.")
+        raise ProgramBuildFailed(
+            f"The build left a {path.name} that is not an executable for x86-64."
+        )
     return content

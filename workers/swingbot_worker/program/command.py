@@ -48,7 +48,7 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
 
     try:
         built = build.build(program, source, from_environment(), _tell)
-    except build.BuildFailed as error:
+    except build.ProgramBuildFailed as error:
         for line in error.lines:
             click.echo(f"  {line}", err=True)
         _end(1, str(error))

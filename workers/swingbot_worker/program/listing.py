@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.expand import NominalBox, expand
+from swingbot_jobs.language.expand import NominalTestbox, expand
 from swingbot_jobs.language.include import include
 from swingbot_jobs.language.program import Program, load_programs
-from swingbot_jobs.lines import JobError
+from swingbot_jobs.yaml_lines import JobError
 from swingbot_worker import InfraError
 from swingbot_worker.rootfs import debian, programs
 from swingbot_worker.site import Site
@@ -60,7 +60,7 @@ def job_needs(site: Site) -> list[JobNeeds]:
 
 def _of_job(path: Path, known: Mapping[str, Program], site: Site) -> list[Need]:
     try:
-        unit_jobs = expand(_text(path), path.name, NominalBox(), known)
+        unit_jobs = expand(_text(path), path.name, NominalTestbox(), known)
     except (JobError, OSError, UnicodeDecodeError) as error:
         raise InfraError(f"The job file {path} cannot be read ({error}); mend it.") from error
     names = sorted({job.program for job in unit_jobs})

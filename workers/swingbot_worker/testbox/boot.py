@@ -14,14 +14,14 @@ from swingbot_jobs.contract.unit_job import cmdline_of
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.reading.result import Results
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker import InfraError, OrderError, engine, lease
 from swingbot_worker.digest import sha256
 from swingbot_worker.order import BootKernel, BootOrder
 from swingbot_worker.outcome import REASON_LENGTH, Outcome, outcome
 from swingbot_worker.site import Site
-from swingbot_worker.testbox import choose, host
+from swingbot_worker.testbox import host, select_driver
 from swingbot_worker.testbox.driver import (
     Boot,
     Fact,
@@ -44,7 +44,7 @@ def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_n
     started, out = time.monotonic(), out.absolute()
 
     def ended(status: str, reason: str | None) -> Outcome:
-        files = [out / name for name in choose.FILES]
+        files = [out / name for name in select_driver.FILES]
         return outcome(order, status, reason, time.monotonic() - started, files)
 
     try:
@@ -70,7 +70,7 @@ def _boot(
     """Look everything up, let the testbox's driver boot, and read what came back."""
     stolen, kernel = host.stolen_ticks(), _kernel(order.kernel, out, site)
     box = _testbox(order, site)
-    driver = choose.driver_of(box)
+    driver = select_driver.driver_of(box)
     payload = driver.payload(
         Job(unit_jobs=order.unit_jobs, built_from=order.kernel.built_from, site=site)
     )
@@ -105,13 +105,13 @@ def _kernel(ordered: BootKernel, out: Path, site: Site) -> Kernel:
     """The kernel to boot, and `out` without files of an attempt before this one, which must not be taken for ours."""
     out.mkdir(parents=True, exist_ok=True)
     kernel = find(ordered, out, site.cache)
-    for name in choose.FILES:
+    for name in select_driver.FILES:
         (out / name).unlink(missing_ok=True)
     return kernel
 
 
 def _testbox(order: BootOrder, site: Site) -> Testbox:
-    box = choose.box_of(order.testbox, site)
+    box = select_driver.box_of(order.testbox, site)
     if not accepted(order.kernel.trust, box.accepts):
         raise OrderError(
             f"This kernel is not trusted, and testbox {box.name} takes trusted ones only (`accepts` in its file)."

@@ -7,17 +7,17 @@ import sys
 
 import click
 
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.table import TestboxError
-from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
 from swingbot_worker.site import from_environment
-from swingbot_worker.testbox import choose
+from swingbot_worker.testbox import select_driver
 
 
-def check(box: Testbox) -> list[Finding]:
+def check(box: Testbox) -> list[TuningFinding]:
     """What was looked at; a virtual testbox needs little, one that an operator's program drives is known to that program alone."""
-    return choose.driver_of(box).check()
+    return select_driver.driver_of(box).check()
 
 
 @click.command(
@@ -35,7 +35,7 @@ def check(box: Testbox) -> list[Finding]:
 def command(name: str, as_json: bool) -> None:
     """Look whether testbox BOX of this worker has all that it needs: reach, console, power, memory, tuning. Changes nothing on it and boots nothing."""
     try:
-        found = check(choose.box_of(name, from_environment()))
+        found = check(select_driver.box_of(name, from_environment()))
     except (InfraError, TestboxError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
@@ -47,7 +47,7 @@ def command(name: str, as_json: bool) -> None:
     sys.exit(0 if all(finding.ok for finding in found) else 1)
 
 
-def as_text(found: list[Finding]) -> str:
+def as_text(found: list[TuningFinding]) -> str:
     """One line for each finding, and below those that are not as they should be what to do."""
     width = max((len(finding.what) for finding in found), default=0)
     lines = []

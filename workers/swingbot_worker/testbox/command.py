@@ -17,8 +17,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.testbox.box import CommandDriver, Testbox
-from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.definition import CommandDriver, Testbox
+from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError, process
 from swingbot_worker.testbox import console, host, payload
 from swingbot_worker.testbox.driver import Boot, Job, Payload, Request
@@ -35,7 +35,7 @@ EXITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class OperatorCommand:
     """Boots `box`; only the operator's program knows what else there is to look at."""
 
     box: Testbox
@@ -65,7 +65,7 @@ class Command:
             )
         return Boot(verdict=_verdict(EXITS[done.rc], self.box.name, request))
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[TuningFinding]:
         return [host.has_program(self.how.argv[0])]
 
 

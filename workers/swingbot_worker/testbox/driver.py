@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
 from swingbot_worker.rootfs import Rootfs
 from swingbot_worker.rootfs.cpio import Entry
@@ -38,7 +38,7 @@ FILES = (
 )
 
 
-class Spoilt(InfraError):
+class MachineFault(InfraError):
     """The machine that a driver makes tripped over itself; the boot says nothing about the kernel and may be made again."""
 
 
@@ -133,7 +133,7 @@ class Driver(Protocol):
         phase until after the last one.
         """
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[TuningFinding]:
         """Whether the testbox has what it needs, and what to do where it has not. Changes nothing on it and boots nothing."""
 
 

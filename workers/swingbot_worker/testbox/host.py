@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swingbot_jobs.contract import fact_sheet as sheet
-from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError, process
 from swingbot_worker.testbox.driver import Fact
 
@@ -32,14 +32,14 @@ def facts(stolen_before: int | None) -> Mapping[str, Fact]:
     }
 
 
-def has_program(name: str) -> Finding:
+def has_program(name: str) -> TuningFinding:
     """Whether a program that a driver starts is installed."""
     what = f"{name} is on this host"
     try:
         process.tied_to_us([name])
     except InfraError as error:
-        return Finding(what=what, ok=False, found="no", do=str(error))
-    return Finding(what=what, ok=True, found="yes")
+        return TuningFinding(what=what, ok=False, found="no", do=str(error))
+    return TuningFinding(what=what, ok=True, found="yes")
 
 
 def _read(path: Path) -> Mapping[str, Fact]:

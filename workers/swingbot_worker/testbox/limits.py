@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.box import QemuDriver, Testbox
+from swingbot_jobs.testbox.definition import QemuDriver, Testbox
 from swingbot_worker import engine, runner
 
 # Wall seconds of a busy guest second: 2 with counted instructions at shift 3, 1 else (measured on a 2-core host).

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_worker import engine
 from swingbot_worker.rootfs import RECORD, cpio
 from swingbot_worker.rootfs.cpio import Entry

@@ -15,7 +15,7 @@ from swingbot_worker import InfraError
 from swingbot_worker.walls import seccomp
 from swingbot_worker.walls.argv import USERS, View, Way
 from swingbot_worker.walls.limits import Limits, limits_of
-from swingbot_worker.walls.sandbox import Command, Sandbox, owned
+from swingbot_worker.walls.sandbox import Sandbox, SandboxedCommand, owned
 
 SWITCH = "SWINGBOT_BUILD_WALLS"
 _SECONDS = 30.0
@@ -148,7 +148,7 @@ def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
             str(sandbox.limits.memory),
             str(sandbox.limits.tmp),
         ]
-        command = Command(
+        command = SandboxedCommand(
             argv=["bash", "-c", _LOOK, "bash", *told],
             view=view,
             env=_ENVIRONMENT,

@@ -28,7 +28,7 @@ _READY = 'echo ready >&"$0"; eval "exec $0>&-"; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class SandboxedCommand:
     """One command to run behind walls. `measured` is the directory whose room is limited; `keep` a descriptor held meanwhile."""
 
     argv: Sequence[str]
@@ -48,7 +48,7 @@ class Sandbox:
 
     def run(
         self,
-        command: Command,
+        command: SandboxedCommand,
         *,
         timeout: float,
         progress: Callable[[float], None] | None = None,

@@ -38,7 +38,7 @@ class CompilerStore(Protocol):
     def compilers(self) -> list[WorkerCompiler]: ...
 
 
-class Announced:
+class CompilerAnnouncements:
     """The store for announcements.
 
     All are equal: Buildbot configures a worker again when an argument differs.
@@ -48,21 +48,23 @@ class Announced:
         self.store = store
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Announced)
+        return isinstance(other, CompilerAnnouncements)
 
     def __hash__(self) -> int:
-        return hash(Announced)
+        return hash(CompilerAnnouncements)
 
 
 class BuildWorker(FleetWorker):
     """A build worker, whose compilers are stored before it gets anything to build."""
 
-    def checkConfig(self, name: str, password: Any, announced: Announced, **rest: Any) -> Any:
+    def checkConfig(
+        self, name: str, password: Any, announced: CompilerAnnouncements, **rest: Any
+    ) -> Any:
         return super().checkConfig(name, password, **rest)
 
     @deferred
     async def reconfigService(
-        self, name: str, password: Any, announced: Announced, **rest: Any
+        self, name: str, password: Any, announced: CompilerAnnouncements, **rest: Any
     ) -> None:
         self._announced = announced
         await super().reconfigService(name, password, **rest)

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from swingbot.app.bisect_run.trouble import Misuse, Trouble
+from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.core.model.statuses import Phase
 
 FORMAT: Final = 1
@@ -26,7 +26,7 @@ _HEAD: Final = "# journal of `swingbot bisect run`; the same command goes on fro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class BootRequest:
     """Boot k of a commit, wanted by the bisection `part` ("" the range itself, else the merge whose branch is searched)."""
 
     part: str
@@ -37,7 +37,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Booted:
+class BootResult:
     """What came of it. `at` and `seconds`: begin, since the bisection began, and length."""
 
     part: str
@@ -58,11 +58,11 @@ class Journal:
 
     path: Path
     begin: dict[str, Any]
-    asked: list[Asked] = field(default_factory=list)
-    booted: list[Booted] = field(default_factory=list)
+    asked: list[BootRequest] = field(default_factory=list)
+    booted: list[BootResult] = field(default_factory=list)
     file: int = -1
 
-    def ask(self, wanted: list[Asked], why: str) -> None:
+    def ask(self, wanted: list[BootRequest], why: str) -> None:
         first = wanted[0]
         self._append(
             {
@@ -74,7 +74,7 @@ class Journal:
         )
         self.asked += wanted
 
-    def boot(self, boot: Booted) -> None:
+    def boot(self, boot: BootResult) -> None:
         facts = asdict(boot)
         if not boot.layout:
             del facts["layout"]
@@ -83,7 +83,7 @@ class Journal:
         )
         self.booted.append(boot)
 
-    def unanswered(self, part: str) -> list[Asked]:
+    def unanswered(self, part: str) -> list[BootRequest]:
         """Asked for in this part and not booted, in the order of asking; boots of commits that proved untestable are off."""
         done = {(b.part, b.sha, b.k) for b in self.booted}
         off = {b.sha for b in self.booted if b.untestable}
@@ -110,7 +110,7 @@ class Journal:
                 data = data[os.write(self.file, data) :]
             os.fsync(self.file)
         except OSError as error:
-            raise Trouble(
+            raise RunError(
                 f"the journal {self.path} cannot be written ({error.strerror}); make room and start the same command again"
             ) from None
 
@@ -126,7 +126,7 @@ def open_journal(
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise Trouble(
+        raise RunError(
             f"the journal {path} cannot be opened ({error.strerror}); give another place with --state DIR"
         ) from None
     journal = Journal(path=path, begin=begin, file=handle)
@@ -150,7 +150,7 @@ def _begin(journal: Journal) -> None:
         os.ftruncate(journal.file, 0)
         os.write(journal.file, _HEAD.encode())
     except OSError as error:
-        raise Trouble(
+        raise RunError(
             f"the journal {journal.path} cannot be written ({error.strerror}); give another place with --state DIR"
         ) from None
     journal._append({"begin": {"format": FORMAT, **journal.begin}})
@@ -165,7 +165,7 @@ def _lock(handle: int, path: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise Misuse(
+        raise UsageError(
             f"another `swingbot bisect run` is at work on {path}; wait for it, or give this one a place of its own with --state DIR"
         ) from None
 
@@ -194,7 +194,7 @@ def _load(journal: Journal, lines: list[str], begin: dict[str, Any], loose: froz
             elif "ask" in record:
                 phase = _phase(record["phase"])
                 journal.asked += [
-                    Asked(
+                    BootRequest(
                         part=str(record["part"]),
                         sha=str(sha),
                         k=int(k),
@@ -206,20 +206,20 @@ def _load(journal: Journal, lines: list[str], begin: dict[str, Any], loose: froz
             else:
                 journal.booted.append(_booted(record))
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Trouble(
+            raise RunError(
                 f"{journal.path}, line {number} is damaged; mend it, or begin anew with --restart"
             ) from None
     if "cmd" not in journal.begin or '"begin"' not in "".join(lines[:2]):
-        raise Trouble(
+        raise RunError(
             f"{journal.path} does not begin as a journal of `swingbot bisect run` does; begin anew with --restart"
         )
 
 
-def _booted(record: Mapping[str, Any]) -> Booted:
+def _booted(record: Mapping[str, Any]) -> BootResult:
     values = tuple(float(v) for v in record.get("values", ()))
     if not all(math.isfinite(v) for v in values):
         raise ValueError("not finite")
-    return Booted(
+    return BootResult(
         part=str(record["part"]),
         sha=str(record["boot"]),
         k=int(record["k"]),
@@ -243,12 +243,12 @@ def _same(
     path: Path, old: Mapping[str, Any], new: Mapping[str, Any], loose: frozenset[str]
 ) -> None:
     if old.get("format") != FORMAT:
-        raise Misuse(
+        raise UsageError(
             f"{path} was written by another version of swingbot; begin anew with --restart"
         )
     for key, value in new.items():
         if key not in loose and old.get(key) != value:
-            raise Misuse(
+            raise UsageError(
                 f"{path} is a bisection of the same range with another {_WORDS.get(key, key)} ({_short(old.get(key))}, now {_short(value)}); "
                 "give what it was begun with to go on, --restart to begin anew, or --state DIR to keep both"
             )

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import process
-from swingbot.app.bisect_run.history import Commit
-from swingbot.app.bisect_run.trouble import Misuse, Trouble
+from swingbot.app.bisect_run.commit_range import RangeCommit
+from swingbot.app.bisect_run.failures import RunError, UsageError
 
 _CONFIG: Final = (
     "-c",
@@ -47,11 +47,11 @@ class Repository:
 
     def __init__(self, path: Path) -> None:
         if not path.is_dir():
-            raise Misuse(f"{path} is not a directory; give the repository with --repo DIR")
+            raise UsageError(f"{path} is not a directory; give the repository with --repo DIR")
         self.path = path
         done = self._run("rev-parse", "--git-common-dir")
         if done.rc != 0:
-            raise Misuse(
+            raise UsageError(
                 f"{path} is not a git repository ({_last_line(done.err)}); run in one, or give --repo DIR"
             )
         self.git_dir = (path / done.out.strip()).resolve()
@@ -68,7 +68,7 @@ class Repository:
             if "ambiguous" in self._run("rev-parse", ref, "--").err
             else "is no commit here"
         )
-        raise Misuse(f"{ref!r} {why} ({self.path}); a branch, a tag or a commit id is wanted")
+        raise UsageError(f"{ref!r} {why} ({self.path}); a branch, a tag or a commit id is wanted")
 
     def is_ancestor(self, old: str, new: str) -> bool:
         return self._run("merge-base", "--is-ancestor", old, new).rc == 0
@@ -77,13 +77,13 @@ class Repository:
         done = self._run("merge-base", one, other)
         return done.out.split()[0] if done.rc == 0 and done.out.strip() else None
 
-    def log(self, good: str, bad: str) -> list[Commit]:
+    def log(self, good: str, bad: str) -> list[RangeCommit]:
         """All commits of bad that good does not hold, children before parents."""
         fields = self._git(
             "log", "-z", "--topo-order", "--format=%H%x00%P%x00%s", f"{good}..{bad}", "--"
         ).split("\0")
         return [
-            Commit(sha, tuple(parents.split()), subject)
+            RangeCommit(sha, tuple(parents.split()), subject)
             for sha, parents, subject in zip(fields[::3], fields[1::3], fields[2::3], strict=False)
         ]
 
@@ -125,7 +125,7 @@ class Repository:
             timeout=_CHECKOUT_SECONDS,
         )
         if done.rc != 0:
-            raise Trouble(f"commit {sha[:12]} cannot be checked out: {_last_line(done.err)}")
+            raise RunError(f"commit {sha[:12]} cannot be checked out: {_last_line(done.err)}")
 
     def remove(self, tree: Path) -> None:
         """Take a work tree of ours away again; not having it is fine."""
@@ -136,7 +136,7 @@ class Repository:
     def _git(self, *words: str) -> str:
         done = self._run(*words)
         if done.rc != 0:
-            raise Trouble(f"git {words[0]}: {_last_line(done.err) or f'exit status {done.rc}'}")
+            raise RunError(f"git {words[0]}: {_last_line(done.err) or f'exit status {done.rc}'}")
         return done.out
 
     def _run(self, *words: str, timeout: float = _QUERY_SECONDS) -> process.Completed:
@@ -155,7 +155,7 @@ class Repository:
                 ["git", "-C", str(where), *_CONFIG, *words], timeout=timeout, env=environment
             )
         except FileNotFoundError:
-            raise Trouble("git is not installed, or not in PATH") from None
+            raise RunError("git is not installed, or not in PATH") from None
 
 
 def _last_line(text: str) -> str:

@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import click
 
-from swingbot.app.bisect_run import answer, process, words
-from swingbot.app.bisect_run.history import Range, make_range
-from swingbot.app.bisect_run.hunt import Found, Hunt, News, Wanted
+from swingbot.app.bisect_run import output, process, result_json
+from swingbot.app.bisect_run.bisector import Bisector, ProgressEvent, RangeResult, SearchOptions
+from swingbot.app.bisect_run.command_pool import BenchmarkCommand, CommandPool
+from swingbot.app.bisect_run.commit_range import CommitRange, make_range
+from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.app.bisect_run.journal import Journal, open_journal
-from swingbot.app.bisect_run.lab import Command, Lab
 from swingbot.app.bisect_run.repository import Repository
-from swingbot.app.bisect_run.trouble import Misuse, Trouble
 from swingbot.app.commands.context import say_json
 from swingbot.core.bisect.thresholds import Policy
 
@@ -35,7 +35,7 @@ _MOST_OF_A_FILE: Final = 64 << 20  # bytes; what is larger is data, and not look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Invocation:
     """The arguments, as the command line gives them."""
 
     range_: str
@@ -60,16 +60,16 @@ class Call:
     json_: bool
 
 
-def call(it: Call) -> int:
+def call(it: Invocation) -> int:
     """Bisect, print, and say the exit status: 0 there is an answer, 1 we failed, 2 wrong input, 130 interrupted."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         return _bisect(it)
-    except Misuse as error:
+    except UsageError as error:
         click.echo(f"swingbot: {error}", err=True)
         return 2
-    except Trouble as error:
+    except RunError as error:
         click.echo(f"swingbot: {error}", err=True)
         return 1
     except BrokenPipeError:
@@ -87,7 +87,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _bisect(it: Call) -> int:
+def _bisect(it: Invocation) -> int:
     def say(text: str) -> None:
         if not it.quiet:
             click.echo(text, err=True)
@@ -113,14 +113,14 @@ def _bisect(it: Call) -> int:
             say(
                 f"{', '.join(changed)}: changed since the bisection began; --restart measures again"
             )
-        lab = Lab(
+        lab = CommandPool(
             repository,
             place,
-            Command(argv=it.command, checkout=it.checkout, pattern=pattern, jobs=it.jobs),
+            BenchmarkCommand(argv=it.command, checkout=it.checkout, pattern=pattern, jobs=it.jobs),
             _zero(journal),
         )
-        hunt = Hunt(
-            journal, lab, repository, _wanted(it), words.teller(say) if not it.quiet else _silent
+        hunt = Bisector(
+            journal, lab, repository, _wanted(it), output.teller(say) if not it.quiet else _silent
         )
         before = len(journal.booted)
         found = hunt.run(whole)
@@ -131,14 +131,16 @@ def _bisect(it: Call) -> int:
         journal.close()
 
 
-def _silent(news: News, hunt: Hunt) -> None:
+def _silent(news: ProgressEvent, hunt: Bisector) -> None:
     """Progress costs a posterior each time."""
 
 
-def _check(it: Call) -> re.Pattern[str] | None:
+def _check(it: Invocation) -> re.Pattern[str] | None:
     """What can be seen to be wrong before anything is started."""
     if not it.command:
-        raise Misuse("no CMD: write it behind --, as in `swingbot bisect run GOOD..BAD -- ./bench`")
+        raise UsageError(
+            "no CMD: write it behind --, as in `swingbot bisect run GOOD..BAD -- ./bench`"
+        )
     name = it.command[0]
     relative = "/" in name and not os.path.isabs(name)
     if not (it.checkout and relative) and shutil.which(name) is None:
@@ -147,21 +149,21 @@ def _check(it: Call) -> re.Pattern[str] | None:
             if Path(name).is_file()
             else "is not found"
         )
-        raise Misuse(f"CMD {name!r} {why}")
+        raise UsageError(f"CMD {name!r} {why}")
     try:
         return re.compile(it.pattern) if it.pattern is not None else None
     except re.error as error:
-        raise Misuse(f"--pattern {it.pattern!r} is not a regular expression: {error}") from None
+        raise UsageError(f"--pattern {it.pattern!r} is not a regular expression: {error}") from None
 
 
 def _ends(repository: Repository, text: str, say: Callable[[str], None]) -> tuple[str, str]:
     """Both ends as full ids, the older one first."""
     good_ref, dots, bad_ref = text.partition("..")
     if not dots or not good_ref or bad_ref.startswith("."):
-        raise Misuse(f"{text!r}: write the range as GOOD..BAD")
+        raise UsageError(f"{text!r}: write the range as GOOD..BAD")
     good, bad = repository.resolve(good_ref), repository.resolve(bad_ref or "HEAD")
     if good == bad:
-        raise Misuse(
+        raise UsageError(
             f"{good_ref} and {bad_ref or 'HEAD'} are the same commit, {good[:12]}; there is nothing between them"
         )
     if repository.is_ancestor(good, bad):
@@ -177,17 +179,17 @@ def _ends(repository: Repository, text: str, say: Callable[[str], None]) -> tupl
         if base
         else "they have no commit in common"
     )
-    raise Misuse(f"{good_ref} is not an ancestor of {bad_ref or 'HEAD'}; {hint}")
+    raise UsageError(f"{good_ref} is not an ancestor of {bad_ref or 'HEAD'}; {hint}")
 
 
-def _range(repository: Repository, good: str, bad: str, paths: tuple[str, ...]) -> Range:
+def _range(repository: Repository, good: str, bad: str, paths: tuple[str, ...]) -> CommitRange:
     relevant = repository.touching(good, bad, paths) if paths else None
     if relevant is not None and not relevant:
-        raise Misuse(f"no commit between {good[:12]} and {bad[:12]} touches {' '.join(paths)}")
+        raise UsageError(f"no commit between {good[:12]} and {bad[:12]} touches {' '.join(paths)}")
     return make_range(good, bad, repository.log(good, bad), relevant)
 
 
-def _begin(it: Call, good: str, bad: str) -> dict[str, Any]:
+def _begin(it: Invocation, good: str, bad: str) -> dict[str, Any]:
     return {
         "good": good,
         "bad": bad,
@@ -206,7 +208,7 @@ def _begin(it: Call, good: str, bad: str) -> dict[str, Any]:
     }
 
 
-def _files(it: Call) -> dict[str, str]:
+def _files(it: Invocation) -> dict[str, str]:
     """The files that CMD names, by their content: SHA-256 each. With --checkout a relative one is the commit's own."""
     found = {}
     for place, word in enumerate(it.command):
@@ -240,8 +242,8 @@ def _zero(journal: Journal) -> float:
     return max(last, time.time() - float(journal.begin.get("began", 0.0))) - time.monotonic()
 
 
-def _wanted(it: Call) -> Wanted:
-    return Wanted(
+def _wanted(it: Invocation) -> SearchOptions:
+    return SearchOptions(
         policy=Policy(confidence=it.confidence, max_boots=it.boots_max, parallel=it.jobs),
         min_effect_pct=it.min_effect,
         noise_pct=it.noise,
@@ -253,16 +255,20 @@ def _wanted(it: Call) -> Wanted:
 
 
 def _print(
-    it: Call, repository: Repository, found: Found, journal: Journal, known: answer.Facts
+    it: Invocation,
+    repository: Repository,
+    found: RangeResult,
+    journal: Journal,
+    known: result_json.Facts,
 ) -> int:
-    facts = known | answer.facts(
+    facts = known | result_json.facts(
         found, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path)
     )
     if it.json_:
         say_json(facts)
     else:
         shown = repository.show(facts["culprit"]["commit"]) if facts["culprit"] else ""
-        click.echo(words.answer(facts, shown, it.command, journal.booted, checkout=it.checkout))
+        click.echo(output.answer(facts, shown, it.command, journal.booted, checkout=it.checkout))
     if facts["status"] == "failed":
         return 1
-    return answer.exit_status(facts) if it.exit_code else 0
+    return result_json.exit_status(facts) if it.exit_code else 0

@@ -7,7 +7,7 @@ import secrets
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.commands.reports import whoami
 from swingbot.core.access import tokens
 from swingbot.core.access.roles import PURPOSES, Role
@@ -48,7 +48,7 @@ def token() -> None:
 @pass_session
 @guarded
 def create(
-    session: Session, who: str, role: str, life: str | None, note: str | None, json_: bool
+    session: CommandContext, who: str, role: str, life: str | None, note: str | None, json_: bool
 ) -> None:
     """Make a token and print it, once: only its SHA-256 is kept.
 
@@ -86,7 +86,7 @@ def create(
 @as_json
 @pass_session
 @guarded
-def list_(session: Session, all_: bool, json_: bool) -> None:
+def list_(session: CommandContext, all_: bool, json_: bool) -> None:
     """Tokens that are good, and when each was used last; never the tokens themselves.
 
     \b
@@ -122,7 +122,7 @@ def list_(session: Session, all_: bool, json_: bool) -> None:
 @click.argument("number", metavar="ID", type=int)
 @pass_session
 @guarded
-def revoke(session: Session, number: int) -> None:
+def revoke(session: CommandContext, number: int) -> None:
     """End a token at once, with every session that was begun with it.
 
     \b
@@ -144,7 +144,7 @@ def revoke(session: Session, number: int) -> None:
 @as_json
 @pass_session
 @guarded
-def log(session: Session, limit: int, json_: bool) -> None:
+def log(session: CommandContext, limit: int, json_: bool) -> None:
     """What was done with tokens, latest first: made, revoked, signed in and out, refused, comparisons asked for.
 
     \b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from swingbot.app.commands.lazy import Place, lazily
+from swingbot.app.commands.lazy_group import Place, lazily
 
 
 @click.group(

@@ -115,11 +115,11 @@ def run(
       swingbot bisect run v1.0..main --checkout -- sh -c 'make -s >&2 && ./bench --runs 3'
     """
     # scipy takes its time; other commands do not wait for it
-    from swingbot.app.bisect_run.session import Call, call
+    from swingbot.app.bisect_run.session import Invocation, call
 
     raise SystemExit(
         call(
-            Call(
+            Invocation(
                 range_=range_,
                 command=command,
                 json_=json_,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot_db import read
 
 
@@ -13,7 +13,7 @@ from swingbot_db import read
 @as_json
 @pass_session
 @guarded
-def compilers(session: Session, json_: bool) -> None:
+def compilers(session: CommandContext, json_: bool) -> None:
     """List the compilers that each build worker announced when it last logged in.
 
     A worker looks for compilers when it starts: restart it after installing one.

@@ -24,7 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Session:
+class CommandContext:
     """One call of `swingbot`: its settings, and the database and lab once a command needs them."""
 
     def __init__(self, settings: Settings) -> None:
@@ -64,7 +64,7 @@ class Session:
             yield conn
 
 
-pass_session = click.make_pass_decorator(Session)
+pass_session = click.make_pass_decorator(CommandContext)
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON.")
 
 

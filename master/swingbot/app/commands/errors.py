@@ -14,7 +14,7 @@ USAGE: Final = frozenset(
         "swingbot.core.model.ids.BadId",
         "swingbot.core.model.lookup.NotFound",
         "swingbot.app.settings.SettingsError",
-        "swingbot_jobs.lines.LineError",
+        "swingbot_jobs.yaml_lines.LineError",
         "swingbot_jobs.reading.result.ParseError",
         "swingbot_jobs.testbox.table.TestboxError",
         "swingbot_db.reports.ReportError",

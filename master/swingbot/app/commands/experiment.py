@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from swingbot.app.commands.context import (
-    Session,
+    CommandContext,
     as_json,
     guarded,
     pass_session,
@@ -113,7 +113,7 @@ def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
 @as_json
 @pass_session
 @guarded
-def experiment(session: Session, /, **given: Any) -> None:
+def experiment(session: CommandContext, /, **given: Any) -> None:
     """Measure N kernels side by side: one table, each row against its reference.
 
     Rows are the commits of A..B; or --base with the patches of --series, with named --variant
@@ -152,7 +152,7 @@ def experiment(session: Session, /, **given: Any) -> None:
     )
 
 
-def _request(session: Session, options: Options) -> ExperimentRequest:
+def _request(session: CommandContext, options: Options) -> ExperimentRequest:
     range_ = _range(options.range)
     return ExperimentRequest(
         kernels=KernelRequest(

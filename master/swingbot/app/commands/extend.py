@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session
 from swingbot.app.commands.experiment_file import Options
 from swingbot.app.commands.requests import answer, exit_code_option, wait_option
 from swingbot.core.model import ids
@@ -31,7 +31,7 @@ from swingbot.service.ports import RequestError
 @pass_session
 @guarded
 def extend(
-    session: Session,
+    session: CommandContext,
     id_: str,
     boots: int,
     variants: tuple[str, ...],

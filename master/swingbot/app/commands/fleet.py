@@ -11,7 +11,7 @@ from swingbot.adapters import worker_secrets
 from swingbot.app import buildmaster, database
 from swingbot.app.buildmaster import MasterError
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import connect
 
@@ -21,7 +21,7 @@ FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @click.command(epilog="Example:  swingbot --config /etc/swingbot/swingbot.toml master")
 @pass_session
 @guarded
-def master(session: Session) -> None:
+def master(session: CommandContext) -> None:
     """Run the Buildbot master alone in the foreground, as a process manager starts it.
 
     Makes the master's directory and, if the database's user may, Buildbot's tables. SIGTERM stops it; boots and
@@ -41,7 +41,7 @@ def worker() -> None:
 @as_json
 @pass_session
 @guarded
-def list_(session: Session, json_: bool) -> None:
+def list_(session: CommandContext, json_: bool) -> None:
     """All workers that the master knows, and how each is started on its host."""
     rows = [_row(session.settings, name) for name in buildmaster.worker_names(session.settings)]
     if json_:
@@ -96,7 +96,7 @@ Examples:
 )
 @pass_session
 @guarded
-def secret(session: Session, name: str, new: bool) -> None:
+def secret(session: CommandContext, name: str, new: bool) -> None:
     """Print the secret of worker NAME, and make it if there is none."""
     _check_name(session.settings, name)
     file = buildmaster.secret_file(session.settings, name)
@@ -144,7 +144,7 @@ def _check_name(settings: Settings, name: str) -> None:
 )
 @pass_session
 @guarded
-def certificate(session: Session, names: tuple[str, ...], out: Path, days: int) -> None:
+def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days: int) -> None:
     """Make a CA and a certificate for the master, for a lab that has no CA.
 
     A CA that is in the directory already is used again, so that workers that trust it need nothing new.
@@ -198,7 +198,7 @@ def certificate(session: Session, names: tuple[str, ...], out: Path, days: int) 
 @pass_session
 @guarded
 def roles(
-    session: Session,
+    session: CommandContext,
     url: str | None,
     url_password_file: Path | None,
     owner_password_file: Path | None,
@@ -244,7 +244,7 @@ def _path(text: str) -> Path | None:
 @click.command("git", epilog="Example:  swingbot --config /etc/swingbot/swingbot.toml git")
 @pass_session
 @guarded
-def git_(session: Session) -> None:
+def git_(session: CommandContext) -> None:
     """Serve the mirror to build workers on other hosts, read-only, at git.host and git.port, in the foreground.
 
     Everyone who reaches that address may read all commits, patches under test included. Where that is too many,

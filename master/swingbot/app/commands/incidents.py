@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.commands.steer import person
 from swingbot.core.incident.decide import Act
 from swingbot.core.model import ids
@@ -45,7 +45,9 @@ def _number(id_: str, kind: str = "incident") -> int:
 @as_json
 @pass_session
 @guarded
-def list_(session: Session, status: str | None, tree: str | None, limit: int, json_: bool) -> None:
+def list_(
+    session: CommandContext, status: str | None, tree: str | None, limit: int, json_: bool
+) -> None:
     """Incidents, latest first.
 
     \b
@@ -84,7 +86,7 @@ def _status(facts: text.Facts) -> str:
 @as_json
 @pass_session
 @guarded
-def show(session: Session, id_: str, json_: bool) -> None:
+def show(session: CommandContext, id_: str, json_: bool) -> None:
     """Show a culprit with all that it does, where it was found, its mails, and what people said.
 
     \b
@@ -180,7 +182,7 @@ def _short(value: Any) -> str:
     return words[:12] if len(words) == 40 and " " not in words else words
 
 
-def _said(session: Session, number: int, json_: bool, words: str) -> None:
+def _said(session: CommandContext, number: int, json_: bool, words: str) -> None:
     """Answer with the incident as it is now."""
     with session.reading() as conn:
         facts = read.incident(conn, number)
@@ -202,7 +204,7 @@ def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
     @as_json
     @pass_session
     @guarded
-    def run(session: Session, id_: str, reason: str | None, json_: bool) -> None:
+    def run(session: CommandContext, id_: str, reason: str | None, json_: bool) -> None:
         keep.say(session.lab, _number(id_), name, who=somebody(), reason=reason)
         _said(session, _number(id_), json_, words)
 
@@ -235,7 +237,9 @@ invalid = _command(
 @as_json
 @pass_session
 @guarded
-def fixed_by(session: Session, id_: str, commit: str, reason: str | None, json_: bool) -> None:
+def fixed_by(
+    session: CommandContext, id_: str, commit: str, reason: str | None, json_: bool
+) -> None:
     """COMMIT mends it: the first tip that has it is measured against the culprit's parent. If the number is back, the incident is fixed.
 
     COMMIT may be any that the tree knows, or the 40 digits of one that it does not have yet.
@@ -265,7 +269,7 @@ def fixed_by(session: Session, id_: str, commit: str, reason: str | None, json_:
 @pass_session
 @guarded
 def merge(
-    session: Session, ids_: tuple[str, ...], into: str, reason: str | None, json_: bool
+    session: CommandContext, ids_: tuple[str, ...], into: str, reason: str | None, json_: bool
 ) -> None:
     """Make one incident of several. Nothing that was sent is sent again; mails of the others that wait are taken back.
 
@@ -286,7 +290,7 @@ def merge(
 @as_json
 @pass_session
 @guarded
-def duplicate(session: Session, id_: str, of: str, reason: str | None, json_: bool) -> None:
+def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, json_: bool) -> None:
     """ID is the same as OF, which gets all that was found for it; as `merge ID --into OF`.
 
     \b
@@ -309,7 +313,7 @@ def duplicate(session: Session, id_: str, of: str, reason: str | None, json_: bo
 @pass_session
 @guarded
 def split(
-    session: Session, id_: str, bisection: str | None, reason: str | None, json_: bool
+    session: CommandContext, id_: str, bisection: str | None, reason: str | None, json_: bool
 ) -> None:
     """Make two incidents of one, or undo a merge.
 

@@ -9,7 +9,7 @@ import click
 
 from swingbot.adapters.job_files import read_job
 from swingbot.app.commands.context import (
-    Session,
+    CommandContext,
     as_json,
     guarded,
     job_path,
@@ -22,10 +22,10 @@ from swingbot.service.ports import RequestError
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
-from swingbot_jobs.language.lint import Finding, Linted, lint, twins
+from swingbot_jobs.language.lint import LintFinding, LintResult, lint, twins
 from swingbot_jobs.language.program import Program, load_programs
-from swingbot_jobs.language.values import NominalBox
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.language.values import NominalTestbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
 
 
@@ -44,7 +44,7 @@ def jobs() -> None:
 @pass_session
 @guarded
 def jobs_expand(
-    session: Session, file: str, box: str, overrides: tuple[str, ...], json_: bool
+    session: CommandContext, file: str, box: str, overrides: tuple[str, ...], json_: bool
 ) -> None:
     """Print the unit jobs of a job FILE (a path, or the name of a shipped one) on a testbox: names, result roots and resolved values.
 
@@ -89,7 +89,7 @@ def jobs_expand(
 @pass_session
 @guarded
 def jobs_lint(
-    session: Session, files: tuple[str, ...], boxes: tuple[str, ...], json_: bool
+    session: CommandContext, files: tuple[str, ...], boxes: tuple[str, ...], json_: bool
 ) -> None:
     """Say all that is wrong with job FILES (paths, or names of shipped ones); exit status 2 if something is.
 
@@ -100,7 +100,9 @@ def jobs_lint(
     Example:
       swingbot jobs lint jobs/*.yaml --testbox vm-tcg
     """
-    chosen: Sequence[Testbox | NominalBox] = _testboxes(session, boxes) if boxes else [NominalBox()]
+    chosen: Sequence[Testbox | NominalTestbox] = (
+        _testboxes(session, boxes) if boxes else [NominalTestbox()]
+    )
     programs, roots = _programs(session), _roots(session)
     paths = [_job_file(session, file) for file in files]
     linted = [_linted(path, chosen, programs, roots) for path in paths]
@@ -126,26 +128,26 @@ def jobs_lint(
 
 def _linted(
     file: Path,
-    boxes: Sequence[Testbox | NominalBox],
+    boxes: Sequence[Testbox | NominalTestbox],
     programs: dict[str, Program],
     roots: Sequence[Path],
-) -> Linted:
+) -> LintResult:
     try:
         return lint(read_job(file, roots), file.name, boxes, programs)
     except JobError as error:
-        return Linted(file.name, {}, (Finding("error", str(error)),))
+        return LintResult(file.name, {}, (LintFinding("error", str(error)),))
 
 
-def _named(finding: Finding, file_name: str) -> Finding:
+def _named(finding: LintFinding, file_name: str) -> LintFinding:
     """With the job's file in front where the place is in a file that it includes."""
     return (
         finding
         if finding.text.startswith(f"{file_name}:")
-        else Finding(finding.severity, f"{file_name}: {finding.text}")
+        else LintFinding(finding.severity, f"{file_name}: {finding.text}")
     )
 
 
-def _say(linted: Sequence[Linted], findings: Sequence[Finding]) -> None:
+def _say(linted: Sequence[LintResult], findings: Sequence[LintFinding]) -> None:
     for finding in findings:
         click.echo(f"{finding.severity}: {finding.text}")
     good = [one for one in linted if one.good]
@@ -156,7 +158,7 @@ def _say(linted: Sequence[Linted], findings: Sequence[Finding]) -> None:
         click.echo(f"{len(linted) - len(good)} of {len(linted)} job files can't be run")
 
 
-def _job_file(session: Session, name: str) -> Path:
+def _job_file(session: CommandContext, name: str) -> Path:
     """Raises RequestError if there is no such file."""
     path = job_path(name, session.settings.paths.jobs)
     if not path.is_file():
@@ -167,7 +169,7 @@ def _job_file(session: Session, name: str) -> Path:
     return path
 
 
-def _testboxes(session: Session, names: Sequence[str]) -> list[Testbox]:
+def _testboxes(session: CommandContext, names: Sequence[str]) -> list[Testbox]:
     known = load_all(Path(session.settings.paths.workers) / "testboxes")
     missing = [name for name in names if name not in known]
     if missing:
@@ -177,11 +179,11 @@ def _testboxes(session: Session, names: Sequence[str]) -> list[Testbox]:
     return [known[name] for name in names]
 
 
-def _programs(session: Session) -> dict[str, Program]:
+def _programs(session: CommandContext) -> dict[str, Program]:
     return load_programs(Path(session.settings.paths.jobs) / "programs")
 
 
-def _roots(session: Session) -> tuple[Path, ...]:
+def _roots(session: CommandContext) -> tuple[Path, ...]:
     return (Path(session.settings.paths.jobs),)
 
 

@@ -11,12 +11,12 @@ from typing import ParamSpec, TypeVar
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.app.keep.place import Backup
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.keep.backup_directory import BackupDirectory
 from swingbot.app.keep.progress import amount
 from swingbot.app.settings import with_place
 from swingbot.core.keep.generation import BadBackup
-from swingbot.core.keep.retention import Total
+from swingbot.core.keep.retention import ClassTotal
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,7 +72,7 @@ def kept(run: Callable[P, R]) -> Callable[P, R]:
 @guarded
 @kept
 def backup(
-    session: Session,
+    session: CommandContext,
     directory: Path,
     keep: int,
     link: bool,
@@ -90,7 +90,7 @@ def backup(
       swingbot backup /mnt/backup/swingbot
       swingbot backup /mnt/backup/swingbot --verify
     """
-    place = Backup(directory)
+    place = BackupDirectory(directory)
     if list_:
         _list(place, json_)
     elif verify_:
@@ -125,7 +125,7 @@ def backup(
             )
 
 
-def _list(place: Backup, json_: bool) -> None:
+def _list(place: BackupDirectory, json_: bool) -> None:
     place.check()
     found = [(name, place.manifest(name)) for name in place.names()]
     if json_:
@@ -147,7 +147,7 @@ def _list(place: Backup, json_: bool) -> None:
         click.echo(f"{name}  schema {one.revision}  {rows} rows  {files}")
 
 
-def _verify(place: Backup, generation: str | None, json_: bool) -> None:
+def _verify(place: BackupDirectory, generation: str | None, json_: bool) -> None:
     from swingbot.app.keep.verify import verify
 
     name = place.choose(generation)
@@ -183,7 +183,7 @@ def _quiet(line: str) -> None:
 @guarded
 @kept
 def restore(
-    session: Session,
+    session: CommandContext,
     directory: Path,
     state: Path,
     generation: str | None,
@@ -227,7 +227,7 @@ def restore(
 @pass_session
 @guarded
 @kept
-def retention(session: Session, dry_run: bool, json_: bool) -> None:
+def retention(session: CommandContext, dry_run: bool, json_: bool) -> None:
     """Show raw results by class, what may go by the rules of section [retention], and what the rest stays for.
 
     What an open request needs and all that stands behind an incident stays, whatever its age. Of a file that goes a note is left,
@@ -274,7 +274,7 @@ def retention(session: Session, dry_run: bool, json_: bool) -> None:
 _HEADINGS = ("CLASS", "KEPT", "FILES", "SIZE", "OLDEST", "GO", "SIZE THAT GOES")
 
 
-def _class_row(kind: str, total: Total) -> tuple[str, ...]:
+def _class_row(kind: str, total: ClassTotal) -> tuple[str, ...]:
     rule = f"{total.days:g} days" if total.days > 0 else "for ever"
     oldest = "" if total.oldest is None else f"{total.oldest:%Y-%m-%d}"
     return (

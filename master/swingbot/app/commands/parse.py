@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands.context import Session, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, guarded, pass_session, say_json
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_file
 
@@ -16,7 +16,7 @@ from swingbot_jobs.reading.parse import parse_file
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
 @pass_session
 @guarded
-def parse_(session: Session, program: str, file: Path) -> None:
+def parse_(session: CommandContext, program: str, file: Path) -> None:
     """Read the raw output of a PROGRAM and print its samples as JSON.
 
     \b

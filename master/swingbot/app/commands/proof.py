@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
 from swingbot.core.proof.gates import GATES, spoken
-from swingbot.service.prove.request import foresee_gates, prove_again
+from swingbot.service.prove.request_gates import foresee_gates, prove_again
 from swingbot_db import read
 
 gate_option = click.option(
@@ -39,7 +39,7 @@ def proof() -> None:
 @as_json
 @pass_session
 @guarded
-def show(session: Session, incident: str, json_: bool) -> None:
+def show(session: CommandContext, incident: str, json_: bool) -> None:
     """Each gate with its answer, its figures, what it was foreseen to cost and its comparison.
 
     \b
@@ -85,7 +85,7 @@ def _cost(foreseen: dict[str, Any] | None) -> str | None:
 @as_json
 @pass_session
 @guarded
-def run(session: Session, incident: str, gates: tuple[str, ...], json_: bool) -> None:
+def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: bool) -> None:
     """Ask for gates once more, with fresh boots; without --gate for all that proof.gates names. A mail that is drafted stays as it is.
 
     The culprit of a bisection that was started by hand is measured against its parent first; its gates open after that, and its mail is drafted.
@@ -114,7 +114,7 @@ def run(session: Session, incident: str, gates: tuple[str, ...], json_: bool) ->
 @as_json
 @pass_session
 @guarded
-def cost(session: Session, incident: str, gates: tuple[str, ...], json_: bool) -> None:
+def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: bool) -> None:
     """What the gates would cost if they were asked for now; asks for nothing.
 
     \b

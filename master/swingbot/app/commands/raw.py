@@ -11,9 +11,15 @@ import click
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.raw_export import Export
-from swingbot.app.raw_sources import Broken, Gone, Here, Source, There
+from swingbot.app.raw_sources import (
+    FileUnavailable,
+    LocalSource,
+    RawSource,
+    RemoteSource,
+    SourceFailed,
+)
 from swingbot.core.model import ids
 from swingbot.service.result import reparse as reparse_runs
 from swingbot.service.result.reparse import Reparsed
@@ -42,7 +48,7 @@ def _say(line: str) -> None:
 @as_json
 @pass_session
 @guarded
-def raw(session: Session, id_: str, out: Path, without_kernels: bool, json_: bool) -> None:
+def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, json_: bool) -> None:
     """Bring the raw results of a comparison, experiment, bisection, incident, report, order or boot.
 
     Every file as it came, checked against its sha256, a directory a run under LKP's result root names, and tables that R and
@@ -53,17 +59,17 @@ def raw(session: Session, id_: str, out: Path, without_kernels: bool, json_: boo
       swingbot raw c5 --out /tmp/c5
       swingbot raw http://lab.example.org:8010/raw/c5/ --out /tmp/c5
     """
-    source: Source = (
-        There(id_)
+    source: RawSource = (
+        RemoteSource(id_)
         if "://" in id_
-        else Here(session.engine, Artifacts(session.settings.artifacts), id_)
+        else LocalSource(session.engine, Artifacts(session.settings.artifacts), id_)
     )
     export = Export(
         source, out, load_programs(Path(session.settings.paths.jobs) / "programs"), _say
     )
     try:
         export.run(kernels=not without_kernels)
-    except (Broken, Gone) as error:
+    except (SourceFailed, FileUnavailable) as error:
         _say(f"swingbot: {error}")
         raise SystemExit(1) from None
     if json_:
@@ -102,7 +108,9 @@ def raw(session: Session, id_: str, out: Path, without_kernels: bool, json_: boo
 @as_json
 @pass_session
 @guarded
-def reparse(session: Session, program: str | None, dry_run: bool, again: bool, json_: bool) -> None:
+def reparse(
+    session: CommandContext, program: str | None, dry_run: bool, again: bool, json_: bool
+) -> None:
     """Read history again from the raw results that were kept, after a parser was mended, and say what changed.
 
     Old values stay until the new ones of the same boot are in. Calling it again does nothing: each run knows the parser

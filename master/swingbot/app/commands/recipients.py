@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.service.report.address import addressed, would_go_to
 
 
@@ -14,7 +14,7 @@ from swingbot.service.report.address import addressed, would_go_to
 @as_json
 @pass_session
 @guarded
-def recipients(session: Session, commit: str, tree: str, json_: bool) -> None:
+def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> None:
     """To whom a report about COMMIT would go, and who is left out and why. Sends nothing, to nobody.
 
     \b

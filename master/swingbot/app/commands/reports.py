@@ -11,7 +11,7 @@ import click
 
 from swingbot.adapters.artifacts import secret
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot.service.ports import RequestError
@@ -23,7 +23,7 @@ from swingbot_db import moderation, read, reports
 @click.command()
 @pass_session
 @guarded
-def key(session: Session) -> None:
+def key(session: CommandContext) -> None:
     """Print the operator's key: the first token for the pages, of the role operator. `swingbot token create` makes one for each person.
 
     \b
@@ -52,7 +52,7 @@ def whoami() -> str:
 @as_json
 @pass_session
 @guarded
-def list_(session: Session, state: str | None, json_: bool) -> None:
+def list_(session: CommandContext, state: str | None, json_: bool) -> None:
     """Reports, latest first.
 
     \b
@@ -97,7 +97,7 @@ def _stopped(mail: Mapping[str, Any], by_setting: bool) -> str:
 @as_json
 @pass_session
 @guarded
-def show(session: Session, id_: str, mail: bool, json_: bool) -> None:
+def show(session: CommandContext, id_: str, mail: bool, json_: bool) -> None:
     """Show a report: the mail, who gets it or would get it, why it is where it is, and what people decided.
 
     \b
@@ -142,7 +142,7 @@ def _people(to: Sequence[str], cc: Sequence[str]) -> str:
     return ", ".join(to) + (f"; copies to {', '.join(cc)}" if cc else "")
 
 
-def _decide(session: Session, id_: str, verb: ReportAct, why: str) -> None:
+def _decide(session: CommandContext, id_: str, verb: ReportAct, why: str) -> None:
     number = ids.read(id_, "report")[1]
     with session.engine.begin() as conn:
         click.echo(f"{id_} is {reports.ACTS[verb](conn, number, who=whoami(), why=why)}")
@@ -156,7 +156,7 @@ because = click.option("--reason", "why", default="", help="Why; kept beside the
 @because
 @pass_session
 @guarded
-def release(session: Session, id_: str, why: str) -> None:
+def release(session: CommandContext, id_: str, why: str) -> None:
     """Let a report leave; one whose fate is unknown is sent again.
 
     \b
@@ -171,7 +171,7 @@ def release(session: Session, id_: str, why: str) -> None:
 @because
 @pass_session
 @guarded
-def drop(session: Session, id_: str, why: str) -> None:
+def drop(session: CommandContext, id_: str, why: str) -> None:
     """Never send a report.
 
     \b
@@ -186,7 +186,7 @@ def drop(session: Session, id_: str, why: str) -> None:
 @because
 @pass_session
 @guarded
-def hold(session: Session, id_: str, why: str) -> None:
+def hold(session: CommandContext, id_: str, why: str) -> None:
     """Keep a report from leaving until a person releases it.
 
     \b
@@ -200,7 +200,7 @@ def hold(session: Session, id_: str, why: str) -> None:
 @click.argument("id_", metavar="ID")
 @pass_session
 @guarded
-def readdress_(session: Session, id_: str) -> None:
+def readdress_(session: CommandContext, id_: str) -> None:
     """Compute the recipients of a held report again, with the settings of now: after a dry run, or when somebody wants no mail any more.
 
     \b
@@ -223,7 +223,7 @@ def readdress_(session: Session, id_: str) -> None:
 @as_json
 @pass_session
 @guarded
-def classes(session: Session, json_: bool) -> None:
+def classes(session: CommandContext, json_: bool) -> None:
     """Which classes of reports have earned to leave by themselves: (metric, testbox, gates passed), and what people decided about each.
 
     \b
@@ -250,7 +250,7 @@ def classes(session: Session, json_: bool) -> None:
 @because
 @pass_session
 @guarded
-def stop(session: Session, why: str) -> None:
+def stop(session: CommandContext, why: str) -> None:
     """Let no mail leave until `swingbot report resume`. Nothing is lost: reports are written and wait.
 
     \b
@@ -264,7 +264,7 @@ def stop(session: Session, why: str) -> None:
 @because
 @pass_session
 @guarded
-def resume(session: Session, why: str) -> None:
+def resume(session: CommandContext, why: str) -> None:
     """Let mail leave again.
 
     \b
@@ -274,7 +274,7 @@ def resume(session: Session, why: str) -> None:
     _switch(session, False, why)
 
 
-def _switch(session: Session, stopped: bool, why: str) -> None:
+def _switch(session: CommandContext, stopped: bool, why: str) -> None:
     with session.engine.begin() as conn:
         moderation.set_switch(conn, stopped=stopped, who=whoami(), why=why)
         mail = read.switch(conn)

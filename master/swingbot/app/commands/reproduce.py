@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from swingbot.adapters.artifacts import Artifacts
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.app.reproduction import NAME, Incomplete, Reproductions
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.reproduction import NAME, IncompleteReproduction, Reproductions
 from swingbot.core.model import ids
 from swingbot.core.reproduce import members
 
@@ -35,7 +35,12 @@ from swingbot.core.reproduce import members
 @pass_session
 @guarded
 def reproduce(
-    session: Session, id_: str, out: Path, without_kernels: bool, incomplete: bool, json_: bool
+    session: CommandContext,
+    id_: str,
+    out: Path,
+    without_kernels: bool,
+    incomplete: bool,
+    json_: bool,
 ) -> None:
     """Everything to see a report's numbers elsewhere: both kernels, the job, QEMU's command, and a script that runs it all.
 
@@ -55,7 +60,7 @@ def reproduce(
     kit = made.kit(id_, kernels=not without_kernels)
     if kit.missing and not incomplete:
         click.echo(
-            f"swingbot: {Incomplete(kit.report, kit.missing)}; --incomplete writes what there is",
+            f"swingbot: {IncompleteReproduction(kit.report, kit.missing)}; --incomplete writes what there is",
             err=True,
         )
         raise SystemExit(1)

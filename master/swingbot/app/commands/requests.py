@@ -15,7 +15,7 @@ from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.patch_files import patch_sources
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
-    Session,
+    CommandContext,
     as_json,
     guarded,
     pass_session,
@@ -27,7 +27,7 @@ from swingbot.app.commands.cost import confirm, cost_json, cost_lines
 from swingbot.core.model import ids
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_series
-from swingbot.core.report.experiment.forms import as_text
+from swingbot.core.report.experiment.experiment_formats import as_text
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.cancel import cancel_comparison
@@ -103,7 +103,7 @@ exit_code_option = click.option(
 @pass_session
 @guarded
 def compare(
-    session: Session,
+    session: CommandContext,
     base: str,
     head: str,
     tree_name: str | None,
@@ -183,7 +183,7 @@ def compare(
 @pass_session
 @guarded
 def start(
-    session: Session,
+    session: CommandContext,
     range_: str | None,
     good: str | None,
     bad: str | None,
@@ -249,7 +249,7 @@ def start(
 @pass_session
 @guarded
 def wait(
-    session: Session,
+    session: CommandContext,
     id_: str | None,
     idle: bool,
     timeout: float | None,
@@ -280,7 +280,7 @@ def wait(
 @click.argument("id_", metavar="ID")
 @pass_session
 @guarded
-def cancel(session: Session, id_: str) -> None:
+def cancel(session: CommandContext, id_: str) -> None:
     """Cancel a comparison, experiment or bisection; work that nothing else needs is stopped.
 
     \b
@@ -308,7 +308,7 @@ def _say_series(series: PatchSeries) -> None:
 
 
 def answer(
-    session: Session,
+    session: CommandContext,
     id_: str,
     *,
     wait_: bool,
@@ -333,7 +333,9 @@ def answer(
         sys.exit(1)
 
 
-def _reader(session: Session, id_: str) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
+def _reader(
+    session: CommandContext, id_: str
+) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
     kind, _ = ids.read(id_)
     if kind == "comparison":
         return read.comparison, text.comparison
@@ -347,14 +349,14 @@ def _reader(session: Session, id_: str) -> tuple[Callable[..., Facts], Callable[
     )
 
 
-def _tables(session: Session, experiment: Facts) -> str:
+def _tables(session: CommandContext, experiment: Facts) -> str:
     """An experiment as `swingbot show` prints it."""
     with session.reading() as conn:
         store = Artifacts(session.settings.artifacts)
         return as_text(sheet_with_beside(read, store.open, conn, experiment)).rstrip()
 
 
-def _load(session: Session, load: Callable[..., Facts], id_: str) -> Facts:
+def _load(session: CommandContext, load: Callable[..., Facts], id_: str) -> Facts:
     with session.reading() as conn:
         return load(conn, id_)
 
@@ -365,7 +367,9 @@ def _is_over(facts: Facts) -> bool:
     return facts["status"] in _OVER
 
 
-def _wait(session: Session, id_: str, load: Callable[..., Facts], timeout: float | None) -> Facts:
+def _wait(
+    session: CommandContext, id_: str, load: Callable[..., Facts], timeout: float | None
+) -> Facts:
     return _poll(
         lambda: _load(session, load, id_),
         _is_over,
@@ -377,7 +381,7 @@ def _wait(session: Session, id_: str, load: Callable[..., Facts], timeout: float
     )
 
 
-def _wait_idle(session: Session, timeout: float | None, json_: bool) -> None:
+def _wait_idle(session: CommandContext, timeout: float | None, json_: bool) -> None:
     def load() -> Facts:
         with session.reading() as conn:
             return read.open_work(conn)

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from swingbot.app.commands import settings_page, text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.app.commands.lazy import Place, lazily
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.lazy_group import Place, lazily
 from swingbot.app.database import owner_url
 from swingbot.app.settings import GROUPS, SECTIONS, shown, with_place
 from swingbot.app.wiring import connect
@@ -29,7 +29,7 @@ from swingbot.app.wiring import connect
 )
 @pass_session
 @guarded
-def up(session: Session, state: Path | None, port: int | None) -> None:
+def up(session: CommandContext, state: Path | None, port: int | None) -> None:
     """Run the embedded service in the foreground: database, Buildbot, workers, loop, pages, local mail. Ctrl-C stops it.
 
     \b
@@ -44,7 +44,7 @@ def up(session: Session, state: Path | None, port: int | None) -> None:
 @click.command()
 @pass_session
 @guarded
-def loop(session: Session) -> None:
+def loop(session: CommandContext) -> None:
     """Run the brain alone, as a process manager starts it."""
     from swingbot.app.loop import run
     from swingbot.app.wiring import make_lab
@@ -56,7 +56,7 @@ def loop(session: Session) -> None:
 @click.command()
 @pass_session
 @guarded
-def web(session: Session) -> None:
+def web(session: CommandContext) -> None:
     """Run pages, API and artifact store alone."""
     from swingbot.app.web import serve
 
@@ -79,7 +79,7 @@ def web(session: Session) -> None:
 )
 @pass_session
 @guarded
-def smtpd(session: Session, host: str, smtp_port: int | None) -> None:
+def smtpd(session: CommandContext, host: str, smtp_port: int | None) -> None:
     """Run the local mail server, which delivers into a Maildir under the state directory. It sends nothing on."""
     from swingbot.app import smtpd as server
 
@@ -94,7 +94,7 @@ def db() -> None:
 @db.command()
 @pass_session
 @guarded
-def upgrade(session: Session) -> None:
+def upgrade(session: CommandContext) -> None:
     """Bring the database to the newest schema, ours and Buildbot's, as the user of db.owner_url. Safe to repeat."""
     from swingbot.app import master
     from swingbot_db import migrate, roles
@@ -113,7 +113,9 @@ def upgrade(session: Session) -> None:
 @as_json
 @pass_session
 @guarded
-def settings_(session: Session, sections: tuple[str, ...], reference: bool, json_: bool) -> None:
+def settings_(
+    session: CommandContext, sections: tuple[str, ...], reference: bool, json_: bool
+) -> None:
     """Every setting: what is in force, where it came from, what it means.
 
     \b
@@ -162,7 +164,7 @@ def settings_(session: Session, sections: tuple[str, ...], reference: bool, json
 @click.command("describe")
 @pass_session
 @guarded
-def describe_(session: Session) -> None:
+def describe_(session: CommandContext) -> None:
     """What Buildbot is told to be: builders, schedulers, workers, locks and testboxes, as YAML."""
     from swingbot.app.describe import describe
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from swingbot.core.model import ids
-from swingbot.core.report.experiment.forms import EXPERIMENT_FORMS
-from swingbot.core.report.formats.forms import FORMS, NothingToShow
+from swingbot.core.report.experiment.experiment_formats import EXPERIMENT_FORMS
 from swingbot.core.report.formats.sheet import Sheet, sheet_of_bisection, sheet_of_comparison
+from swingbot.core.report.formats.sheet_formats import FORMS, NothingToShow
 from swingbot.service.ports import RequestError
 from swingbot.web.experiment_sheet import sheet_with_beside
 from swingbot.web.ports import OpenArtifact

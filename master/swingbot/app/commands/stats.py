@@ -14,6 +14,7 @@ from swingbot.app.commands.context import as_json, guarded, say_json
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.findings import look
+from swingbot.core.stats.findings_text import percent, tell
 from swingbot.core.stats.history_file import draw_history, parse_history
 from swingbot.core.stats.parse import (
     BadSamples,
@@ -25,7 +26,6 @@ from swingbot.core.stats.parse import (
     parse_perf,
 )
 from swingbot.core.stats.rules import CLASSES, rule_for
-from swingbot.core.stats.tell import percent, tell
 from swingbot.core.text.numbers import count, levels
 from swingbot.service.ports import RequestError
 

@@ -12,8 +12,8 @@ from typing import Final
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.core.bisect import journal, logbook, tell
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.core.bisect import explain_text, journal, logbook
 from swingbot.core.model import ids
 from swingbot.service.bisect import steer as steering
 from swingbot.service.bisect.explain import explain_bisection
@@ -44,7 +44,7 @@ def _number(id_: str) -> int:
 @as_json
 @pass_session
 @guarded
-def log_(session: Session, id_: str, json_: bool) -> None:
+def log_(session: CommandContext, id_: str, json_: bool) -> None:
     """Print all that a bisection was shown and decided, step by step. Lines with # are for people; `replay` reads the others.
 
     \b
@@ -61,7 +61,7 @@ def log_(session: Session, id_: str, json_: bool) -> None:
 @as_json
 @pass_session
 @guarded
-def replay(session: Session, what: str, json_: bool) -> None:
+def replay(session: CommandContext, what: str, json_: bool) -> None:
     """Decide every step of a log again: are the decisions the same, byte for byte? Exit status 1 and the first difference if not.
 
     \b
@@ -102,7 +102,7 @@ def replay(session: Session, what: str, json_: bool) -> None:
         sys.exit(1)
 
 
-def _steps(session: Session, what: str) -> list[journal.Step]:
+def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
     path = Path(what)
     if what != "-" and not path.is_file():
         steps = list(steering.logbook(session.lab, _number(what)).steps)
@@ -129,7 +129,9 @@ def _steps(session: Session, what: str) -> list[journal.Step]:
 @undo_option
 @pass_session
 @guarded
-def skip(session: Session, id_: str, commits: tuple[str, ...], why: str | None, undo: bool) -> None:
+def skip(
+    session: CommandContext, id_: str, commits: tuple[str, ...], why: str | None, undo: bool
+) -> None:
     """Never measure these commits. They stay among the suspects, together with their neighbours.
 
     A..B stands for the commits after A up to and with B.
@@ -157,7 +159,7 @@ def skip(session: Session, id_: str, commits: tuple[str, ...], why: str | None, 
 @pass_session
 @guarded
 def hint(
-    session: Session, id_: str, commits: tuple[str, ...], factor: float, why: str | None
+    session: CommandContext, id_: str, commits: tuple[str, ...], factor: float, why: str | None
 ) -> None:
     """Say that you suspect these commits (or, with a factor below 1, that you do not).
 
@@ -181,7 +183,7 @@ def hint(
 @why_option
 @pass_session
 @guarded
-def resume(session: Session, id_: str, boots: int, why: str | None) -> None:
+def resume(session: CommandContext, id_: str, boots: int, why: str | None) -> None:
     """Go on with a bisection that ended without an answer: everything observed still counts.
 
     \b
@@ -199,7 +201,7 @@ def resume(session: Session, id_: str, boots: int, why: str | None) -> None:
 @as_json
 @pass_session
 @guarded
-def explain(session: Session, id_: str, json_: bool) -> None:
+def explain(session: CommandContext, id_: str, json_: bool) -> None:
     """Say in words what is believed and why, what comes next, and what would change the mind.
 
     \b
@@ -207,7 +209,9 @@ def explain(session: Session, id_: str, json_: bool) -> None:
       swingbot bisect explain b2
     """
     found = explain_bisection(session.lab, _number(id_))
-    told = tell.told(found.explanation, found.state, found.commits, found.unit, text.seconds)
+    told = explain_text.told(
+        found.explanation, found.state, found.commits, found.unit, text.seconds
+    )
     if json_:
         say_json(
             {
@@ -231,7 +235,7 @@ def explain(session: Session, id_: str, json_: bool) -> None:
 @pass_session
 @guarded
 def visualize(
-    session: Session, id_: str, ascii_: bool, everything: bool, width: int | None
+    session: CommandContext, id_: str, ascii_: bool, everything: bool, width: int | None
 ) -> None:
     """Draw the probability of each commit, with its boots, their mean and spread, skips and hints.
 

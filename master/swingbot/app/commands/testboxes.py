@@ -8,7 +8,7 @@ import click
 
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.service.lab import set_testboxes
 from swingbot_db import read
 
@@ -31,7 +31,7 @@ def testbox() -> None:
 @as_json
 @pass_session
 @guarded
-def list_(session: Session, json_: bool) -> None:
+def list_(session: CommandContext, json_: bool) -> None:
     """All testboxes, and what is wrong with them."""
     with session.reading() as conn:
         rows = read.list_testboxes(conn)
@@ -56,7 +56,7 @@ def list_(session: Session, json_: bool) -> None:
 @as_json
 @pass_session
 @guarded
-def show(session: Session, name: str, json_: bool) -> None:
+def show(session: CommandContext, name: str, json_: bool) -> None:
     """A testbox with its noise record: standard deviations in per cent, of how many degrees of freedom.
 
     \b
@@ -139,7 +139,7 @@ def _part(spread: dict[str, Any]) -> str | None:
 @as_json
 @pass_session
 @guarded
-def quarantine(session: Session, name: str, reason: str, json_: bool) -> None:
+def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> None:
     """Its numbers are not to be trusted: its orders wait until `resume`."""
     set_testboxes.quarantine(session.lab, name, reason)
     _moved(
@@ -156,7 +156,7 @@ def quarantine(session: Session, name: str, reason: str, json_: bool) -> None:
 @as_json
 @pass_session
 @guarded
-def drain(session: Session, name: str, reason: str, json_: bool) -> None:
+def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
     """What runs there ends; nothing new begins until `resume`."""
     set_testboxes.drain(session.lab, name, reason)
     _moved(
@@ -175,7 +175,7 @@ def drain(session: Session, name: str, reason: str, json_: bool) -> None:
 @as_json
 @pass_session
 @guarded
-def check(session: Session, name: str, here: bool, json_: bool) -> None:
+def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
     """Whether it has all that it needs, and what to do for each thing that is missing. Its controller host looks.
 
     \b
@@ -199,13 +199,13 @@ def check(session: Session, name: str, here: bool, json_: bool) -> None:
 @as_json
 @pass_session
 @guarded
-def resume(session: Session, name: str, json_: bool) -> None:
+def resume(session: CommandContext, name: str, json_: bool) -> None:
     """Let it work again, as it is now: earlier boots of its anchor are no measure any more."""
     set_testboxes.resume(session.lab, name)
     _moved(session, name, f"testbox {name} is active", json_)
 
 
-def _moved(session: Session, name: str, told: str, json_: bool) -> None:
+def _moved(session: CommandContext, name: str, told: str, json_: bool) -> None:
     """Say that it is done: the testbox as it is now, or in a sentence."""
     if json_:
         with session.reading() as conn:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from swingbot.core.bisect.picture import Line, picture
+from swingbot.core.bisect.text_plot import PlotPoint, picture
 from swingbot.core.model.comparison_row import ComparisonRow, Side, aliases_of, without_aliases
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.kernel_diff import change_text
@@ -176,7 +176,7 @@ def bisection_picture(
 ) -> str:
     """A bar for each commit. `ascii` None: as standard output can."""
     lines = [
-        Line(
+        PlotPoint(
             idx=p["idx"],
             commit=p["commit"],
             subject=p["subject"],

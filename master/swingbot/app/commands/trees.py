@@ -10,7 +10,7 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
-    Session,
+    CommandContext,
     as_json,
     guarded,
     pass_session,
@@ -19,7 +19,7 @@ from swingbot.app.commands.context import (
 )
 from swingbot.core.plan.patches import tally
 from swingbot.core.stats.findings import look
-from swingbot.core.stats.tell import tell
+from swingbot.core.stats.findings_text import tell
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import NewTree, add_tree, known_tree, poll_tree
 from swingbot_db import read
@@ -87,7 +87,7 @@ def tree() -> None:
 @pass_session
 @guarded
 def add(
-    session: Session,
+    session: CommandContext,
     name: str,
     url: str,
     branch: str,
@@ -144,7 +144,7 @@ def add(
 @as_json
 @pass_session
 @guarded
-def list_(session: Session, json_: bool) -> None:
+def list_(session: CommandContext, json_: bool) -> None:
     """Trees that are watched, and what is wrong with them."""
     with session.reading() as conn:
         rows = read.list_trees(conn, {"state": "watched"})
@@ -176,7 +176,7 @@ def list_(session: Session, json_: bool) -> None:
 @as_json
 @pass_session
 @guarded
-def show(session: Session, name: str, all_: bool, json_: bool) -> None:
+def show(session: CommandContext, name: str, all_: bool, json_: bool) -> None:
     """A branch patch by patch: what the last move made of each, and what each costs where that was measured.
 
     \b
@@ -237,7 +237,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
 @pass_session
 @guarded
 def history(
-    session: Session, name: str, metric: str | None, testbox: str | None, json_: bool
+    session: CommandContext, name: str, metric: str | None, testbox: str | None, json_: bool
 ) -> None:
     """Steps, creep and changes of noise in what the tips of a branch measured.
 
@@ -271,7 +271,7 @@ def history(
 @as_json
 @pass_session
 @guarded
-def poll(session: Session, name: str, json_: bool) -> None:
+def poll(session: CommandContext, name: str, json_: bool) -> None:
     """Look at a branch now instead of at the next `watch.poll_seconds`."""
     problem = poll_tree(session.lab, known_tree(session.lab, name))
     if problem is not None:
@@ -288,7 +288,7 @@ def poll(session: Session, name: str, json_: bool) -> None:
 @click.argument("name")
 @pass_session
 @guarded
-def remove(session: Session, name: str) -> None:
+def remove(session: CommandContext, name: str) -> None:
     """Stop watching a tree. What was measured stays; what is under way goes on."""
     found = known_tree(session.lab, name)
     with session.lab.transaction("remove tree") as tx:

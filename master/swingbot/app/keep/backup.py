@@ -19,13 +19,13 @@ from typing import Any, Final, cast
 
 from swingbot.adapters import artifacts, maildir, process
 from swingbot.adapters.zstd_file import ZstdWriter
-from swingbot.app.keep.place import Backup, copy_whole, write_json
-from swingbot.app.keep.progress import Progress, amount
+from swingbot.app.keep.backup_directory import BackupDirectory, copy_whole, write_json
+from swingbot.app.keep.progress import BackupProgress, amount
 from swingbot.app.settings import SECTIONS, Settings
 from swingbot.core.keep.generation import (
     FORMAT,
     BadBackup,
-    Letter,
+    MailFile,
     Manifest,
     TableFile,
     generation_name,
@@ -65,7 +65,7 @@ def backup(
     link: bool = False,
 ) -> tuple[str, Manifest]:
     """Make a generation in `directory` and let the oldest beyond `keep` go. Raises BadBackup, KeepError, OSError."""
-    place = Backup(directory)
+    place = BackupDirectory(directory)
     if settings.state == place.directory or settings.state in place.directory.parents:
         raise KeepError(
             f"{place.directory} lies in the state directory that it is to be a copy of; name a directory elsewhere"
@@ -100,7 +100,7 @@ def _database(settings: Settings, engine: Engine, folder: Path, announce: Announ
     with snapshot(engine) as conn:
         migrate.check(conn)
         found = dump.tables(conn)
-        progress = Progress(
+        progress = BackupProgress(
             "database", len(found), sum(table.bytes for table in found), announce, noun="tables"
         )
         taken_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -140,7 +140,7 @@ class _Hashing:
         return int(self._file.write(chunk))
 
 
-def _table(conn: Connection, table: dump.Table, target: Path) -> TableFile:
+def _table(conn: Connection, table: dump.DumpTable, target: Path) -> TableFile:
     with target.open("xb") as file:
         hashing = _Hashing(file)
         writer = ZstdWriter(hashing)  # type: ignore[arg-type]  # it writes and does nothing else
@@ -188,7 +188,7 @@ def _fields(settings: Settings, section: str) -> tuple[dataclasses.Field[Any], .
 
 
 def _artifacts(
-    settings: Settings, place: Backup, part: Path, announce: Announce, *, link: bool
+    settings: Settings, place: BackupDirectory, part: Path, announce: Announce, *, link: bool
 ) -> tuple[int, int]:
     """Copy what the backup does not have yet; answers how many files the generation has, and their bytes."""
     there = list(artifacts.Artifacts(settings.artifacts).stored())
@@ -197,7 +197,7 @@ def _artifacts(
         for file in there
         if not (place.artifacts / file.path).exists() or file.path.endswith(artifacts.GONE)
     ]
-    progress = Progress("artifacts", len(new), sum(file.size for file in new), announce)
+    progress = BackupProgress("artifacts", len(new), sum(file.size for file in new), announce)
     copied = 0
     for file in new:
         if not copy_whole(settings.artifacts / file.path, place.artifacts / file.path, link=link):
@@ -213,7 +213,7 @@ def _artifacts(
     return len(there), size
 
 
-def _mirror(mirror: Path, place: Backup, name: str, announce: Announce) -> dict[str, str]:
+def _mirror(mirror: Path, place: BackupDirectory, name: str, announce: Announce) -> dict[str, str]:
     """Fetch all refs of the mirror into the backup's repository; answers them without `refs/` before them."""
     if not mirror.exists():
         announce("mirror: there is none yet")
@@ -259,7 +259,7 @@ def _git(*arguments: str) -> str:
 git = _git
 
 
-def _mail(folder: Path, place: Backup) -> tuple[Letter, ...]:
+def _mail(folder: Path, place: BackupDirectory) -> tuple[MailFile, ...]:
     found = []
     for path in maildir.files(folder):
         try:
@@ -272,14 +272,14 @@ def _mail(folder: Path, place: Backup) -> tuple[Letter, ...]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.with_name(target.name + ".part").write_bytes(content)
             target.with_name(target.name + ".part").replace(target)
-        found.append(Letter(folder=path.parent.name, name=path.name, sha256=sha256))
+        found.append(MailFile(folder=path.parent.name, name=path.name, sha256=sha256))
     return tuple(found)
 
 
 # -- letting old ones go --------------------------------------------------------------------------------------------
 
 
-def _forget(place: Backup, keep: int, announce: Announce) -> None:
+def _forget(place: BackupDirectory, keep: int, announce: Announce) -> None:
     """Remove generations beyond the latest `keep`, and the files that none of the others names."""
     old = too_many(place.names(), keep)
     if not old:

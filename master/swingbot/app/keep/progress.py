@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
     )
 
 
-class Progress:
+class BackupProgress:
     """Tells `announce` at most every two seconds; the estimate is by bytes, so that a few large files do not fool it."""
 
     def __init__(

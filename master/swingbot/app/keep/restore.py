@@ -17,8 +17,8 @@ from swingbot.adapters.zstd_file import ZstdReader
 from swingbot.app import database, postgres
 from swingbot.app.keep import process
 from swingbot.app.keep.backup import KeepError, git
-from swingbot.app.keep.place import Backup, copy_whole, write_json
-from swingbot.app.keep.progress import Progress, amount
+from swingbot.app.keep.backup_directory import BackupDirectory, copy_whole, write_json
+from swingbot.app.keep.progress import BackupProgress, amount
 from swingbot.app.keep.verify import checked_path, verify
 from swingbot.app.settings import Settings
 from swingbot.core.keep.generation import BadBackup, Manifest
@@ -38,7 +38,7 @@ def restore(
     check: bool = True,
 ) -> dict[str, Any]:
     """Fill `settings.state` and its database, both empty or not there yet; answers what was done. Raises BadBackup, KeepError, OSError."""
-    place, state = Backup(directory), settings.state
+    place, state = BackupDirectory(directory), settings.state
     name = place.choose(generation)
     manifest = place.manifest(name)
     _fits(manifest)
@@ -104,9 +104,9 @@ def _server(settings: Settings) -> Iterator[Engine]:
 
 
 def _database(
-    engine: Engine, place: Backup, name: str, manifest: Manifest, announce: Announce
+    engine: Engine, place: BackupDirectory, name: str, manifest: Manifest, announce: Announce
 ) -> Mapping[str, int]:
-    progress = Progress(
+    progress = BackupProgress(
         "database",
         len(manifest.tables),
         sum(table.size for table in manifest.tables),
@@ -137,9 +137,9 @@ def _database(
 
 
 def _files(
-    settings: Settings, place: Backup, name: str, manifest: Manifest, announce: Announce
+    settings: Settings, place: BackupDirectory, name: str, manifest: Manifest, announce: Announce
 ) -> None:
-    progress = Progress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
+    progress = BackupProgress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
     settings.artifacts.mkdir(parents=True, exist_ok=True)
     for entry in place.artifact_list(name):
         source = place.artifacts / checked_path(entry)

@@ -11,9 +11,18 @@ from typing import Final
 
 from swingbot.adapters.artifacts import GONE, Artifacts
 from swingbot.app.keep.backup import alone
-from swingbot.app.keep.place import write_json
+from swingbot.app.keep.backup_directory import write_json
 from swingbot.app.settings import Settings
-from swingbot.core.keep.retention import Named, There, Total, Verdict, gone, judge, merged, totals
+from swingbot.core.keep.retention import (
+    ClassTotal,
+    FileReference,
+    RetentionDecision,
+    StoredFile,
+    gone,
+    judge,
+    merged,
+    totals,
+)
 from swingbot.core.model.artifact import ArtifactError
 from swingbot_db.engine import Engine
 from swingbot_db.keep import named_artifacts
@@ -28,7 +37,7 @@ _RECORD_BYTES: Final = 16 << 20
 class Retained:
     """What a run of retention found: by class, how many files were pruned before, and the bytes that are free now (0 in a dry run)."""
 
-    totals: dict[str, Total]
+    totals: dict[str, ClassTotal]
     pruned_before: int
     freed: int
 
@@ -76,7 +85,7 @@ def _stamp(settings: Settings) -> Path:
     return settings.state / "retention.json"
 
 
-def _there(store: Artifacts) -> tuple[list[There], int]:
+def _there(store: Artifacts) -> tuple[list[StoredFile], int]:
     """The files of the store, and how many notes of pruned ones there are."""
     found, notes = [], 0
     for file in store.stored():
@@ -84,7 +93,7 @@ def _there(store: Artifacts) -> tuple[list[There], int]:
             notes += 1
         else:
             found.append(
-                There(
+                StoredFile(
                     key=file.sha256,
                     size=file.size,
                     modified=datetime.fromtimestamp(file.modified, UTC),
@@ -93,11 +102,11 @@ def _there(store: Artifacts) -> tuple[list[There], int]:
     return found, notes
 
 
-def _named(engine: Engine, store: Artifacts) -> dict[str, list[Named]]:
+def _named(engine: Engine, store: Artifacts) -> dict[str, list[FileReference]]:
     """All namings; a root file system is named by the record of it that its boots brought."""
     with engine.connect() as conn:
         named = list(named_artifacts(conn))
-    records: dict[str, list[Named]] = {}
+    records: dict[str, list[FileReference]] = {}
     for one in named:
         if one.name == _RECORD:
             records.setdefault(one.sha256, []).append(one)
@@ -105,7 +114,7 @@ def _named(engine: Engine, store: Artifacts) -> dict[str, list[Named]]:
         archive = _archive(store, sha256)
         if archive is not None:
             named += [
-                Named(sha256=archive, name="handed-on.cpio", used=one.used, held=one.held)
+                FileReference(sha256=archive, name="handed-on.cpio", used=one.used, held=one.held)
                 for one in namings
             ]
     return merged(named)
@@ -121,16 +130,16 @@ def _archive(store: Artifacts, sha256: str) -> str | None:
         return None
 
 
-def _kits(settings: Settings, days: float, now: datetime) -> Iterator[Verdict]:
+def _kits(settings: Settings, days: float, now: datetime) -> Iterator[RetentionDecision]:
     """Tarballs of reports: whoever asks for one that went gets it made again."""
     for path in (settings.state / "reproductions").glob("r*.tar.gz"):
         found = path.stat()
         modified = datetime.fromtimestamp(found.st_mtime, UTC)
-        file = There(key=str(path), size=found.st_size, modified=modified)
+        file = StoredFile(key=str(path), size=found.st_size, modified=modified)
         if days > 0 and now - modified > timedelta(days=days):
             yield gone(file, "kits", modified, {"kits": days}, now)
         else:
-            yield Verdict(
+            yield RetentionDecision(
                 file=file,
                 kind="kits",
                 used=modified,
@@ -139,7 +148,7 @@ def _kits(settings: Settings, days: float, now: datetime) -> Iterator[Verdict]:
             )
 
 
-def _prune(settings: Settings, store: Artifacts, verdict: Verdict) -> int:
+def _prune(settings: Settings, store: Artifacts, verdict: RetentionDecision) -> int:
     if verdict.kind == "kits":
         Path(verdict.file.key).unlink(missing_ok=True)
         return verdict.file.size

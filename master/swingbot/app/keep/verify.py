@@ -10,8 +10,8 @@ from typing import BinaryIO, Final
 
 from swingbot.adapters.artifacts import GONE, Artifacts
 from swingbot.app.keep.backup import KeepError, git, refs
-from swingbot.app.keep.place import Backup
-from swingbot.app.keep.progress import Progress, amount
+from swingbot.app.keep.backup_directory import BackupDirectory
+from swingbot.app.keep.progress import BackupProgress, amount
 from swingbot.core.keep.generation import BadBackup, Manifest
 from swingbot.core.model.artifact import ArtifactError
 
@@ -19,7 +19,7 @@ _CHUNK: Final = 1 << 20
 _ENTRY: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})(\.zst|\.gone)?")
 
 
-def verify(place: Backup, name: str, announce: Callable[[str], None]) -> list[str]:
+def verify(place: BackupDirectory, name: str, announce: Callable[[str], None]) -> list[str]:
     """What is wrong with a generation, one sentence each; nothing, if all of it is as it was written. Raises BadBackup for what is no generation."""
     manifest = place.manifest(name)
     problems = [
@@ -65,21 +65,21 @@ def _file_sha256(path: Path) -> str | None:
         return None
 
 
-def _database(place: Backup, name: str, manifest: Manifest) -> Iterator[str]:
+def _database(place: BackupDirectory, name: str, manifest: Manifest) -> Iterator[str]:
     for table in manifest.tables:
         file = place.generations / name / "database" / f"{table.name}.copy.zst"
         if (found := _file_sha256(file)) != table.sha256:
             yield f"{file} {'cannot be read' if found is None else f'has sha256 {found}, not {table.sha256}'}"
 
 
-def _mail(place: Backup, manifest: Manifest) -> Iterator[str]:
+def _mail(place: BackupDirectory, manifest: Manifest) -> Iterator[str]:
     for letter in manifest.letters:
         file = place.letter(letter.sha256)
         if (found := _file_sha256(file)) != letter.sha256:
             yield f"the mail {letter.name} ({file}) {'cannot be read' if found is None else 'is damaged'}"
 
 
-def _mirror(place: Backup, name: str, manifest: Manifest) -> Iterator[str]:
+def _mirror(place: BackupDirectory, name: str, manifest: Manifest) -> Iterator[str]:
     if not manifest.refs:
         return
     try:
@@ -95,10 +95,10 @@ def _mirror(place: Backup, name: str, manifest: Manifest) -> Iterator[str]:
 
 
 def _artifacts(
-    place: Backup, name: str, manifest: Manifest, announce: Callable[[str], None]
+    place: BackupDirectory, name: str, manifest: Manifest, announce: Callable[[str], None]
 ) -> Iterator[str]:
     store = Artifacts(place.artifacts)
-    progress = Progress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
+    progress = BackupProgress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
     for entry in place.artifact_list(name):
         path = place.artifacts / checked_path(entry)
         if entry.endswith(GONE):

@@ -14,7 +14,7 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class QuotaUsage:
     open_requests: int = 0
     box_seconds: float = 0.0
 
@@ -24,7 +24,7 @@ def quota_of(person: Person, everybody: Quota) -> Quota | None:
     return None if person.role is Role.OPERATOR else everybody
 
 
-def refusal(used: Used, more_seconds: float, quota: Quota | None) -> str | None:
+def refusal(used: QuotaUsage, more_seconds: float, quota: Quota | None) -> str | None:
     """Why a request that is foreseen to take `more_seconds` of testboxes is not taken now, in one sentence; None if it is."""
     if quota is None:
         return None

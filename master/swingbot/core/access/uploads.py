@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cap:
+class UploadLimits:
     """The most that one attempt may bring, and that all may be bringing at once."""
 
     files: int = 200
@@ -18,7 +18,7 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
+class UploadUsage:
     """What an attempt has brought so far. `over`: its result is stored, so its token writes nothing more."""
 
     over: bool
@@ -26,7 +26,7 @@ class Brought:
     size: int  # bytes
 
 
-def refusal(brought: Brought, more: int, cap: Cap) -> str | None:
+def refusal(brought: UploadUsage, more: int, cap: UploadLimits) -> str | None:
     """Why one more file of `more` bytes is not taken, in one sentence; None if it is."""
     if brought.over:
         return "this attempt has brought its result; its token writes nothing more"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from swingbot.core.bisect.case import Case, look, phases, why_not
+from swingbot.core.bisect.assessment import Assessment, look, phases, why_not
 from swingbot.core.bisect.evidence import Evidence, Floats
 from swingbot.core.bisect.state import (
     Action,
@@ -60,7 +60,7 @@ def belief_json(
     }
 
 
-def suspicion(case: Case) -> tuple[Floats, float]:
+def suspicion(case: Assessment) -> tuple[Floats, float]:
     """P(step) per position and P(none), together one. With two steps each side has half a say."""
     if case.post is None:
         none = case.policy.prior_no_change if case.ev.last else 1.0
@@ -75,7 +75,7 @@ def suspicion(case: Case) -> tuple[Floats, float]:
     return both, (left_none + right_none) / 2
 
 
-def candidates(case: Case) -> tuple[CandidateBelief, ...]:
+def candidates(case: Assessment) -> tuple[CandidateBelief, ...]:
     ev = case.ev
     per_position, _ = suspicion(case)
     return tuple(_candidate(ev, i, per_position) for i in range(1, len(case.state.points)))
@@ -93,7 +93,7 @@ def _candidate(ev: Evidence, idx: int, per_position: Floats) -> CandidateBelief:
     )
 
 
-def _point(case: Case, idx: int) -> PointBelief:
+def _point(case: Assessment, idx: int) -> PointBelief:
     ev, point = case.ev, case.state.points[idx]
     own = [o for o in case.state.observations if o.idx == idx]
     shared = (

@@ -6,27 +6,27 @@ from dataclasses import replace
 
 import numpy as np
 
+from swingbot.core.bisect.assessment import Assessment, why_not
 from swingbot.core.bisect.belief import candidates
-from swingbot.core.bisect.case import Case, why_not
+from swingbot.core.bisect.confirmation_boots import ConfirmationBoots
 from swingbot.core.bisect.evidence import Evidence
-from swingbot.core.bisect.fresh import Fresh
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import Action, Conclude, Conclusion, Culprit, Wait
 from swingbot.core.bisect.thresholds import EXPLAINED_SHARE, LISTED_P, SPREAD_CHANGED_P
 from swingbot.core.model.statuses import ConclusionKind
 
 
-def conclude(case: Case, kind: ConclusionKind, reason: str) -> Conclude:
+def conclude(case: Assessment, kind: ConclusionKind, reason: str) -> Conclude:
     """End without a commit to name."""
     return concluded(case, Conclusion(kind=kind, reason=reason))
 
 
-def concluded(case: Case, conclusion: Conclusion) -> Conclude:
+def concluded(case: Assessment, conclusion: Conclusion) -> Conclude:
     """End with `conclusion`, and with what is believed of each commit of the whole range."""
     return Conclude(conclusion=replace(conclusion, candidates=candidates(case.whole)))
 
 
-def found(case: Case, seen: Fresh, *, of_set: bool = False) -> Conclude:
+def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) -> Conclude:
     """The step is between the two kernels of `seen`: a culprit, or with commits in between a credible set.
 
     `of_set`: a set was suspected, and stays one even if all but one of its commits are ruled out.
@@ -64,7 +64,7 @@ def found(case: Case, seen: Fresh, *, of_set: bool = False) -> Conclude:
     )
 
 
-def _of_one(case: Case, seen: Fresh) -> str:
+def _of_one(case: Assessment, seen: ConfirmationBoots) -> str:
     ev = case.ev
     ends = case.whole.end_effect()
     share = seen.effect / ends if ends else 1.0
@@ -78,7 +78,7 @@ def _of_one(case: Case, seen: Fresh) -> str:
     )
 
 
-def _layout_and_spread(case: Case) -> str:
+def _layout_and_spread(case: Assessment) -> str:
     """What a reader has to know of the images and of the noise, beside the change of the mean."""
     said = "" if case.ev.layout_cost is not None else "; layout not checked: one build of each"
     likely, factor = case.posterior.noisier
@@ -87,7 +87,7 @@ def _layout_and_spread(case: Case) -> str:
     return said
 
 
-def _of_set(case: Case, seen: Fresh, members: tuple[int, ...]) -> str:
+def _of_set(case: Assessment, seen: ConfirmationBoots, members: tuple[int, ...]) -> str:
     between = [p for p in range(seen.left + 1, seen.right) if not case.ev.measurable[p]]
     if len(between) == seen.right - seen.left - 1:
         whys = "; ".join(f"commit {case.name(p)}: {why_not(case, p)}" for p in between)
@@ -95,7 +95,7 @@ def _of_set(case: Case, seen: Fresh, members: tuple[int, ...]) -> str:
     return f"one of these {len(members)} commits; more boots would not tell them apart, kernels here differ by layout alone"
 
 
-def out_of_boots(case: Case) -> Action:
+def out_of_boots(case: Assessment) -> Action:
     """The budget is spent: the end, or what is in flight first."""
     if case.ev.pending:
         return Wait(why="the last boots of the budget are in flight")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swingbot.core.bisect.ask import ask
-from swingbot.core.bisect.case import Case
+from swingbot.core.bisect.assessment import Assessment
+from swingbot.core.bisect.boot_requests import ask
 from swingbot.core.bisect.conclude import conclude, out_of_boots, share, stated
-from swingbot.core.bisect.fresh import Fresh, fresh, missing_boots
+from swingbot.core.bisect.confirmation_boots import ConfirmationBoots, fresh, missing_boots
 from swingbot.core.bisect.state import Action, Wait
 from swingbot.core.bisect.thresholds import (
     CONFIRMED_SHARE,
@@ -24,11 +24,11 @@ from swingbot.core.model.bisection import WantedBoot
 class Confirmed:
     """Fresh boots agree with everything else: the step is between the two kernels of `seen`."""
 
-    seen: Fresh
+    seen: ConfirmationBoots
 
 
 def confirm(
-    case: Case, left: int, right: int, *, of_set: bool = False
+    case: Assessment, left: int, right: int, *, of_set: bool = False
 ) -> Action | Confirmed | None:
     """Fresh boots of both sides of the suspected step; confirmed once they agree with everything else. None: they are there, and
     the search knows a better boot than another pair of them. `of_set`: there are commits between the two that nothing tells apart."""
@@ -56,7 +56,7 @@ def confirm(
     )
 
 
-def _sure(case: Case, left: int, right: int) -> bool:
+def _sure(case: Assessment, left: int, right: int) -> bool:
     """Whether enough is believed of the step to name it. Where no commit can be built in another layout, that an image may be odd
     stays possible whatever is booted; the probability that is stated allows for it."""
     policy, post = case.policy, case.posterior
@@ -69,17 +69,17 @@ def _sure(case: Case, left: int, right: int) -> bool:
     return of_all >= policy.unchecked and if_even >= policy.confidence
 
 
-def _pairs(case: Case) -> int:
+def _pairs(case: Assessment) -> int:
     """How many it takes: more where layout or a wandering testbox could feign the step."""
     wary = case.layout_matters or case.posterior.wander > WARY_OF_WANDERING
     return case.policy.confirm_boots + (case.policy.wary_boots if wary else 0)
 
 
-def _missing(case: Case, seen: Fresh, pairs: int) -> tuple[WantedBoot, ...]:
+def _missing(case: Assessment, seen: ConfirmationBoots, pairs: int) -> tuple[WantedBoot, ...]:
     return missing_boots(case.ev, seen.left, seen.right, pairs + seen.odd, layouts=case.rebuilds)
 
 
-def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[WantedBoot]) -> Action:
+def _ask_fresh(case: Assessment, seen: ConfirmationBoots, missing: Sequence[WantedBoot]) -> Action:
     """Ask for them, within the budget, which the first pairs may exceed."""
     policy, commit = case.policy, case.name(seen.right)
     if seen.failed >= policy.boot_tries + policy.max_confirm:
@@ -94,7 +94,7 @@ def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[WantedBoot]) -> Action
     )
 
 
-def _agrees(case: Case, seen: Fresh) -> bool:
+def _agrees(case: Assessment, seen: ConfirmationBoots) -> bool:
     """Whether the fresh boots show a change in the same direction, of at least half the minimum, and by themselves exclude none."""
     least = CONFIRMED_SHARE * case.ev.threshold(case.state.min_effect_pct)
     interval = seen.row.interval_pct if seen.row else None
@@ -102,7 +102,9 @@ def _agrees(case: Case, seen: Fresh) -> bool:
     return shown and seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
 
 
-def _beside_the_search(case: Case, seen: Fresh, more: Sequence[WantedBoot]) -> Action | None:
+def _beside_the_search(
+    case: Assessment, seen: ConfirmationBoots, more: Sequence[WantedBoot]
+) -> Action | None:
     """The search has other suspects again; in a group of testboxes one more pair does no harm."""
     if (
         case.state.boxes > 1
@@ -118,7 +120,7 @@ def _beside_the_search(case: Case, seen: Fresh, more: Sequence[WantedBoot]) -> A
     return None
 
 
-def _denied(case: Case, seen: Fresh) -> bool:
+def _denied(case: Assessment, seen: ConfirmationBoots) -> bool:
     """Three standard errors and the fresh boots still do not reach half of what the search believes."""
     if seen.pairs < case.policy.max_confirm:
         return False

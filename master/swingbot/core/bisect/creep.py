@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtri
 
-from swingbot.core.bisect.ask import ask
-from swingbot.core.bisect.case import Case
+from swingbot.core.bisect.assessment import Assessment
+from swingbot.core.bisect.boot_requests import ask
 from swingbot.core.bisect.conclude import concluded
 from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
@@ -23,7 +23,7 @@ from swingbot.core.model.bisection import WantedBoot
 _ROUND: Final = "the level may move with every commit: boots over the whole range tell"
 
 
-def creeping(case: Case) -> Action | None:
+def creeping(case: Assessment) -> Action | None:
     """What to do where a creep is likelier than steps; None where it is not, or where the search knows more to ask."""
     if case.post is None or case.post.creep < CREEP_SUSPECT:
         return None
@@ -40,7 +40,7 @@ def creeping(case: Case) -> Action | None:
     return ask(case, _round(case, places), _ROUND)
 
 
-def _places(case: Case) -> list[int]:
+def _places(case: Assessment) -> list[int]:
     """Measurable positions that divide the range evenly, the ends included."""
     can = np.flatnonzero(case.ev.measurable)
     upto = np.cumsum(case.ev.mass)[can]
@@ -48,7 +48,7 @@ def _places(case: Case) -> list[int]:
     return sorted({0, case.ev.last} | {int(can[np.argmin(np.abs(upto - w))]) for w in wanted})
 
 
-def _round(case: Case, places: list[int]) -> list[WantedBoot]:
+def _round(case: Assessment, places: list[int]) -> list[WantedBoot]:
     """One boot of each that was booted least; on a paired testbox all at one k."""
     ev = case.ev
     boots = {p: len(ev.at(p)) for p in places}
@@ -66,7 +66,7 @@ def _round(case: Case, places: list[int]) -> list[WantedBoot]:
     return wanted
 
 
-def _creep(case: Case) -> Conclusion:
+def _creep(case: Assessment) -> Conclusion:
     ev, post = case.ev, case.posterior
     size, var = post.crept
     reach = float(ndtri(1.0 - case.policy.interval_alpha / 2.0)) * math.sqrt(var)
@@ -84,7 +84,7 @@ def _creep(case: Case) -> Conclusion:
     )
 
 
-def _undecided(case: Case) -> Action:
+def _undecided(case: Assessment) -> Action:
     if case.ev.pending:
         return Wait(why="the last boots of the budget are in flight")
     return concluded(

@@ -312,7 +312,12 @@ def _cell(
         return -0.5 * ln_dets - a * math.log(b0 + q / 2)
 
     return _Cell(
-        gradual=_gradual((matrix, g, square, ln_det), shift.along, prior_d, likelihood),
+        gradual=_gradual(
+            (matrix.astype(np.float64), g.astype(np.float64), square, ln_det),
+            shift.along,
+            prior_d,
+            likelihood,
+        ),
         ln_weight=ln_weight,
         ln_likelihood=-0.5 * ln_dets - a * np.log(b0 + q / 2),
         effect=np.append(effect, 0.0),

@@ -293,7 +293,7 @@ def worth_noting(last: Facts | None, facts: Facts, action: Facts) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class JournalStep:
     """One entry of a journal."""
 
     number: int
@@ -305,7 +305,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ReplayDifference:
     """Where a replay parted from the journal."""
 
     step: int
@@ -316,10 +316,10 @@ class Difference:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
     steps: int  # decided again, the differing one included
-    difference: Difference | None
+    difference: ReplayDifference | None
 
 
-def states(steps: Iterable[Step]) -> Iterable[tuple[Step, Snapshot]]:
+def states(steps: Iterable[JournalStep]) -> Iterable[tuple[JournalStep, Snapshot]]:
     """Each step with all that it was shown. Raises JournalError where the facts do not give the state that was recorded."""
     shot: Snapshot | None = None
     for entry in steps:
@@ -332,7 +332,7 @@ def states(steps: Iterable[Step]) -> Iterable[tuple[Step, Snapshot]]:
 
 
 def replay(
-    steps: Iterable[Step], decide: Callable[[BisectionState, Policy], Action] = step
+    steps: Iterable[JournalStep], decide: Callable[[BisectionState, Policy], Action] = step
 ) -> Replay:
     """Decide every step again. Stops at the first that differs. Raises JournalError.
 
@@ -347,7 +347,7 @@ def replay(
             raise JournalError(f"step {entry.number}: {error}") from None
         decided = decision(decide(state, policy))
         if _without_words(entry.action) != _without_words(decided):
-            difference = Difference(
+            difference = ReplayDifference(
                 step=entry.number, recorded=text(entry.action), now=text(decided)
             )
             return Replay(steps=done, difference=difference)

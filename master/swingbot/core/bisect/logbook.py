@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from swingbot.core.bisect.journal import VERSION, Facts, JournalError, Step, text
+from swingbot.core.bisect.journal import VERSION, Facts, JournalError, JournalStep, text
 from swingbot_jobs.printable import printable
 
 _SAID: Final = ("policy", "state")
@@ -23,7 +23,7 @@ class Logbook:
 
     head: Facts
     commits: Sequence[tuple[str, str]]
-    steps: Sequence[Step]
+    steps: Sequence[JournalStep]
     steers: Sequence[Facts]  # each with `at`
     end: Facts | None
 
@@ -69,9 +69,9 @@ def written(book: Logbook, *, people: bool = True) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read(lines: Iterable[str]) -> list[Step]:
+def read(lines: Iterable[str]) -> list[JournalStep]:
     """The steps of a log, with or without its comments. Raises JournalError that names the line."""
-    steps: list[Step] = []
+    steps: list[JournalStep] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -96,7 +96,7 @@ def read(lines: Iterable[str]) -> list[Step]:
     return steps
 
 
-def _step(record: Mapping[str, Any], line: int, expected: int) -> Step:
+def _step(record: Mapping[str, Any], line: int, expected: int) -> JournalStep:
     kinds = {"step": int, "at": str, "engine": str, "facts": dict, "digest": str, "action": dict}
     wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
     if wrong:
@@ -105,7 +105,7 @@ def _step(record: Mapping[str, Any], line: int, expected: int) -> Step:
         raise JournalError(
             f"line {line}: step {record['step']} where step {expected} should be; a line is missing or was moved"
         )
-    return Step(
+    return JournalStep(
         number=expected,
         at=record["at"],
         engine=record["engine"],
@@ -115,7 +115,7 @@ def _step(record: Mapping[str, Any], line: int, expected: int) -> Step:
     )
 
 
-def _record(entry: Step) -> Facts:
+def _record(entry: JournalStep) -> Facts:
     return {
         "step": entry.number,
         "at": entry.at,
@@ -170,7 +170,7 @@ def _learnt(facts: Facts) -> Iterator[str]:
                 )
 
 
-def _decided(entry: Step) -> str:
+def _decided(entry: JournalStep) -> str:
     action = entry.action
     if action["do"] == "measure":
         boots = " ".join(

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from swingbot.core.bisect.ask import ask, boot_of, end_again, ends_on_new_testboxes
-from swingbot.core.bisect.case import Case
+from swingbot.core.bisect.assessment import Assessment
+from swingbot.core.bisect.boot_requests import ask, boot_of, end_again, ends_on_new_testboxes
 from swingbot.core.bisect.choice import Plan, choose, weak_end
 from swingbot.core.bisect.conclude import conclude, found, hull, out_of_boots
 from swingbot.core.bisect.confirm import Confirmed, confirm
-from swingbot.core.bisect.ends import ends_again
+from swingbot.core.bisect.endpoints import ends_again
 from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.posterior import Posterior, entropy
 from swingbot.core.bisect.state import Action, Wait
 from swingbot.core.model.bisection import WantedBoot
 
 
-def search(case: Case) -> Action | Confirmed:
+def search(case: Assessment) -> Action | Confirmed:
     """The next step of the search in a range, or a part of one, that is taken to hold one change."""
     suspects = _suspects(case)
     if suspects is not None and (action := confirm(case, *suspects)) is not None:
@@ -42,7 +42,7 @@ def search(case: Case) -> Action | Confirmed:
     return _next_boots(case, plan, references)
 
 
-def _next_boots(case: Case, plan: Plan, references: Sequence[WantedBoot]) -> Action:
+def _next_boots(case: Assessment, plan: Plan, references: Sequence[WantedBoot]) -> Action:
     if not plan.chosen and not references:
         return Wait(why="what is in flight tells more than anything else would")
     requests = list(references)
@@ -52,7 +52,7 @@ def _next_boots(case: Case, plan: Plan, references: Sequence[WantedBoot]) -> Act
     return ask(case, requests, f"tells most about the step for its cost ({bits})")
 
 
-def _nothing_tells(case: Case) -> Action:
+def _nothing_tells(case: Assessment) -> Action:
     """No boot tells enough about where the step is: end with what there is, after what is in flight."""
     if case.ev.pending:
         return Wait(why="what is in flight may still tell something")
@@ -73,22 +73,22 @@ def _nothing_tells(case: Case) -> Action:
     return action or out_of_boots(case)
 
 
-def _weak_end(case: Case, *, careful: bool) -> int | None:
+def _weak_end(case: Assessment, *, careful: bool) -> int | None:
     return weak_end(case.ev, case.posterior, careful=careful, edition=case.policy.edition)
 
 
-def _reproduced(case: Case) -> bool:
+def _reproduced(case: Assessment) -> bool:
     return 1.0 - case.posterior.none_or_small >= case.policy.reproduced
 
 
-def _hopeless(case: Case, bits: float) -> bool:
+def _hopeless(case: Assessment, bits: float) -> bool:
     """Whether what is left of the budget cannot tell the candidates apart, at the rate of the best boot there is."""
     post = case.posterior
     share = post.commit / max(float(post.commit.sum()), 1e-300)
     return bits * (case.policy.max_boots - case.used) < case.policy.hopeless * entropy(share)
 
 
-def _suspects(case: Case) -> tuple[int, int] | None:
+def _suspects(case: Assessment) -> tuple[int, int] | None:
     """The two neighbouring measurable positions that hold the step with enough probability if there is one. Whether there is one,
     their confirmation boots tell best."""
     left, right, p = _neighbours(case.ev, case.posterior)

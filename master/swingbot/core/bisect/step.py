@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swingbot.core.bisect.case import look, why_not
+from swingbot.core.bisect.assessment import look, why_not
 from swingbot.core.bisect.conclude import conclude
-from swingbot.core.bisect.ends import ends
-from swingbot.core.bisect.parts import solve
+from swingbot.core.bisect.endpoints import ends
 from swingbot.core.bisect.state import Action, BisectionState
+from swingbot.core.bisect.subranges import solve
 from swingbot.core.bisect.thresholds import GROUP_BOOTS_PER_END, GROUP_DECISIVE, GROUP_WORTH, Policy
 
 

@@ -29,7 +29,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class LayoutRow:
     """A row before anything is built: one kernel under one combination of the other axes."""
 
     name: str
@@ -40,7 +40,7 @@ class Row:
 
 def lay_out(
     kernels: Sequence[str], axes: Sequence[Axis], exclude: Sequence[Mapping[str, str]] = ()
-) -> list[Row]:
+) -> list[LayoutRow]:
     """All combinations, the kernels innermost, without those that fit one of `exclude` (label by axis).
 
     Raises BadLayout: no kernel, two kernels or labels of one name, an unknown axis or label in
@@ -98,14 +98,14 @@ def _check_exclude(
                 )
 
 
-def _combined(kernels: Sequence[str], axes: Sequence[Axis]) -> Iterator[Row]:
+def _combined(kernels: Sequence[str], axes: Sequence[Axis]) -> Iterator[LayoutRow]:
     varied = [axis.name for axis in axes if len(axis.values) > 1]
     for combination in product(*(axis.values for axis in axes)):
         labels = {axis.name: label for axis, (label, _) in zip(axes, combination, strict=True)}
         values = {axis.name: value for axis, (_, value) in zip(axes, combination, strict=True)}
         for kernel in kernels:
             words = [labels[name] for name in varied]
-            yield Row(
+            yield LayoutRow(
                 name=row_name(words, kernel if len(kernels) > 1 or not words else None),
                 kernel=kernel,
                 axes=labels | {KERNEL: kernel},
@@ -118,5 +118,5 @@ def row_name(labels: Sequence[str], kernel: str | None) -> str:
     return " ".join([*labels, *([] if kernel is None else [kernel])])[:_LONGEST]
 
 
-def _fits(row: Row, excluded: Mapping[str, str]) -> bool:
+def _fits(row: LayoutRow, excluded: Mapping[str, str]) -> bool:
     return bool(excluded) and all(row.axes[name] == label for name, label in excluded.items())

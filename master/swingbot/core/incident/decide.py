@@ -23,7 +23,7 @@ _BECOMES: Final[dict[Act, IncidentStatus]] = {
 }
 
 
-class NotNow(ValueError):
+class InvalidState(ValueError):
     """The incident is in a state in which that cannot be said of it; the message says what can be done."""
 
 
@@ -49,7 +49,7 @@ def decide(
 ) -> Decision:
     """What `act` does to incident `name` (i3). `same_fix`: that very commit is what it waits for already. Raises NotNow."""
     if status == "duplicate":
-        raise NotNow(
+        raise InvalidState(
             f"{name} was merged into {merged_into}: say it of {merged_into}, or take {name} out again with `swingbot incident split {name}`"
         )
     goal = _BECOMES[act]
@@ -64,7 +64,7 @@ def tidy(reason: str | None) -> str | None:
     """One line of printable text, or None. Raises NotNow for one that is too long."""
     line = " ".join(printable(reason or "", " ").split())
     if len(line) > LONGEST_REASON:
-        raise NotNow(
+        raise InvalidState(
             f"the reason has {len(line)} characters; {LONGEST_REASON} are the most that is kept"
         )
     return line or None

@@ -14,7 +14,7 @@ _MOST: Final = 200  # tests at most; an incident that changes more is known by t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredRow:
     """A row and where it was measured. `document` is what the page shows of it: the row as it was read, with its place."""
 
     row: ComparisonRow
@@ -28,7 +28,7 @@ class Impact:
 
     unit_job: str
     metric: str
-    places: tuple[Measured, ...]
+    places: tuple[MeasuredRow, ...]
 
     @property
     def changed(self) -> bool:
@@ -56,14 +56,14 @@ def words_of(row: ComparisonRow) -> str:
     return {"same": "no change", "unclear": "unclear"}.get(row.verdict, "not comparable")
 
 
-def impacts(measured: Iterable[Measured], *, but: tuple[str, str] | None = None) -> list[Impact]:
+def impacts(measured: Iterable[MeasuredRow], *, but: tuple[str, str] | None = None) -> list[Impact]:
     """Benchmark metrics that changed in at least one place, with every place where they were measured; `but` (unit job, metric) is left out.
 
     A test is told by its headline metrics, by others only where these did not change, and by no
     alias of a metric that was measured beside it.
     Split ones first (a reader must not see one half alone), then by the worst change.
     """
-    groups: dict[tuple[str, str], list[Measured]] = {}
+    groups: dict[tuple[str, str], list[MeasuredRow]] = {}
     for one in _without_aliases(measured):
         if one.row.klass in (None, "benchmark"):
             groups.setdefault((one.row.unit_job, one.row.metric), []).append(one)
@@ -78,7 +78,7 @@ def impacts(measured: Iterable[Measured], *, but: tuple[str, str] | None = None)
     return sorted(shown, key=lambda i: (not i.split, *i.worst, i.unit_job, i.metric))[:_MOST]
 
 
-def _without_aliases(measured: Iterable[Measured]) -> list[Measured]:
+def _without_aliases(measured: Iterable[MeasuredRow]) -> list[MeasuredRow]:
     given = list(measured)
     there = {(one.tree, one.row.key) for one in given}
     return [
@@ -88,7 +88,7 @@ def _without_aliases(measured: Iterable[Measured]) -> list[Measured]:
     ]
 
 
-def _sorted(measured: Sequence[Measured]) -> tuple[Measured, ...]:
+def _sorted(measured: Sequence[MeasuredRow]) -> tuple[MeasuredRow, ...]:
     return tuple(
         sorted(
             measured,

@@ -34,7 +34,7 @@ def beyond(effect: float, expected: Iterable[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class LevelCheck:
     """What a tip says about a change that was found earlier. `share` is how much of it is left, None where that cannot be said."""
 
     answer: Answer
@@ -46,7 +46,7 @@ AT_THE_TIP: Final = "at the tip, both against the culprit's parent"
 IN_ITS_NEW_VERSION: Final = "in its new version, each against its own parent"
 
 
-def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) -> Check:
+def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) -> LevelCheck:
     """Whether the change of `found_pct` is still to be seen between the culprit's parent and a tip, by their comparison's `row`.
 
     `back` needs a row that can be trusted, with at most `GONE_SHARE` of the change left (or one that went the other way), and no change that is sure to be
@@ -54,17 +54,19 @@ def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) 
     """
     if row is None or row.change_pct is None or row.verdict == "invalid":
         why = (row.reason if row is not None else None) or "no run of it gave a result"
-        return Check(answer="unclear", share=None, words=f"the tip could not be measured: {why}")
+        return LevelCheck(
+            answer="unclear", share=None, words=f"the tip could not be measured: {why}"
+        )
     was, now = log_ratio(found_pct), log_ratio(row.change_pct)
     share = now / was if was and math.isfinite(was) and math.isfinite(now) else None
     words = f"{row.metric} was {found_pct:+.1f} % with the culprit and is {row.change_pct:+.1f} % {where}"
     if share is None:
-        return Check(answer="unclear", share=None, words=words)
+        return LevelCheck(answer="unclear", share=None, words=words)
     if row.changed and share >= STILL_SHARE:
-        return Check(answer="still", share=share, words=words)
+        return LevelCheck(answer="still", share=share, words=words)
     if row.verdict != "unclear" and share <= GONE_SHARE:
-        return Check(answer="back", share=share, words=words)
+        return LevelCheck(answer="back", share=share, words=words)
     reason = f"; {row.reason}" if row.reason else ""
-    return Check(
+    return LevelCheck(
         answer="unclear", share=share, words=f"{words}: neither gone nor plainly there{reason}"
     )

@@ -30,7 +30,7 @@ class TableFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class MailFile:
     """One mail of the Maildir: its folder ('new' or 'cur'), its file name there, and the sha256 of its bytes."""
 
     folder: str
@@ -51,7 +51,7 @@ class Manifest:
     artifacts: int
     artifact_bytes: int
     refs: Mapping[str, str]
-    letters: tuple[Letter, ...]
+    letters: tuple[MailFile, ...]
     secrets: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -87,7 +87,7 @@ def read_manifest(document: Any, where: str) -> Manifest:
                     TableFile(**{**row, "columns": tuple(row["columns"])})
                     for row in document["tables"]
                 ),
-                "letters": tuple(Letter(**row) for row in document["letters"]),
+                "letters": tuple(MailFile(**row) for row in document["letters"]),
                 "secrets": tuple(document["secrets"]),
             }
         )

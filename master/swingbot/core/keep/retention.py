@@ -26,7 +26,7 @@ ORPHAN_DAYS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class FileReference:
     """One naming of a file: what it is called there, when it was used last, and why it has to stay (None: no reason but its age)."""
 
     sha256: str
@@ -36,7 +36,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class There:
+class StoredFile:
     """A file that is there: `key` is its sha256, or its path for a kit; bytes as it lies on the disk."""
 
     key: str
@@ -45,10 +45,10 @@ class There:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RetentionDecision:
     """What becomes of one file. `note` is what whoever asks for it later is told; empty if nobody can ask. It stays where `why` says so."""
 
-    file: There
+    file: StoredFile
     kind: str
     used: datetime
     goes: bool
@@ -57,7 +57,7 @@ class Verdict:
 
 
 @dataclass(slots=True, kw_only=True)
-class Total:
+class ClassTotal:
     """One class: how much there is, how much of it goes, and what the rest stays for."""
 
     days: float
@@ -84,9 +84,9 @@ def class_of(name: str) -> str:
     return _BY_NAME.get(name.removeprefix("server."), "records")  # of a cluster's server too
 
 
-def merged(named: Iterable[Named]) -> dict[str, list[Named]]:
+def merged(named: Iterable[FileReference]) -> dict[str, list[FileReference]]:
     """All namings of each file that matter: one a class, with its latest use and a reason to stay if there is any."""
-    found: dict[str, dict[str, Named]] = {}
+    found: dict[str, dict[str, FileReference]] = {}
     for one in named:
         of_file = found.setdefault(one.sha256, {})
         kind = class_of(one.name)
@@ -100,21 +100,21 @@ def merged(named: Iterable[Named]) -> dict[str, list[Named]]:
 
 
 def judge(
-    files: Iterable[There],
-    named: Mapping[str, Sequence[Named]],
+    files: Iterable[StoredFile],
+    named: Mapping[str, Sequence[FileReference]],
     days: Mapping[str, float],
     now: datetime,
-) -> list[Verdict]:
+) -> list[RetentionDecision]:
     """What becomes of each stored file. `days`: how long a class is kept after its last use; 0: for ever."""
     return [_judge(file, named.get(file.key, ()), days, now) for file in files]
 
 
 def _judge(
-    file: There, named: Sequence[Named], days: Mapping[str, float], now: datetime
-) -> Verdict:
+    file: StoredFile, named: Sequence[FileReference], days: Mapping[str, float], now: datetime
+) -> RetentionDecision:
     if not named:
         goes = now - file.modified > timedelta(days=ORPHAN_DAYS)
-        return Verdict(
+        return RetentionDecision(
             file=file,
             kind="orphans",
             used=file.modified,
@@ -125,21 +125,23 @@ def _judge(
     used = max(one.used for one in named)
     stays = next((why for one in named if (why := _stays(one, file, days, now))), None)
     if stays is not None:
-        return Verdict(file=file, kind=kind, used=used, goes=False, why=stays)
+        return RetentionDecision(file=file, kind=kind, used=used, goes=False, why=stays)
     return gone(file, kind, used, days, now)
 
 
 def gone(
-    file: There, kind: str, used: datetime, days: Mapping[str, float], now: datetime
-) -> Verdict:
+    file: StoredFile, kind: str, used: datetime, days: Mapping[str, float], now: datetime
+) -> RetentionDecision:
     """A file that goes, with what is told of it afterwards."""
     note = f"pruned on {now:%Y-%m-%d} by the rule retention.{kind}_days = {days[kind]:g}: it was used last on {used:%Y-%m-%d}"
-    return Verdict(
+    return RetentionDecision(
         file=file, kind=kind, used=used, goes=True, why=f"older than {days[kind]:g} days", note=note
     )
 
 
-def _stays(named: Named, file: There, days: Mapping[str, float], now: datetime) -> str | None:
+def _stays(
+    named: FileReference, file: StoredFile, days: Mapping[str, float], now: datetime
+) -> str | None:
     """Why this naming keeps the file; None if it does not. Reasons are worded alike so that they can be counted."""
     if named.held is not None:
         return (
@@ -153,10 +155,12 @@ def _stays(named: Named, file: There, days: Mapping[str, float], now: datetime) 
     return None
 
 
-def totals(verdicts: Iterable[Verdict], days: Mapping[str, float]) -> dict[str, Total]:
+def totals(
+    verdicts: Iterable[RetentionDecision], days: Mapping[str, float]
+) -> dict[str, ClassTotal]:
     """By class, in the order of CLASSES."""
     found = {
-        kind: Total(days=ORPHAN_DAYS if kind == "orphans" else days.get(kind, 0.0))
+        kind: ClassTotal(days=ORPHAN_DAYS if kind == "orphans" else days.get(kind, 0.0))
         for kind in CLASSES
     }
     for one in verdicts:

@@ -19,7 +19,7 @@ _RE = re.compile(r"(?:re|aw|sv|fwd?): *", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
+class PostedMail:
     """The mail that the culprit was posted as: `message_id` with its <>, its `subject` and `references` (oldest first) where they are known."""
 
     message_id: str
@@ -40,7 +40,7 @@ class Mail:
     references: tuple[str, ...] = ()
 
 
-def thread_of(posted: Posted | None, own_subject: str) -> tuple[str, str, tuple[str, ...]]:
+def thread_of(posted: PostedMail | None, own_subject: str) -> tuple[str, str, tuple[str, ...]]:
     """Subject, In-Reply-To and References of a mail that answers `posted`; `own_subject` where there is nothing to answer, or no subject is known."""
     if posted is None or not is_message_id(posted.message_id):
         return clean(own_subject), "", ()

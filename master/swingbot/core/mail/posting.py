@@ -6,7 +6,7 @@ import re
 from urllib.parse import unquote
 
 from swingbot.core.mail.addresses import plain_address
-from swingbot.core.mail.message import Posted, is_message_id
+from swingbot.core.mail.message import PostedMail, is_message_id
 
 _HOSTS = r"(?:patch\.msgid\.link|lore\.kernel\.org/(?:r|all|[a-z0-9-]{1,60})|lkml\.kernel\.org/r)"
 _LINK = re.compile(rf"Link: +https?://{_HOSTS}/(?P<id>[^\s/]{{3,400}})/?", re.IGNORECASE)
@@ -17,7 +17,7 @@ _PREFIXED = re.compile(
 _MOST = 200_000  # characters of a commit message that are looked at
 
 
-def posted_as(message: str) -> Posted | None:
+def posted_as(message: str) -> PostedMail | None:
     """The Message-ID in the `Link:` or `Message-ID:` trailers of a commit message: the last one, which who applied the patch has added.
 
     A link with a mark behind it (`Link: ... [1]`) belongs to the text, not to the patch. None where there is none.
@@ -29,7 +29,7 @@ def posted_as(message: str) -> Posted | None:
         identity = f"<{unquote(match['id'])}>" if match else ""
         if is_message_id(identity):
             found = identity
-    return None if found is None else Posted(message_id=found)
+    return None if found is None else PostedMail(message_id=found)
 
 
 def is_posting(mail_subject: str, sender: str, subject: str, author: str) -> bool:

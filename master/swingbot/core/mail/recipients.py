@@ -29,7 +29,7 @@ class NoMaintainers(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class MaintainerEntry:
     """One line of get_maintainer.pl: a bare address and what it is."""
 
     address: str
@@ -37,7 +37,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RecipientRules:
     """What an operator allows when recipients are computed; the last look before a mail leaves is `core.moderation.leaving`.
 
     `author_only` is for private and developer trees. `opt_outs` are addresses, or `@domain` for all of a domain; `most` is the number of recipients
@@ -59,7 +59,7 @@ class Chosen:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def read_maintainers(text: str) -> tuple[Listed, ...]:
+def read_maintainers(text: str) -> tuple[MaintainerEntry, ...]:
     """Read `Name <address> (role)` and `address (open list:SECTION)` lines; other roles are passed over.
 
     Raises BadMaintainers for a line that is no such line, and for too many of them: of rubbish nobody is believed.
@@ -69,7 +69,7 @@ def read_maintainers(text: str) -> tuple[Listed, ...]:
         raise BadMaintainers(
             f"get_maintainer.pl printed {len(lines)} lines; more than {_MOST_LINES} are no list of recipients"
         )
-    found: dict[str, Listed] = {}
+    found: dict[str, MaintainerEntry] = {}
     for line in lines:
         match = _LINE.fullmatch(line.strip()) if len(line) <= 1000 else None
         address = plain_address(match["who"]) if match else None
@@ -79,7 +79,7 @@ def read_maintainers(text: str) -> tuple[Listed, ...]:
             )
         role = _role(match["role"])
         if role is not None:
-            found.setdefault(address.lower(), Listed(address=address, role=role))
+            found.setdefault(address.lower(), MaintainerEntry(address=address, role=role))
     return tuple(found.values())
 
 
@@ -89,7 +89,7 @@ def _role(text: str) -> Role | None:
     return "maintainer" if text.startswith(_MAINTAINERS) else None
 
 
-def choose(author: str, listed: Sequence[Listed], rules: Rules) -> Chosen:
+def choose(author: str, listed: Sequence[MaintainerEntry], rules: RecipientRules) -> Chosen:
     """Author to To, maintainers and lists to Cc; without a usable author address the maintainers are written to.
 
     A list alone is never written to. Whoever is left out is named with the reason.
@@ -130,7 +130,9 @@ def choose(author: str, listed: Sequence[Listed], rules: Rules) -> Chosen:
     )
 
 
-def _allowed(given: Iterable[str], rules: Rules, left_out: list[tuple[str, str]]) -> Iterable[str]:
+def _allowed(
+    given: Iterable[str], rules: RecipientRules, left_out: list[tuple[str, str]]
+) -> Iterable[str]:
     """Each once, without those that want no mail."""
     seen: set[str] = set()
     for address in given:

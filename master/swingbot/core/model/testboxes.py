@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

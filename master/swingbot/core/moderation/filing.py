@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from swingbot.core.mail.recipients import Rules
+from swingbot.core.mail.recipients import RecipientRules
 from swingbot.core.model.statuses import FirstState
 from swingbot.core.moderation.improvements import Plausible
-from swingbot.core.moderation.leaving import LeaveRules
 from swingbot.core.moderation.ruling import Release, ReportClass
+from swingbot.core.moderation.send_check import SendRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MailPolicy:
+class MailRules:
     """The operator's settings of section `mail` that decisions depend on.
 
     With `dry_run` all mail goes to the operator's own address, whoever it would be sent to. `private_trees` are names or globs of names.
@@ -21,9 +21,9 @@ class MailPolicy:
 
     release: Release = "hold"
     dry_run: bool = True
-    rules: Rules = field(default_factory=Rules)
+    rules: RecipientRules = field(default_factory=RecipientRules)
     private_trees: tuple[str, ...] = ()
-    leaving: LeaveRules = field(default_factory=LeaveRules)
+    leaving: SendRules = field(default_factory=SendRules)
     list_id: str = ""
     regzbot: bool = False
     digest: bool = True

@@ -44,7 +44,7 @@ def class_of(metric: str, testbox: str, gates: Iterable[tuple[str, GateStatus]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ClassRecord:
     """What people decided about the reports of one class."""
 
     released: int = 0
@@ -78,7 +78,7 @@ class Ruling:
 def first_state(
     release: Release,
     kind: ReportClass,
-    record: Record,
+    record: ClassRecord,
     *,
     doubts: Sequence[str] = (),
     told_in_digest: bool = False,

@@ -30,7 +30,7 @@ _CHARSETS: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A text of a mail: its bytes after the transfer encoding, and its charset.
 
     `attached`: a file, not the mail's own text.
@@ -50,7 +50,7 @@ class _Walk:
         self.parts = 0
         self.html = False
 
-    def texts(self, mail: RawMail, depth: int = 0) -> Iterator[Part]:
+    def texts(self, mail: RawMail, depth: int = 0) -> Iterator[TextPart]:
         kind = _content_type(mail)
         if kind.get_content_maintype() == "multipart":
             if depth == DEEPEST:
@@ -65,7 +65,7 @@ class _Walk:
             return
         text = _transfer(mail)
         refuse_binary(text)
-        yield Part(
+        yield TextPart(
             text,
             str(kind.get_content_charset("utf-8")),
             attached=disposition.startswith(b"attachment") or bool(file) or name in _PATCH_TYPES,
@@ -73,7 +73,7 @@ class _Walk:
             mail=name == "message/rfc822",
         )
 
-    def _multipart(self, mail: RawMail, kind: Message, depth: int) -> Iterator[Part]:
+    def _multipart(self, mail: RawMail, kind: Message, depth: int) -> Iterator[TextPart]:
         boundary = kind.get_boundary()
         if not boundary:
             raise SeriesError("a mail has several parts but does not say where they begin")
@@ -84,7 +84,7 @@ class _Walk:
             yield from self.texts(_part(piece), depth + 1)
 
 
-def texts(mail: RawMail) -> tuple[list[Part], bool]:
+def texts(mail: RawMail) -> tuple[list[TextPart], bool]:
     """The texts of a mail in their order, and whether it has HTML, which is not read.
 
     Raises SeriesError.

@@ -60,7 +60,7 @@ class SeriesPatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class OmittedMail:
     """A mail or file that is not applied, and why.
 
     `subject` is one line: of the mail, or the file's name.
@@ -75,7 +75,7 @@ class PatchSeries:
     """Patches in the order in which they apply, and what was left out."""
 
     patches: tuple[SeriesPatch, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedMail, ...] = ()
 
 
 def commit_message(patch: SeriesPatch) -> str:

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from swingbot.core.patchset.diff import diff_of
-from swingbot.core.patchset.letter import Letter, message_of, read_letters
 from swingbot.core.patchset.model import (
     MOST_PATCHES,
     SERIES_BYTES,
-    LeftOut,
+    OmittedMail,
     PatchFile,
     PatchSeries,
     PatchSource,
     SeriesError,
     SeriesPatch,
 )
-from swingbot.core.patchset.order import choose, is_patch
+from swingbot.core.patchset.patch_mail import PatchMail, message_of, read_letters
+from swingbot.core.patchset.patch_order import choose, is_patch
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ParsedSource:
     """A source with the letters of its files, each with its file's name."""
 
     source: PatchSource
-    letters: tuple[tuple[Letter, str], ...]
+    letters: tuple[tuple[PatchMail, str], ...]
 
     @property
     def single(self) -> bool:
@@ -48,7 +48,7 @@ def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
             f"the patches have {total >> 20} MiB; at most {SERIES_BYTES >> 20} MiB are read"
         )
     patches: list[SeriesPatch] = []
-    left_out: list[LeftOut] = []
+    left_out: list[OmittedMail] = []
     for group in _groups([_read(source) for source in sources]):
         chosen, others = _chosen(group)
         left_out += others
@@ -69,11 +69,11 @@ def read_file(name: str, data: bytes) -> PatchSeries:
     return read_series([PatchSource(name=name, files=(PatchFile(name=name, data=data),))])
 
 
-def _read(source: PatchSource) -> _Read:
-    return _Read(source, tuple(_letters(source)))
+def _read(source: PatchSource) -> _ParsedSource:
+    return _ParsedSource(source, tuple(_letters(source)))
 
 
-def _letters(source: PatchSource) -> Iterator[tuple[Letter, str]]:
+def _letters(source: PatchSource) -> Iterator[tuple[PatchMail, str]]:
     for file in source.files:
         try:
             letters = list(read_letters(file.data))
@@ -84,7 +84,7 @@ def _letters(source: PatchSource) -> Iterator[tuple[Letter, str]]:
         yield from ((letter, file.name) for letter in letters)
 
 
-def _groups(read: Sequence[_Read]) -> Iterator[list[_Read]]:
+def _groups(read: Sequence[_ParsedSource]) -> Iterator[list[_ParsedSource]]:
     for single, group in groupby(read, key=lambda one: one.single):
         if single:
             yield list(group)
@@ -92,9 +92,11 @@ def _groups(read: Sequence[_Read]) -> Iterator[list[_Read]]:
             yield from ([one] for one in group)
 
 
-def _chosen(group: Sequence[_Read]) -> tuple[list[tuple[Letter, str]], list[LeftOut]]:
+def _chosen(
+    group: Sequence[_ParsedSource],
+) -> tuple[list[tuple[PatchMail, str]], list[OmittedMail]]:
     ignored = [
-        LeftOut(subject=name, reason="not a .patch, .diff or .eml file")
+        OmittedMail(subject=name, reason="not a .patch, .diff or .eml file")
         for one in group
         for name in one.source.ignored
     ]
@@ -110,14 +112,14 @@ def _chosen(group: Sequence[_Read]) -> tuple[list[tuple[Letter, str]], list[Left
     return [(letter, names[id(letter)]) for letter in patches], [*left_out, *ignored]
 
 
-def _all_patches(group: Sequence[_Read]) -> None:
+def _all_patches(group: Sequence[_ParsedSource]) -> None:
     for one in group:
         for letter, name in one.letters:
             if not letter.has_diff:
                 raise SeriesError(f"{name}: it has no diff; take it out of the `series` file")
 
 
-def _patch(number: int, letter: Letter, name: str) -> SeriesPatch:
+def _patch(number: int, letter: PatchMail, name: str) -> SeriesPatch:
     try:
         diff = diff_of(letter.rest)
         if not diff:

@@ -6,23 +6,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from swingbot.core.model.box import Box, BoxState
 from swingbot.core.model.statuses import AlertKind, TestboxState
-from swingbot.core.plan.boxes import FAILED, UNFIT, BoxPolicy
+from swingbot.core.model.testbox_state import TestboxPhase, TestboxStatus
+from swingbot.core.plan.testbox_rules import FAILED, UNFIT, TestboxRules
 
 MOVED: Final = "moved: "  # begins the reason of a quarantine that an anchor led to
 # A share that fell to this part of its limit is over: at the limit itself it would begin and end with every boot.
 OVER_SHARE: Final = 0.5
 
 
-class Subject(NamedTuple):
+class AlertSubject(NamedTuple):
     """What an alert is about; there is one open alert of each at most."""
 
     kind: AlertKind
     testbox: str | None  # None: the lab as a whole
 
 
-DISK: Final = Subject("disk", None)
+DISK: Final = AlertSubject("disk", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class InvalidRuns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class QueueState:
     """What waits and may begin: how many orders, and for how many seconds nothing ended while the oldest of them was there."""
 
     orders: int
@@ -45,23 +45,23 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class AlertChanges:
     """Alerts to open, with their reasons, and to close; `quiet` ones close without a mail, because another one tells more."""
 
-    begun: Mapping[Subject, str]
-    over: Collection[Subject]
-    quiet: Collection[Subject]
+    begun: Mapping[AlertSubject, str]
+    over: Collection[AlertSubject]
+    quiet: Collection[AlertSubject]
 
 
 def changes(
-    open_: Collection[Subject],
-    boxes: Sequence[Box],
+    open_: Collection[AlertSubject],
+    boxes: Sequence[TestboxStatus],
     wishes: Mapping[str, tuple[TestboxState, str | None]],
     invalid: Sequence[InvalidRuns],
-    queue: Queue,
-    policy: BoxPolicy,
+    queue: QueueState,
+    policy: TestboxRules,
     no_room: str | None = None,
-) -> Change:
+) -> AlertChanges:
     """What began and what is over. `wishes`: of each testbox, whether it may work (active, drained, quarantined, gone) and why not.
 
     `no_room`: why the disk is too full to hand out work.
@@ -82,7 +82,7 @@ def changes(
             other.testbox == s.testbox and other.kind in ("quarantined", "moved") for other in wrong
         )
     ]
-    return Change(
+    return AlertChanges(
         begun={s: why for s, why in wrong.items() if s not in open_},
         over=[s for s in gone if s not in quiet],
         quiet=quiet,
@@ -90,12 +90,12 @@ def changes(
 
 
 def _of_boxes(
-    open_: Collection[Subject],
-    boxes: Sequence[Box],
+    open_: Collection[AlertSubject],
+    boxes: Sequence[TestboxStatus],
     wishes: Mapping[str, tuple[TestboxState, str | None]],
-) -> dict[Subject, str]:
+) -> dict[AlertSubject, str]:
     """A box that is lost stays so, for the operator, until an attempt there went well: the next one may lose it again."""
-    found: dict[Subject, str] = {}
+    found: dict[AlertSubject, str] = {}
     for box in boxes:
         wish, reason = wishes.get(box.testbox, ("gone", None))
         if wish == "gone":
@@ -103,13 +103,13 @@ def _of_boxes(
         if wish == "quarantined":
             kind = _quarantine(reason or "")
             if kind is not None:
-                found[Subject(kind, box.testbox)] = (
+                found[AlertSubject(kind, box.testbox)] = (
                     (reason or "").removeprefix(MOVED).removeprefix(FAILED)
                 )
-        elif box.state is BoxState.LOST or (
-            box.failures > 0 and Subject("lost", box.testbox) in open_
+        elif box.state is TestboxPhase.LOST or (
+            box.failures > 0 and AlertSubject("lost", box.testbox) in open_
         ):
-            found[Subject("lost", box.testbox)] = box.why or "no reason known"
+            found[AlertSubject("lost", box.testbox)] = box.why or "no reason known"
     return found
 
 
@@ -121,11 +121,11 @@ def _quarantine(reason: str) -> AlertKind | None:
 
 
 def _of_runs(
-    open_: Collection[Subject], invalid: Sequence[InvalidRuns], policy: BoxPolicy
-) -> dict[Subject, str]:
-    found: dict[Subject, str] = {}
+    open_: Collection[AlertSubject], invalid: Sequence[InvalidRuns], policy: TestboxRules
+) -> dict[AlertSubject, str]:
+    found: dict[AlertSubject, str] = {}
     for box in invalid:
-        subject = Subject("invalid", box.testbox)
+        subject = AlertSubject("invalid", box.testbox)
         limit = policy.invalid_pct * (OVER_SHARE if subject in open_ else 1.0)
         share = 100.0 * box.invalid / box.runs if box.runs else 0.0
         if policy.invalid_pct > 0 and box.runs >= policy.invalid_runs and share > limit:
@@ -135,12 +135,12 @@ def _of_runs(
     return found
 
 
-def _of_queue(queue: Queue, policy: BoxPolicy) -> dict[Subject, str]:
+def _of_queue(queue: QueueState, policy: TestboxRules) -> dict[AlertSubject, str]:
     if policy.stuck_seconds <= 0 or not queue.orders or queue.still_seconds < policy.stuck_seconds:
         return {}
     orders = "1 order waits" if queue.orders == 1 else f"{queue.orders} orders wait"
     return {
-        Subject(
+        AlertSubject(
             "stuck", None
         ): f"nothing ended for {queue.still_seconds / 60:.0f} minutes although {orders}; the oldest is o{queue.oldest}"
     }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.plan.rules import metric_of
+from swingbot.core.plan.metric_rules import metric_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program
 

@@ -24,7 +24,7 @@ _OVERRUN: Final = 0.1
 PAST_BUILDS: Final = 60
 
 
-class Change(NamedTuple):
+class ChangedFiles(NamedTuple):
     """What make has to redo, counted by kind."""
 
     sources: int = 0  # files that are compiled on their own
@@ -34,10 +34,10 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class MeasuredBuild:
     """A build that was really made: what had changed since the one before in the same work tree (None: there was none), and how long it took."""
 
-    change: Change | None
+    change: ChangedFiles | None
     seconds: float
 
 
@@ -52,7 +52,7 @@ class Costs:
     config: float  # once
     full: float
 
-    def of(self, change: Change | None) -> float:
+    def of(self, change: ChangedFiles | None) -> float:
         """Seconds that a build after `change` will take; None: from nothing. Never more than a full one."""
         if change is None:
             return self.full
@@ -64,7 +64,7 @@ class Costs:
         return min(self.full, self.base + self.source * change.sources + parts)
 
 
-def costs(builds: Sequence[Built], full_seconds: float = FULL_SECONDS) -> Costs:
+def costs(builds: Sequence[MeasuredBuild], full_seconds: float = FULL_SECONDS) -> Costs:
     """Learn from `builds`, latest last. Each part is a median in which the default counts as one build, so nothing hangs on one odd build.
 
     The parts are learnt in the order in which they can be seen apart: sources alone first, then what headers and Kconfig add to them.
@@ -142,7 +142,7 @@ def learn(
         paths = between(before, past.commit) if before is not None else None
         if past.built and past.layout == 0 and (before is None or paths is not None):
             builds.append(
-                Built(None if paths is None else change_of(paths, compiled), past.seconds)
+                MeasuredBuild(None if paths is None else change_of(paths, compiled), past.seconds)
             )
     return costs(builds)
 
@@ -163,7 +163,7 @@ def seconds_left(foreseen: float, elapsed: float) -> float:
     return max(foreseen - elapsed, _OVERRUN * elapsed)
 
 
-def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> Change:
+def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> ChangedFiles:
     """Count `paths` by kind. With `compiled` (paths of objects), a source whose object is not in this configuration costs nothing."""
     sources = local = wide = config = 0
     for path in set(paths):
@@ -176,22 +176,22 @@ def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> C
             sources += compiled is None or path.endswith(".S") or f"{path[:-2]}.o" in compiled
         elif path.endswith(".h"):
             wide, local = (wide + 1, local) if "include/" in path else (wide, local + 1)
-    return Change(sources, local, wide, config)
+    return ChangedFiles(sources, local, wide, config)
 
 
 def along(
     steps: Iterable[Iterable[str]], compiled: frozenset[str] | None = None
-) -> Iterator[Change]:
+) -> Iterator[ChangedFiles]:
     """What has changed after each of `steps` since before the first.
 
     A path that a later step changes back counts all the same: an upper bound.
     """
     seen: set[str] = set()
-    total = Change()
+    total = ChangedFiles()
     for paths in steps:
         new = set(paths) - seen
         seen |= new
-        total = Change(*(a + b for a, b in zip(total, change_of(new, compiled), strict=True)))
+        total = ChangedFiles(*(a + b for a, b in zip(total, change_of(new, compiled), strict=True)))
         yield total
 
 
@@ -208,12 +208,12 @@ def costs_of_points(
     digits: a cost decides nothing finer, and what changes seldom is stored seldom.
     """
     if stands is None and start is None:
-        changes: list[Change | None] = [None] * (len(steps) + 1)
+        changes: list[ChangedFiles | None] = [None] * (len(steps) + 1)
     elif stands is None:
         changes = list(along([start or (), *steps], compiled))
     else:
         behind = list(along(reversed(steps[:stands]), compiled))[::-1]
-        changes = [*behind, Change(), *along(steps[stands:], compiled)]
+        changes = [*behind, ChangedFiles(), *along(steps[stands:], compiled)]
     return [_rounded(learnt.of(change)) for change in changes]
 
 

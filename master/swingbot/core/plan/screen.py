@@ -37,7 +37,7 @@ from swingbot.core.thresholds import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
+class SuspectedSwing:
     """A metric of a tip that looks different. `effect` is a log ratio (or share), its sign that of the change."""
 
     source: SwingSource
@@ -50,7 +50,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class MetricHistory:
     """What is known of a metric of a branch before a tip."""
 
     levels: Sequence[float] = ()  # of earlier tips, the latest first
@@ -60,16 +60,18 @@ class Past:
     day_sd: float = 0.0  # spread between days, from the testbox's noise record; 0: not known
 
 
-def suspect(row: ComparisonRow, tip: Sequence[float], past: Past) -> Alarm | None:
+def suspect(row: ComparisonRow, tip: Sequence[float], past: MetricHistory) -> SuspectedSwing | None:
     """What stands out about a metric of a tip: `row` holds it against its base, `tip` are its boot means by k."""
     if row.changed and row.change_pct is not None and _sure(row, past):
         effect = log_ratio(row.change_pct)
         why = f"{row.change_pct:+.2f} % against its base, {row.verdict}"
-        return Alarm(source="base", effect=effect, p=0.0, why=why)
+        return SuspectedSwing(source="base", effect=effect, p=0.0, why=why)
     return against_levels(tip, past) if row.verdict != "invalid" else None
 
 
-def boots_wanted(row: ComparisonRow, tip: Sequence[float], boots: int, past: Past) -> int | None:
+def boots_wanted(
+    row: ComparisonRow, tip: Sequence[float], boots: int, past: MetricHistory
+) -> int | None:
     """How many boots a side a tip gets in all before it is judged; None: it has enough. `row` is judged at `screen_rule`.
 
     An unclear row gets what settles it, within a budget; what looks different after the first boots gets
@@ -86,16 +88,16 @@ def boots_wanted(row: ComparisonRow, tip: Sequence[float], boots: int, past: Pas
     return boots + SCREEN_MORE_BOOTS if odd else None
 
 
-def screen_rule(rule: Rule, past: Past) -> Rule:
+def screen_rule(rule: Rule, past: MetricHistory) -> Rule:
     """How a tip is held against its base: an unclear row is looked at several times, which share the rule's P."""
     return replace(rule, alpha=min(rule.alpha, SCREEN_BASE_P)) if past.first is not None else rule
 
 
-def _sure(row: ComparisonRow, past: Past) -> bool:
+def _sure(row: ComparisonRow, past: MetricHistory) -> bool:
     return past.first is None or row.p is None or row.p < SCREEN_BASE_P
 
 
-def against_levels(tip: Sequence[float], past: Past) -> Alarm | None:
+def against_levels(tip: Sequence[float], past: MetricHistory) -> SuspectedSwing | None:
     """What the earlier tips' levels say of a tip's boot means: `against_history`, else `against_anchors`.
 
     Where there are later boots, the first ones raise the alarm and the later ones test it: all boots together must still
@@ -116,8 +118,11 @@ def against_levels(tip: Sequence[float], past: Past) -> Alarm | None:
 
 
 def _tested(
-    alarm: Alarm, whole: Alarm | None, seen: Sequence[float], fresh: Sequence[float]
-) -> Alarm | None:
+    alarm: SuspectedSwing,
+    whole: SuspectedSwing | None,
+    seen: Sequence[float],
+    fresh: Sequence[float],
+) -> SuspectedSwing | None:
     """The alarm of all boots, where those that did not raise it show enough of it by themselves."""
     first, later = _scaled([seen, fresh])
     left = alarm.effect + float(later.mean() - first.mean())
@@ -125,7 +130,9 @@ def _tested(
     return whole if whole is not None and whole.effect * alarm.effect > 0 and enough else None
 
 
-def against_history(tip: Sequence[float], past: Past, level: float = SCREEN_P) -> Alarm | None:
+def against_history(
+    tip: Sequence[float], past: MetricHistory, level: float = SCREEN_P
+) -> SuspectedSwing | None:
     """The mean of the tip's boot means against the level that the last tips lead one to expect; None unless P is below `level`.
 
     The middle boot must be as far off, and show at least half the minimum, so that one wild boot raises no alarm.
@@ -147,7 +154,7 @@ def against_history(tip: Sequence[float], past: Past, level: float = SCREEN_P) -
         or abs(middle - expected.median) < SCREEN_MIDDLE_SHARE * min_effect
     ):
         return None
-    return Alarm(
+    return SuspectedSwing(
         source="history",
         effect=effect,
         p=p,
@@ -155,7 +162,9 @@ def against_history(tip: Sequence[float], past: Past, level: float = SCREEN_P) -
     )
 
 
-def against_anchors(tip: Sequence[float], past: Past, level: float = SCREEN_P) -> Alarm | None:
+def against_anchors(
+    tip: Sequence[float], past: MetricHistory, level: float = SCREEN_P
+) -> SuspectedSwing | None:
     """Small steps that add up: the tip against the tips `CREEP_TIPS` back. The nearest one that shows it, for its range is the shortest.
 
     The middle boot must show it too, and the tip before half of it. Noise is judged by what tips so far apart differ in,
@@ -180,7 +189,7 @@ def against_anchors(tip: Sequence[float], past: Past, level: float = SCREEN_P) -
         )
         p = float(2.0 * stdtr(max(CREEP_EFFICIENCY * len(older), 3.0), -near / sd))
         if p < level * CREEP_P_SHARE and abs(effect) >= past.min_effect and sides > 0:
-            return Alarm(
+            return SuspectedSwing(
                 source="creep",
                 effect=effect,
                 p=p,
@@ -190,13 +199,15 @@ def against_anchors(tip: Sequence[float], past: Past, level: float = SCREEN_P) -
     return None
 
 
-def against_expected(effect: float, expected: Sequence[float], min_effect: float) -> Alarm | None:
+def against_expected(
+    effect: float, expected: Sequence[float], min_effect: float
+) -> SuspectedSwing | None:
     """A tip whose range has changes that people expect (log ratios): held against the new level. None where nothing else worth mentioning is left."""
     left = beyond(effect, expected)
     if abs(left) < min_effect:
         return None
     why = f"{in_percent(effect)} against its base, {in_percent(left)} against the level that is expected"
-    return Alarm(source="expected", effect=left, p=0.0, why=why)
+    return SuspectedSwing(source="expected", effect=left, p=0.0, why=why)
 
 
 def boots_to_extend(

@@ -33,7 +33,7 @@ class Clue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class PairRows:
     """The rows of another pair of kernels of the same unit job on the same testbox; `turned`: the head is the one without the commit."""
 
     rows: Sequence[ComparisonRow]
@@ -43,7 +43,7 @@ class Pair:
 def clues(
     headline: ComparisonRow,
     rows: Sequence[ComparisonRow],
-    others: Sequence[Pair],
+    others: Sequence[PairRows],
     code: GateRow | None,
 ) -> tuple[Clue, ...]:
     """The best first. `rows` are those of parent and commit, `others` of the pairs that gates measured."""
@@ -64,7 +64,9 @@ def _beside(row: ComparisonRow, headline: ComparisonRow) -> bool:
     )
 
 
-def _of_row(row: ComparisonRow, own: Effect, others: Sequence[Pair]) -> list[tuple[float, Clue]]:
+def _of_row(
+    row: ComparisonRow, own: Effect, others: Sequence[PairRows]
+) -> list[tuple[float, Clue]]:
     share = row.klass in ("share", "profile")
     size = _points(row) if share else _ratio(row, own)
     base, head = row.base.mean, row.head.mean
@@ -109,7 +111,7 @@ def _ratio(row: ComparisonRow, own: Effect) -> float | None:
     return found.log
 
 
-def _same_way(row: ComparisonRow, pair: Pair, size: float) -> bool:
+def _same_way(row: ComparisonRow, pair: PairRows, size: float) -> bool:
     """Whether another pair that has the row shows it in the same direction."""
     for other in pair.rows:
         if other.key == row.key:

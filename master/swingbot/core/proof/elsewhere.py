@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.proof.gates import Told
+from swingbot.core.proof.gates import GateResult
 from swingbot.core.text.numbers import change
 
 _APART: Final = 4  # differences of two testboxes that are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TestboxResult:
     """A testbox that ran the job: its row of the metric (None: it has none) and what is known of the machine, by name."""
 
     testbox: str
@@ -23,10 +23,10 @@ class Place:
     facts: Mapping[str, str]
 
 
-def told(own: Place, others: Sequence[Place]) -> Told:
+def told(own: TestboxResult, others: Sequence[TestboxResult]) -> GateResult:
     """Passed if another testbox shows the change in the same direction; failed if those that can tell do not."""
     if not others:
-        return Told(status="not run", reason=f"only {own.testbox} runs this job")
+        return GateResult(status="not run", reason=f"only {own.testbox} runs this job")
     answers = {place.testbox: _answer(own.row, place.row) for place in others}
     detail = {
         "testboxes": [
@@ -41,9 +41,9 @@ def told(own: Place, others: Sequence[Place]) -> Told:
     }
     said = "; ".join(_words(own, place, answers[place.testbox]) for place in others)
     if "yes" in answers.values():
-        return Told(status="pass", reason=said, detail=detail)
+        return GateResult(status="pass", reason=said, detail=detail)
     status = "fail" if {"no", "opposite"} & set(answers.values()) else "not run"
-    return Told(status=status, reason=said, detail=detail)  # type: ignore[arg-type]  # two of its words
+    return GateResult(status=status, reason=said, detail=detail)  # type: ignore[arg-type]  # two of its words
 
 
 def _answer(own: ComparisonRow | None, other: ComparisonRow | None) -> str:
@@ -64,7 +64,7 @@ def _answer(own: ComparisonRow | None, other: ComparisonRow | None) -> str:
     )
 
 
-def _words(own: Place, place: Place, answer: str) -> str:
+def _words(own: TestboxResult, place: TestboxResult, answer: str) -> str:
     said = {
         "yes": "seen",
         "no": "not seen",

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Literal
 
-from swingbot.core.proof.gates import Told
+from swingbot.core.proof.gates import GateResult
 from swingbot_jobs.contract.unit_job import FUNCTION
-from swingbot_jobs.kernel_diff import Changed, CodeChange, KernelRecord, source_name
+from swingbot_jobs.kernel_diff import ChangedSymbol, CodeChange, KernelRecord, source_name
 
 MONITOR: Final = "function-profile"
 # What one run is asked to tell: each becomes a metric, and together they are one word of the run's environment.
@@ -30,7 +30,7 @@ Seen = Literal["counted", "no hook", "namesakes", "not asked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class KernelCalls:
     """One of the two kernels. `calls`: of those that were asked for, each function that has a hook; how often it was called in one run."""
 
     record: KernelRecord
@@ -38,7 +38,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class CalledFunction:
     """A changed function and what was seen of it: its calls in the commit's kernel and in the parent's, None where these cannot be told."""
 
     name: str
@@ -85,7 +85,9 @@ def watched(change: CodeChange, records: Sequence[KernelRecord]) -> tuple[str, .
     return tuple(found)
 
 
-def told(change: CodeChange, base: Side, head: Side, asked: Iterable[str], where: str) -> Told:
+def told(
+    change: CodeChange, base: KernelCalls, head: KernelCalls, asked: Iterable[str], where: str
+) -> GateResult:
     """What the gate comes to. `change` is between the two kernels with hooks; `where`: the run that was watched, in words. Raises BadRecord.
 
     One changed function that was called is enough to pass. To fail, every one of them has to have been seen and never called.
@@ -106,7 +108,7 @@ def told(change: CodeChange, base: Side, head: Side, asked: Iterable[str], where
         "unseen_total": len(unseen),
     }
     if called:
-        return Told(
+        return GateResult(
             status="pass",
             reason=f"{_calls(called)} in {where}{_never(len(functions) - len(called) - len(unseen))}",
             detail=detail,
@@ -114,19 +116,19 @@ def told(change: CodeChange, base: Side, head: Side, asked: Iterable[str], where
     if unseen:
         rest = [one.name for one in functions if one.seen == "counted"]
         why = f"{_unseen(unseen)}" + (f"; {_listed(rest)}: never called" if rest else "")
-        return Told(status="not run", reason=why, detail=detail)
+        return GateResult(status="not run", reason=why, detail=detail)
     names = [one.name for one in functions]
-    return Told(
+    return GateResult(
         status="fail",
         reason=f"{_listed(names)} {'was' if len(names) == 1 else 'were'} never called in {where}",
         detail=detail,
     )
 
 
-def no_call(change: CodeChange) -> Told:
+def no_call(change: CodeChange) -> GateResult:
     """The answer where no function differs that could be called."""
     if change.functions:
-        return Told(
+        return GateResult(
             status="not run",
             reason=f"{_listed([one.name for one in change.functions])}: no function that ftrace knows by name",
         )
@@ -135,26 +137,26 @@ def no_call(change: CodeChange) -> Told:
         if change.data
         else "no function differs between the two kernels"
     )
-    return Told(status="not run", reason=f"{what}: there is no call to count")
+    return GateResult(status="not run", reason=f"{what}: there is no call to count")
 
 
 def _seen(
-    changed: Sequence[Changed], base: Side, head: Side, asked: frozenset[str]
-) -> Iterator[Function]:
+    changed: Sequence[ChangedSymbol], base: KernelCalls, head: KernelCalls, asked: frozenset[str]
+) -> Iterator[CalledFunction]:
     namesakes = [_namesakes(side.record) for side in (base, head)]
     for one in changed:
         before, now = base.calls.get(one.name), head.calls.get(one.name)
         if one.name not in asked:
-            yield Function(name=one.name, object=one.object, seen="not asked")
+            yield CalledFunction(name=one.name, object=one.object, seen="not asked")
         # one of them may have a hook and another none
         elif max(names[one.name] for names in namesakes) > 1:
-            yield Function(name=one.name, object=one.object, seen="namesakes")
+            yield CalledFunction(name=one.name, object=one.object, seen="namesakes")
         elif not (before or now) and (before if one.kind == "gone" else now) is None:
-            yield Function(
+            yield CalledFunction(
                 name=one.name, object=one.object, seen="no hook", callers=_callers(one, base, head)
             )
         else:
-            yield Function(
+            yield CalledFunction(
                 name=one.name, object=one.object, seen="counted", calls=now, base_calls=before
             )
 
@@ -168,7 +170,9 @@ def _namesakes(record: KernelRecord) -> Counter[str]:
     )
 
 
-def _callers(one: Changed, base: Side, head: Side) -> tuple[tuple[str, float | None], ...]:
+def _callers(
+    one: ChangedSymbol, base: KernelCalls, head: KernelCalls
+) -> tuple[tuple[str, float | None], ...]:
     """Functions of the same object that refer to `one`, with their calls, those most called first."""
     side = base if one.kind == "gone" else head
     if one.object not in side.record.paths():
@@ -187,7 +191,7 @@ def _callers(one: Changed, base: Side, head: Side) -> tuple[tuple[str, float | N
     )[:10]
 
 
-def _calls(called: Sequence[Function]) -> str:
+def _calls(called: Sequence[CalledFunction]) -> str:
     """`free_unref_page called 12 345 times`."""
     return _listed([one.words for one in called])
 
@@ -201,7 +205,7 @@ def times(calls: float) -> str:
     return "once" if calls == 1 else f"{calls:,.0f} times".replace(",", " ")
 
 
-def _unseen(unseen: Sequence[Function]) -> str:
+def _unseen(unseen: Sequence[CalledFunction]) -> str:
     """The strongest reason first: which could not be seen and why."""
     hidden = [one for one in unseen if one.seen == "no hook"]
     alike = [one.name for one in unseen if one.seen == "namesakes"]
@@ -218,7 +222,7 @@ def _unseen(unseen: Sequence[Function]) -> str:
     return "; ".join(words)
 
 
-def _of_callers(one: Function) -> str:
+def _of_callers(one: CalledFunction) -> str:
     counted = [
         f"{name} {times(calls)}" if calls else f"{name} never"
         for name, calls in one.callers
@@ -232,7 +236,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _row(one: Function) -> dict[str, Any]:
+def _row(one: CalledFunction) -> dict[str, Any]:
     return {
         "name": one.name,
         "object": one.object,

@@ -48,7 +48,7 @@ class GateRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class GateResult:
     """What a gate came to."""
 
     status: GateStatus

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.proof.gates import Told
+from swingbot.core.proof.gates import GateResult
 from swingbot.core.text.numbers import change, change_with_interval, percent
 from swingbot.core.thresholds import PRESENT_SHARE
 from swingbot_jobs.language.program import Better
@@ -76,7 +76,7 @@ def keeps(
 
 def told(
     own: Effect, other: Effect, better: Better | None, *, turned: bool = False, what: str = ""
-) -> Told:
+) -> GateResult:
     """A gate's answer with its figures, `what` before them; what is unclear counts as not run, never as passed."""
     answer = keeps(own, other, turned=turned)
     figures = f"{what}{_words(other, better)}, {_share(own, other, turned):z.0f}% of the commit's own {percent(_pct(own.log))}"
@@ -86,8 +86,8 @@ def told(
         "share": _share(own, other, turned) / 100.0,
     }
     if answer == "unclear":
-        return Told(status="not run", reason=f"unclear: {figures}", detail=detail)
-    return Told(status="pass" if answer == "yes" else "fail", reason=figures, detail=detail)
+        return GateResult(status="not run", reason=f"unclear: {figures}", detail=detail)
+    return GateResult(status="pass" if answer == "yes" else "fail", reason=figures, detail=detail)
 
 
 def _share(own: Effect, other: Effect, turned: bool) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 
-class Reread(NamedTuple):
+class ChangedValues(NamedTuple):
     """Values of one metric of one run, before and after; empty: there were, there are none."""
 
     old: tuple[float, ...]
@@ -21,10 +21,10 @@ class Reread(NamedTuple):
 
 def changes(
     old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]]
-) -> dict[str, Reread]:
+) -> dict[str, ChangedValues]:
     """Metrics whose values differ in any bit, by name."""
     both = {
-        metric: Reread(tuple(old.get(metric, ())), tuple(new.get(metric, ())))
+        metric: ChangedValues(tuple(old.get(metric, ())), tuple(new.get(metric, ())))
         for metric in sorted({*old, *new})
     }
     return {metric: change for metric, change in both.items() if change.old != change.new}

@@ -30,7 +30,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ResultRootParts:
     """What a result root is made of. `rootfs` is the boot's fact of that name, None where the box did not say."""
 
     program: str
@@ -44,7 +44,7 @@ class Measured:
     commit: str
 
 
-def result_root(of: Measured) -> str:
+def result_root(of: ResultRootParts) -> str:
     """The name without `<run>` (LKP's `_rt`) and without a slash at either end; every part is safe as a file name."""
     kconfig = f"{of.kconfig}+layout{of.layout}" if of.layout else of.kconfig
     parts = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from swingbot.core.mail.message import Posted
+from swingbot.core.mail.message import PostedMail
 from swingbot.core.model.comparison_row import VERDICTS, ComparisonRow, Side, Verdict
 from swingbot.core.model.statuses import GateAnswer
 from swingbot.core.proof.clues import CLUE_KINDS, Clue
@@ -80,7 +80,7 @@ class ReportFacts:
     gates: tuple[Gate, ...] = ()
     clues: tuple[Clue, ...] = ()
     boots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    posted: Posted | None = None
+    posted: PostedMail | None = None
     merged: bool | None = None
     closes: str = ""
     regzbot: bool = False
@@ -192,7 +192,7 @@ class ReportFacts:
         return facts
 
 
-def posted_to_json(posted: Posted) -> dict[str, Any]:
+def posted_to_json(posted: PostedMail) -> dict[str, Any]:
     return {
         "message_id": posted.message_id,
         "subject": posted.subject,
@@ -200,11 +200,11 @@ def posted_to_json(posted: Posted) -> dict[str, Any]:
     }
 
 
-def posted_from_json(value: Any) -> Posted | None:
+def posted_from_json(value: Any) -> PostedMail | None:
     if value is None:
         return None
     reader = Reader(value, "posted")
-    posted = Posted(
+    posted = PostedMail(
         message_id=reader.text("message_id"),
         subject=reader.text("subject"),
         references=reader.texts("references"),

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from swingbot.core.reproduce.kit import (
-    Artifact,
-    Boot,
-    Kernel,
     Kit,
-    LeftOut,
-    Member,
-    Rootfs,
-    Run,
-    Text,
+    KitArtifact,
+    KitBoot,
+    KitKernel,
+    KitMember,
+    KitOmission,
+    KitRootfs,
+    KitRun,
+    KitText,
 )
-from swingbot.core.reproduce.members import members
+from swingbot.core.reproduce.kit_members import members
 
 __all__ = [
-    "Artifact",
-    "Boot",
-    "Kernel",
     "Kit",
-    "LeftOut",
-    "Member",
-    "Rootfs",
-    "Run",
-    "Text",
+    "KitArtifact",
+    "KitBoot",
+    "KitKernel",
+    "KitMember",
+    "KitOmission",
+    "KitRootfs",
+    "KitRun",
+    "KitText",
     "members",
 ]

@@ -13,7 +13,7 @@ SIDES: tuple[Side, Side] = ("parent", "commit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class KitArtifact:
     """A file of the artifact store; `size` in bytes."""
 
     sha256: str
@@ -21,7 +21,7 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class KitKernel:
     """One side's kernel build. What is no longer in the artifact store is None."""
 
     side: Side
@@ -32,12 +32,12 @@ class Kernel:
     compiler_version: str
     layout: int
     image_sha256: str
-    image: Artifact | None
-    config: Artifact | None
+    image: KitArtifact | None
+    config: KitArtifact | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class KitRun:
     """One counted run as it was reported: values of the program's own metrics, by full name."""
 
     unit_job: str
@@ -46,7 +46,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boot:
+class KitBoot:
     """One boot that the headline rests on. `qemu` are QEMU's arguments with files by name alone; empty where the testbox is no virtual one."""
 
     id: str
@@ -54,11 +54,11 @@ class Boot:
     k: int
     seconds: float
     qemu: Sequence[str]
-    runs: Sequence[Run]
+    runs: Sequence[KitRun]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class KitOmission:
     """A program that may not be handed on by us: where its bytes belong, and the Debian package that holds them."""
 
     path: str
@@ -69,20 +69,20 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rootfs:
+class KitRootfs:
     """The guest's root file system: `whole` is the sha256 of what was booted, `archive` what is in the kit (equal where nothing is left out).
 
     `files` are (path, size, sha256, package) of every file in it.
     """
 
     whole: str
-    archive: Artifact | None
+    archive: KitArtifact | None
     files: Sequence[tuple[str, int, str, str]]
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[KitOmission] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class KitText:
     """A file of the kit that is made from what we know, not kept."""
 
     content: bytes
@@ -90,15 +90,15 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class KitMember:
     """A file of the tarball: its path below the kit's directory, and its bytes or where they are kept."""
 
     path: str
-    content: Text | Artifact
+    content: KitText | KitArtifact
 
     @property
     def mode(self) -> int:
-        return 0o755 if isinstance(self.content, Text) and self.content.executable else 0o644
+        return 0o755 if isinstance(self.content, KitText) and self.content.executable else 0o644
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +127,10 @@ class Kit:
     change_pct: float | None
     interval_pct: tuple[float, float] | None
     qemu_version: str
-    kernels: Mapping[Side, Kernel]
-    boots: Sequence[Boot]
-    rootfs: Rootfs | None
-    job: Artifact | None
+    kernels: Mapping[Side, KitKernel]
+    boots: Sequence[KitBoot]
+    rootfs: KitRootfs | None
+    job: KitArtifact | None
     programs: Mapping[str, bytes]
     patch: bytes | None
     no_patch: str = ""

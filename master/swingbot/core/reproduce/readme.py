@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from swingbot.core.reproduce.kit import SIDES, Kernel, Kit
+from swingbot.core.reproduce.kit import SIDES, Kit, KitKernel
 from swingbot.core.text.plain import clean, cut, wrap
 
 _WIDTH: Final = 78
@@ -114,7 +114,7 @@ def _kernels(kit: Kit) -> Paragraphs:
     yield _code("./reproduce.sh --parent /tmp/parent/bzImage --commit /tmp/commit/bzImage")
 
 
-def _how(kernel: Kernel) -> list[str]:
+def _how(kernel: KitKernel) -> list[str]:
     layout = f", layout {kernel.layout} (build.sh makes the usual one)" if kernel.layout else ""
     said = f"kconfig {kernel.kconfig}, {kernel.compiler_version}{layout}"
     return [*wrap(said, "  ", width=_WIDTH), f"  image {kernel.image_sha256}"]

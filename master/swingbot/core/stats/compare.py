@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
+from swingbot.core.stats.interleaving import blocks_of
 from swingbot.core.stats.modes import fewest_apart, mixture_p, separation_p
 from swingbot.core.stats.rows import Alone, BootRuns, Rule
-from swingbot.core.stats.samples import Drawn, Levels, draw, impossible, levels, plain_side
+from swingbot.core.stats.samples import BootUnits, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import Spread, counted, spread_of
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.stats.trend import drift, drifts_differ_p, together_p, trend_p
-from swingbot.core.stats.turns import blocks_of
 from swingbot.core.text.numbers import rounded_up
 from swingbot.core.thresholds import FEWEST_UNPAIRED
 
@@ -55,7 +55,7 @@ def compare(
     )
 
 
-def _judged(drawn: Drawn, rule: Rule, few: str | None, invalid: str | None) -> ComparisonRow:
+def _judged(drawn: BootUnits, rule: Rule, few: str | None, invalid: str | None) -> ComparisonRow:
     """`few`: what is missing, in words; `invalid`: what is known against this comparison."""
     problem = impossible(drawn, rule)
     if problem:
@@ -68,7 +68,7 @@ def _judged(drawn: Drawn, rule: Rule, few: str | None, invalid: str | None) -> C
         return _nothing(drawn, rule, _join(invalid, why))
 
 
-def _computed(drawn: Drawn, rule: Rule, few: str | None, invalid: str | None) -> ComparisonRow:
+def _computed(drawn: BootUnits, rule: Rule, few: str | None, invalid: str | None) -> ComparisonRow:
     if rule.poisson and not all(v.is_integer() for s in drawn.sides for b in s for v in b.values):
         rule = replace(rule, poisson=False)  # a rate, not a count of events
     found = levels(drawn, rule)
@@ -86,7 +86,7 @@ def _computed(drawn: Drawn, rule: Rule, few: str | None, invalid: str | None) ->
     return replace(row, verdict="invalid", reason=against, more_boots=None) if against else row
 
 
-def _nothing(drawn: Drawn, rule: Rule, reason: str | None) -> ComparisonRow:
+def _nothing(drawn: BootUnits, rule: Rule, reason: str | None) -> ComparisonRow:
     """The row of numbers that cannot be compared at all."""
     base, head = (plain_side(side) for side in drawn.sides)
     return replace(_unjudged(base, head, rule), verdict="invalid", reason=reason)
@@ -118,7 +118,7 @@ def _unjudged(base: Side, head: Side, rule: Rule) -> ComparisonRow:
     )
 
 
-def _short(row: ComparisonRow, drawn: Drawn, rule: Rule) -> ComparisonRow:
+def _short(row: ComparisonRow, drawn: BootUnits, rule: Rule) -> ComparisonRow:
     """One boot tells nothing of how boots differ."""
     short = 2 - min(len(drawn.base), len(drawn.head))
     which = "pair of boots" if drawn.pairs else "boot on a side"
@@ -268,7 +268,7 @@ def _lost(
     ) or None
 
 
-def _drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
+def _drift(drawn: BootUnits, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
     """(why a drift makes the comparison void, else None; a note on a drift that cannot explain the change, else None)."""
     scale, (base, head) = found.scale, found.at
     values = [[scale.of(v) for v in units] for units in found.units]
@@ -291,7 +291,7 @@ def _drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | N
     return f"{said}, beyond chance (1 in {1 / rule.trend_alpha:.0f})", None
 
 
-def _run_drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
+def _run_drift(drawn: BootUnits, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
     """The same of the runs within their boots: what both sides do alike cancels, what they do not makes the change depend on how many runs there are."""
     try:
         sides = [

@@ -57,7 +57,7 @@ _SHOWN: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class FactDifference:
     """One fact that is not the same on both sides.
 
     `blocks`: no verdict can be given; `compared`: the job says that it is what is compared; `told`: the kernel may have set it itself, which may be the
@@ -97,7 +97,7 @@ def differences(
     paired: bool,
     compared: Collection[str] = (),
     arms: tuple[BootSettings, BootSettings] = (BootSettings(), BootSettings()),
-) -> list[Difference]:
+) -> list[FactDifference]:
     """How the sheets of base and head differ, what blocks a verdict first.
 
     On a paired testbox only boots of equal k have to agree; else all boots of both sides have to. `compared`: facts that the job demands or compares.
@@ -124,7 +124,7 @@ def differences(
     )
 
 
-def against(found: Sequence[Difference]) -> str | None:
+def against(found: Sequence[FactDifference]) -> str | None:
     """Why no verdict can be given, in a sentence that says what to do; None if nothing speaks against one."""
     blocking = [d for d in found if d.kind == "blocks"]
     said = _few([d.words for d in blocking])
@@ -140,12 +140,12 @@ def against(found: Sequence[Difference]) -> str | None:
     )
 
 
-def told(found: Sequence[Difference]) -> str | None:
+def told(found: Sequence[FactDifference]) -> str | None:
     """What may be the explanation of a change, in a sentence."""
     return _few([d.words for d in found if d.kind in ("compared", "told")])
 
 
-def _asked(difference: Difference, arms: tuple[BootSettings, BootSettings]) -> bool:
+def _asked(difference: FactDifference, arms: tuple[BootSettings, BootSettings]) -> bool:
     """Whether a difference is what the arms were asked to differ in."""
     name, words = difference.fact.removeprefix(OF_SERVER), [_words_of(arm) for arm in arms]
     if difference.kind == "variant":
@@ -196,7 +196,7 @@ def _kind(name: str, ours: bool, compared: Collection[str]) -> Kind | None:
 
 def _difference(
     name: str, base: Boots, head: Boots, paired: bool, kind: Kind | None
-) -> Iterator[Difference]:
+) -> Iterator[FactDifference]:
     sides = [
         {
             k: _plain(name, facts[name])
@@ -218,7 +218,7 @@ def _difference(
     values = [tuple(dict.fromkeys(side.values())) for side in sides]
     if all(_equal(name, value, values[0][0]) for value in (*values[0], *values[1])):
         return
-    yield Difference(
+    yield FactDifference(
         fact=name,
         kind=kind,
         base=values[0],

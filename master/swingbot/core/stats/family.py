@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.pool import Part, Pool, parts_of_arms, parts_of_rows, pool
+from swingbot.core.stats.pool import Pool, VarianceEstimate, parts_of_arms, parts_of_rows, pool
 from swingbot.core.stats.rows import Basis, BootRuns, Pooled, Rule
 from swingbot.core.stats.simultaneous import Edge as Pair
 from swingbot.core.stats.simultaneous import (
@@ -53,7 +53,7 @@ def compare_family(
     _check(arms, pairs, looks, [*invalid, *absent])
     rule = replace(rule, alpha=rule.alpha / looks, interval_alpha=rule.interval_alpha / looks)
     counted = {i: pair for i, pair in enumerate(pairs) if i not in absent}
-    table = Table(arms, counted, rule, uses=uses_of(counted.values()))
+    table = FamilyTable(arms, counted, rule, uses=uses_of(counted.values()))
 
     def judged(i: int, pair: Pair) -> ComparisonRow:
         why = "; ".join(w for w in (absent.get(i), invalid.get(i)) if w) or None
@@ -76,7 +76,7 @@ def _check(arms: Arms, pairs: Sequence[Pair], looks: int, named: Sequence[int]) 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class FamilyTable:
     """The rows that count, with the spreads that they share; each basis is pooled once."""
 
     arms: Arms
@@ -119,7 +119,7 @@ class Table:
             self._pooled[basis] = None if found is None else self._shared(found, basis)
         return self._pooled[basis]
 
-    def _parts(self, basis: Basis) -> dict[int, Part]:
+    def _parts(self, basis: Basis) -> dict[int, VarianceEstimate]:
         if basis.pairs:
             sides = {i: (self.arms[a], self.arms[b]) for i, (a, b) in self.pairs.items()}
             return parts_of_rows(sides, self.rule, basis)
@@ -149,7 +149,7 @@ class Table:
 class _Row:
     """The family as one row sees it: it shares the spread of those that it agrees with."""
 
-    table: Table
+    table: FamilyTable
     through: frozenset[int]
     arms: frozenset[int]
     uses: int  # rows that the arm has which is in more of them
@@ -189,7 +189,7 @@ def recoveries(
         raise ValueError(f"{len(rows)} rows do not belong to {len(pairs)} pairs")
     _check(arms, pairs, 1, [])
     measured = {i: p for i, p in enumerate(pairs) if rows[i].effect is not None}
-    table = Table(arms, measured, rule, comparisons=math.comb(len(pairs), 2))
+    table = FamilyTable(arms, measured, rule, comparisons=math.comb(len(pairs), 2))
     return [
         found
         for i, row in enumerate(rows)
@@ -197,7 +197,7 @@ def recoveries(
     ]
 
 
-def _taken_back(i: int, table: Table, rows: Sequence[ComparisonRow]) -> Recovery | None:
+def _taken_back(i: int, table: FamilyTable, rows: Sequence[ComparisonRow]) -> Recovery | None:
     for j in range(i + 1, len(rows)):
         if not (rows[j].changed and _opposite(rows[i], rows[j])):
             continue

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import fdtrc, stdtr
 
 from swingbot.core.stats.history import Array, baseline, robust_sd
-from swingbot.core.stats.steps import Noise, Step, find_steps, noise_about
+from swingbot.core.stats.steps import LevelStep, StepNoise, find_steps, noise_about
 from swingbot.core.thresholds import (
     CREEP_MARGIN,
     HISTORY_EFFICIENCY,
@@ -33,7 +33,7 @@ FEWEST = 2 * SCREEN_FEWEST_TIPS  # points from which spread and modes are looked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class LevelSegment:
     """Points `first` to `last` (indices, both included) have this mean, in the unit of the values."""
 
     first: int
@@ -42,7 +42,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class LevelChange:
     """A step, in percent of the level before it. `machine`: an anchor measured beside it moved in the same way."""
 
     at: int
@@ -91,8 +91,8 @@ class Latest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     points: int
-    levels: tuple[Level, ...]
-    changes: tuple[Change, ...]
+    levels: tuple[LevelSegment, ...]
+    changes: tuple[LevelChange, ...]
     noise_pct: float  # standard deviation of a point about its level
     alike: float  # autocorrelation of neighbours
     creep: Creep | None = None
@@ -114,8 +114,8 @@ class Findings:
         }
         return Findings(
             points=given["points"],
-            levels=tuple(Level(**level) for level in given["levels"]),
-            changes=tuple(Change(**change) for change in given["changes"]),
+            levels=tuple(LevelSegment(**level) for level in given["levels"]),
+            changes=tuple(LevelChange(**change) for change in given["changes"]),
             noise_pct=given["noise_pct"],
             alike=given["alike"],
             anchor=Findings.from_json(given["anchor"]) if given["anchor"] is not None else None,
@@ -174,17 +174,17 @@ def _scaled(values: Sequence[float]) -> Array:
     return np.log(given) if given.min() > 0 else given / (float(np.abs(given).mean()) or 1.0)
 
 
-def _levels(values: Sequence[float], steps: Sequence[Step]) -> tuple[Level, ...]:
+def _levels(values: Sequence[float], steps: Sequence[LevelStep]) -> tuple[LevelSegment, ...]:
     edges = [0, *(step.at for step in steps), len(values)]
     return tuple(
-        Level(first=a, last=b - 1, mean=math.fsum(values[a:b]) / (b - a))
+        LevelSegment(first=a, last=b - 1, mean=math.fsum(values[a:b]) / (b - a))
         for a, b in itertools.pairwise(edges)
     )
 
 
-def _change(step: Step, anchor: Findings | None) -> Change:
+def _change(step: LevelStep, anchor: Findings | None) -> LevelChange:
     moved = anchor.changes if anchor is not None else ()
-    return Change(
+    return LevelChange(
         at=step.at,
         first=step.first,
         last=step.last,
@@ -199,7 +199,7 @@ def _change(step: Step, anchor: Findings | None) -> Change:
     )
 
 
-def _creep(values: Array, steps: Sequence[Step], noise: Noise) -> Creep | None:
+def _creep(values: Array, steps: Sequence[LevelStep], noise: StepNoise) -> Creep | None:
     """A line instead of the steps, by Schwarz's criterion: a step is two numbers, a line is one more than a level."""
     n = len(values)
     if n < FEWEST:
@@ -217,7 +217,7 @@ def _creep(values: Array, steps: Sequence[Step], noise: Noise) -> Creep | None:
     return Creep(pct=_pct(slope * (n - 1)), p=p)
 
 
-def _about_levels(values: Array, steps: Sequence[Step], creep: Creep | None) -> Array:
+def _about_levels(values: Array, steps: Sequence[LevelStep], creep: Creep | None) -> Array:
     n = len(values)
     if creep is not None:
         line = np.linspace(0.0, math.log1p(creep.pct / 100.0), n)
@@ -226,7 +226,7 @@ def _about_levels(values: Array, steps: Sequence[Step], creep: Creep | None) -> 
     return np.concatenate([part - np.median(part) for part in parts])
 
 
-def _spread(residuals: Array, noise: Noise) -> SpreadChange | None:
+def _spread(residuals: Array, noise: StepNoise) -> SpreadChange | None:
     """Where the two sides' spreads differ most, by an F test of as many independent points as there are."""
     n = len(residuals)
     if n < FEWEST:

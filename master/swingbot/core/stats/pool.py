@@ -26,7 +26,7 @@ _MOST: Final = 1e100  # a sum of larger variances may have no double
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class VarianceEstimate:
     """The variance of one boot of an arm, or of one pair of a row, and its degrees of freedom."""
 
     variance: float
@@ -42,7 +42,7 @@ class Pool:
     members: frozenset[int]
 
 
-def pool(parts: Mapping[int, Part]) -> Pool | None:
+def pool(parts: Mapping[int, VarianceEstimate]) -> Pool | None:
     """The parts that agree in their variance; None where too many do not."""
     left = {key: part for key, part in parts.items() if part.df > 0}
     most_odd = int(SPREADS_ODD_SHARE * len(left))
@@ -61,13 +61,16 @@ def pool(parts: Mapping[int, Part]) -> Pool | None:
     return Pool(variance, df, frozenset(left))
 
 
-def _odd(parts: Mapping[int, Part]) -> int | None:
+def _odd(parts: Mapping[int, VarianceEstimate]) -> int | None:
     """The part whose variance differs most from that of all others, if it does so beyond chance."""
     squares = math.fsum(part.df * part.variance for part in parts.values())
     total = math.fsum(part.df for part in parts.values())
     looks = {
         key: _f_p(
-            part, Part((squares - part.df * part.variance) / (total - part.df), total - part.df)
+            part,
+            VarianceEstimate(
+                (squares - part.df * part.variance) / (total - part.df), total - part.df
+            ),
         )
         for key, part in parts.items()
         if total > part.df
@@ -78,14 +81,14 @@ def _odd(parts: Mapping[int, Part]) -> int | None:
     return key if looks[key] * len(looks) < SPREADS_AGREE_P else None
 
 
-def _f_p(one: Part, others: Part) -> float:
+def _f_p(one: VarianceEstimate, others: VarianceEstimate) -> float:
     """Two-sided, of variances that differ so much where they do not."""
     ratio = max(one.variance, _LEAST) / max(others.variance, _LEAST)
     tails = fdtr(one.df, others.df, ratio), fdtrc(one.df, others.df, ratio)
     return min(1.0, 2.0 * float(min(tails)))
 
 
-def _bartlett_p(parts: Sequence[Part]) -> float:
+def _bartlett_p(parts: Sequence[VarianceEstimate]) -> float:
     """Of variances that differ so much altogether where they do not. Bartlett's chi-squared with his correction."""
     df = math.fsum(part.df for part in parts)
     common = max(math.fsum(part.df * part.variance for part in parts) / df, _LEAST)
@@ -94,7 +97,9 @@ def _bartlett_p(parts: Sequence[Part]) -> float:
     return float(chdtrc(len(parts) - 1, off / (1.0 + inverse / (3.0 * (len(parts) - 1)))))
 
 
-def parts_of_arms(arms: Mapping[int, Sequence[BootRuns]], basis: Basis) -> dict[int, Part]:
+def parts_of_arms(
+    arms: Mapping[int, Sequence[BootRuns]], basis: Basis
+) -> dict[int, VarianceEstimate]:
     """Of each arm whose boots have a place on the scale; arms with a single boot say nothing."""
     found = {}
     for index, boots in arms.items():
@@ -106,7 +111,7 @@ def parts_of_arms(arms: Mapping[int, Sequence[BootRuns]], basis: Basis) -> dict[
 
 def parts_of_rows(
     rows: Mapping[int, tuple[Sequence[BootRuns], Sequence[BootRuns]]], rule: Rule, basis: Basis
-) -> dict[int, Part]:
+) -> dict[int, VarianceEstimate]:
     """Of the pair differences of each row (base, head) that is compared by pairs."""
     found = {}
     for index, (base, head) in rows.items():
@@ -120,12 +125,12 @@ def parts_of_rows(
     return found
 
 
-def _part(values: Sequence[float], basis: Basis) -> Part | None:
+def _part(values: Sequence[float], basis: Basis) -> VarianceEstimate | None:
     n = counted(len(values), basis.trimmed)
     if n < 2 or (basis.trimmed and len(values) < FEWEST_WITH_WILD):
         return None
     sd = math.sqrt(middle(values).variance) if basis.trimmed else stddev(values)
-    return Part(sd * sd, n - 1.0) if sd * sd < _MOST else None
+    return VarianceEstimate(sd * sd, n - 1.0) if sd * sd < _MOST else None
 
 
 def _mapped(units: Sequence[Sequence[BootRuns]], basis: Basis) -> list[float] | None:

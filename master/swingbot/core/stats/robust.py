@@ -79,14 +79,14 @@ def _most_extreme(
 
 
 @dataclass(frozen=True, slots=True)
-class Middle:
+class TrimmedSample:
     """The values that a trimmed mean keeps (indices, ascending) and what Yuen's test takes as variance of one of them."""
 
     kept: tuple[int, ...]
     variance: float
 
 
-def middle(values: Sequence[float]) -> Middle:
+def middle(values: Sequence[float]) -> TrimmedSample:
     """Without one in five at each end. Yuen, Biometrika 61, 1974: winsorised squares over h - 1, h values kept, h - 1 degrees.
 
     Of equal values at either end the first ones go: so the same are kept when all signs are turned.
@@ -101,7 +101,7 @@ def middle(values: Sequence[float]) -> Middle:
     kept = tuple(i for i in range(len(values)) if i not in lowest | highest)
     low, high = min(values[i] for i in kept), max(values[i] for i in kept)
     total, unit = squares([min(max(v, low), high) for v in values])
-    return Middle(kept, total * unit * unit / (len(kept) - 1))
+    return TrimmedSample(kept, total * unit * unit / (len(kept) - 1))
 
 
 def median(values: Sequence[float]) -> float:

@@ -15,7 +15,7 @@ from swingbot.core.thresholds import FEWEST_WITH_WILD, WILD_OWN_P
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class BootUnits:
     """The boots of both sides in units: a unit is one boot, or on a paired testbox all boots of a side in one block."""
 
     base: list[list[BootRuns]]
@@ -51,7 +51,7 @@ class Levels:
         return base, head
 
 
-def draw(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> Drawn:
+def draw(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> BootUnits:
     """Boots that gave values, by k; on a paired testbox only those with a partner, and a note if that left some out.
 
     ValueError: one `k` twice on a side (the caller mixed two series).
@@ -70,14 +70,14 @@ def draw(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> Draw
     if not pairs:
         sides = [[[b] for unit in blocks.values() for b in unit] for blocks in by_block]
         one_by_one = [sorted(side, key=when) for side in sides]
-        return Drawn(base=one_by_one[0], head=one_by_one[1], pairs=False, note=None)
+        return BootUnits(base=one_by_one[0], head=one_by_one[1], pairs=False, note=None)
     lonely = sum(len(unit) for blocks in by_block for k, unit in blocks.items() if k not in common)
     note = (
         f"{lonely} boot{'s' * (lonely > 1)} without a partner on the other side left out"
         if lonely
         else None
     )
-    return Drawn(
+    return BootUnits(
         base=[by_block[0][k] for k in common],
         head=[by_block[1][k] for k in common],
         pairs=True,
@@ -99,7 +99,7 @@ def _by_block(boots: Sequence[BootRuns], name: str, rule: Rule) -> dict[int, lis
     return found
 
 
-def impossible(drawn: Drawn, rule: Rule) -> str | None:
+def impossible(drawn: BootUnits, rule: Rule) -> str | None:
     """Why nothing can be computed, or None."""
     empty = [name for name, side in zip(("base", "head"), drawn.sides, strict=True) if not side]
     if empty:
@@ -129,7 +129,7 @@ def plain_side(boots: Sequence[BootRuns]) -> Side:
     )
 
 
-def levels(drawn: Drawn, rule: Rule) -> Levels:
+def levels(drawn: BootUnits, rule: Rule) -> Levels:
     """The value of each unit and the level of each side: plain means unless wild runs or wild boots show."""
     means = [[mean(b.values) for b in side] for side in drawn.sides]
     runs = _harmonic([b.runs for side in drawn.sides for b in side])
@@ -168,7 +168,7 @@ def levels(drawn: Drawn, rule: Rule) -> Levels:
     )
 
 
-def _wild_runs(drawn: Drawn, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
+def _wild_runs(drawn: BootUnits, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
     """(boot counted through both sides, run). On a paired testbox what all boots do at the same run is habit (a warm-up), not chance."""
     groups = _mapped([b.values for side in drawn.sides for b in side], scale)
     if sum(len(g) - 1 for g in groups) <= FEWEST_WITH_WILD:
@@ -211,7 +211,7 @@ def _mapped(groups: Sequence[Sequence[float]], scale: Scale) -> list[list[float]
         return [[v / level for v in group] for group in groups]
 
 
-def _of_runs(drawn: Drawn, scale: Scale, runs: float) -> tuple[float, int] | None:
+def _of_runs(drawn: BootUnits, scale: Scale, runs: float) -> tuple[float, int] | None:
     boots = [b for side in drawn.sides for b in side]
     parts = _within_parts(boots, _mapped([b.values for b in boots], scale), scale)
     spread = pooled(parts)
@@ -248,7 +248,7 @@ def _second_mode(
     units: Sequence[Sequence[float]],
     scale: Scale,
     wild_units: Sequence[tuple[int, int]],
-    drawn: Drawn,
+    drawn: BootUnits,
 ) -> str | None:
     """A wild boot that lies where the other side lies, in words: then boots fall into modes, and without it the sides would seem to
     be of different ones. None where there is no such boot.
@@ -270,7 +270,7 @@ def _unchanged_pair(
     units: Sequence[Sequence[float]],
     scale: Scale,
     wild_units: Sequence[tuple[int, int]],
-    drawn: Drawn,
+    drawn: BootUnits,
 ) -> str | None:
     """A wild pair whose boots are alike where the others differ, in words: the same of pairs. None where there is none."""
     differences = [scale.of(h) - scale.of(b) for b, h in zip(*units, strict=True)]
@@ -329,7 +329,7 @@ def _name(
 
 
 def _told(
-    runs: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]], drawn: Drawn
+    runs: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]], drawn: BootUnits
 ) -> str | None:
     """Which values are wild, in words; the first of them by name."""
     parts = []

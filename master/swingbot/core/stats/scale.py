@@ -53,7 +53,7 @@ class Scale(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogScale:
     """Ratios. Levels above zero."""
 
     @property
@@ -96,7 +96,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class SqrtScale:
     """Counts: the root of a Poisson count spreads by 1/2 whatever its mean. `middle` is the mean of the two rooted levels, above 0.
 
     With q = middle, (q + d/2)^2 / (q - d/2)^2 is the ratio that d stands for: exact at the measured d, odd in d.
@@ -147,7 +147,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DifferenceScale:
     """Differences in units of `unit`: of 1 point for a share, else of the larger of the two magnitudes."""
 
     unit: float
@@ -192,9 +192,9 @@ def scale_for(base: Sequence[float], head: Sequence[float], rule: Rule, runs: fl
     """The rule's scale where the boots' values allow it, else differences. `runs`: harmonic mean of the runs of a boot."""
     least = min(*base, *head)
     if rule.form == "ratio" and least > 0:
-        return Log()
+        return LogScale()
     middle = (math.sqrt(mean(base)) + math.sqrt(mean(head))) / 2.0 if least >= 0 else 0.0
     if rule.form == "root" and middle > 0:
-        return Root(middle, runs)
+        return SqrtScale(middle, runs)
     magnitude = max(abs(mean(base)), abs(mean(head))) or max(map(abs, (*base, *head))) or 1.0
-    return Difference(100.0 if rule.points else magnitude, magnitude)
+    return DifferenceScale(100.0 if rule.points else magnitude, magnitude)

@@ -33,7 +33,7 @@ _AHEAD: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LevelStep:
     """A change of level between two points. Effects are differences of what was given: logarithms or shares."""
 
     at: int  # index of the first point of the new level
@@ -46,7 +46,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class StepNoise:
     """About the levels between the steps: standard deviation of a point and autocorrelation of neighbours."""
 
     sd: float
@@ -65,7 +65,7 @@ class _Scan:
     begin: int
 
 
-def find_steps(values: Array) -> tuple[list[Step], Noise]:
+def find_steps(values: Array) -> tuple[list[LevelStep], StepNoise]:
     """Steps of a history (oldest first), in order, and the noise about the levels between them. Fewer than two levels of `STEP_FEWEST` points have none."""
     quiet = _without_wild(values)
     cuts = _split(quiet)
@@ -122,7 +122,7 @@ def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
     return cuts
 
 
-def _scan(values: Array, stretch: tuple[int, int], noise: Noise) -> _Scan:
+def _scan(values: Array, stretch: tuple[int, int], noise: StepNoise) -> _Scan:
     begin, end = stretch
     n = end - begin
     cuts = np.arange(STEP_FEWEST, n - STEP_FEWEST + 1)
@@ -137,7 +137,7 @@ def _scan(values: Array, stretch: tuple[int, int], noise: Noise) -> _Scan:
     return _Scan(at=begin + int(cuts[best]), p=p, t=t, effects=effects, begin=begin + STEP_FEWEST)
 
 
-def _step(scan: _Scan, wary: _Scan, df: float) -> Step:
+def _step(scan: _Scan, wary: _Scan, df: float) -> LevelStep:
     best = scan.at - scan.begin
     # The likelihood of each place, the levels integrated out: half of t squared.
     weights = np.exp(0.5 * (wary.t**2 - np.max(wary.t**2)))
@@ -146,7 +146,7 @@ def _step(scan: _Scan, wary: _Scan, df: float) -> Step:
     likely = order[: enough + 1]
     effect = float(scan.effects[best])
     half = float(-stdtrit(df, INTERVAL_ALPHA / 2)) * abs(effect / (float(wary.t[best]) or 1.0))
-    return Step(
+    return LevelStep(
         at=scan.at,
         first=scan.begin + int(likely.min()),
         last=scan.begin + int(likely.max()),
@@ -157,7 +157,7 @@ def _step(scan: _Scan, wary: _Scan, df: float) -> Step:
     )
 
 
-def noise_about(values: Array, cuts: Sequence[int]) -> Noise:
+def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:
     """Spread and likeness of neighbours about the medians between the cuts.
 
     Likeness is that of neighbours, or what is left of it two points on (a wandering level below independent noise), the larger.
@@ -177,10 +177,10 @@ def noise_about(values: Array, cuts: Sequence[int]) -> Noise:
     slow = math.sqrt(two) if two > 1.0 / math.sqrt(n) else 0.0
     alike = min(max(one, slow, 0.0), _MOST_ALIKE)
     df = HISTORY_EFFICIENCY * n * (1.0 - alike) / (1.0 + alike) - pieces
-    return Noise(sd=sd * math.sqrt(n / max(n - pieces, 1)), alike=alike, df=max(df, 3.0))
+    return StepNoise(sd=sd * math.sqrt(n / max(n - pieces, 1)), alike=alike, df=max(df, 3.0))
 
 
-def _of_mean(n: Array, noise: Noise) -> Array:
+def _of_mean(n: Array, noise: StepNoise) -> Array:
     """Variance of the mean of `n` neighbours in variances of one: of a first-order autoregression."""
     r = noise.alike
     return np.asarray((1.0 + r) / (1.0 - r) / n - 2.0 * r * (1.0 - r**n) / (n * (1.0 - r)) ** 2)

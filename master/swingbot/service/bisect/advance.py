@@ -36,9 +36,9 @@ from swingbot.core.model.records import (
     Variant,
 )
 from swingbot.core.model.statuses import BisectionEnd
+from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.queue import PRIORITY
-from swingbot.core.plan.rules import metric_of
 from swingbot.service.bisect.build_ahead import build_ahead
 from swingbot.service.bisect.enter_merges import NAMED, enter_merges, settle
 from swingbot.service.bisect.journal import note_step

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from swingbot.core.bisect.state import Belief, BisectionState
 from swingbot.core.model.records import Bisection, Order, Variant
-from swingbot.core.plan.ahead import builds_ahead
 from swingbot.core.plan.queue import AHEAD, KERNELS_AHEAD
+from swingbot.core.plan.speculative_builds import builds_ahead
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.orders import Orders
 

@@ -42,7 +42,7 @@ def explain_bisection(lab: Lab, number: int) -> Explained:
     )
 
 
-def shown(steps: list[journal.Step]) -> tuple[BisectionState, Policy, list[Observation]]:
+def shown(steps: list[journal.JournalStep]) -> tuple[BisectionState, Policy, list[Observation]]:
     """What the last step was shown, and its observations in the order in which they came."""
     try:
         shots = [shot for _, shot in journal.states(steps)]

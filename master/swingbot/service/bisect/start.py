@@ -12,9 +12,9 @@ from swingbot.core.model.bisection import BisectionTerms, WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, JobFile, NewBisection, Swing, Tree, Variant
 from swingbot.core.plan import swings as plan
+from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import of_patch, weight
-from swingbot.core.plan.rules import metric_of
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.ports.testboxes import Testboxes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swingbot.service.compare.known import known_comparison
+from swingbot.service.compare.find_existing import known_comparison
 from swingbot.service.ports import Lab
 
 

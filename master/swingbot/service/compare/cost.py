@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from swingbot.core.experiment.references import references
 from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
-from swingbot.core.plan.series import series_of
-from swingbot.service.compare.foresee import Foresight, foresights
+from swingbot.core.plan.boot_series import series_of
+from swingbot.service.compare.detectable_effects import DetectableEffect, foresights
 from swingbot.service.kernel.foresee_builds import build_seconds
 from swingbot.service.ports import Lab, Transaction
 
@@ -35,7 +35,7 @@ class ExperimentCost:
     unbuilt: Mapping[str, str]  # rows that are known not to build, and why
     identical: Sequence[Sequence[str]]  # rows whose images are known to be identical
     testboxes: Sequence[TestboxCost]
-    resolves: Sequence[Foresight]
+    resolves: Sequence[DetectableEffect]
 
     @property
     def boots(self) -> int:

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from swingbot.core.experiment.layout import Axis, BadLayout, Row, lay_out
+from swingbot.core.experiment.layout import Axis, BadLayout, LayoutRow, lay_out
 from swingbot.core.experiment.references import references
 from swingbot.core.model.records import Arm, JobFile, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.plan.settings import with_settings
 from swingbot.service.compare.cost import ExperimentCost, cost_of
-from swingbot.service.compare.kernels import Kernel, KernelRequest, kernels_of
-from swingbot.service.compare.known import asked_before
-from swingbot.service.compare.rehearse import rehearse
+from swingbot.service.compare.dry_run import rehearse
+from swingbot.service.compare.find_existing import asked_before
+from swingbot.service.compare.kernels import ExperimentKernel, KernelRequest, kernels_of
 from swingbot.service.compilers import check_compiler
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
@@ -153,7 +153,7 @@ def _watched(lab: Lab, tx: Transaction, spec: str, beside: Sequence[str]) -> str
 
 
 def _variant(
-    lab: Lab, tx: Transaction, tree: Tree, kernel: Kernel, row: Row, level: Trust
+    lab: Lab, tx: Transaction, tree: Tree, kernel: ExperimentKernel, row: LayoutRow, level: Trust
 ) -> Variant:
     """The kernel of a row: a commit with the row's compiler and fragments."""
     kconfig = tree.kconfig
@@ -172,7 +172,7 @@ def _variant(
 def _arm(
     lab: Lab,
     tx: Transaction,
-    row: Row,
+    row: LayoutRow,
     variant: Variant,
     parts: Sequence[tuple[str, str]],
     trust: Trust,
@@ -195,7 +195,7 @@ def _arm(
     )
 
 
-def _sysctls(row: Row) -> dict[str, str]:
+def _sysctls(row: LayoutRow) -> dict[str, str]:
     """`vm.swappiness=10 vm.stat_interval=5`, by name."""
     found = {}
     for pair in row.values.get("sysctl", "").split():
@@ -207,7 +207,7 @@ def _sysctls(row: Row) -> dict[str, str]:
 
 
 def _fitting(
-    request: ExperimentRequest, kernels: Sequence[Kernel], rows: Sequence[Row]
+    request: ExperimentRequest, kernels: Sequence[ExperimentKernel], rows: Sequence[LayoutRow]
 ) -> tuple[ReferenceRule, ...]:
     """The reference of a row where none was asked for: commits in a row build on each other."""
     if request.kernels.range is not None or request.kernels.series is not None:

@@ -10,8 +10,8 @@ from swingbot.core.experiment.layout import KERNEL, MOST_ROWS, row_name
 from swingbot.core.experiment.references import condition
 from swingbot.core.model.records import Arm, Comparison
 from swingbot.service.compare.experiment import MOST_BOOTS
+from swingbot.service.compare.find_existing import known_comparison
 from swingbot.service.compare.kernels import NamedKernel, kernel_named
-from swingbot.service.compare.known import known_comparison
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
 

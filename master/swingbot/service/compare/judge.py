@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from swingbot.core.model.comparison_row import Key
 from swingbot.core.model.records import Comparison, Order, Variant
-from swingbot.service.compare.rows import ArmKernel, Part
+from swingbot.service.compare.rows import ArmKernel, TestboxPart
 from swingbot.service.detect.screen_tips import screen_tip
 from swingbot.service.ports import Lab, Transaction
 
@@ -28,7 +28,7 @@ def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[O
         return
     tip: dict[Key, list[float]] = {}
     for testbox, spec in comparison.parts:
-        part = Part(lab=lab, tx=tx, comparison=comparison, testbox=testbox, spec=spec)
+        part = TestboxPart(lab=lab, tx=tx, comparison=comparison, testbox=testbox, spec=spec)
         arms = [part.measured(kernel) for kernel in kernels]
         for row in part.rows(kernels, arms):
             tx.comparisons.add_row(comparison.id, spec, row)

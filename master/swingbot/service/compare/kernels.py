@@ -44,7 +44,7 @@ class KernelRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class ExperimentKernel:
     """One kernel of an experiment, before it is built."""
 
     name: str
@@ -53,7 +53,7 @@ class Kernel:
     about: str = ""  # the subject behind a name that does not say it
 
 
-def kernels_of(lab: Lab, tree: Tree, request: KernelRequest) -> list[Kernel]:
+def kernels_of(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKernel]:
     """The kernels in the order of the rows, the base first. Raises RequestError."""
     try:
         if request.range is not None:
@@ -63,7 +63,7 @@ def kernels_of(lab: Lab, tree: Tree, request: KernelRequest) -> list[Kernel]:
         raise RequestError(str(error)) from None
 
 
-def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[Kernel]:
+def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKernel]:
     assert request.range is not None
     if request.base is not None or request.series is not None:
         raise RequestError("a range has its own base; leave out --base and --series, or the range")
@@ -86,24 +86,26 @@ def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[Kernel]:
         raise RequestError(
             f"no commit of {request.range[0]}..{request.range[1]} touches {', '.join(request.paths)}"
         )
-    rows = [Kernel(name=_short(request.range[0]), facts=lab.git.facts(good), origin="request")]
+    rows = [
+        ExperimentKernel(name=_short(request.range[0]), facts=lab.git.facts(good), origin="request")
+    ]
     for commit in commits:
         facts = lab.git.facts(commit)
         merge = "merge: " if len(facts.parents) > 1 else ""
         about = f"{merge}{facts.subject}"
-        rows.append(Kernel(name=commit[:12], facts=facts, origin="request", about=about))
+        rows.append(ExperimentKernel(name=commit[:12], facts=facts, origin="request", about=about))
     return rows + [kernel_named(lab, tree, good, kernel) for kernel in request.named]
 
 
-def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[Kernel]:
+def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[ExperimentKernel]:
     if request.base is None:
         raise RequestError("name the kernels: a range A..B, or --base with --series or --variant")
     base = resolve_commit(lab, tree, request.base)
-    yield Kernel(name=_short(request.base), facts=lab.git.facts(base), origin="request")
+    yield ExperimentKernel(name=_short(request.base), facts=lab.git.facts(base), origin="request")
     if request.series is not None:
         patches = request.series.patches
         for patch, commit in zip(patches, lab.git.apply_series(base, patches), strict=True):
-            yield Kernel(
+            yield ExperimentKernel(
                 name=f"{patch.number}/{len(patches)}",
                 facts=lab.git.facts(commit),
                 origin="patch",
@@ -113,14 +115,14 @@ def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[Kerne
         yield kernel_named(lab, tree, base, kernel)
 
 
-def kernel_named(lab: Lab, tree: Tree, base: str, wanted: NamedKernel) -> Kernel:
+def kernel_named(lab: Lab, tree: Tree, base: str, wanted: NamedKernel) -> ExperimentKernel:
     """A kernel that somebody named, its patches applied on `base`. Raises RequestError."""
     try:
         if wanted.ref is not None:
             facts = lab.git.facts(resolve_commit(lab, tree, wanted.ref))
-            return Kernel(name=wanted.name, facts=facts, origin="request")
+            return ExperimentKernel(name=wanted.name, facts=facts, origin="request")
         commit = lab.git.apply_series(base, wanted.patches)[-1]
-        return Kernel(name=wanted.name, facts=lab.git.facts(commit), origin="patch")
+        return ExperimentKernel(name=wanted.name, facts=lab.git.facts(commit), origin="patch")
     except (GitError, RequestError) as error:
         raise RequestError(f"variant {wanted.name}: {error}") from None
 

@@ -11,8 +11,8 @@ from swingbot.core.model.records import JobFile, NewComparison, Tree, Variant, b
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.service.compare.cost import ExperimentCost, cost_of
-from swingbot.service.compare.known import asked_before
-from swingbot.service.compare.rehearse import rehearse
+from swingbot.service.compare.dry_run import rehearse
+from swingbot.service.compare.find_existing import asked_before
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction

@@ -10,8 +10,8 @@ from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow, Key
 from swingbot.core.model.records import Arm, Comparison
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.plan.aliases import with_aliases
-from swingbot.core.plan.rules import metric_of, rule_of
-from swingbot.core.plan.series import series_for
+from swingbot.core.plan.boot_series import series_for
+from swingbot.core.plan.metric_rules import metric_of, rule_of
 from swingbot.core.stats.compare import BootRuns, Rule
 from swingbot.core.stats.family import compare_family, recoveries
 from swingbot.service.ports import Lab, Transaction
@@ -19,7 +19,7 @@ from swingbot.service.result.boots import Values, boots_of
 from swingbot.service.result.differences import Differences, differences_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class ArmKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ArmBoots:
     """What the boots of one arm gave on the testbox."""
 
     image: str
@@ -53,7 +53,7 @@ class _Family:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TestboxPart:
     """One testbox and what is run there."""
 
     lab: Lab
@@ -67,7 +67,7 @@ class Part:
         return self.lab.testboxes.known(self.testbox)
 
     def rows(
-        self, kernels: Sequence[ArmKernel], arms: Sequence[Measured | None]
+        self, kernels: Sequence[ArmKernel], arms: Sequence[ArmBoots | None]
     ) -> Iterator[ComparisonRow]:
         """All rows, rule by rule, metric by metric; an arm without a kernel has one a unit job."""
         jobs = {job.name: job for job in self.tx.specs.get(self.spec)}
@@ -76,7 +76,7 @@ class Part:
     def _rows(
         self,
         kernels: Sequence[ArmKernel],
-        arms: Sequence[Measured | None],
+        arms: Sequence[ArmBoots | None],
         jobs: Mapping[str, UnitJob],
     ) -> Iterator[ComparisonRow]:
         keys = _in_order(self.lab, jobs, [arm.values for arm in arms if arm is not None])
@@ -110,7 +110,7 @@ class Part:
     def _unbuilt(self, jobs: Mapping[str, UnitJob], why: str) -> Iterator[ComparisonRow]:
         return (self._nothing(job, why, ()) for job in jobs.values())
 
-    def means(self, arm: Measured | None) -> dict[Key, list[float]]:
+    def means(self, arm: ArmBoots | None) -> dict[Key, list[float]]:
         """The boot means of one arm by (testbox, unit job, metric)."""
         return {
             (self.testbox, *key): [
@@ -119,16 +119,16 @@ class Part:
             for key, boots in (arm.values if arm else {}).items()
         }
 
-    def measured(self, kernel: ArmKernel) -> Measured | None:
+    def measured(self, kernel: ArmKernel) -> ArmBoots | None:
         """What the boots of an arm gave; None if it has no kernel."""
         if kernel.image is None:
             return None
         spec = kernel.arm.spec(self.spec)
         series, numbers = series_for(self.box, self.comparison), self.comparison.numbers
         values, problems = boots_of(self.tx, kernel.image, self.testbox, spec, series, numbers)
-        return Measured(image=kernel.image, spec=spec, values=values, problems=problems)
+        return ArmBoots(image=kernel.image, spec=spec, values=values, problems=problems)
 
-    def _differences(self, arms: Sequence[Measured | None], pair: tuple[int, int]) -> Differences:
+    def _differences(self, arms: Sequence[ArmBoots | None], pair: tuple[int, int]) -> Differences:
         sides = [arm for place in pair if (arm := arms[place]) is not None]
         return differences_of(
             self.tx,
@@ -151,7 +151,7 @@ class Part:
 
     def _family(
         self,
-        arms: Sequence[Measured | None],
+        arms: Sequence[ArmBoots | None],
         pairs: Sequence[tuple[int, int]],
         differences: Mapping[tuple[int, int], Differences],
         job: UnitJob,
@@ -180,7 +180,7 @@ class Part:
     def _judged(
         self,
         family: _Family,
-        arms: Sequence[Measured | None],
+        arms: Sequence[ArmBoots | None],
         job: UnitJob,
         name: str,
         rule: Rule,
@@ -267,7 +267,7 @@ def _unbuilt(kernels: Sequence[ArmKernel], reference: int, arm: int) -> str:
     return f"the kernel that it is compared with, {kernels[reference].arm.name}, {kernels[reference].trouble}"
 
 
-def _problems(arm: Measured | None) -> Sequence[str]:
+def _problems(arm: ArmBoots | None) -> Sequence[str]:
     return arm.problems if arm is not None else ()
 
 

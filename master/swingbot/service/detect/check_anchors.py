@@ -10,8 +10,8 @@ from typing import Final
 from swingbot.core.model.records import Comparison
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.anchors import moved
-from swingbot.core.plan.rules import rule_of
-from swingbot.core.plan.series import series_for
+from swingbot.core.plan.boot_series import series_for
+from swingbot.core.plan.metric_rules import rule_of
 from swingbot.service.kernel.images import images_of
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import boots_of

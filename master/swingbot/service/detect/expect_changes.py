@@ -15,7 +15,7 @@ from swingbot.service.ports import GitError, Lab, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Within:
+class ExpectedInRange:
     """An expected change and the commit of this history that makes it: the one that a person spoke of, or a rebased copy."""
 
     expected: Expected
@@ -28,13 +28,13 @@ class Within:
 
 def expected_within(
     lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow
-) -> list[Within]:
+) -> list[ExpectedInRange]:
     """Expected changes of the row's metric that lie between base and head of the comparison, one for each incident."""
     known = tx.incidents.expected_changes(*row.key)
     if not known:
         return []
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
-    found: dict[int, Within] = {}
+    found: dict[int, ExpectedInRange] = {}
     for expected in known:
         commit = (
             copy_within(lab, expected.commit, expected.patch_id, base, head)
@@ -42,7 +42,7 @@ def expected_within(
             else None
         )
         if commit is not None:
-            found[expected.incident] = Within(expected=expected, commit=commit)
+            found[expected.incident] = ExpectedInRange(expected=expected, commit=commit)
     return list(found.values())
 
 
@@ -61,7 +61,7 @@ def copy_within(lab: Lab, commit: str, patch_id: str | None, base: str, head: st
 
 
 def level_after(
-    lab: Lab, tx: Transaction, comparison: Comparison, found: Sequence[Within]
+    lab: Lab, tx: Transaction, comparison: Comparison, found: Sequence[ExpectedInRange]
 ) -> int | None:
     """The variant of the first commit of the branch that has them all: what comes after it is held against it. None where that is the tip itself."""
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
@@ -82,6 +82,6 @@ def level_after(
         return None
 
 
-def named(found: Sequence[Within]) -> str:
+def named(found: Sequence[ExpectedInRange]) -> str:
     """For a sentence: the incidents that say so."""
     return ", ".join(ids.show("incident", within.expected.incident) for within in found)

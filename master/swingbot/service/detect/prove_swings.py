@@ -12,10 +12,10 @@ from typing import Final, Literal
 
 from swingbot.core.model.records import Comparison, NewComparison, Swing, base_and_head
 from swingbot.core.plan import swings as plan
+from swingbot.core.plan.boot_series import series_of
+from swingbot.core.plan.metric_rules import metric_of, rule_of
 from swingbot.core.plan.noise import layout_sd, pair_prior
-from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.screen import boots_wanted, screen_rule
-from swingbot.core.plan.series import series_of
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import (
     Decision,
@@ -33,7 +33,7 @@ from swingbot.core.thresholds import (
     ROUND_PAIRS_REPEATABLE,
     SPARE_PAIRS,
 )
-from swingbot.service.detect.recognise import (
+from swingbot.service.detect.recognise_culprits import (
     another_stretch,
     more_pairs,
     recognise_culprits,

@@ -12,7 +12,12 @@ from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import day_sd
 from swingbot.core.thresholds import CREEP_TIPS
-from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
+from swingbot.service.detect.expect_changes import (
+    ExpectedInRange,
+    expected_within,
+    level_after,
+    named,
+)
 from swingbot.service.detect.note_history import note_history
 from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.ports.swings import Swings
@@ -48,7 +53,11 @@ def screen_tip(
 
 
 def _hold_against_expected(
-    lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow, expected: list[Within]
+    lab: Lab,
+    tx: Transaction,
+    comparison: Comparison,
+    row: ComparisonRow,
+    expected: list[ExpectedInRange],
 ) -> None:
     """The range has changes that people expect: what they make is noted, so that later tips begin at the new level; anything beyond it is suspected."""
     if row.change_pct is None or row.verdict not in ("worse", "better", "changed", "same"):
@@ -83,7 +92,7 @@ def _hold_against_expected(
 
 def _alarm(
     lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow, tip: list[float]
-) -> tuple[screen.Alarm, int | None] | None:
+) -> tuple[screen.SuspectedSwing, int | None] | None:
     """What stands out about a row, and the variant of the anchor if it is a creep."""
     alarm = screen.suspect(row, tip, past_of(lab, tx, comparison, row.key, row.min_effect))
     if alarm is None or alarm.anchor is None:
@@ -94,9 +103,9 @@ def _alarm(
 
 def past_of(
     lab: Lab, tx: Transaction, comparison: Comparison, key: Key, min_effect: float
-) -> screen.Past:
+) -> screen.MetricHistory:
     """What is known of a metric before the tip of `comparison`; `min_effect` is a log ratio (or share)."""
-    return screen.Past(
+    return screen.MetricHistory(
         levels=[level.mean for level in levels_before(tx, comparison, key)],
         min_effect=min_effect,
         first=None if lab.testboxes.known(key[0]).repeatable else lab.policies.watch_boots,
@@ -149,7 +158,7 @@ def _note(
     swings: Swings,
     comparison: Comparison,
     row: ComparisonRow,
-    alarm: screen.Alarm,
+    alarm: screen.SuspectedSwing,
     anchor: int | None,
 ) -> None:
     direction = plan.direction_of(alarm.effect, row.better)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from swingbot.core.incident.decide import KINDS_OF_ITS_END, Act, NotNow, decide, tidy
+from swingbot.core.incident.decide import KINDS_OF_ITS_END, Act, InvalidState, decide, tidy
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
@@ -89,7 +89,7 @@ def say(
                 merged_into=into,
                 same_fix=_waits_for(tx, before, fix),
             )
-        except NotNow as refused:
+        except InvalidState as refused:
             raise RequestError(str(refused)) from None
         if done.changes:
             tx.incidents.set_status(number, done.status)
@@ -304,5 +304,5 @@ def known_incident(incidents: Incidents, number: int) -> Incident:
 def _tidy(reason: str | None) -> str | None:
     try:
         return tidy(reason)
-    except NotNow as refused:
+    except InvalidState as refused:
         raise RequestError(str(refused)) from None

@@ -10,8 +10,8 @@ from swingbot_jobs.kernel_diff import (
     FILE,
     BadRecord,
     CodeChange,
+    ComparedBuild,
     KernelRecord,
-    Side,
     code_change,
     kernel_change,
     read_record,
@@ -87,7 +87,7 @@ def _change(
 ) -> dict[str, Any]:
     """By content, so that a page that is looked at again costs nothing. Nobody changes what comes out."""
     sides = [
-        Side(record=_record(open_artifact, sha256), config=_config(open_artifact, config))
+        ComparedBuild(record=_record(open_artifact, sha256), config=_config(open_artifact, config))
         for sha256, config in ((base, base_config), (head, head_config))
     ]
     return _told(lambda: kernel_change(*sides))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from swingbot.core.model.records import Variant
-from swingbot.core.plan.costs import PAST_BUILDS, Change, Costs, change_of, learn, standing
+from swingbot.core.plan.costs import PAST_BUILDS, ChangedFiles, Costs, change_of, learn, standing
 from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.ports.builds import KernelBuilds
 
@@ -52,7 +52,7 @@ def _past(lab: Lab, builds: KernelBuilds, kconfig: str, compiler: str) -> tuple[
 
 def _cheapest(lab: Lab, learnt: Costs, trees: Iterable[str], commit: str) -> float:
     """Of all work trees there are; another layout of what a tree stands at is a matter of linking."""
-    changes: list[Change | None] = []
+    changes: list[ChangedFiles | None] = []
     for stands in trees:
         paths = _between(lab, stands, commit)
         changes.append(None if paths is None else change_of(paths))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from swingbot.core.mail.encoding import message_id
 from swingbot.core.moderation.filing import Addressed, Filing
-from swingbot.core.plan.alerts import DISK, Queue, changes
+from swingbot.core.plan.alerts import DISK, QueueState, changes
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.store_mail import WrittenMail, store_mail
@@ -17,7 +17,7 @@ def alert_operator(lab: Lab, tx: Transaction) -> None:
     """Open alerts for what is wrong and close those that are over."""
     open_ = tx.alerts.open()
     queue = tx.alerts.queue_stillness()
-    awake = Queue(
+    awake = QueueState(
         orders=queue.orders,
         oldest=queue.oldest,
         still_seconds=min(queue.still_seconds, lab.awake()),

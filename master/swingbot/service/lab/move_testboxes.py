@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.model.box import Barred, Box, Ended, Event, Failed, HandedOut, Silent, Withdrawn
 from swingbot.core.model.records import Order
-from swingbot.core.plan.boxes import failures_borne, why_bar
+from swingbot.core.model.testbox_state import (
+    Assigned,
+    AttemptCancelled,
+    AttemptEnded,
+    AttemptFailed,
+    ControllerLost,
+    Event,
+    Quarantined,
+    TestboxStatus,
+)
+from swingbot.core.plan.testbox_rules import failures_allowed, quarantine_reason
 from swingbot.service.lab.anchors import order_anchor
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.testboxes import Testboxes
@@ -18,7 +27,7 @@ MORE_ATTEMPTS: Final = 3  # that the orders of a quarantined testbox may make on
 def hand_out(lab: Lab, testboxes: Testboxes, testbox: str, attempt: int) -> None:
     """The testbox, and where it is a cluster its nodes, are an attempt's."""
     for name in (testbox, *_nodes(lab, testbox)):
-        testboxes.move(name, HandedOut(attempt))
+        testboxes.move(name, Assigned(attempt))
 
 
 def outcome_came(
@@ -29,11 +38,11 @@ def outcome_came(
         return
     _give_nodes_back(lab, tx.testboxes, order.testbox, status)
     if status == "infra":
-        _fail(lab, tx, order.testbox, Failed(reason or "no reason was given"))
+        _fail(lab, tx, order.testbox, AttemptFailed(reason or "no reason was given"))
         return
     box = tx.testboxes.move(
         order.testbox,
-        Ended(status == "up", status.replace("_", " ") + (f": {reason}" if reason else "")),
+        AttemptEnded(status == "up", status.replace("_", " ") + (f": {reason}" if reason else "")),
     )
     _bar_if_due(lab, tx, box)
     most = _borne(lab, box.testbox)
@@ -46,20 +55,20 @@ def gave_up(lab: Lab, tx: Transaction, order: Order, reason: str, *, silent: boo
     """The brain gave an attempt up. `silent`: nothing was heard of it, so nobody knows where the testbox is."""
     if order.testbox is not None:
         _give_nodes_back(lab, tx.testboxes, order.testbox, reason)
-        _fail(lab, tx, order.testbox, Silent(reason) if silent else Failed(reason))
+        _fail(lab, tx, order.testbox, ControllerLost(reason) if silent else AttemptFailed(reason))
 
 
 def withdrew(lab: Lab, tx: Transaction, order: Order, reason: str) -> None:
     """Nobody wants the order any more; its executor ends itself."""
     if order.testbox is not None:
         _give_nodes_back(lab, tx.testboxes, order.testbox, reason)
-        tx.testboxes.move(order.testbox, Withdrawn(reason))
+        tx.testboxes.move(order.testbox, AttemptCancelled(reason))
 
 
 def _give_nodes_back(lab: Lab, testboxes: Testboxes, testbox: str, why: str) -> None:
     """The nodes of a cluster are free again, each as it is. What failed counts for the cluster: which of them it was is not for sure."""
     for name in _nodes(lab, testbox):
-        testboxes.move(name, Withdrawn(f"given back by cluster {testbox}: {why}"))
+        testboxes.move(name, AttemptCancelled(f"given back by cluster {testbox}: {why}"))
 
 
 def _nodes(lab: Lab, testbox: str) -> tuple[str, ...]:
@@ -69,15 +78,15 @@ def _nodes(lab: Lab, testbox: str) -> tuple[str, ...]:
 def bar(testboxes: Testboxes, testbox: str, reason: str) -> None:
     """Let it not work any more, until a person (or what put it there) lets it."""
     if testboxes.set_state(testbox, "quarantined", reason):
-        testboxes.move(testbox, Barred(reason))
+        testboxes.move(testbox, Quarantined(reason))
 
 
 def _fail(lab: Lab, tx: Transaction, testbox: str, event: Event) -> None:
     _bar_if_due(lab, tx, tx.testboxes.move(testbox, event))
 
 
-def _bar_if_due(lab: Lab, tx: Transaction, box: Box) -> None:
-    why = why_bar(box, _borne(lab, box.testbox))
+def _bar_if_due(lab: Lab, tx: Transaction, box: TestboxStatus) -> None:
+    why = quarantine_reason(box, _borne(lab, box.testbox))
     if why is not None and tx.testboxes.states().get(box.testbox) == "active":
         bar(tx.testboxes, box.testbox, why)
         tx.orders.give_back_budget(box.testbox, MORE_ATTEMPTS)
@@ -85,7 +94,7 @@ def _bar_if_due(lab: Lab, tx: Transaction, box: Box) -> None:
 
 def _borne(lab: Lab, testbox: str) -> int:
     return (
-        failures_borne(lab.testboxes.present[testbox], lab.policies.boxes)
+        failures_allowed(lab.testboxes.present[testbox], lab.policies.boxes)
         if testbox in lab.testboxes.present
         else 0
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.model.box import Barred, Freed
 from swingbot.core.model.statuses import TestboxState
+from swingbot.core.model.testbox_state import Quarantined, Released
 from swingbot.service.ports import Lab, RequestError
 
 RESUMED: Final = "the testbox was resumed since"
@@ -36,9 +36,9 @@ def _set(lab: Lab, testbox: str, state: TestboxState, reason: str | None) -> Non
             raise RequestError(f"there is no testbox {testbox!r}; known are {there}")
         tx.testboxes.set_state(testbox, state, reason)
         if state == "quarantined":
-            tx.testboxes.move(testbox, Barred(reason or "by hand"))
+            tx.testboxes.move(testbox, Quarantined(reason or "by hand"))
         if state == "active":
             tx.testboxes.screen_again(testbox)
-            tx.testboxes.move(testbox, Freed("a person let it work again"))
+            tx.testboxes.move(testbox, Released("a person let it work again"))
             for anchor in tx.anchors.of_testbox(testbox, "done"):
                 tx.anchors.mark(anchor.id, RESUMED)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.model.box import WORKING, Barred, BoxState, Freed, Withdrawn
+from swingbot.core.model.testbox_state import (
+    WORKING,
+    AttemptCancelled,
+    Quarantined,
+    Released,
+    TestboxPhase,
+)
 from swingbot.core.plan.alerts import MOVED
-from swingbot.core.plan.boxes import (
+from swingbot.core.plan.testbox_rules import (
     UNFIT,
+    expiry_reason,
     hardware,
     hardware_changes,
-    lapsed,
     screening_boots,
     stand_in,
 )
@@ -18,7 +24,7 @@ from swingbot.service.lab.anchors import compare_anchor
 from swingbot.service.lab.move_testboxes import bar, gave_up
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.testboxes import Testboxes
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 
 # A lease that lapsed while we could not be reached says nothing: workers are given so long to be heard once we can be. They ask every 5 s.
 SETTLE_SECONDS: Final = 30.0
@@ -39,7 +45,7 @@ def _find_lost(lab: Lab, tx: Transaction) -> None:
     if not lapses or lab.listening() < SETTLE_SECONDS:
         return
     for lapse in lapses:
-        order, why = tx.orders.get(lapse.order), lapsed(lapse)
+        order, why = tx.orders.get(lapse.order), expiry_reason(lapse)
         assert order is not None
         tx.attempts.declare_dead(lapse.attempt, why)
         if order.state == "running":
@@ -59,11 +65,11 @@ def _set_straight(lab: Lab, tx: Transaction) -> None:
             continue
         (wish, reason), box = reasons[name], known.get(name) or tx.testboxes.lock(name)
         if name not in leased and box.state in WORKING:
-            box = tx.testboxes.move(name, Withdrawn("its attempt is over"))
-        if wish == "quarantined" and box.state is not BoxState.QUARANTINED:
-            tx.testboxes.move(name, Barred(reason or "no reason was given"))
-        elif wish != "quarantined" and box.state is BoxState.QUARANTINED:
-            tx.testboxes.move(name, Freed("it may work again"))
+            box = tx.testboxes.move(name, AttemptCancelled("its attempt is over"))
+        if wish == "quarantined" and box.state is not TestboxPhase.QUARANTINED:
+            tx.testboxes.move(name, Quarantined(reason or "no reason was given"))
+        elif wish != "quarantined" and box.state is TestboxPhase.QUARANTINED:
+            tx.testboxes.move(name, Released("it may work again"))
 
 
 def _hand_over(lab: Lab, tx: Transaction) -> None:
@@ -78,7 +84,7 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
     ]
     if not barred:
         return
-    lost = {box.testbox for box in tx.testboxes.all() if box.state is BoxState.LOST}
+    lost = {box.testbox for box in tx.testboxes.all() if box.state is TestboxPhase.LOST}
     fit = (
         {name for name, (state, _) in reasons.items() if state == "active"}
         - lost
@@ -94,8 +100,8 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
             if other is not None and tx.comparisons.move_part(comparison.id, name, spec, other):
                 tx.testboxes.add_event(
                     name,
-                    BoxState.QUARANTINED,
-                    BoxState.QUARANTINED,
+                    TestboxPhase.QUARANTINED,
+                    TestboxPhase.QUARANTINED,
                     f"{other} of its group takes over comparison c{comparison.id}",
                     None,
                 )

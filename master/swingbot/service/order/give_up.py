@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from swingbot.core.model.records import Arm, BootRecord, Comparison, Order
-from swingbot.core.plan.series import series_for
+from swingbot.core.plan.boot_series import series_for
 from swingbot.service.ports import Lab, Transaction
 
 # So many boots in a row that did not come up, and none that did. A boot that hangs lasts until its

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from swingbot.core.model.records import BootKey, BootNumbers, Comparison, Order, Variant
 from swingbot.core.model.statuses import OrderState
 from swingbot.core.plan.blocks import block_order
+from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.queue import PRIORITY
-from swingbot.core.plan.series import series_for
 from swingbot.service.order.rebuild import build_again
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.boots import Boots

@@ -8,7 +8,7 @@ from swingbot.core.model.records import (
     Attempt,
 )
 from swingbot.core.model.statuses import AttemptState
-from swingbot.core.plan.boxes import Lapse
+from swingbot.core.plan.testbox_rules import LeaseExpiry
 
 
 class Attempts(Protocol):
@@ -49,5 +49,5 @@ class Attempts(Protocol):
     def release_lease(self, attempt: int) -> None:
         """Release every lease of an attempt. A second call changes nothing."""
 
-    def lapsed_leases(self) -> list[Lapse]:
+    def lapsed_leases(self) -> list[LeaseExpiry]:
         """Leases whose controller was not heard of in time; for a cluster only the row of the testbox that the order names."""

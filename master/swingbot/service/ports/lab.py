@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Protocol
 
-from swingbot.core.mail.message import Posted
-from swingbot.core.mail.recipients import Listed
+from swingbot.core.mail.message import PostedMail
+from swingbot.core.mail.recipients import MaintainerEntry
 from swingbot.core.model.artifact import Pruned
 from swingbot.core.model.patches import Patch
 from swingbot.core.model.records import (
     CommitFacts,
 )
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.core.moderation.filing import MailPolicy
+from swingbot.core.moderation.filing import MailRules
 from swingbot.core.patchset.model import SeriesPatch
-from swingbot.core.plan.boxes import BoxPolicy
+from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.service.ports.transaction import Transaction
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.language.program import Program
@@ -97,8 +97,8 @@ class Policies:
     proof_deadline_seconds: float
     proof_budget_seconds: float
     merged_trees: tuple[str, ...]
-    mail: MailPolicy = field(default_factory=MailPolicy)
-    boxes: BoxPolicy = field(default_factory=BoxPolicy)
+    mail: MailRules = field(default_factory=MailRules)
+    boxes: TestboxRules = field(default_factory=TestboxRules)
 
 
 def _always() -> float:
@@ -118,10 +118,10 @@ class Lab:
     kconfigs: Kconfigs
     policies: Policies
     now: Callable[[], datetime]
-    maintainers: Callable[[str], tuple[Listed, ...]] | None = (
+    maintainers: Callable[[str], tuple[MaintainerEntry, ...]] | None = (
         None  # of a commit; None: nobody is asked. May raise NoMaintainers
     )
-    list_archive: Callable[[str, str, str], Posted | None] | None = (
+    list_archive: Callable[[str, str, str], PostedMail | None] | None = (
         None  # (Message-ID or "", subject, author) -> the patch's own mail; None: no archive
     )
     no_room: Callable[[float], str | None] | None = (

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from swingbot.core.incident.model import FirstMail
 from swingbot.core.model.statuses import FirstState, ReportKind, ReportState
 from swingbot.core.moderation.filing import Filing
-from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
 
@@ -68,7 +68,7 @@ class Reports(Protocol):
         A `first` or an `update` tells of every measured sighting of its incident.
         """
 
-    def class_record(self, kind: ReportClass) -> Record:
+    def class_record(self, kind: ReportClass) -> ClassRecord:
         """What people did with the last reports of this class."""
 
     def digest_weeks(self, since: date) -> set[date]:

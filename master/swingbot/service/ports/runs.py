@@ -9,7 +9,7 @@ from swingbot.core.model.records import (
     StoredBoot,
     StoredRun,
 )
-from swingbot.core.raw.changes import Reread
+from swingbot.core.raw.changes import ChangedValues
 from swingbot_jobs.reading.result import ParsedRun
 
 
@@ -35,7 +35,7 @@ class Runs(Protocol):
         """Runs of a boot with their samples, by id. `lock`: nobody else changes these runs until the transaction ends."""
 
     def replace(
-        self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]
+        self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, ChangedValues]
     ) -> None:
         """Put what a mended parser read in place of what was remembered; note the change of status, reason or samples if there is one."""
 

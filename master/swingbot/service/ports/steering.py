@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from swingbot.core.bisect.journal import Step
+from swingbot.core.bisect.journal import JournalStep
 from swingbot.core.model.records import (
     Steer,
 )
@@ -15,7 +15,7 @@ from swingbot.core.model.statuses import SteerAct
 class Steering(Protocol):
     """What a bisection was shown and decided, step by step, and what people said to it."""
 
-    def steps(self, bisection: int) -> list[Step]:
+    def steps(self, bisection: int) -> list[JournalStep]:
         """Steps of the journal by number."""
 
     def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
-from swingbot.core.model.box import Box, BoxState, Event
 from swingbot.core.model.statuses import TestboxState
-from swingbot.core.plan.boxes import Screening
-from swingbot_jobs.testbox.box import Testbox
+from swingbot.core.model.testbox_state import Event, TestboxPhase, TestboxStatus
+from swingbot.core.plan.testbox_rules import Screening
+from swingbot_jobs.testbox.definition import Testbox
 
 
 class Testboxes(Protocol):
@@ -32,17 +32,17 @@ class Testboxes(Protocol):
     def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
         """(state, reason) of each testbox, by name, gone ones included."""
 
-    def all(self) -> list[Box]:
+    def all(self) -> list[TestboxStatus]:
         """What each testbox does, by name; one that never did anything is absent."""
 
-    def lock(self, testbox: str) -> Box:
+    def lock(self, testbox: str) -> TestboxStatus:
         """What a testbox does now; a new one idles. Nobody else changes it until this transaction ends."""
 
-    def move(self, testbox: str, event: Event) -> Box:
+    def move(self, testbox: str, event: Event) -> TestboxStatus:
         """Apply `event` and return the testbox after it. Locks as `lock` does. Time, reason and attempt are kept if anything changed."""
 
     def add_event(
-        self, testbox: str, was: BoxState, state: BoxState, why: str, attempt: int | None
+        self, testbox: str, was: TestboxPhase, state: TestboxPhase, why: str, attempt: int | None
     ) -> None:
         """Add an entry to the history of a testbox; of each the last 5000 are kept."""
 

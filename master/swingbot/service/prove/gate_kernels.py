@@ -8,9 +8,9 @@ from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.records import Bisection, Proven, Tree, Variant
-from swingbot.core.plan.series import series_for
+from swingbot.core.plan.boot_series import series_for
 from swingbot.core.proof import code, elsewhere
-from swingbot.core.proof.gates import Told
+from swingbot.core.proof.gates import GateResult
 from swingbot.core.proof.series import MOST_COMMITS, series_end
 from swingbot.core.proof.share import Effect, effect_of
 from swingbot.service.kernel.compare import NoRecord, changed_code
@@ -29,7 +29,7 @@ Pair = tuple[Variant, Variant]  # base, head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernels:
+class GateKernels:
     """Two kernels that a gate measures against each other, with the unit job; `boots` a side, None: as many as it takes for an answer."""
 
     base: Variant
@@ -39,7 +39,7 @@ class Kernels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class MeasuredCulprit:
     """A culprit with what its comparison with its parent showed."""
 
     incident: Proven
@@ -61,12 +61,12 @@ class Case:
         )
 
 
-def case_of(tx: Transaction, incident: Proven) -> Case:
+def case_of(tx: Transaction, incident: Proven) -> MeasuredCulprit:
     bisection = tx.bisections.get(tx.incidents.bisections(incident.id)[0])
     assert bisection is not None
     rows = tx.comparisons.rows(incident.comparison.id)
     headline = row_of(rows, bisection.key)
-    return Case(
+    return MeasuredCulprit(
         incident=incident,
         tree=tx.trees.get(incident.tree),
         parent=tx.variants.get(incident.comparison.base),
@@ -82,124 +82,130 @@ def case_of(tx: Transaction, incident: Proven) -> Case:
     )
 
 
-def of_gate(lab: Lab, tx: Transaction, case: Case, gate: str) -> Kernels | Told:
+def of_gate(
+    lab: Lab, tx: Transaction, case: MeasuredCulprit, gate: str
+) -> GateKernels | GateResult:
     """The kernels to measure for `gate`, or its answer where it has one already."""
     if gate in _AT_ONCE:
         return _AT_ONCE[gate](lab, tx, case)
     if case.own is None or case.job is None:
-        failed = Told(status="fail", reason="fresh boots of commit and parent do not show it")
+        failed = GateResult(status="fail", reason="fresh boots of commit and parent do not show it")
         return (
             failed
             if gate == "reproduced"
-            else Told(
+            else GateResult(
                 status="not run", reason="fresh boots of commit and parent do not show the change"
             )
         )
     if case.bisection.testbox not in lab.testboxes.present:
         return _removed(case.bisection.testbox)
     if case.tree.kconfig not in lab.kconfigs:
-        return Told(status="not run", reason=f"configuration {case.tree.kconfig} was removed")
+        return GateResult(status="not run", reason=f"configuration {case.tree.kconfig} was removed")
     try:
         found = _MEASURED[gate](lab, tx, case)
         return (
             found
-            if isinstance(found, Told | Kernels)
-            else Kernels(base=found[0], head=found[1], job=case.job)
+            if isinstance(found, GateResult | GateKernels)
+            else GateKernels(base=found[0], head=found[1], job=case.job)
         )
     except (GitError, NoKconfig) as error:
-        return Told(status="not run", reason=str(error))
+        return GateResult(status="not run", reason=str(error))
 
 
-def _removed(testbox: str) -> Told:
-    return Told(status="not run", reason=f"testbox {testbox} was removed")
+def _removed(testbox: str) -> GateResult:
+    return GateResult(status="not run", reason=f"testbox {testbox} was removed")
 
 
-def _reproduced(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
+def _reproduced(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
     return in_layout(lab, tx, case.parent, OTHER_LAYOUT), in_layout(
         lab, tx, case.culprit, OTHER_LAYOUT
     )
 
 
-def _layout(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
+def _layout(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
     return with_fragment(lab, tx, case.parent, ALIGNED), with_fragment(
         lab, tx, case.culprit, ALIGNED
     )
 
 
-def _tip(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
+def _tip(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
     tip = _tip_of(lab, case)
-    if isinstance(tip, Told):
+    if isinstance(tip, GateResult):
         return tip
     if tip == case.culprit.commit:
-        return Told(status="pass", reason="the commit is the tip")
+        return GateResult(status="pass", reason="the commit is the tip")
     return case.parent, variant_of(lab, tx, case.tree, tip)
 
 
-def _series(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
+def _series(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
     tip = _tip_of(lab, case)
-    if isinstance(tip, Told):
+    if isinstance(tip, GateResult):
         return tip
     end = series_end(lab.git.messages_from(case.culprit.commit, tip, MOST_COMMITS))
     if end.commit is None:
-        return Told(status="not run", reason=end.reason)
+        return GateResult(status="not run", reason=end.reason)
     if end.commit == case.culprit.commit:
-        return Told(status="pass", reason="the commit is the last of its series")
+        return GateResult(status="pass", reason="the commit is the last of its series")
     return case.parent, variant_of(lab, tx, case.tree, end.commit)
 
 
-def _revert(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
+def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
     tip = _tip_of(lab, case)
-    if isinstance(tip, Told):
+    if isinstance(tip, GateResult):
         return tip
     if tip == case.culprit.commit:
-        return Told(status="pass", reason="the commit is the tip: without it, it is its parent")
+        return GateResult(
+            status="pass", reason="the commit is the tip: without it, it is its parent"
+        )
     try:
         without = lab.git.without(tip, case.culprit.commit)
     except CannotRevert as error:
-        return Told(status="not run", reason=str(error))
+        return GateResult(status="not run", reason=str(error))
     return variant_of(lab, tx, case.tree, tip), variant_of(
         lab, tx, case.tree, without, "request", trust=case.tree.trust
     )
 
 
-def _tip_of(lab: Lab, case: Case) -> str | Told:
+def _tip_of(lab: Lab, case: MeasuredCulprit) -> str | GateResult:
     tip = case.tree.tip_commit
     if tip is None or not lab.git.is_ancestor(case.culprit.commit, tip):
-        return Told(status="not run", reason="the commit is not on the branch any more")
+        return GateResult(status="not run", reason="the commit is not on the branch any more")
     return tip
 
 
-def _executed(lab: Lab, tx: Transaction, case: Case) -> Kernels | Told:
+def _executed(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateKernels | GateResult:
     assert case.job is not None
     found = trace_order(lab, tx, case.parent, case.culprit, case.job)
     return (
         found
-        if isinstance(found, Told)
-        else Kernels(base=found.base, head=found.head, job=found.job, boots=TRACED_BOOTS)
+        if isinstance(found, GateResult)
+        else GateKernels(base=found.base, head=found.head, job=found.job, boots=TRACED_BOOTS)
     )
 
 
-def _code(lab: Lab, tx: Transaction, case: Case) -> Told:
+def _code(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     builds = tx.builds.stored([case.parent.build_key, case.culprit.build_key])
     sides = [builds.get(variant.build_key) for variant in (case.parent, case.culprit)]
     if sides[0] is None or sides[1] is None or "failed" in (sides[0]["status"], sides[1]["status"]):
-        return Told(status="not run", reason="commit and parent are not both built")
+        return GateResult(status="not run", reason="commit and parent are not both built")
     if sides[0]["image_sha256"] == sides[1]["image_sha256"]:
-        return Told(status="fail", reason="commit and parent give the same image, byte for byte")
+        return GateResult(
+            status="fail", reason="commit and parent give the same image, byte for byte"
+        )
     try:
         return code.told(changed_code(lab.artifacts.open, sides[0], sides[1]))
     except NoRecord as error:
-        return Told(status="not run", reason=str(error))
+        return GateResult(status="not run", reason=str(error))
 
 
-def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
+def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     """Of the boots behind the headline's row."""
     comparison, box = case.incident.comparison, lab.testboxes.present.get(case.bisection.testbox)
     if box is None:
         return _removed(case.bisection.testbox)
     images = all_images_of(tx, [case.parent, case.culprit])
     if case.headline is None or case.job is None or images is None:
-        return Told(
+        return GateResult(
             status="not run", reason="there are no boots of both sides to hold against each other"
         )
     series, spec = series_for(box, comparison), case.headline.spec
@@ -211,22 +217,22 @@ def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
         for image in images
     ]
     if not all(sheets):
-        return Told(status="not run", reason="one side's boots noted no facts")
+        return GateResult(status="not run", reason="one side's boots noted no facts")
     known = differences_of(tx, images, box, [spec] * 2, series, comparison.numbers).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
-        return Told(status="fail", reason=known.must, detail=detail)
+        return GateResult(status="fail", reason=known.must, detail=detail)
     equal = f"of {sheets[0]}+{sheets[1]} boots"
-    return Told(
+    return GateResult(
         status="pass",
         reason=f"{equal}; the kernel's own doing: {known.told}" if known.told else equal,
         detail=detail,
     )
 
 
-def _elsewhere(lab: Lab, tx: Transaction, case: Case) -> Told:
+def _elsewhere(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     if case.headline is None:
-        return Told(status="not run", reason="there is no number to look for elsewhere")
+        return GateResult(status="not run", reason="there is no number to look for elsewhere")
     named = {"unit_job": case.headline.unit_job, "metric": case.headline.metric}
     program = case.job.program if case.job is not None else None
     ran = [
@@ -240,8 +246,8 @@ def _elsewhere(lab: Lab, tx: Transaction, case: Case) -> Told:
 
 
 def _place(
-    lab: Lab, tx: Transaction, case: Case, testbox: str, named: Mapping[str, str]
-) -> elsewhere.Place:
+    lab: Lab, tx: Transaction, case: MeasuredCulprit, testbox: str, named: Mapping[str, str]
+) -> elsewhere.TestboxResult:
     """Unit jobs are resolved for each testbox: one that is called otherwise there stands for it if it is the only one with the metric."""
     rows = [row for row in case.rows if row.testbox == testbox and row.metric == named["metric"]]
     row = next(
@@ -259,15 +265,17 @@ def _place(
         else {}
     )
     known |= {"CPU": str(noted["cpu_model"])[:60]} if noted.get("cpu_model") else {}
-    return elsewhere.Place(testbox=testbox, row=row, facts=known)
+    return elsewhere.TestboxResult(testbox=testbox, row=row, facts=known)
 
 
-_AT_ONCE: Final[Mapping[str, Callable[[Lab, Transaction, Case], Told]]] = {
+_AT_ONCE: Final[Mapping[str, Callable[[Lab, Transaction, MeasuredCulprit], GateResult]]] = {
     "code": _code,
     "facts": _facts,
     "elsewhere": _elsewhere,
 }
-_MEASURED: Final[Mapping[str, Callable[[Lab, Transaction, Case], Pair | Kernels | Told]]] = {
+_MEASURED: Final[
+    Mapping[str, Callable[[Lab, Transaction, MeasuredCulprit], Pair | GateKernels | GateResult]]
+] = {
     "reproduced": _reproduced,
     "tip": _tip,
     "series": _series,

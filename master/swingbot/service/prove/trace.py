@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, Variant
-from swingbot.core.plan.series import series_for
+from swingbot.core.plan.boot_series import series_for
 from swingbot.core.proof import executed
-from swingbot.core.proof.gates import Told
+from swingbot.core.proof.gates import GateResult
 from swingbot.service.kernel.compare import NoRecord, changed_code, record_of
 from swingbot.service.kernel.variants import with_fragment
 from swingbot.service.ports import Lab, Transaction
@@ -32,12 +32,12 @@ class TraceOrder:
 
 def trace_order(
     lab: Lab, tx: Transaction, parent: Variant, culprit: Variant, job: UnitJob
-) -> TraceOrder | Told:
+) -> TraceOrder | GateResult:
     """What has to be measured to know whether what `culprit` changed was called in `job`, or why that cannot be known."""
     builds = tx.builds.stored([parent.build_key, culprit.build_key])
     sides = [builds.get(variant.build_key) for variant in (parent, culprit)]
     if sides[0] is None or sides[1] is None:
-        return Told(status="not run", reason="commit and parent are not both built")
+        return GateResult(status="not run", reason="commit and parent are not both built")
     try:
         change = changed_code(lab.artifacts.open, sides[0], sides[1])
         names = executed.watched(
@@ -47,12 +47,12 @@ def trace_order(
             return executed.no_call(change)
         kernels = [with_fragment(lab, tx, variant, TRACED) for variant in (parent, culprit)]
     except (NoRecord, BadRecord, NoKconfig) as error:
-        return Told(status="not run", reason=str(error))
+        return GateResult(status="not run", reason=str(error))
     watched = replace(job, runs=1, warmup=0, monitors=(executed.MONITOR,), functions=names)
     return TraceOrder(base=kernels[0], head=kernels[1], job=watched)
 
 
-def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> Told:
+def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> GateResult:
     """What the boots of a `TraceOrder` say, once they are over: `comparison` has its kernels as base and head, and its job as the only one."""
     (testbox, spec), variants = (
         comparison.parts[0],
@@ -60,25 +60,27 @@ def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> Told:
     )
     (job,) = tx.specs.get(spec)
     builds = tx.builds.stored([variant.build_key for variant in variants])
-    sides: list[executed.Side] = []
+    sides: list[executed.KernelCalls] = []
     try:
         for variant in variants:
             build = builds.get(variant.build_key)
             if build is None or build["image_sha256"] is None:
-                return Told(
+                return GateResult(
                     status="not run",
                     reason=f"the kernel of {variant.commit[:12]} with hooks in its functions was not built",
                 )
             calls = _calls(lab, tx, comparison, testbox, spec, job, build)
             if isinstance(calls, str):
-                return Told(status="not run", reason=calls)
-            sides.append(executed.Side(record=record_of(lab.artifacts.open, build), calls=calls))
+                return GateResult(status="not run", reason=calls)
+            sides.append(
+                executed.KernelCalls(record=record_of(lab.artifacts.open, build), calls=calls)
+            )
         change = changed_code(
             lab.artifacts.open, *(builds[variant.build_key] for variant in variants)
         )
         return executed.told(change, sides[0], sides[1], job.functions, f"one run of {job.program}")
     except (NoRecord, BadRecord) as error:
-        return Told(status="not run", reason=str(error))
+        return GateResult(status="not run", reason=str(error))
 
 
 def _calls(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from swingbot.core.mail.recipients import Chosen, Listed, NoMaintainers, choose
-from swingbot.core.moderation.filing import Addressed, MailPolicy
+from swingbot.core.mail.recipients import Chosen, MaintainerEntry, NoMaintainers, choose
+from swingbot.core.moderation.filing import Addressed, MailRules
 from swingbot.service.ports import Lab
 
 
@@ -23,7 +23,7 @@ def would_go_to(lab: Lab, tree: str, commit: str, author: str) -> tuple[Chosen, 
     """Author, maintainers and lists within the operator's rules, and why maintainers are not known ("" where they are)."""
     mail = lab.policies.mail
     alone = any(fnmatchcase(tree, pattern) for pattern in mail.private_trees)
-    listed: tuple[Listed, ...] = ()
+    listed: tuple[MaintainerEntry, ...] = ()
     problem = ""
     if lab.maintainers is None:
         problem = "" if alone else "mail.get_maintainer is off: maintainers and lists are not known"
@@ -36,7 +36,7 @@ def would_go_to(lab: Lab, tree: str, commit: str, author: str) -> tuple[Chosen, 
 
 
 def addressed(
-    mail: MailPolicy, operator: tuple[str, ...], chosen: Chosen, problem: str
+    mail: MailRules, operator: tuple[str, ...], chosen: Chosen, problem: str
 ) -> Addressed:
     """What is written down of `chosen`; `operator` are the addresses of `mail.to`."""
     really = not mail.dry_run and bool(chosen.to)

@@ -10,8 +10,8 @@ from swingbot.core.mail.encoding import message_id
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
-from swingbot.core.plan.rules import metric_of
-from swingbot.core.plan.series import series_of
+from swingbot.core.plan.boot_series import series_of
+from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report.facts import Bisection as BisectionFacts
 from swingbot.core.report.facts import Commit, ReportFacts
@@ -20,7 +20,13 @@ from swingbot.service.incident.attribute import named_in, seen_elsewhere
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.boots import Boots
-from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_checked, told_gates
+from swingbot.service.prove.report_evidence import (
+    clues_of,
+    gates_of,
+    merged,
+    not_checked,
+    told_gates,
+)
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
 from swingbot.service.store_mail import WrittenMail, store_mail

@@ -12,18 +12,18 @@ from email.utils import getaddresses
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import FirstMail, Sighting
 from swingbot.core.mail.encoding import message_id
-from swingbot.core.mail.message import Posted
+from swingbot.core.mail.message import PostedMail
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Bisection, Comparison, Variant
-from swingbot.core.plan.rules import metric_of, rule_of
+from swingbot.core.plan.metric_rules import metric_of, rule_of
 from swingbot.core.report.facts import Commit
 from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.ports import GitError, Lab, Transaction
-from swingbot.service.prove.evidence import gates_of, told_gates
+from swingbot.service.prove.report_evidence import gates_of, told_gates
 from swingbot.service.report.draft_first import report_row
 from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.result.boots import boots_of
@@ -34,7 +34,7 @@ _OF = {"retraction": "invalid", "fixed": "fixed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ReportedIncident:
     """An incident whose first mail was sent: that mail, and the sighting and headline that it told of."""
 
     incident: int
@@ -46,7 +46,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class FollowUpFacts:
     """What a short mail says beyond the case: `rows` against the culprit's parent, at `head`, which is `where` in words."""
 
     rows: tuple[ComparisonRow, ...] = ()
@@ -70,7 +70,7 @@ def draft_followups(lab: Lab, tx: Transaction) -> None:
             _draft(lab, tx, case, kind, news)
 
 
-def _case(tx: Transaction, incident: int) -> Case | None:
+def _case(tx: Transaction, incident: int) -> ReportedIncident | None:
     """None where the numbers of the first mail are not there any more."""
     first = tx.reports.first_mail(incident)
     if first is None:
@@ -82,7 +82,7 @@ def _case(tx: Transaction, incident: int) -> Case | None:
         bisection = tx.bisections.get(sighting.bisection)
         row = headline_of(tx.comparisons, sighting, bisection) if bisection is not None else None
         if bisection is not None and row is not None and row.change_pct is not None:
-            return Case(
+            return ReportedIncident(
                 incident=incident,
                 first=first,
                 sighting=sighting,
@@ -93,11 +93,11 @@ def _case(tx: Transaction, incident: int) -> Case | None:
     return None
 
 
-def _news(lab: Lab, tx: Transaction, case: Case, kind: Kind) -> News | None:
+def _news(lab: Lab, tx: Transaction, case: ReportedIncident, kind: Kind) -> FollowUpFacts | None:
     match kind:
         case "retraction":
             said = tx.incidents.last_event(case.incident, "invalid")
-            return News(reason=(said[0] if said else None) or "")
+            return FollowUpFacts(reason=(said[0] if said else None) or "")
         case "fixed":
             return _fixed(lab, tx, case)
         case "update":
@@ -106,7 +106,7 @@ def _news(lab: Lab, tx: Transaction, case: Case, kind: Kind) -> News | None:
             return _still(lab, tx, case)
 
 
-def _fixed(lab: Lab, tx: Transaction, case: Case) -> News | None:
+def _fixed(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
     """By the comparison that a person's word was checked with."""
     incident = tx.incidents.get(case.incident)
     if incident is None or incident.fixed_by is None or incident.fix_check is None:
@@ -119,7 +119,7 @@ def _fixed(lab: Lab, tx: Transaction, case: Case) -> News | None:
         for row in tx.comparisons.rows(comparison.id)
         if row.metric == case.bisection.metric and row.change_pct is not None
     ]
-    return News(
+    return FollowUpFacts(
         rows=tuple(report_row(lab, row) for row in rows),
         where=f"{tree.name}, branch {tree.branch}",
         head=tip.commit,
@@ -136,7 +136,7 @@ def _commit(lab: Lab, sha: str) -> Commit:
         return Commit(sha=sha, subject="", author="")
 
 
-def _update(lab: Lab, tx: Transaction, case: Case) -> News | None:
+def _update(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
     """What was found since, and is in no mail yet, with what its own comparisons show."""
     new = [
         sighting
@@ -156,7 +156,7 @@ def _update(lab: Lab, tx: Transaction, case: Case) -> News | None:
         if row.headline and row.changed
     ]
     tree = tx.trees.get(new[0].tree)
-    return News(
+    return FollowUpFacts(
         rows=tuple(report_row(lab, row) for row in rows),
         where=f"{tree.name}, branch {tree.branch}",
         head=new[0].commit,
@@ -166,7 +166,7 @@ def _update(lab: Lab, tx: Transaction, case: Case) -> News | None:
     )
 
 
-def _found(tx: Transaction, case: Case, new: Sighting) -> tuple[str, bool]:
+def _found(tx: Transaction, case: ReportedIncident, new: Sighting) -> tuple[str, bool]:
     """One sighting in a sentence, and whether fresh boots show it."""
     tree, bisection = tx.trees.get(new.tree), tx.bisections.get(new.bisection)
     assert bisection is not None
@@ -194,7 +194,7 @@ def _found(tx: Transaction, case: Case, new: Sighting) -> tuple[str, bool]:
     )
 
 
-def _still(lab: Lab, tx: Transaction, case: Case) -> News | None:
+def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
     """The latest tip of the branch, where boots of it and of the culprit's parent are there that can be held against each other.
 
     Nothing is booted for it: on a testbox whose boots are not shared nothing can be said.
@@ -222,7 +222,7 @@ def _still(lab: Lab, tx: Transaction, case: Case) -> News | None:
     found = case.row.change_pct
     if row is None or found is None or check(found, row).answer != "still":
         return None
-    return News(
+    return FollowUpFacts(
         rows=(report_row(lab, row),),
         where=f"{tree.name}, branch {tree.branch}",
         head=tip.commit,
@@ -231,7 +231,7 @@ def _still(lab: Lab, tx: Transaction, case: Case) -> News | None:
 
 
 def _side_by_side(
-    lab: Lab, tx: Transaction, case: Case, own: Comparison, latest: Comparison
+    lab: Lab, tx: Transaction, case: ReportedIncident, own: Comparison, latest: Comparison
 ) -> ComparisonRow | None:
     """The culprit's parent, as it was booted for the first mail, against the tip as it was booted for its own comparison."""
     bisection, box = case.bisection, lab.testboxes.known(case.bisection.testbox)
@@ -270,7 +270,9 @@ def _side_by_side(
     )
 
 
-def _draft(lab: Lab, tx: Transaction, case: Case, kind: Kind, news: News) -> None:
+def _draft(
+    lab: Lab, tx: Transaction, case: ReportedIncident, kind: Kind, news: FollowUpFacts
+) -> None:
     number, name = tx.reports.reserve(), ids.show("incident", case.incident)
     row, tree, revision = (
         report_row(lab, case.row),
@@ -332,17 +334,17 @@ def _readers(first: FirstMail) -> tuple[str, ...]:
     )
 
 
-def _thread(first: FirstMail) -> Posted:
+def _thread(first: FirstMail) -> PostedMail:
     """Our first mail as the one that is answered, with what it answered itself."""
     headers = message_from_bytes(first.message, policy=policy.compat32)
-    return Posted(
+    return PostedMail(
         message_id=first.message_id,
         subject=first.subject,
         references=tuple(str(headers.get("References", "")).split()),
     )
 
 
-def _links(lab: Lab, case: Case, number: int, news: News) -> dict[str, str]:
+def _links(lab: Lab, case: ReportedIncident, number: int, news: FollowUpFacts) -> dict[str, str]:
     url = lab.policies.web_url
     links = {
         "page": f"{url}/report/{ids.show('report', number)}",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from swingbot.core.mail.message import Posted
+from swingbot.core.mail.message import PostedMail
 from swingbot.core.mail.posting import posted_as
 from swingbot.service.ports import GitError, Lab
 
 
-def posting_of(lab: Lab, commit: str, subject: str, author: str) -> Posted | None:
+def posting_of(lab: Lab, commit: str, subject: str, author: str) -> PostedMail | None:
     """The posting's Message-ID, and its subject and references where the archive (`mail.archive`) has it. None where nothing is known.
 
     A trailer says which mail it was; without one the archive is searched for `[PATCH] subject` by the author, the latest version of it.

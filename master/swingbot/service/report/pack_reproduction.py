@@ -10,7 +10,16 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.comparison_row import ComparisonRow, key_of, row_of
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.reproduce.kit import Artifact, Boot, Kernel, Kit, LeftOut, Rootfs, Run, Side
+from swingbot.core.reproduce.kit import (
+    Kit,
+    KitArtifact,
+    KitBoot,
+    KitKernel,
+    KitOmission,
+    KitRootfs,
+    KitRun,
+    Side,
+)
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading import newc
 
@@ -31,7 +40,7 @@ _LASTING: Final = (
 _SIDE_OF: Final[Mapping[str, Side]] = {"base": "parent", "head": "commit"}
 
 
-class Sources(Protocol):
+class ReproductionSources(Protocol):
     """What is known of a report; each method answers as the read model of its name does."""
 
     def report(self, id: str) -> Row: ...
@@ -58,11 +67,11 @@ class Sources(Protocol):
 class _Gathering:
     """What has been looked for so far, and what of it was not there."""
 
-    sources: Sources
+    sources: ReproductionSources
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def stored(self, files: Mapping[str, Any] | None, name: str, of: str) -> Artifact | None:
+    def stored(self, files: Mapping[str, Any] | None, name: str, of: str) -> KitArtifact | None:
         """File `name` of an order's result, if the store still has it."""
         told = (files or {}).get(name)
         if told is None:
@@ -79,15 +88,15 @@ class _Gathering:
             why = lost if isinstance(error, FileNotFoundError) else str(error)
             self.missing.append(f"{name} of {of}: {why} (sha256 {told['sha256']})")
             return None
-        return Artifact(sha256=told["sha256"], size=told["size"])
+        return KitArtifact(sha256=told["sha256"], size=told["size"])
 
-    def content(self, artifact: Artifact | None) -> bytes | None:
+    def content(self, artifact: KitArtifact | None) -> bytes | None:
         if artifact is None or artifact.size > _MOST_DOCUMENT:
             return None
         with self.sources.open(artifact.sha256) as file:
             return file.read(_MOST_DOCUMENT)
 
-    def document(self, artifact: Artifact | None, of: str) -> Any:
+    def document(self, artifact: KitArtifact | None, of: str) -> Any:
         """A JSON file that a worker wrote, which may hold anything."""
         try:
             return None if (content := self.content(artifact)) is None else json.loads(content)
@@ -96,7 +105,7 @@ class _Gathering:
             return None
 
 
-def pack(sources: Sources, id: str, *, kernels: bool = True) -> Kit:
+def pack(sources: ReproductionSources, id: str, *, kernels: bool = True) -> Kit:
     """The kit of report `id`. Raises BadId, NotFound; what is merely gone is told in `missing`."""
     report = sources.report(id)
     if report["incident"] is None:
@@ -183,9 +192,9 @@ def _kit(
     )
 
 
-def _kernel(found: _Gathering, side: Side, variant: Row) -> Kernel:
+def _kernel(found: _Gathering, side: Side, variant: Row) -> KitKernel:
     build = found.sources.kernel(variant["build_key"])
-    return Kernel(
+    return KitKernel(
         side=side,
         commit=variant["commit"],
         subject=variant["subject"],
@@ -199,17 +208,17 @@ def _kernel(found: _Gathering, side: Side, variant: Row) -> Kernel:
     )
 
 
-def _images(found: _Gathering, sides: Mapping[Side, Kernel]) -> Mapping[Side, Kernel]:
+def _images(found: _Gathering, sides: Mapping[Side, KitKernel]) -> Mapping[Side, KitKernel]:
     size = sum(kernel.image.size for kernel in sides.values() if kernel.image is not None)
     return sides if size <= MOST_IMAGE_BYTES else _without_images(found, sides)
 
 
-def _without_images(found: _Gathering, sides: Mapping[Side, Kernel]) -> Mapping[Side, Kernel]:
+def _without_images(found: _Gathering, sides: Mapping[Side, KitKernel]) -> Mapping[Side, KitKernel]:
     found.notes.append("the kernel images were left out; build.sh makes them")
     return {side: replace(kernel, image=None) for side, kernel in sides.items()}
 
 
-def _boot(found: _Gathering, row: Row, programs: Mapping[str, str]) -> Boot:
+def _boot(found: _Gathering, row: Row, programs: Mapping[str, str]) -> KitBoot:
     argv: object = []
     if "qemu.json" in (row["files"] or {}):
         argv = found.document(
@@ -225,7 +234,7 @@ def _boot(found: _Gathering, row: Row, programs: Mapping[str, str]) -> Boot:
             f"QEMU's arguments of boot {row['id']}: it was made before they were kept"
         )
     runs = [
-        Run(
+        KitRun(
             unit_job=run["unit_job"],
             number=run["number"],
             values=_own(run["samples"], programs.get(run["unit_job"], "")),
@@ -233,7 +242,7 @@ def _boot(found: _Gathering, row: Row, programs: Mapping[str, str]) -> Boot:
         for run in row["runs"]
         if run["status"] == "ok"
     ]
-    return Boot(
+    return KitBoot(
         id=row["id"],
         side=row["side"],
         k=row["k"],
@@ -271,7 +280,7 @@ def _same(rows: Sequence[Row], name: str) -> Mapping[str, Any] | None:
 
 def _job(
     found: _Gathering, rows: Sequence[Row], jobs: Sequence[UnitJob]
-) -> tuple[Artifact | None, Mapping[str, bytes]]:
+) -> tuple[KitArtifact | None, Mapping[str, bytes]]:
     """The job's archive, and its files to read: what ran, with what our programs have beside it."""
     files = {
         f"programs/{program}/{name}": content
@@ -310,7 +319,7 @@ def _job(
     }
 
 
-def _rootfs(found: _Gathering, rows: Sequence[Row]) -> Rootfs | None:
+def _rootfs(found: _Gathering, rows: Sequence[Row]) -> KitRootfs | None:
     having = _same(rows, "rootfs.json")
     if having is None:
         found.missing.append(
@@ -327,13 +336,13 @@ def _rootfs(found: _Gathering, rows: Sequence[Row]) -> Rootfs | None:
         return None
 
 
-def _read_rootfs(found: _Gathering, record: Any) -> Rootfs:
+def _read_rootfs(found: _Gathering, record: Any) -> KitRootfs:
     files = [
         (str(file["path"]), int(file["size"]), str(file["sha256"]), str(file.get("package") or "-"))
         for file in record["files"]
     ]
     left_out = [
-        LeftOut(
+        KitOmission(
             path=file["path"],
             offset=int(file["left_out"]["offset"]),
             size=file["size"],
@@ -354,4 +363,4 @@ def _read_rootfs(found: _Gathering, record: Any) -> Rootfs:
         "rootfs.cpio",
         "the boots",
     )
-    return Rootfs(whole=str(record["whole"]), archive=archive, files=files, left_out=left_out)
+    return KitRootfs(whole=str(record["whole"]), archive=archive, files=files, left_out=left_out)

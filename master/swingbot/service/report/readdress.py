@@ -15,7 +15,7 @@ from swingbot.service.report.address import recipients_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class AddressedMail:
     """A stored mail and the commit that it is about."""
 
     report: str
@@ -34,7 +34,7 @@ class Readdressed:
     message: bytes
 
 
-def readdress(lab: Lab, case: Case) -> Readdressed:
+def readdress(lab: Lab, case: AddressedMail) -> Readdressed:
     """The same mail to the recipients that the settings of now give; Message-ID, thread and date stay."""
     found = recipients_of(lab, case.tree, case.commit, case.author)
     old = message_from_bytes(case.message, policy=policy.compat32)

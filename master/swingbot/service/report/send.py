@@ -124,7 +124,7 @@ class Archive(Protocol):
         """Keep a copy of what a server took; nothing where mail is delivered to the archive itself."""
 
 
-class Fate(StrEnum):
+class DeliveryFate(StrEnum):
     SENT = "sent"
     DELAYED = "delayed"
     HELD = "held"
@@ -137,7 +137,7 @@ class Sent:
     """What became of one report in this pass, and why where that needs saying."""
 
     report: int
-    fate: Fate
+    fate: DeliveryFate
     reason: str | None = field(default=None)
 
 
@@ -166,7 +166,9 @@ def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) ->
             except MailDelayed as error:
                 again = now + retry_after(mail.tries)
                 outbox.back(mail.report, again, str(error))
-                results.append(Sent(report=mail.report, fate=Fate.DELAYED, reason=str(error)))
+                results.append(
+                    Sent(report=mail.report, fate=DeliveryFate.DELAYED, reason=str(error))
+                )
                 if error.unreachable:
                     break
     return results
@@ -182,16 +184,18 @@ def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> 
     if archive.holds(mail.message_id):
         outbox.sent(mail.report, now, None)
         return Sent(
-            report=mail.report, fate=Fate.SENT, reason="found in the archive after an interruption"
+            report=mail.report,
+            fate=DeliveryFate.SENT,
+            reason="found in the archive after an interruption",
         )
     if not archive.authoritative:
         reason = "sending was interrupted and the mail server may or may not have taken it; look for the Message-ID, then release or drop the report"
         outbox.unknown(mail.report, reason, now + LOOK_AGAIN)
-        return Sent(report=mail.report, fate=Fate.UNKNOWN, reason=reason)
+        return Sent(report=mail.report, fate=DeliveryFate.UNKNOWN, reason=reason)
     if now < mail.next_try:
         return Sent(
             report=mail.report,
-            fate=Fate.UNSETTLED,
+            fate=DeliveryFate.UNSETTLED,
             reason="sending was interrupted; waiting to see whether the mail arrives",
         )
     outbox.back(mail.report, now, "sending was interrupted before the mail was taken; sent again")
@@ -208,7 +212,7 @@ def _turned_up(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) 
 
 def _found(outbox: Outbox, mail: Outgoing, now: datetime) -> Sent:
     outbox.found(mail.report, now)
-    return Sent(report=mail.report, fate=Fate.SENT, reason="found in the archive later")
+    return Sent(report=mail.report, fate=DeliveryFate.SENT, reason="found in the archive later")
 
 
 def _send(outbox: Outbox, mailer: Mailer, archive: Archive, mail: Outgoing, now: datetime) -> Sent:
@@ -218,13 +222,13 @@ def _send(outbox: Outbox, mailer: Mailer, archive: Archive, mail: Outgoing, now:
         refused = mailer.send(mail.message, mail.recipients, patient=mail.tries < PATIENT_TRIES)
     except MailRefused as error:
         outbox.held(mail.report, str(error))
-        return Sent(report=mail.report, fate=Fate.HELD, reason=str(error))
+        return Sent(report=mail.report, fate=DeliveryFate.HELD, reason=str(error))
     except MailUncertain as error:
         outbox.wait(mail.report, now + SETTLE_SLOW, str(error))
-        return Sent(report=mail.report, fate=Fate.UNSETTLED, reason=str(error))
+        return Sent(report=mail.report, fate=DeliveryFate.UNSETTLED, reason=str(error))
     checkpoint("smtp: after send")
     archive.keep(mail.message)
     checkpoint("archive: after keep")
     note = "; ".join(f"{address} was refused: {why}" for address, why in refused.items()) or None
     outbox.sent(mail.report, now, note)
-    return Sent(report=mail.report, fate=Fate.SENT, reason=note)
+    return Sent(report=mail.report, fate=DeliveryFate.SENT, reason=note)

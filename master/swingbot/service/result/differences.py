@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns
-from swingbot.core.stats.facts import BootSettings, Difference, against, differences, told
+from swingbot.core.stats.facts import BootSettings, FactDifference, against, differences, told
 from swingbot.service.ports import Transaction
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
     identical: bool  # one image, byte for byte
-    facts: tuple[Difference, ...]  # how the fact sheets of the two sides differ
+    facts: tuple[FactDifference, ...]  # how the fact sheets of the two sides differ
     # k of the boots of base and head that took place, whatever came of them
     happened: tuple[tuple[int, ...], tuple[int, ...]]
 

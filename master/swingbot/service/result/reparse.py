@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
-from swingbot.core.raw.changes import Reread, changes
+from swingbot.core.raw.changes import ChangedValues, changes
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.ports.runs import Runs
 from swingbot.service.result.ingest import read_runs
@@ -33,7 +33,7 @@ class RunChange(NamedTuple):
     old_status: RunStatus | Literal["not remembered"]
     new_status: RunStatus
     reason: str | None
-    metrics: dict[str, Reread]
+    metrics: dict[str, ChangedValues]
 
 
 @dataclass(kw_only=True)

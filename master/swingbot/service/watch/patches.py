@@ -6,7 +6,7 @@ from typing import Final
 
 from swingbot.core.model.patches import BranchPatch
 from swingbot.core.model.records import Tree
-from swingbot.core.plan.change import NewTip
+from swingbot.core.plan.new_tip import NewTip
 from swingbot.core.plan.patches import grown
 from swingbot.service.ports import Lab
 

@@ -76,7 +76,7 @@ def resolve_parts(
                 )
                 if lab.testboxes.known(name).lkp is not None:
                     lkp.refuse_unknown(expanded)
-            except (JobError, lkp.NoPendant) as error:
+            except (JobError, lkp.NoLkpEquivalent) as error:
                 raise RequestError(str(error)) from None
             unit_jobs += [
                 job for job in lab.testboxes.known(name).demanded(expanded) if job not in unit_jobs

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot.core.model.records import JobFile, Tree
-from swingbot.core.plan.change import matters, what_changed
+from swingbot.core.plan.new_tip import matters, what_changed
 from swingbot.service.compilers import check_compiler
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.watch.patches import patches_after

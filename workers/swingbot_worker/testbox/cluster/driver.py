@@ -17,25 +17,25 @@ from pathlib import Path
 from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.facts import OF_SERVER
 from swingbot_jobs.reading.parse import read_results
-from swingbot_jobs.testbox.box import ClusterDriver, Testbox
-from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
+from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
 from swingbot_worker import InfraError, OrderError, rootfs
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.testbox import driver
 from swingbot_worker.testbox.cluster import check, script, wire
-from swingbot_worker.testbox.cluster.judge import judge
-from swingbot_worker.testbox.cluster.pair import Pair, Played
+from swingbot_worker.testbox.cluster.cluster_verdict import judge
+from swingbot_worker.testbox.cluster.pair import NodePair, NodeRun
 from swingbot_worker.testbox.driver import (
     SPOILT_BOOTS,
     Boot,
     Driver,
     Fact,
     Job,
+    MachineFault,
     Node,
     Payload,
     Request,
-    Spoilt,
     held_already,
 )
 from swingbot_worker.testbox.kernel import Kernel
@@ -62,7 +62,7 @@ class Cluster:
 
     def payload(self, job: Job) -> Payload:
         wait = int(WAIT_SECONDS + 4 * self.box.boot_seconds)
-        words = script.Words(token=secrets.token_hex(8), wait=wait)
+        words = script.HandshakeTerms(token=secrets.token_hex(8), wait=wait)
         read = partial(_part, job.site.jobs / "programs")
         entries = {
             role: script.entries(role, self.how, job.unit_jobs, read, words) for role in ROLES
@@ -91,7 +91,7 @@ class Cluster:
             facts=facts | ({"boots_spoilt_by_qemu": spoilt} if self.how.virtual else {}),
         )
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[TuningFinding]:
         return check.check(self.how, self.nodes)
 
     def _check_kernel(self, kernel: Kernel) -> None:
@@ -105,17 +105,19 @@ class Cluster:
 
     def _sound_play(
         self, request: Request, locks: Sequence[int]
-    ) -> tuple[Mapping[str, Played], int]:
+    ) -> tuple[Mapping[str, NodeRun], int]:
         """Boot both until QEMU itself has spoilt neither; how they ended, and how often it did."""
         for spoilt in range(SPOILT_BOOTS):
             with tempfile.TemporaryDirectory(prefix="swingbot-wire-") as work:
-                pair = Pair(self.how, self.nodes, request.tell_phase)
+                pair = NodePair(self.how, self.nodes, request.tell_phase)
                 requests = {
                     role: self._node(role, request, locks, pair, Path(work)) for role in ROLES
                 }
                 endings = pair.play(requests)
             ended = (played.ending for played in endings.values())
-            stale = next((ending for ending in ended if isinstance(ending.fault, Spoilt)), None)
+            stale = next(
+                (ending for ending in ended if isinstance(ending.fault, MachineFault)), None
+            )
             if stale is None or spoilt + 1 == SPOILT_BOOTS:
                 return endings, spoilt
             request.tell(
@@ -124,7 +126,7 @@ class Cluster:
         raise AssertionError("unreachable")
 
     def _node(
-        self, role: str, request: Request, locks: Sequence[int], pair: Pair, work: Path
+        self, role: str, request: Request, locks: Sequence[int], pair: NodePair, work: Path
     ) -> Request:
         """One node's part of the request."""
         out, devices = request.out / role, wire.devices(self.how, role, work)
@@ -181,7 +183,7 @@ def _keep(out: Path) -> None:
         shutil.rmtree(out / role, ignore_errors=True)
 
 
-def _server_facts(played: Played, out: Path) -> Mapping[str, Fact]:
+def _server_facts(played: NodeRun, out: Path) -> Mapping[str, Fact]:
     """All that is known of the server, its names behind `server.`."""
     results = out / f"{SERVER}.results.tar"
     told = facts_of(read_results(results).facts) if results.is_file() else {}

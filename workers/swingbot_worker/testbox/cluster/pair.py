@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from swingbot_jobs.reading.parse import read_results
-from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.definition import ClusterDriver
 from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
 from swingbot_worker import InfraError
-from swingbot_worker.testbox.cluster.judge import Ending
+from swingbot_worker.testbox.cluster.cluster_verdict import NodeOutcome
 from swingbot_worker.testbox.cluster.script import TROUBLE
 from swingbot_worker.testbox.driver import Boot, Driver, Fact, Request, TellPhase
 
@@ -24,10 +24,10 @@ _ORDER = ("booting", "running", "returning", "idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class NodeRun:
     """One node's part: how it ended, and the facts that its driver knows."""
 
-    ending: Ending
+    ending: NodeOutcome
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
 
@@ -38,7 +38,7 @@ def together(phases: Mapping[str, str]) -> str | None:
     return min(phases.values(), key=_ORDER.index) if len(phases) == len(ROLES) else None
 
 
-class Pair:
+class NodePair:
     """Both nodes of one order. `tell_phase` is told what both do as one testbox."""
 
     def __init__(
@@ -50,12 +50,12 @@ class Pair:
         self._lock = threading.Lock()
         self._phases: dict[str, str] = {}
         self._told: str | None = None
-        self._played: dict[str, Played] = {}
+        self._played: dict[str, NodeRun] = {}
         self._ended: dict[str, float] = {}
         self._given_up: set[str] = set()
         self._stopped = False
 
-    def play(self, requests: Mapping[str, Request]) -> Mapping[str, Played]:
+    def play(self, requests: Mapping[str, Request]) -> Mapping[str, NodeRun]:
         """Boot both and wait for both. An exception here, as SIGTERM's, ends both."""
         threads = [
             threading.Thread(target=self._play, args=(role, requests[role]), daemon=True, name=role)
@@ -86,7 +86,7 @@ class Pair:
             if request.results.is_file()
             else ""
         )
-        ending = Ending(
+        ending = NodeOutcome(
             role=role,
             box=self._names[role],
             verdict=made.verdict if made else None,
@@ -95,7 +95,7 @@ class Pair:
             trouble=told.strip(),
         )
         with self._lock:
-            self._played[role] = Played(ending=ending, facts=made.facts if made else {})
+            self._played[role] = NodeRun(ending=ending, facts=made.facts if made else {})
             self._ended[role] = time.monotonic()
         if fault is not None:
             self._barrier.abort()

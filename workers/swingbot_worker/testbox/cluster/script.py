@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.definition import ClusterDriver
 from swingbot_jobs.testbox.wire import CLIENT, SERVER
 from swingbot_worker import runner
 from swingbot_worker.rootfs import cpio
@@ -31,7 +31,7 @@ CARD, CARRIER, SILENCE, PROGRAM = "card", "carrier", "silence", "program"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class HandshakeTerms:
     """What both ends have to agree on. `wait`: seconds from one box being ready until the other one is, at most."""
 
     token: str
@@ -43,7 +43,7 @@ def entries(
     driver: ClusterDriver,
     jobs: Sequence[UnitJob],
     read: Callable[[str], bytes],
-    words: Words,
+    words: HandshakeTerms,
 ) -> list[cpio.Entry]:
     """The job files of one node, its script first; `read` gives a file of `jobs/programs` by its path."""
     programs = sorted({job.program for job in jobs})
@@ -74,7 +74,7 @@ def _script(text: str) -> cpio.Entry:
     return cpio.file("job/run.sh", text.encode(), executable=True)
 
 
-def _client(driver: ClusterDriver, jobs: Sequence[UnitJob], words: Words) -> str:
+def _client(driver: ClusterDriver, jobs: Sequence[UnitJob], words: HandshakeTerms) -> str:
     there = {"server": driver.address(SERVER), "server6": driver.address(SERVER, "ipv6")}
     more = _wire(driver, CLIENT, words) + _filled(
         _CLIENT, {"SERVER": there["server"], "WAIT": str(words.wait), "AGAIN": str(AGAIN_SECONDS)}
@@ -93,7 +93,7 @@ def _served(job: UnitJob, there: Mapping[str, str]) -> Callable[[int], str]:
     )
 
 
-def _server(driver: ClusterDriver, jobs: Sequence[UnitJob], words: Words) -> str:
+def _server(driver: ClusterDriver, jobs: Sequence[UnitJob], words: HandshakeTerms) -> str:
     longest = max(
         (runner.limit_of(job, monitor) for job in jobs for monitor in (None, *job.monitors)),
         default=0,
@@ -118,7 +118,7 @@ def _case(job: UnitJob) -> str:
     )
 
 
-def _wire(driver: ClusterDriver, role: str, words: Words) -> str:
+def _wire(driver: ClusterDriver, role: str, words: HandshakeTerms) -> str:
     values = {
         "CARD": driver.cards[role],
         "IPV4": driver.ipv4[role],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.definition import ClusterDriver
 from swingbot_jobs.testbox.wire import SERVER
 from swingbot_worker import InfraError
 from swingbot_worker.testbox.qemu.argv import escaped

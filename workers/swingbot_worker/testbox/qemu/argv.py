@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_jobs.contract.settings import joined
-from swingbot_jobs.testbox.box import QemuDriver, Testbox
+from swingbot_jobs.testbox.definition import QemuDriver, Testbox
 
 PROGRAM = "qemu-system-x86_64"
 PORT = "swingbot.results"

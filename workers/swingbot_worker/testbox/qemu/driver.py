@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.testbox.box import QemuDriver, Testbox
-from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.definition import QemuDriver, Testbox
+from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import process
 from swingbot_worker.rootfs import with_job
 from swingbot_worker.testbox import host, payload
@@ -68,7 +68,7 @@ class Qemu:
         }
         return Boot(verdict=verdict, facts=facts)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[TuningFinding]:
         return [host.has_program(argv.PROGRAM)]
 
     def _argv(self, request: Request, files: argv.Files, delay: int) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from swingbot_jobs.testbox.box import QemuDriver, Testbox
+from swingbot_jobs.testbox.definition import QemuDriver, Testbox
 from swingbot_worker import InfraError, process
 from swingbot_worker.testbox.qemu import argv
 from swingbot_worker.testbox.watch import tail

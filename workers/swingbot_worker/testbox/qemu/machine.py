@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swingbot_worker import InfraError, process
 from swingbot_worker.testbox import console
-from swingbot_worker.testbox.driver import SPOILT_BOOTS, Request, Spoilt
+from swingbot_worker.testbox.driver import SPOILT_BOOTS, MachineFault, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import CONSOLE_BYTES, LOOK_SECONDS, Stop, Watch, ended, tail
 
@@ -39,7 +39,7 @@ class Machine:
                 self.request.tell(
                     f"QEMU ran a breakpoint that the kernel had taken away already ({verdict.reason}); booting again"
                 )
-        raise Spoilt(
+        raise MachineFault(
             f"QEMU ran breakpoints that the kernel had taken away, {SPOILT_BOOTS} boots in a row; QEMU 8.1 and later do not."
         )
 

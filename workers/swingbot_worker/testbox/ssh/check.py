@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from swingbot_jobs.testbox import tuning
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
-from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
-from swingbot_worker.testbox.ssh import enter, idle, preflight, switch
+from swingbot_worker.testbox.ssh import enter, idle_system, power_switch, preflight
 from swingbot_worker.testbox.ssh.link import Link
 from swingbot_worker.testbox.ssh.process import beside
 
@@ -25,22 +25,22 @@ MARKER_SECONDS = 20.0
 MEMORY_SHARE = 0.85
 
 
-def check(box: Testbox, driver: SshDriver) -> list[Finding]:
+def check(box: Testbox, driver: SshDriver) -> list[TuningFinding]:
     """What was looked at, in the order of dependence: if SSH does not work, what needs it is not looked at."""
     found = [*_power(driver)]
     link = Link(box.name, driver)
     try:
         link.check_files()
-        home = idle.answer(link.run(idle.question(driver.workspace)))
+        home = idle_system.answer(link.run(idle_system.question(driver.workspace)))
     except InfraError as error:
         return [
             *found,
-            Finding(
+            TuningFinding(
                 what="SSH reaches the box", ok=False, found="no answer that counts", do=str(error)
             ),
         ]
     found.append(
-        Finding(
+        TuningFinding(
             what="SSH reaches the box",
             ok=True,
             found=f"{driver.user}@{driver.host} port {driver.port}, host key as pinned",
@@ -52,17 +52,17 @@ def check(box: Testbox, driver: SshDriver) -> list[Finding]:
     return found
 
 
-def _power(driver: SshDriver) -> Iterator[Finding]:
+def _power(driver: SshDriver) -> Iterator[TuningFinding]:
     what = "the power switch tells its state"
     if driver.power is None:
-        yield Finding(
+        yield TuningFinding(
             what="there is a power switch",
             ok=False,
             found="power: none",
             do="without one a kernel that hangs takes the box until somebody goes there",
         )
     elif not driver.power.status:
-        yield Finding(
+        yield TuningFinding(
             what=what,
             ok=False,
             found="no status command",
@@ -70,27 +70,29 @@ def _power(driver: SshDriver) -> Iterator[Finding]:
         )
     else:
         try:
-            state = switch.status(driver.power)
-            yield Finding(
+            state = power_switch.status(driver.power)
+            yield TuningFinding(
                 what=what,
                 ok=state == "on",
                 found=state,
                 do="" if state == "on" else "switch the box on, or see what power.status prints",
             )
         except InfraError as error:
-            yield Finding(what=what, ok=False, found="it fails", do=str(error))
+            yield TuningFinding(what=what, ok=False, found="it fails", do=str(error))
 
 
-def _system(box: Testbox, driver: SshDriver, home: idle.Idle) -> Iterator[Finding]:
-    why = idle.strange(home, driver)
-    yield Finding(
+def _system(
+    box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport
+) -> Iterator[TuningFinding]:
+    why = idle_system.strange(home, driver)
+    yield TuningFinding(
         what="it is in its idle system",
         ok=why is None,
         found=f"Linux {home['release']}",
         do=f"reboot it: {why}" if why else "",
     )
     wanted = os.uname().machine
-    yield Finding(
+    yield TuningFinding(
         what="its architecture is this host's",
         ok=home["machine"] == wanted,
         found=home["machine"],
@@ -105,12 +107,12 @@ def _system(box: Testbox, driver: SshDriver, home: idle.Idle) -> Iterator[Findin
     ):
         if driver.enter == "kexec" or word not in ("kexec", "locked"):
             do = next((sentence for sentence in wrong if word in sentence), "")
-            yield Finding(what=what, ok=not do, found=told, do=do)
+            yield TuningFinding(what=what, ok=not do, found=told, do=do)
     yield _space(box, driver, home)
     yield from _size(box, home)
     if driver.results == "network":
         sentence = next((sentence for sentence in wrong if "network card" in sentence), "")
-        yield Finding(
+        yield TuningFinding(
             what="its network card is known",
             ok=not sentence,
             found=f"{home['card']} {home['mac']} {home['address']}".strip(),
@@ -119,17 +121,17 @@ def _system(box: Testbox, driver: SshDriver, home: idle.Idle) -> Iterator[Findin
         yield _kconfig(driver, home)
 
 
-def _clock(home: idle.Idle) -> str:
+def _clock(home: idle_system.IdleSystemReport) -> str:
     clock = home.number("clock")
     return "not told" if clock is None else f"{clock - time.time():+.0f} s"
 
 
-def _space(box: Testbox, driver: SshDriver, home: idle.Idle) -> Finding:
+def _space(box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFinding:
     told = f"{(home.number('space_kb') or 0) >> 10} MiB in {driver.workspace} ({home['space_kind']}), {(home.number('available_kb') or 0) >> 10} MiB of memory"
     try:
         preflight.check_space(box.name, home, KERNEL, INITRD, driver)
     except InfraError as error:
-        return Finding(
+        return TuningFinding(
             what="kernel and root file system fit into its memory",
             ok=False,
             found=told,
@@ -139,15 +141,15 @@ def _space(box: Testbox, driver: SshDriver, home: idle.Idle) -> Finding:
     do = (
         "take a workspace in a tmpfs, as /run/swingbot: no disk is to be touched" if on_disk else ""
     )
-    return Finding(
+    return TuningFinding(
         what="kernel and root file system fit into its memory", ok=not on_disk, found=told, do=do
     )
 
 
-def _size(box: Testbox, home: idle.Idle) -> Iterator[Finding]:
+def _size(box: Testbox, home: idle_system.IdleSystemReport) -> Iterator[TuningFinding]:
     cpus, memory = home.number("nr_cpu"), home.number("memory_kb")
     do = f"set nr_cpu and memory_mb in {box.name}.yaml to what it has, or see why it has lost some"
-    yield Finding(
+    yield TuningFinding(
         what=f"it has {box.nr_cpu} CPUs",
         ok=cpus == box.nr_cpu,
         found=str(cpus),
@@ -157,7 +159,7 @@ def _size(box: Testbox, home: idle.Idle) -> Iterator[Finding]:
         memory is not None
         and MEMORY_SHARE * box.memory_mb <= memory / 1024 <= box.memory_mb / MEMORY_SHARE
     )
-    yield Finding(
+    yield TuningFinding(
         what=f"it has {box.memory_mb} MiB of memory",
         ok=there,
         found=f"{(memory or 0) >> 10} MiB",
@@ -165,14 +167,14 @@ def _size(box: Testbox, home: idle.Idle) -> Iterator[Finding]:
     )
 
 
-def _kconfig(driver: SshDriver, home: idle.Idle) -> Finding:
+def _kconfig(driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFinding:
     told = ", ".join(driver.kconfig_needed) or "no list"
     do = (
         ""
         if driver.kconfig_needed
         else f"list in ssh.kconfig_needed what drives {home['card'] or 'its card'} (ethtool -i there), with what that depends on"
     )
-    return Finding(
+    return TuningFinding(
         what="what its card needs in the kernel's configuration is listed",
         ok=not do,
         found=told,
@@ -180,10 +182,10 @@ def _kconfig(driver: SshDriver, home: idle.Idle) -> Finding:
     )
 
 
-def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[Finding]:
+def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFinding]:
     what = "the console shows what its kernel prints"
     if driver.console is None:
-        yield Finding(
+        yield TuningFinding(
             what=what,
             ok=False,
             found="console: none",
@@ -194,7 +196,7 @@ def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="swingbot-check-") as work:
         raw = Path(work, "console")
         try:
-            with beside(switch.console_argv(driver.console), raw):
+            with beside(power_switch.console_argv(driver.console), raw):
                 time.sleep(1.0)
                 link.run(enter.marker(token))
                 give_up, seen = time.monotonic() + MARKER_SECONDS, False
@@ -202,14 +204,14 @@ def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[Finding]:
                     time.sleep(0.2)
                     seen = f"marker {token}".encode() in raw.read_bytes()
         except InfraError as error:
-            yield Finding(what=what, ok=False, found="it cannot be read", do=str(error))
+            yield TuningFinding(what=what, ok=False, found="it cannot be read", do=str(error))
             return
         told = (
             f"a line that we wrote came back, with {raw.stat().st_size} bytes in all"
             if seen
             else f"{raw.stat().st_size} bytes, not what we wrote"
         )
-        yield Finding(
+        yield TuningFinding(
             what=what,
             ok=seen,
             found=told,

@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
-from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError
 from swingbot_worker.testbox import payload
 from swingbot_worker.testbox.driver import Boot, Fact, Job, Payload, Request
-from swingbot_worker.testbox.ssh import check, switch
+from swingbot_worker.testbox.ssh import check, power_switch
 from swingbot_worker.testbox.ssh.link import Link
 from swingbot_worker.testbox.ssh.process import beside
 from swingbot_worker.testbox.ssh.session import Session
-from swingbot_worker.testbox.ssh.way import State, Way
+from swingbot_worker.testbox.ssh.state_machine import State, TestboxProgress
 from swingbot_worker.testbox.verdict import BootStatus
 
 # These verdicts stand by themselves even if the box never comes back; of a silent one nobody knows whether kernel or box is at fault.
@@ -56,7 +56,7 @@ class Ssh:
                 request.console.write_text(session.kernel_text())
         return self._ended(request, session, way)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[TuningFinding]:
         return check.check(self.box, self.how)
 
     @contextlib.contextmanager
@@ -64,13 +64,13 @@ class Ssh:
         """A file that grows with whatever the console prints."""
         raw.touch()
         with (
-            beside(switch.console_argv(self.how.console), raw)
+            beside(power_switch.console_argv(self.how.console), raw)
             if self.how.console
             else contextlib.nullcontext()
         ):
             yield raw
 
-    def _ended(self, request: Request, session: Session, way: Way) -> Boot:
+    def _ended(self, request: Request, session: Session, way: TestboxProgress) -> Boot:
         verdict = session.verdict
         if session.trouble:
             raise InfraError(session.trouble)

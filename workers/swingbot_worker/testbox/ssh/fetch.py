@@ -17,7 +17,7 @@ ALL_SECONDS = 600.0
 _HEAD = re.compile(rb"swingbot ([\x21-\x7e]{1,200}) (\d{1,12})\n")
 
 
-class NotYet(Exception):
+class NotServing(Exception):
     """Nobody serves results there now; `idle` if it is an SSH server that answers."""
 
     def __init__(self, idle: bool) -> None:
@@ -35,10 +35,10 @@ def fetch(host: str, port: int, token: str, secret: str, target: Path) -> None:
             link.sendall(secret.encode() + b"\n")
             head = stream.readline(300)
             if head.startswith(b"SSH-"):
-                raise NotYet(True)
+                raise NotServing(True)
             match = _HEAD.fullmatch(head)
             if match is None or match[1] != token.encode():
-                raise NotYet(False)
+                raise NotServing(False)
             size = int(match[2])
             if size > RESULTS_BYTES:
                 raise InfraError(
@@ -48,7 +48,7 @@ def fetch(host: str, port: int, token: str, secret: str, target: Path) -> None:
             _copy(stream.read1, size, target)
             link.sendall(b"taken\n")
     except OSError:
-        raise NotYet(False) from None
+        raise NotServing(False) from None
 
 
 def _copy(read: Callable[[int], bytes], size: int, target: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot_jobs.contract.settings import joined
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_worker.rootfs import cpio
 
 INIT = "ssh/init"
@@ -28,7 +28,7 @@ ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class NetworkCard:
     """The network card that results leave by: its hardware address, and its address or `dhcp`."""
 
     mac: str
@@ -49,7 +49,7 @@ def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int, job: st
 
 
 def entries(
-    token: str, secret: str, results: str, card: Card | None, port: int
+    token: str, secret: str, results: str, card: NetworkCard | None, port: int
 ) -> Sequence[cpio.Entry]:
     """The files that a bare-metal testbox gets beside the job: its init, and what this boot needs to know, which the command line need not show."""
     known = {"token": token, "secret": secret, "results": results, "port": str(port)}

@@ -24,7 +24,7 @@ class Unreachable(InfraError):
     """The box does not answer now; it may later."""
 
 
-class Refused(InfraError):
+class LoginRefused(InfraError):
     """The box answers, and will not let us in until a person has changed something."""
 
 
@@ -40,11 +40,11 @@ class Link:
         for what, file in (("key", self.driver.key), ("known_hosts", self.driver.known_hosts)):
             path = Path(file)
             if not path.is_file():
-                raise Refused(
+                raise LoginRefused(
                     f"The file {path} ({what} of testbox {self.name}) is not there; put it there, or change ssh.{what}."
                 )
         if Path(self.driver.key).stat().st_mode & 0o077:
-            raise Refused(
+            raise LoginRefused(
                 f"The private key {self.driver.key} of testbox {self.name} can be read by others; chmod 600 it."
             )
 
@@ -120,37 +120,37 @@ def ssh_argv(driver: SshDriver, script: str) -> list[str]:
 _FAULTS = (
     (
         "Could not resolve hostname",
-        Refused,
+        LoginRefused,
         "has a name that cannot be resolved here: {host}; see to DNS, or give its address as ssh.host",
     ),
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        Refused,
+        LoginRefused,
         "shows another host key than {known_hosts} has; if it was installed anew, put its new key there, else somebody stands between",
     ),
     (
         "Host key verification failed",
-        Refused,
+        LoginRefused,
         "shows a host key that {known_hosts} does not have; compare it at the box's console, then put it there",
     ),
     (
         "No matching host key",
-        Refused,
+        LoginRefused,
         "offers no kind of host key that this host takes; give it an ed25519 key",
     ),
     (
         "Permission denied",
-        Refused,
+        LoginRefused,
         "does not accept the key {key} for {user}; add its public half to that user's authorized_keys on the box",
     ),
     (
         "error in libcrypto",
-        Refused,
+        LoginRefused,
         "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen -t ed25519",
     ),
     (
         "invalid format",
-        Refused,
+        LoginRefused,
         "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen -t ed25519",
     ),
     (

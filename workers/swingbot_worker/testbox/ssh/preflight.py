@@ -13,14 +13,14 @@ from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.tuning import Tuning
 from swingbot_worker import InfraError, OrderError, process
 from swingbot_worker.testbox.kernel import Kernel, machine_of
-from swingbot_worker.testbox.ssh.guest import Card
-from swingbot_worker.testbox.ssh.idle import Idle, space_needed
+from swingbot_worker.testbox.ssh.guest import NetworkCard
+from swingbot_worker.testbox.ssh.idle_system import IdleSystemReport, space_needed
 
 # A clock that is further off was never set: what is dated by it, such as certificates and logs, is of no use.
 CLOCK_SECONDS = 24 * 3600
 
 
-def check(name: str, kernel: Kernel, driver: SshDriver, home: Idle) -> None:
+def check(name: str, kernel: Kernel, driver: SshDriver, home: IdleSystemReport) -> None:
     """Raise InfraError, with what to do, if this order cannot leave this idle system; OrderError if no kernel like this one can, on this box."""
     for why in problems(name, driver, home, time.time()):
         raise InfraError(why)
@@ -38,14 +38,14 @@ def check(name: str, kernel: Kernel, driver: SshDriver, home: Idle) -> None:
         )
 
 
-def other_machine(name: str, home: Idle, here: str) -> str:
+def other_machine(name: str, home: IdleSystemReport, here: str) -> str:
     """The sentence for a box of another architecture than `here`, whose programs make up the root file system; empty if it is the same."""
     if home["machine"] in ("", here):
         return ""
     return f"Testbox {name} is a machine of {home['machine']}, but its root file system is made of this host's programs for {here}; drive it from one like it."
 
 
-def problems(name: str, driver: SshDriver, home: Idle, now: float) -> list[str]:
+def problems(name: str, driver: SshDriver, home: IdleSystemReport, now: float) -> list[str]:
     """What keeps any order from it; each with what to do. Pure."""
     found = []
     if home["uid"] != "0":
@@ -70,7 +70,7 @@ def problems(name: str, driver: SshDriver, home: Idle, now: float) -> list[str]:
     return found
 
 
-def _kexec_problems(name: str, home: Idle) -> list[str]:
+def _kexec_problems(name: str, home: IdleSystemReport) -> list[str]:
     if not home["kexec"]:
         return [
             f"kexec is not on testbox {name}; apt-get install kexec-tools there, or set ssh.enter to reboot."
@@ -86,7 +86,9 @@ def _kexec_problems(name: str, home: Idle) -> list[str]:
     return []
 
 
-def check_space(name: str, home: Idle, kernel: int, initrd: int, driver: SshDriver) -> None:
+def check_space(
+    name: str, home: IdleSystemReport, kernel: int, initrd: int, driver: SshDriver
+) -> None:
     """Raise InfraError if kernel and initramfs (bytes) do not fit into the box's memory."""
     files, memory = space_needed(kernel, initrd)
     for what, there, needed in (
@@ -110,15 +112,17 @@ def check_tuning(name: str, wanted: Tuning, printed: str) -> None:
         )
 
 
-def card(driver: SshDriver, home: Idle) -> Card | None:
+def card(driver: SshDriver, home: IdleSystemReport) -> NetworkCard | None:
     """The card that results leave by; None where they leave by the console."""
     if driver.results != "network":
         return None
     if driver.network.how == "dhcp":
-        return Card(mac=home["mac"], address="dhcp")
+        return NetworkCard(mac=home["mac"], address="dhcp")
     if driver.network.how == "static":
-        return Card(mac=home["mac"], address=driver.network.address, gateway=driver.network.gateway)
-    return Card(mac=home["mac"], address=home["address"], gateway=home["gateway"])
+        return NetworkCard(
+            mac=home["mac"], address=driver.network.address, gateway=driver.network.gateway
+        )
+    return NetworkCard(mac=home["mac"], address=home["address"], gateway=home["gateway"])
 
 
 def dead_console(name: str, errors: Path) -> str:

@@ -9,14 +9,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from swingbot_jobs.testbox import tuning
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError, rootfs
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.driver import Fact, Request
-from swingbot_worker.testbox.ssh import enter, fetch, guest, heard, idle, judge, preflight, switch
-from swingbot_worker.testbox.ssh.link import Link, Refused, Unreachable
-from swingbot_worker.testbox.ssh.way import Act, Event, State, Times, Way, deadline, leased, step
+from swingbot_worker.testbox.ssh import (
+    boot_verdict,
+    console_log,
+    enter,
+    fetch,
+    guest,
+    idle_system,
+    power_switch,
+    preflight,
+)
+from swingbot_worker.testbox.ssh.link import Link, LoginRefused, Unreachable
+from swingbot_worker.testbox.ssh.state_machine import (
+    Action,
+    Event,
+    State,
+    TestboxProgress,
+    Times,
+    deadline,
+    leased,
+    step,
+)
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import CONSOLE_BYTES, RESULTS_BYTES, ended
 
@@ -32,7 +50,7 @@ MARKER_SECONDS = 20.0
 FRAMES_BYTES = 32 << 20
 
 
-class _StillThere(InfraError):
+class _DidNotLeave(InfraError):
     """The box answers, and has not gone anywhere."""
 
 
@@ -49,7 +67,7 @@ class Session:
     secret: str = field(default_factory=lambda: secrets.token_hex(16))
     verdict: Verdict | None = None
     trouble: str | None = None  # a fault of the lab that counts more than any verdict
-    home: idle.Idle | None = None  # the idle system that we left
+    home: idle_system.IdleSystemReport | None = None  # the idle system that we left
     cycled: int = 0  # how often the power switch said that it had done so
     facts: dict[str, Fact] = field(default_factory=dict)
     _left: bool = False  # it was told to leave its idle system
@@ -69,11 +87,11 @@ class Session:
         with self.log_file.open("a") as file:
             file.write(line + "\n")
 
-    def run(self) -> Way:
+    def run(self) -> TestboxProgress:
         """To the end of the way. Raises InfraError if the order could not begin; the box is in its idle system then, or was never out of it."""
-        way, act = leased(time.monotonic()), Act.LOOK
+        way, act = leased(time.monotonic()), Action.LOOK
         began = way.since
-        while act not in (Act.DONE, Act.GIVE_UP):
+        while act not in (Action.DONE, Action.GIVE_UP):
             event = self._do(act, way)
             now = time.monotonic()
             before, (way, act) = way.state, step(way, event, now)
@@ -82,20 +100,20 @@ class Session:
                 self._tell(way)
         return way
 
-    def _do(self, act: Act, way: Way) -> Event:
-        if act is Act.ENTER:
+    def _do(self, act: Action, way: TestboxProgress) -> Event:
+        if act is Action.ENTER:
             return self._enter()
-        if act is Act.WATCH:
+        if act is Action.WATCH:
             return self._watch(way)
-        if act is Act.CYCLE:
+        if act is Action.CYCLE:
             return self._cycle()
-        if act is Act.REBOOT:
+        if act is Action.REBOOT:
             with contextlib.suppress(Unreachable):
                 self.link.run(enter.reboot())
             time.sleep(KNOCK_SECONDS)
         return self._look(way)
 
-    def _tell(self, way: Way) -> None:
+    def _tell(self, way: TestboxProgress) -> None:
         why = (
             self.trouble
             or (self.verdict.reason if self.verdict else None)
@@ -118,7 +136,7 @@ class Session:
 
     # --- who answers
 
-    def _look(self, way: Way) -> Event:
+    def _look(self, way: TestboxProgress) -> Event:
         """Until somebody answers whom the way can use, or the state has lasted too long."""
         began = time.monotonic()
         while time.monotonic() < deadline(way, self._times()):
@@ -131,7 +149,7 @@ class Session:
                 way.entered is None
                 and not way.cycles
                 and time.monotonic() - began > KNOCK_SECONDS
-                and switch.status(self.driver.power) == "off"
+                and power_switch.status(self.driver.power) == "off"
             ):
                 self.log("it is switched off")
                 return Event.DEADLINE
@@ -141,18 +159,20 @@ class Session:
     def _knock(self) -> Event | None:
         """Who answers over SSH: the idle system (not the one we left, before it has left), a strange kernel, or nobody."""
         try:
-            found = idle.answer(self.link.run(idle.question(self.driver.workspace), timeout=45.0))
+            found = idle_system.answer(
+                self.link.run(idle_system.question(self.driver.workspace), timeout=45.0)
+            )
         except InfraError as error:
-            if isinstance(error, Refused) and self.home is None:
+            if isinstance(error, LoginRefused) and self.home is None:
                 raise
             self._last = error
             return None
-        if why := idle.strange(found, self.driver):
+        if why := idle_system.strange(found, self.driver):
             self.log(f"strange kernel: {why}")
             self._last = InfraError(f"Testbox {self.box.name} is not in its idle system: {why}.")
             return Event.FOUND_STRANGE
         if self._left and self.home is not None and found["boot_id"] == self.home["boot_id"]:
-            self._last = _StillThere(
+            self._last = _DidNotLeave(
                 f"Testbox {self.box.name} is still in the idle system that it was told to leave."
             )
             return None
@@ -190,7 +210,7 @@ class Session:
             )
         return Event.ENTERED
 
-    def _initrd(self, home: idle.Idle) -> bytes:
+    def _initrd(self, home: idle_system.IdleSystemReport) -> bytes:
         """Root file system, job and what this boot needs to know; its SSH server listens where the way in leads, through whatever stands between."""
         card, port = preflight.card(self.driver, home), home.number("port") or self.driver.port
         known = guest.entries(self.token, self.secret, self.driver.results, card, port)
@@ -232,7 +252,7 @@ class Session:
 
     # --- in the kernel under test
 
-    def _watch(self, way: Way) -> Event:
+    def _watch(self, way: TestboxProgress) -> Event:
         """Until something happens that matters to the way."""
         knocked = time.monotonic()
         self._changed = time.monotonic()
@@ -240,7 +260,7 @@ class Session:
             time.sleep(LOOK_SECONDS)
             now = time.monotonic()
             self._changed_size()
-            said = heard.listen(self._text(self._from), self.token)
+            said = console_log.listen(self._text(self._from), self.token)
             if said.up and way.state is State.BOOTING:
                 return Event.UP
             if self._over(said):
@@ -260,17 +280,17 @@ class Session:
                 if not said.began:
                     self._still_there()
                 self.verdict = console.judge(said.text) or Verdict(
-                    status=BootStatus.HUNG, reason=judge.silent(said, quiet)
+                    status=BootStatus.HUNG, reason=boot_verdict.silent(said, quiet)
                 )
                 self._check_power()
                 return Event.QUIET
 
-    def _over(self, said: heard.Heard) -> bool:
+    def _over(self, said: console_log.ConsoleReport) -> bool:
         """Whether the kernel under test is through, by its own words or by those of the one that came after; then `verdict` is set."""
         results = self.request.results
         if not ended(results) and (said.done or self.driver.console is None):
             self._take_results(said)
-        told = judge.judge(said, ended(results))
+        told = boot_verdict.judge(said, ended(results))
         most = FRAMES_BYTES if said.done else CONSOLE_BYTES
         if told is None and self._size - self._from > most:
             told = Verdict(
@@ -280,9 +300,9 @@ class Session:
         self.verdict = told
         return told is not None
 
-    def _take_results(self, said: heard.Heard) -> None:
+    def _take_results(self, said: console_log.ConsoleReport) -> None:
         if self.driver.results == "console":
-            content = heard.results(self._text(self._from), RESULTS_BYTES)
+            content = console_log.results(self._text(self._from), RESULTS_BYTES)
             if content is not None:
                 self.request.results.write_bytes(content)
         elif not said.no_card:
@@ -294,14 +314,14 @@ class Session:
                     self.secret,
                     self.request.results,
                 )
-            except fetch.NotYet:
+            except fetch.NotServing:
                 time.sleep(KNOCK_SECONDS if self.driver.console is None else LOOK_SECONDS)
 
-    def _home_without_a_word(self, way: Way) -> Event | None:
+    def _home_without_a_word(self, way: TestboxProgress) -> Event | None:
         """Whether SSH answers although no kernel under test was ever heard of."""
         found = self._knock()
         if found is not None:
-            self.verdict, self.trouble = judge.never_began(self.box.name, self.driver)
+            self.verdict, self.trouble = boot_verdict.never_began(self.box.name, self.driver)
             return found
         if time.monotonic() - (way.entered or 0.0) > LEAVE_SECONDS:
             self._still_there()
@@ -309,12 +329,12 @@ class Session:
 
     def _still_there(self) -> None:
         """Raise InfraError if the box was last seen in the idle system that it should have left."""
-        if isinstance(self._last, _StillThere):
+        if isinstance(self._last, _DidNotLeave):
             raise InfraError(
                 f"{self._last} See driver.log; the command that enters the kernel under test has no effect."
             )
 
-    def _late(self, said: heard.Heard) -> Verdict:
+    def _late(self, said: console_log.ConsoleReport) -> Verdict:
         last = console.last_line(said.text)
         after = f"last on the console: {last}" if last else "the console is empty"
         return Verdict(
@@ -326,7 +346,7 @@ class Session:
 
     def _check_power(self) -> None:
         try:
-            state = switch.status(self.driver.power)
+            state = power_switch.status(self.driver.power)
         except InfraError as error:
             self.log(str(error))
             return
@@ -340,7 +360,7 @@ class Session:
             )
             return Event.NO_POWER
         try:
-            switch.cycle(self.driver.power)
+            power_switch.cycle(self.driver.power)
         except InfraError as error:
             self._last = error
             return Event.NO_POWER
@@ -362,7 +382,7 @@ class Session:
 
     def kernel_text(self) -> str:
         """What the kernel under test printed, as far as it is worth keeping."""
-        return heard.listen(self._text(self._from), self.token).text[:CONSOLE_BYTES]
+        return console_log.listen(self._text(self._from), self.token).text[:CONSOLE_BYTES]
 
     def _times(self) -> Times:
         limits = self.request.limits

@@ -9,7 +9,12 @@ from typing import Final
 from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import ReferenceRule
-from swingbot.core.report.experiment.sheet import Block, Cell, ExperimentSheet, Kernel
+from swingbot.core.report.experiment.experiment_sheet import (
+    Block,
+    Cell,
+    ExperimentSheet,
+    SheetKernel,
+)
 from swingbot.core.text.numbers import levels, readings, rounded_up
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
@@ -96,7 +101,7 @@ def _marked(row: ComparisonRow | None) -> str:
     return f"({text})" if row.verdict == "unclear" else text
 
 
-def _level(kernel: Kernel, cell: Cell, mean: str) -> list[str]:
+def _level(kernel: SheetKernel, cell: Cell, mean: str) -> list[str]:
     if kernel.trouble is not None:
         return ["no kernel", ""]
     if cell.side is None or cell.side.mean is None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from swingbot.core.mail.message import (
     BODY_BYTES,
     Mail,
-    Posted,
+    PostedMail,
     as_text,
     fitting,
     size,
@@ -46,7 +46,7 @@ class FollowUp:
 
     kind: Kind
     report: str
-    first: Posted
+    first: PostedMail
     culprit: Commit
     row: ComparisonRow
     rows: tuple[ComparisonRow, ...] = ()

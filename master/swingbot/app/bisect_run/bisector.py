@@ -1,0 +1,300 @@
+"""The bisection itself: what the journal knows -> the engine's next step -> boots -> journal, until there is a conclusion.
+
+Merges: the chain of the range is searched first; a merge that is named is entered, as a bisection of its own between the merge's
+fork point and the tip that it brought in, in the same journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Final
+
+from swingbot.app.bisect_run import noise_prior
+from swingbot.app.bisect_run.command_pool import CommandPool
+from swingbot.app.bisect_run.commit_range import CommitRange, branches, make_range
+from swingbot.app.bisect_run.failures import RunError
+from swingbot.app.bisect_run.journal import BootRequest, BootResult, Journal
+from swingbot.app.bisect_run.repository import Repository
+from swingbot.core.bisect.state import (
+    BisectionState,
+    Conclude,
+    Conclusion,
+    Measure,
+    PointState,
+    Wait,
+)
+from swingbot.core.bisect.step import step
+from swingbot.core.bisect.thresholds import EARLIER_EDITIONS, Policy
+from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.noise import NoisePrior
+
+_SLACK: Final = 10.0  # a boot may take so many times the longest one so far
+_LEAST_LIMIT: Final = 60.0  # seconds, below which that is never set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """How to search; nothing here changes what a value means."""
+
+    policy: Policy
+    min_effect_pct: float
+    noise_pct: float | None
+    timeout: float | None  # None: by what boots took; 0: never
+    first_parent: bool
+    paths: tuple[str, ...]
+    layouts: bool = False  # CMD builds a commit in the layout that it is told
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRange:
+    """One linear bisection: the range itself (name ""), or the branch that a merge brought in (its name is the merge's id)."""
+
+    name: str
+    range: CommitRange
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """A named merge and what was found in its branch."""
+
+    merge: str
+    part: LinearRange
+    conclusion: Conclusion
+
+
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    part: LinearRange
+    conclusion: Conclusion
+    entered: tuple[MergeResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """Something to tell the person who waits."""
+
+    kind: str  # "boot" (starts), "told" (ended), "part" (a merge is entered)
+    part: LinearRange
+    asked: BootRequest | None = None
+    booted: BootResult | None = None
+    why: str = ""
+    warning: str | None = None
+
+
+Listener = Callable[[ProgressEvent, "Bisector"], None]
+
+
+@dataclass
+class Bisector:
+    journal: Journal
+    lab: CommandPool
+    repository: Repository
+    wanted: SearchOptions
+    listen: Listener
+    whys: dict[tuple[str, str, int], str] = field(default_factory=dict)
+
+    def run(self, whole: CommitRange) -> RangeResult:
+        """To the end. Raises Trouble; whatever is under way is ended then, and asked for again by the next call."""
+        try:
+            part = LinearRange("", whole)
+            conclusion = self._bisect(part)
+            return RangeResult(part, conclusion, tuple(self._enter_merges(part, conclusion)))
+        finally:
+            self.lab.stop()
+
+    # -- one linear range
+
+    def _bisect(self, part: LinearRange) -> Conclusion:
+        queue = self.journal.unanswered(part.name)
+        while True:
+            if not queue and self.lab.free:
+                action = step(self.state(part), self.policy(part))
+                if isinstance(action, Conclude):
+                    self.lab.stop()
+                    return action.conclusion
+                if isinstance(action, Measure):
+                    queue = self._ask(part, action)
+                elif isinstance(action, Wait) and not self.lab.busy:
+                    raise RunError(f"nothing is under way, yet the bisection waits: {action.why}")
+            while queue and self.lab.free:
+                self._start(part, queue.pop(0))
+            if self.lab.busy:
+                self._learn(part)
+                queue = [
+                    a for a in self.journal.unanswered(part.name) if a not in self.lab.under_way
+                ]
+
+    def _ask(self, part: LinearRange, action: Measure) -> list[BootRequest]:
+        wanted = [
+            BootRequest(
+                part=part.name,
+                sha=part.range.shas[r.idx],
+                k=r.k,
+                phase=action.phase,
+                layout=r.layout,
+            )
+            for r in action.requests
+        ]
+        self.journal.ask(wanted, action.why)
+        for one in wanted:
+            self.whys[one.part, one.sha, one.k] = action.why
+        return wanted
+
+    def _start(self, part: LinearRange, asked: BootRequest) -> None:
+        self.listen(
+            ProgressEvent(
+                "boot",
+                part,
+                asked=asked,
+                why=self.whys.get(
+                    (asked.part, asked.sha, asked.k), "asked for before the interruption"
+                ),
+            ),
+            self,
+        )
+        self.lab.start(asked, self._limit(part))
+
+    def _learn(self, part: LinearRange) -> None:
+        booted, warning = self.lab.next()
+        if (
+            booted.failed
+            and not any(b.values for b in self.journal.booted)
+            and booted.failed == "CMD printed no number"
+        ):
+            raise RunError(
+                f"CMD printed no number for commit {booted.sha[:12]} (exit status 0); it must print one number a line for each run on stdout"
+            )
+        self.journal.boot(booted)
+        self.listen(ProgressEvent("told", part, booted=booted, warning=warning), self)
+
+    def _limit(self, part: LinearRange) -> float | None:
+        """Seconds after which a boot is ended. None as long as it is not known what both ends take."""
+        if self.wanted.timeout is not None:
+            return self.wanted.timeout or None
+        good, bad = part.range.shas[0], part.range.shas[-1]
+        took = [(b.sha, b.seconds) for b in self.journal.booted if b.values]
+        if not {good, bad} <= {sha for sha, _ in took}:
+            return None
+        return max(_LEAST_LIMIT, _SLACK * max(seconds for _, seconds in took))
+
+    # -- what the engine is told
+
+    def policy(self, part: LinearRange) -> Policy:
+        """By the rules under which the journal was begun: what it recorded is decided again as it was."""
+        spent = sum(b.part != part.name for b in self.journal.booted)
+        policy = self.wanted.policy
+        begun = EARLIER_EDITIONS.get(self.journal.begin.get("edition", 1))
+        if begun is not None:
+            policy = replace(policy, **begun)  # type: ignore[arg-type]
+        return replace(policy, max_boots=max(1, policy.max_boots - spent))
+
+    def state(self, part: LinearRange) -> BisectionState:
+        """From the journal alone."""
+        index = {sha: i for i, sha in enumerate(part.range.shas)}
+        mine = [b for b in self.journal.booted if b.part == part.name]
+        strange = next(
+            (
+                sha
+                for sha in (
+                    *(b.sha for b in mine),
+                    *(a.sha for a in self.journal.unanswered(part.name)),
+                )
+                if sha not in index
+            ),
+            None,
+        )
+        if strange is not None:
+            raise RunError(
+                f"{self.journal.path} speaks of commit {strange[:12]}, which is not in the range; begin anew with --restart"
+            )
+        untestable = {b.sha: b.untestable for b in self.journal.booted if b.untestable}
+        weights = part.range.weights
+        return BisectionState(
+            points=tuple(
+                PointState(idx=i, weight=weights[i], built=True, skipped=untestable.get(sha))
+                for sha, i in index.items()
+            ),
+            observations=tuple(
+                Observation(
+                    idx=index[b.sha],
+                    k=b.k,
+                    values=b.values,
+                    skip=b.failed or b.untestable,
+                    phase=b.phase,
+                    layout=b.layout,
+                    at=b.at,
+                )
+                for b in mine
+            ),
+            in_flight=tuple(
+                WantedBoot(index[a.sha], a.k, a.phase, a.layout)
+                for a in self.journal.unanswered(part.name)
+            ),
+            better=None,
+            min_effect_pct=self.wanted.min_effect_pct,
+            noise=self._noise(part),
+            boot_cost_seconds=self.boot_seconds() or 1.0,
+            layouts=self.wanted.layouts,
+            layout_cost_seconds=0.0,  # CMD builds for every boot, or keeps what it built
+        )
+
+    def _noise(self, part: LinearRange) -> NoisePrior:
+        if self.wanted.noise_pct is not None:
+            return noise_prior.known(self.wanted.noise_pct, self.wanted.min_effect_pct / 100)
+        boots: dict[str, list[tuple[float, ...]]] = {}
+        for b in self.journal.booted:
+            if b.values:
+                boots.setdefault(b.sha, []).append(b.values)
+        return noise_prior.estimate(
+            boots, (part.range.shas[0], part.range.shas[-1]), self.wanted.min_effect_pct / 100
+        )
+
+    def boot_seconds(self) -> float | None:
+        """What a boot usually takes."""
+        took = [b.seconds for b in self.journal.booted]
+        return median(took) if took else None
+
+    # -- merges
+
+    def _enter_merges(self, part: LinearRange, conclusion: Conclusion) -> list[MergeResult]:
+        if self.wanted.first_parent or conclusion.kind not in ("culprit", "several"):
+            return []
+        entered: list[MergeResult] = []
+        for culprit in conclusion.culprits:
+            sha = part.range.shas[culprit.idx]
+            entered += self._enter(part, sha, part.range.parent(culprit.idx))
+        return entered
+
+    def _enter(self, outer: LinearRange, merge: str, parent: str) -> list[MergeResult]:
+        """Search the branches of `merge` one after the other until one holds the change; merges in them likewise."""
+        found: list[MergeResult] = []
+        for tip in branches(outer.range.commits[merge], parent):
+            fork = self.repository.merge_base(parent, tip)
+            if fork is None or fork == tip:
+                continue
+            part = LinearRange(f"{merge}:{tip[:12]}", self.read_range(fork, tip))
+            self.listen(
+                ProgressEvent(
+                    "part",
+                    part,
+                    why=f"{merge[:12]} is a merge: the branch that it brought in is searched now",
+                ),
+                self,
+            )
+            conclusion = self._bisect(part)
+            found.append(MergeResult(merge, part, conclusion))
+            if conclusion.kind == "culprit":
+                only = conclusion.culprits[0].idx
+                return found + self._enter(part, part.range.shas[only], part.range.parent(only))
+            if conclusion.kind != "not_reproduced":
+                break
+        return found
+
+    def read_range(self, good: str, bad: str) -> CommitRange:
+        """The range as git has it. Raises Trouble."""
+        relevant = (
+            self.repository.touching(good, bad, self.wanted.paths) if self.wanted.paths else None
+        )
+        return make_range(good, bad, self.repository.log(good, bad), relevant)

@@ -1,0 +1,193 @@
+"""Boots under way: CMD started, watched, ended. Up to `jobs` at once, each with a work tree of its own if commits are checked out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from swingbot.app.bisect_run import command_result, process
+from swingbot.app.bisect_run.failures import RunError
+from swingbot.app.bisect_run.journal import BootRequest, BootResult
+from swingbot.app.bisect_run.repository import Repository, clean_environment
+
+_LOOK_SECONDS: Final = 0.25  # how often the size of the output is looked at; a program gone mad writes gigabytes a second
+_KEPT_OUTPUT: Final = 1 << 20  # bytes of it that stay, to see what it was
+_MOST_OUTPUT: Final = 64 << 20  # bytes of either output; more is a mistake, and would fill the disk
+
+
+@dataclass(slots=True)
+class _Boot:
+    asked: BootRequest
+    slot: int
+    child: process.Child
+    out: Path
+    err: Path
+    at: float
+    began: float
+    limit: float | None
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkCommand:
+    argv: Sequence[str]
+    checkout: bool
+    pattern: re.Pattern[str] | None
+    jobs: int
+
+
+class CommandPool:
+    """Starts CMD for what is asked and hands back what it told, in the order of ending."""
+
+    def __init__(
+        self, repository: Repository, state: Path, command: BenchmarkCommand, zero: float
+    ) -> None:
+        """`zero`: what to add to the monotonic clock to get seconds since the bisection began."""
+        self.repository, self.state, self.command, self.zero = repository, state, command, zero
+        self._under_way: dict[int, _Boot] = {}
+        self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._under_way)
+
+    @property
+    def free(self) -> bool:
+        return len(self._under_way) < self.command.jobs
+
+    @property
+    def under_way(self) -> list[BootRequest]:
+        return [boot.asked for boot in self._under_way.values()]
+
+    def start(self, asked: BootRequest, limit: float | None) -> None:
+        """Start CMD for a boot; `limit` in seconds, None for none. Raises Trouble if it cannot be started."""
+        slot = next(i for i in range(self.command.jobs) if i not in self._under_way)
+        tree = self.state / f"tree-{slot}" if self.command.checkout else None
+        if tree is not None:
+            self.repository.check_out(tree, asked.sha)
+        layout = f"-layout{asked.layout}" if asked.layout else ""
+        stem = self.state / "boots" / f"{asked.sha[:12]}-{asked.k}{layout}"
+        out, err = stem.with_suffix(".out"), stem.with_suffix(".err")
+        env = clean_environment() | {
+            "SWINGBOT_COMMIT": asked.sha,
+            "SWINGBOT_BOOT": str(asked.k),
+            "SWINGBOT_LAYOUT": str(asked.layout),
+            process.MARK: str(self.state),
+        }
+        began = time.monotonic()
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            child = process.start(self.command.argv, env=env, cwd=tree, out=out, err=err)
+        except OSError as error:
+            raise RunError(self._no_start(error, asked)) from None
+        self._under_way[slot] = _Boot(asked, slot, child, out, err, began + self.zero, began, limit)
+        threading.Thread(target=self._wait, args=(slot, child), daemon=True).start()
+
+    def next(self) -> tuple[BootResult, str | None]:
+        """Wait for the next boot that ends: what it told, and a warning. Raises Trouble where CMD says that it is itself at fault."""
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._told(self._under_way.pop(self._ended.get(timeout=self._patience())))
+            self._watch()
+
+    def stop(self) -> None:
+        """End whatever is under way; it is not recorded and will be asked for again."""
+        for boot in self._under_way.values():
+            process.end(boot.child)
+        while self._under_way:
+            self._under_way.pop(self._ended.get())
+
+    def take_down(self) -> None:
+        for slot in range(self.command.jobs):
+            tree = self.state / f"tree-{slot}"
+            if tree.exists():
+                self.repository.remove(tree)
+
+    def _wait(self, slot: int, child: process.Child) -> None:
+        child.wait()
+        process.end(child)
+        self._ended.put(slot)
+
+    def _patience(self) -> float:
+        left = [
+            boot.began + boot.limit - time.monotonic()
+            for boot in self._under_way.values()
+            if boot.limit is not None and not boot.timed_out
+        ]
+        return max(0.0, min([_LOOK_SECONDS, *left]))
+
+    def _watch(self) -> None:
+        for boot in self._under_way.values():
+            if (
+                boot.limit is not None
+                and not boot.timed_out
+                and time.monotonic() - boot.began >= boot.limit
+            ):
+                boot.timed_out = True
+                process.end(boot.child)
+            if max(_size(boot.out), _size(boot.err)) > _MOST_OUTPUT:
+                process.end(boot.child)
+                boot.child.wait()
+                for path in (boot.out, boot.err):
+                    os.truncate(path, min(_size(path), _KEPT_OUTPUT))
+                raise RunError(
+                    f"CMD printed more than {_MOST_OUTPUT >> 20} MB for commit {boot.asked.sha[:12]}; print one number for each run"
+                )
+
+    def _told(self, boot: _Boot) -> tuple[BootResult, str | None]:
+        seconds = time.monotonic() - boot.began
+        if boot.timed_out:
+            told = command_result.CommandResult(failed=f"CMD did not end within {boot.limit:g} s")
+        else:
+            try:
+                told = command_result.read(
+                    boot.child.returncode, _text(boot.out), _text(boot.err), self.command.pattern
+                )
+            except RunError as trouble:
+                raise RunError(
+                    f"commit {boot.asked.sha[:12]}: {trouble} (its output: {boot.out.with_suffix('')}.out, .err)"
+                ) from None
+        asked = boot.asked
+        booted = BootResult(
+            part=asked.part,
+            sha=asked.sha,
+            k=asked.k,
+            phase=asked.phase,
+            values=told.values,
+            failed=told.failed,
+            untestable=told.untestable,
+            at=round(boot.at, 3),
+            seconds=round(seconds, 3),
+            layout=asked.layout,
+        )
+        return booted, told.warning
+
+    def _no_start(self, error: OSError, asked: BootRequest) -> str:
+        name = self.command.argv[0]
+        if (
+            self.command.checkout
+            and not os.path.isabs(name)
+            and "/" in name
+            and isinstance(error, FileNotFoundError)
+        ):
+            return f"commit {asked.sha[:12]} holds no {name}; with --checkout CMD starts in the checked-out commit: give an absolute path"
+        return f"{name} cannot be started: {error.strerror}"
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_MOST_OUTPUT).decode(errors="replace")

@@ -1,0 +1,82 @@
+"""From a range of git commits to the points of a bisection: a chain in which each commit is a child of the one before.
+
+The chain follows first parents where they lead back to the good commit. A merge on the chain stands for all that it brings in;
+if it is blamed, its branch is a range of its own (`branches`). Pure: what git says is read elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCommit:
+    sha: str
+    parents: tuple[str, ...]
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRange:
+    """`shas[0]` is good, the last one bad; `weights[i]` is the number of commits that come in with commit i (0 for the good one)."""
+
+    shas: tuple[str, ...]
+    weights: tuple[float, ...]
+    commits: dict[str, RangeCommit]  # all of good..bad, those of merged branches too
+
+    def subject(self, sha: str) -> str:
+        commit = self.commits.get(sha)
+        return commit.subject if commit else ""
+
+    def parent(self, idx: int) -> str:
+        return self.shas[idx - 1]
+
+
+def make_range(
+    good: str, bad: str, commits: Sequence[RangeCommit], relevant: Collection[str] | None = None
+) -> CommitRange:
+    """`commits` as `git log --topo-order GOOD..BAD` lists them: children before parents. `relevant`: only these can be to blame.
+
+    Raises ValueError if `bad` does not descend from `good`.
+    """
+    by_sha = {commit.sha: commit for commit in commits}
+    chain = _chain(good, bad, commits, by_sha)
+    weights, seen = [0.0], {good}
+    for sha in chain[1:]:
+        brought = _reachable(sha, by_sha, seen)
+        seen |= brought
+        weights.append(float(len(brought) if relevant is None else len(brought & set(relevant))))
+    return CommitRange(shas=tuple(chain), weights=tuple(weights), commits=by_sha)
+
+
+def branches(commit: RangeCommit, parent: str) -> tuple[str, ...]:
+    """Tips that a merge on the chain brings in beside the chain itself."""
+    return tuple(p for p in commit.parents if p != parent)
+
+
+def _chain(
+    good: str, bad: str, commits: Sequence[RangeCommit], by_sha: dict[str, RangeCommit]
+) -> list[str]:
+    """From good to bad, each a parent of the next; the first parent where several lead back to good."""
+    after = {good}
+    for commit in reversed(commits):
+        if any(parent in after for parent in commit.parents):
+            after.add(commit.sha)
+    if bad not in after:
+        raise ValueError(f"{bad} does not descend from {good}")
+    chain = [bad]
+    while chain[-1] != good:
+        chain.append(next(parent for parent in by_sha[chain[-1]].parents if parent in after))
+    return chain[::-1]
+
+
+def _reachable(sha: str, by_sha: dict[str, RangeCommit], seen: Collection[str]) -> set[str]:
+    """Commits of the range that `sha` holds and `seen` does not, itself included."""
+    found, todo = set(), [sha]
+    while todo:
+        one = todo.pop()
+        if one in by_sha and one not in seen and one not in found:
+            found.add(one)
+            todo.extend(by_sha[one].parents)
+    return found

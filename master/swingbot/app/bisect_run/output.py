@@ -1,0 +1,161 @@
+"""What a person reads: progress on stderr while it goes on, the answer on stdout at the end."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+
+from swingbot.app.bisect_run.bisector import Bisector, LinearRange, ProgressEvent
+from swingbot.app.bisect_run.journal import BootResult
+from swingbot.app.bisect_run.remaining_boots import boots_left
+from swingbot.app.bisect_run.result_json import Facts, spent
+from swingbot.app.commands.text import number, seconds
+from swingbot.core.bisect.belief import belief
+
+_BAR = 20
+_SHOWN = 3  # commits of the belief in a progress line
+
+
+def teller(write: Callable[[str], None]) -> Callable[[ProgressEvent, Bisector], None]:
+    """Progress, one or two lines a boot."""
+
+    def tell(news: ProgressEvent, hunt: Bisector) -> None:
+        if news.kind == "part":
+            write(news.why)
+        elif news.asked is not None:
+            part, sha = news.part, news.asked.sha
+            write(
+                f"boot {len(hunt.journal.booted) + 1 + len(hunt.lab.under_way)}: {sha[:12]} {_place(part, sha)} {part.range.subject(sha)[:50]}"
+            )
+        elif news.booted is not None:
+            write(
+                f"  {_told(news.booted)}"
+                + (f" ({news.warning})" if news.warning and news.booted.values else "")
+            )
+            write(f"  {_belief(news.part, hunt)}")
+
+    return tell
+
+
+def _place(part: LinearRange, sha: str) -> str:
+    place, last = part.range.shas.index(sha), len(part.range.shas) - 1
+    return "(good end)" if place == 0 else "(bad end)" if place == last else f"({place} of {last})"
+
+
+def _told(boot: BootResult) -> str:
+    took = f"in {boot.seconds:.3g} s" if boot.seconds < 60 else f"in {seconds(boot.seconds)}"
+    if not boot.values:
+        return f"tells nothing: {boot.untestable or boot.failed}, {took}"
+    shown = " ".join(number(v) for v in boot.values[:6]) + (
+        f" ... {len(boot.values)} runs" if len(boot.values) > 6 else ""
+    )
+    mean = f", mean {number(sum(boot.values) / len(boot.values))}" if len(boot.values) > 1 else ""
+    return f"{shown}{mean}, {took}"
+
+
+def _belief(part: LinearRange, hunt: Bisector) -> str:
+    state, policy = hunt.state(part), hunt.policy(part)
+    known = belief(state, policy)
+    if known.change_pct is None:
+        return "both ends first"
+    best = sorted(known.candidates, key=lambda c: -c.probability)[:_SHOWN]
+    bars = "  ".join(
+        f"{part.range.shas[c.idx][:8]} {bar(c.probability)} {100 * c.probability:.3g} %"
+        for c in best
+        if c.probability >= 0.005
+    )
+    left = max(1.0, boots_left(known, state.noise, policy))
+    each = hunt.boot_seconds() or 0.0
+    eta = f"about {left:.0f} boots, {seconds(left * each / hunt.lab.command.jobs)} left"
+    return f"change {known.change_pct:+.2g} %, none {100 * known.p_none:.2g} %; {bars}; {eta}"
+
+
+def bar(share: float) -> str:
+    """A share of one as a short bar."""
+    full = round(share * _BAR / 2)
+    return "#" * full + "." * (_BAR // 2 - full)
+
+
+def answer(
+    facts: Facts,
+    shown: str,
+    command: Sequence[str],
+    booted: Sequence[BootResult],
+    *,
+    checkout: bool,
+) -> str:
+    """The answer; its first line is that of `git bisect`. `shown` is what git shows of the culprit."""
+    lines = [_headline(facts)]
+    if facts["status"] == "culprit":
+        lines += [shown, ""]
+    if facts["status"] in ("several", "credible_set", "inconclusive"):
+        lines += _list(facts)
+    lines += _evidence(facts, booted)
+    if facts["status"] == "culprit":
+        lines += ["", "reproduce:", f"  {_reproduce(facts, command, checkout)}"]
+    return "\n".join(lines)
+
+
+def _headline(facts: Facts) -> str:
+    status = facts["status"]
+    if status == "culprit":
+        return f"{facts['culprit']['commit']} is the first bad commit"
+    if status == "several":
+        return f"{len(facts['culprits'])} commits changed the value:"
+    if status == "credible_set":
+        return "The first bad commit could be any of:"  # the words of git bisect when skipped commits are left
+    return {
+        "not_reproduced": "no change between the ends: nothing to bisect",
+        "inconclusive": "no commit can be named",
+        "creep": "the value moves with every commit: none of them is the first bad one",
+        "failed": "an end of the range cannot be measured: nothing was found out",
+    }[status]
+
+
+def _list(facts: Facts) -> list[str]:
+    p = {c["commit"]: c["probability"] for c in (*facts["candidates"], *facts["culprits"])}
+    change = (
+        {c["commit"]: c["change_pct"] for c in facts["culprits"]}
+        if facts["status"] == "several"
+        else {}
+    )
+    rows = []
+    for member in facts["members"]:
+        sha = member["commit"]
+        effect = f"  {change[sha]:+.3g} %" if change.get(sha) is not None else ""
+        rows.append(f"{sha}  {100 * p.get(sha, 0.0):5.1f} %{effect}  {member['subject'][:60]}")
+    return rows
+
+
+def _evidence(facts: Facts, booted: Sequence[BootResult]) -> list[str]:
+    lines = []
+    if facts["change_pct"] is not None:
+        interval = facts["interval_pct"]
+        bounds = f", 95 % interval {interval[0]:+.3g} .. {interval[1]:+.3g} %" if interval else ""
+        lines.append(f"change       {facts['change_pct']:+.3g} % ({facts['verdict']}{bounds})")
+    if facts["probability"] is not None:
+        lines.append(f"probability  {facts['probability']:.3f}")
+    lines.append(f"why          {facts['reason']}")
+    counts = spent(booted)
+    lost = ", ".join(f"{n} {what}" for what, n in counts.items() if what != "value")
+    lines.append(
+        f"cost         {facts['boots']} boots of {facts['builds']} commits"
+        + (f" ({lost})" if lost else "")
+        + f", {seconds(facts['seconds'])}"
+    )
+    lines.append(f"journal      {facts['journal']}")
+    if before := facts["answered_before"]:
+        day, boots = before["at"][:10], before["boots"]
+        lines.append(f"answered     on {day} from {boots} boots; --restart measures again")
+    if facts["cmd_changed"]:
+        lines.append(
+            f"CMD          {', '.join(facts['cmd_changed'])}: changed since the bisection began; --restart measures again"
+        )
+    return lines
+
+
+def _reproduce(facts: Facts, command: Sequence[str], checkout: bool) -> str:
+    culprit = facts["culprits"][0]
+    run = f"SWINGBOT_COMMIT=$(git rev-parse $c) {shlex.join(command)}"
+    run = f"git checkout -q $c && {run}" if checkout else run
+    return f"for c in {culprit['parent'][:12]} {culprit['commit'][:12]} {culprit['parent'][:12]} {culprit['commit'][:12]}; do {run}; done"

@@ -1,0 +1,243 @@
+"""What was found, as facts: the JSON of a bisection (docs/bisect-run.md). Merges that were entered are resolved here. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from swingbot.app.bisect_run.bisector import MergeResult, RangeResult
+from swingbot.app.bisect_run.commit_range import CommitRange
+from swingbot.app.bisect_run.journal import BootResult
+from swingbot.core.bisect.state import Conclusion, Culprit
+
+Facts = dict[str, Any]
+Better = Literal["higher", "lower"]
+_NAMED = ("culprit", "several", "credible_set")
+
+
+def facts(found: RangeResult, booted: Sequence[BootResult], better: Better, journal: str) -> Facts:
+    """Everything that is known at the end. `seconds` is measuring time, begin of the first boot to end of the last, pauses left out."""
+    conclusion, whole = found.conclusion, found.part.range
+    status, culprits, notes = _resolved(found)
+    single = culprits[0] if status == "culprit" else None
+    change = single["change_pct"] if single else conclusion.change_pct
+    interval = single["interval_pct"] if single else _listed(conclusion.interval_pct)
+    if _dead_end(conclusion, whole, booted):
+        status = "failed"
+    return {
+        "id": None,
+        "status": status,
+        "reason": "; ".join([_in_words(conclusion.reason, whole), *notes]),
+        "good": whole.shas[0],
+        "bad": whole.shas[-1],
+        "culprit": {"commit": single["commit"], "subject": single["subject"]} if single else None,
+        "culprits": culprits,
+        "members": _members(status, culprits, conclusion, whole),
+        "probability": single["probability"] if single else conclusion.probability,
+        "change_pct": change,
+        "interval_pct": interval,
+        "better": better,
+        "verdict": verdict(change, better) if status in (*_NAMED, "creep") else None,
+        "boots": len(booted),
+        "builds": len({b.sha for b in booted}),
+        "runs": sum(len(b.values) for b in booted),
+        "seconds": round(sum(b.seconds for b in booted), 3),
+        "layout_checked": _layout_checked(culprits, booted),
+        "levels": _levels(found, culprits, booted),
+        "candidates": _candidates(found),
+        "journal": journal,
+    }
+
+
+def verdict(change_pct: float | None, better: Better) -> str | None:
+    if change_pct is None:
+        return None
+    return "worse" if (change_pct < 0) == (better == "higher") else "better"
+
+
+def exit_status(answer: Facts) -> int:
+    """Of --exit-code: 3 something got worse, 4 the answer is not clear; else 0. 1 if an end could not be measured."""
+    if answer["status"] == "failed":
+        return 1
+    if answer["status"] in ("culprit", "several"):
+        return (
+            3
+            if any(
+                verdict(c["change_pct"], answer["better"]) != "better" for c in answer["culprits"]
+            )
+            else 0
+        )
+    return 0 if answer["status"] == "not_reproduced" else 4
+
+
+def _resolved(found: RangeResult) -> tuple[str, list[Facts], list[str]]:
+    """Status, culprits and what to say about merges, with each entered merge replaced by what its branch gave."""
+    conclusion, whole = found.conclusion, found.part.range
+    if conclusion.kind not in ("culprit", "several"):
+        return conclusion.kind, [_culprit(whole, c) for c in conclusion.culprits], []
+    status: str = conclusion.kind
+    culprits: list[Facts] = []
+    notes: list[str] = []
+    for culprit in conclusion.culprits:
+        got, note = _through(_culprit(whole, culprit), found.entered)
+        if len(got) > 1 and status == "culprit":
+            status = "credible_set"
+        culprits += got
+        notes += note
+    return status, culprits, notes
+
+
+def _through(outer: Facts, entered: Sequence[MergeResult]) -> tuple[list[Facts], list[str]]:
+    """A culprit; for a merge what was found in its branches."""
+    inside = [e for e in entered if e.merge == outer["commit"]]
+    if not inside:
+        return [outer], []
+    last, merge = inside[-1], outer["commit"][:12]
+    conclusion, part = last.conclusion, last.part.range
+    if conclusion.kind == "not_reproduced":
+        return [outer], [
+            f"{merge} is a merge whose branch does not show the change by itself: it is the merge that brings it about"
+        ]
+    if conclusion.kind == "culprit":
+        inner = _culprit(part, conclusion.culprits[0])
+        inner["probability"] *= outer["probability"]
+        inner["merge"] = outer["commit"]
+        got, notes = _through(inner, [e for e in entered if e not in inside])
+        return got, [f"it came in with the merge {merge}", *notes]
+    members = [part.shas[i] for i in conclusion.members] or list(part.shas[1:])
+    named = {c.idx: c for c in conclusion.candidates}
+    index = {sha: i for i, sha in enumerate(part.shas)}
+    share = [
+        outer["probability"] * (named[index[sha]].probability if index[sha] in named else 0.0)
+        for sha in members
+    ]
+    inner_set = [
+        {
+            **outer,
+            "commit": sha,
+            "subject": part.subject(sha),
+            "probability": p,
+            "merge": outer["commit"],
+        }
+        for sha, p in zip(members, share, strict=True)
+    ]
+    return [*inner_set, {**outer, "probability": max(0.0, outer["probability"] - sum(share))}], [
+        f"it came in with the merge {merge}, in whose branch: {_in_words(conclusion.reason, part)}"
+    ]
+
+
+def _culprit(whole: CommitRange, culprit: Culprit) -> Facts:
+    sha = whole.shas[culprit.idx]
+    return {
+        "commit": sha,
+        "subject": whole.subject(sha),
+        "probability": culprit.probability,
+        "change_pct": culprit.change_pct,
+        "interval_pct": _listed(culprit.interval_pct),
+        "parent": whole.shas[culprit.parent_idx],
+        "merge": None,
+    }
+
+
+def _listed(interval: tuple[float, float] | None) -> list[float] | None:
+    return list(interval) if interval else None
+
+
+def _members(
+    status: str, culprits: Sequence[Facts], conclusion: Conclusion, whole: CommitRange
+) -> list[Facts]:
+    if status in _NAMED:
+        return [{"commit": c["commit"], "subject": c["subject"]} for c in culprits]
+    return [
+        {"commit": whole.shas[i], "subject": whole.subject(whole.shas[i])}
+        for i in conclusion.members
+    ]
+
+
+def _layout_checked(culprits: Sequence[Facts], booted: Sequence[BootResult]) -> bool | None:
+    """Whether each named commit and what it was measured against were also measured in another layout of their code; None if none is named."""
+    again = {b.sha for b in booted if b.layout and b.values}
+    return all({c["commit"], c["parent"]} <= again for c in culprits) if culprits else None
+
+
+def _levels(
+    found: RangeResult, culprits: Sequence[Facts], booted: Sequence[BootResult]
+) -> list[Facts]:
+    """Mean of boot means of the ends, of each culprit and of what it was measured against."""
+    shas = [
+        found.part.range.shas[0],
+        *(sha for c in culprits for sha in (c["parent"], c["commit"])),
+        found.part.range.shas[-1],
+    ]
+    means = {
+        sha: [sum(b.values) / len(b.values) for b in booted if b.sha == sha and b.values]
+        for sha in shas
+    }
+    return [
+        {"commit": sha, "boots": len(m), "mean": sum(m) / len(m) if m else None}
+        for sha, m in means.items()
+    ]
+
+
+def _candidates(found: RangeResult) -> list[Facts]:
+    """The range's commits; behind an entered merge those of its branch, which share its probability."""
+    inside: dict[str, MergeResult] = {
+        e.merge: e for e in found.entered if e.conclusion.kind != "not_reproduced"
+    }
+
+    def listed(whole: CommitRange, conclusion: Conclusion, share: float) -> list[Facts]:
+        rows: list[Facts] = []
+        for c in conclusion.candidates:
+            sha, p = whole.shas[c.idx], share * c.probability
+            inner = inside.get(sha)
+            below = listed(inner.part.range, inner.conclusion, p) if inner else []
+            left = max(0.0, p - sum(row["probability"] for row in below))
+            rows += [
+                *below,
+                {
+                    "commit": sha,
+                    "subject": whole.subject(sha),
+                    "probability": left,
+                    "state": c.state,
+                },
+            ]
+        return rows
+
+    return listed(found.part.range, found.conclusion, 1.0)
+
+
+def _dead_end(conclusion: Conclusion, whole: CommitRange, booted: Sequence[BootResult]) -> bool:
+    """An end that never gave a value: nothing was found out."""
+    gave = {b.sha for b in booted if b.values}
+    return conclusion.kind == "inconclusive" and not {whole.shas[0], whole.shas[-1]} <= gave
+
+
+def _in_words(reason: str, whole: CommitRange) -> str:
+    """The engine speaks of `commit 12` and kernels; here commits have names."""
+    words = []
+    parts = reason.split(" ")
+    for i, word in enumerate(parts):
+        digits = word.rstrip(":,;.)")
+        known = (
+            i > 0
+            and parts[i - 1] == "commit"
+            and digits.isdigit()
+            and int(digits) < len(whole.shas)
+        )
+        words.append(whole.shas[int(digits)][:12] + word[len(digits) :] if known else word)
+    text = " ".join(words)
+    for ours, theirs in (
+        ("good and the bad kernel are", "good and the bad commit are"),
+        ("kernels", "commits"),
+        ("kernel", "commit"),
+    ):
+        text = text.replace(ours, theirs)
+    return text
+
+
+def spent(booted: Sequence[BootResult]) -> Counter[str]:
+    """Boots by what came of them."""
+    return Counter(
+        "value" if b.values else "untestable" if b.untestable else "failed" for b in booted
+    )

@@ -1,0 +1,189 @@
+"""`swingbot status`, `list`, `show`: looking at what is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.app.commands import text
+from swingbot.app.commands.context import (
+    CommandContext,
+    as_json,
+    guarded,
+    pass_session,
+    read_overrides,
+    say_json,
+)
+from swingbot.app.commands.proof import as_text as gates_as_text
+from swingbot.app.commands.sheets import printed
+from swingbot.app.keep.health_check import problems_here
+from swingbot.core.model import ids
+from swingbot.core.report.experiment.experiment_formats import EXPERIMENT_FORMS, as_text
+from swingbot.core.report.formats.sheet_formats import FORMS
+from swingbot.service.ports import RequestError
+from swingbot.web import kernel_change
+from swingbot.web.experiment_sheet import sheet_with_beside
+from swingbot_db import read
+
+_LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "comparisons": (
+        read.list_comparisons,
+        ("id", "status", "kind", "tree", "base", "head", "reason"),
+    ),
+    "experiments": (
+        read.list_experiments,
+        ("id", "status", "tree", "arms", "testboxes", "reason"),
+    ),
+    "bisections": (
+        read.list_bisections,
+        ("id", "status", "tree", "metric", "unit_job", "testbox", "reason"),
+    ),
+    "incidents": (read.list_incidents, ("id", "status", "tree", "culprit", "reports")),
+    "orders": (read.list_orders, ("id", "kind", "state", "commit", "testbox", "k", "reason")),
+    "reports": (read.list_reports, ("id", "state", "kind", "incident", "subject")),
+    "testboxes": (read.list_testboxes, ("name", "tbox_group", "state", "label")),
+    "trees": (read.list_trees, ("name", "branch", "tip_commit", "problem")),
+    "metrics": (read.list_metrics, ("metric", "unit_job", "testbox", "boots", "noise_pct")),
+}
+_SHOWN: dict[str, Any] = {
+    "comparison": read.comparison,
+    "experiment": read.experiment,
+    "bisection": read.bisection,
+    "incident": read.incident,
+    "report": read.report,
+    "order": read.order,
+    "variant": read.variant,
+    "boot": read.boot,
+}
+
+
+@click.command()
+@as_json
+@pass_session
+@guarded
+def status(session: CommandContext, json_: bool) -> None:
+    """Parts, queue, testboxes, what each is doing, what is wrong."""
+    with session.reading() as conn:
+        facts = read.status(conn)
+    facts["problems"] = problems_here(session.settings) + facts["problems"]
+    if session.settings.mail.stop:
+        facts["problems"].append(
+            {
+                "text": "mail is stopped by the setting mail.stop: no report leaves",
+                "link": "/outbox",
+            }
+        )
+    if json_:
+        say_json(facts)
+    else:
+        click.echo(text.status(facts))
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice(sorted(_LISTS)))
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Such as status=running or tree=linus; several must all hold.",
+)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@as_json
+@pass_session
+@guarded
+def list_(
+    session: CommandContext, kind: str, filters: tuple[str, ...], limit: int, json_: bool
+) -> None:
+    """List what there is, latest first.
+
+    \b
+    Example:
+      swingbot list bisections --filter status=running --json
+    """
+    load, columns = _LISTS[kind]
+    with session.reading() as conn:
+        try:
+            rows = load(conn, read_overrides(filters), limit)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+    if json_:
+        say_json(rows)
+    else:
+        click.echo(
+            text.table(
+                [[_cell(row.get(column)) for column in columns] for row in rows],
+                [c.upper() for c in columns],
+            )
+        )
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, dict):
+        return f"{value.get('commit', '')[:12]} {value.get('subject', '')}".strip()
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return value[:12] if isinstance(value, str) and len(value) == 40 and " " not in value else value
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--counters", is_flag=True, help="Comparisons: every row, counters of perf stat too.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(sorted({*FORMS, *EXPERIMENT_FORMS})),
+    help="For a mail, as LKP or perf stat, for a commit, as CSV (experiments).",
+)
+@as_json
+@pass_session
+@guarded
+def show(session: CommandContext, id_: str, counters: bool, form: str | None, json_: bool) -> None:
+    """Show one thing by its id: c5, e6, b2, i1, r4, o12, v3, x7.
+
+    \b
+    Example:
+      swingbot show b2 --json
+      swingbot show c5 --format changelog
+    """
+    kind, _ = ids.read(id_)
+    if form is not None:
+        if json_:
+            raise RequestError("--format prints text; leave out --json, or --format")
+        with session.reading() as conn:
+            click.echo(
+                printed(conn, id_, form, Artifacts(session.settings.artifacts).open), nl=False
+            )
+        return
+    if kind not in _SHOWN:
+        raise RequestError(f"a {kind} has no page of its own; `swingbot tree list` shows trees")
+    with session.reading() as conn:
+        facts = _SHOWN[kind](conn, id_)
+        if kind == "comparison":
+            facts["kernel"] = kernel_change.of_comparison(
+                read, Artifacts(session.settings.artifacts).open, conn, facts
+            )
+        if kind == "experiment":
+            sheet = sheet_with_beside(read, Artifacts(session.settings.artifacts).open, conn, facts)
+    if json_:
+        say_json(facts)
+    elif kind == "comparison":
+        click.echo(
+            f"{text.comparison(facts, counters=counters)}\n\n{text.kernel_change(facts['kernel'])}"
+        )
+    elif kind == "experiment":
+        click.echo(as_text(sheet, counters=counters), nl=False)
+    elif kind == "bisection":
+        click.echo(text.bisection(facts))
+    elif kind == "boot":
+        click.echo(text.boot(facts))
+    elif kind == "report":
+        click.echo(f"{facts['id']} is {facts['state']}\n\n{facts['body']}")
+    else:
+        for key, value in facts.items():
+            if not isinstance(value, (dict, list)):
+                click.echo(f"{key:20} {value}")
+        if kind == "incident":
+            click.echo(f"\n{gates_as_text(facts['gates'])}")

@@ -1,0 +1,88 @@
+"""From what is wanted to requests: which boot of a kernel, by which number, on which testbox of the group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from swingbot.core.bisect.assessment import Assessment
+from swingbot.core.bisect.choice import Choice, least_busy
+from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.state import Action, Measure, Wait
+from swingbot.core.model.bisection import WantedBoot
+
+
+def ask(case: Assessment, wanted: Sequence[WantedBoot], why: str) -> Action:
+    """Ask for boots, all of one phase; wait where there are none left to ask for. Those of the search know their testbox already."""
+    if not wanted:
+        return Wait(why=f"boots are in flight ({why})")
+    placed = wanted if wanted[0].phase == "search" else _placed(case, wanted)
+    return Measure(requests=tuple(placed), why=why)
+
+
+def _placed(case: Assessment, wanted: Sequence[WantedBoot]) -> list[WantedBoot]:
+    """Which testbox of the group boots what: the least busy one. Boots that are compared with each other, those of equal k, go to
+    one testbox, so that what the testboxes differ by cancels."""
+    whole = case.whole.ev
+    busy, done = Counter(p.box for p in whole.pending), Counter(b.box for b in whole.boots)
+    home = {b.k: b.box for b in whole.asked if b.phase != "search"}
+    placed = []
+    for boot in wanted:
+        box = home.setdefault(boot.k, least_busy(busy, done, case.state.boxes))
+        busy[box] += 1
+        placed.append(replace(boot, box=box))
+    return placed
+
+
+def end_again(case: Assessment, end: int) -> Action:
+    """One more boot of an end. Of both at the same k when paired, and in a group of testboxes: there only boots of one testbox compare."""
+    ev, boxes = case.ev, case.state.boxes
+    if any(p.phase == "search" and ev.where(p) in (0, ev.last) for p in ev.pending):
+        return Wait(why="a boot of an end is in flight; points are judged against it")
+    ends = (0, ev.last) if case.state.paired or boxes > 1 else (end,)
+    known = _on_boxes(case)
+    wanted: list[WantedBoot] = []
+    for box in sorted(range(boxes), key=lambda box: (known[box], box))[: max(1, boxes // 2)]:
+        wanted += _at_one_k(ev, ends, wanted, box)
+    return ask(case, wanted, "the level of an end is known too badly to judge points against it")
+
+
+def ends_on_new_testboxes(case: Assessment) -> list[WantedBoot]:
+    """Both ends on each testbox of a group that has booted nothing yet: what it boots then can be judged."""
+    known, wanted = _on_boxes(case), list[WantedBoot]()
+    for box in (box for box in range(case.state.boxes) if case.state.boxes > 1 and not known[box]):
+        wanted += _at_one_k(case.ev, (0, case.ev.last), wanted, box)
+    return wanted
+
+
+def _at_one_k(
+    ev: Evidence, ends: Sequence[int], already: Sequence[WantedBoot], box: int
+) -> list[WantedBoot]:
+    k = _first_k(ev, ends, already)
+    return [WantedBoot(ev.points[end], k, "search", box=box) for end in ends]
+
+
+def _on_boxes(case: Assessment) -> Counter[int]:
+    """Boots of the whole bisection by testbox, those under way too."""
+    return Counter(b.box for b in case.whole.ev.asked)
+
+
+def boot_of(case: Assessment, choice: Choice, already: Sequence[WantedBoot]) -> list[WantedBoot]:
+    """The next boot of a point; on a paired testbox at a k that the ends have too, which get one if they do not."""
+    ev, position = case.ev, choice.position
+    k = _first_k(ev, (position,), already)
+    wanted = [WantedBoot(ev.points[position], k, "search", choice.layout, choice.box)]
+    if not case.state.paired:
+        return wanted
+    there = {ev.key(b) for b in (*ev.asked, *already)} | set(ev.failed)
+    missing = [p for p in (0, ev.last) if (p, k) not in there and p != position]
+    return [WantedBoot(ev.points[p], k, "search") for p in missing] + wanted
+
+
+def _first_k(ev: Evidence, positions: Sequence[int], already: Sequence[WantedBoot]) -> int:
+    """The lowest k at which none of these kernels was booted, and none shall be."""
+    used = {b.k for b in (*ev.pending, *already) if ev.where(b) in positions}
+    used |= {b.k for p in positions for b in ev.at(p)}
+    used |= {k for p, k in ev.failed if p in positions}
+    return next(k for k in range(len(used) + 1) if k not in used)

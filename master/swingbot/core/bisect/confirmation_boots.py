@@ -1,0 +1,103 @@
+"""Fresh boots of the kernel before a suspected step and of the one behind it, in turn: what they show, and which are missing.
+
+Only these make the printed effect.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from swingbot.core.bisect.assessment import Assessment
+from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.posterior import wild_boots
+from swingbot.core.model.bisection import WantedBoot
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.stats.compare import BootRuns, Rule, compare
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationBoots:
+    """Confirmation boots of two neighbouring positions, in pairs of equal k."""
+
+    left: int
+    right: int
+    pairs: int
+    failed: int  # values of k at which one of the two gave nothing
+    odd: int  # pairs left out because a boot of them is wild: it says nothing about the size of the step
+    row: ComparisonRow | None  # right against left; None without a pair
+
+    @property
+    def effect(self) -> float:
+        return self.row.effect if self.row and self.row.effect is not None else 0.0
+
+
+def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
+    """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it."""
+    ev, policy, post, paired = case.ev, case.policy, case.posterior, case.state.paired
+    sides = [
+        {b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)
+    ]
+    both = sorted(sides[0].keys() & sides[1].keys())
+    wild = wild_boots(ev, post)
+    ks = [k for k in both if not {(left, k), (right, k)} & wild]
+    if len(both) - len(ks) > policy.max_confirm:  # a box like that: leave nothing out
+        ks = both
+    layouts = len({b.layout for p in (left, right) for b in ev.at(p, "confirm")})
+    failed = len({k for p, k in ev.failed if p in (left, right) and _is_confirm(ev, k)})
+    if not ks:
+        return ConfirmationBoots(left, right, 0, failed, len(both), None)
+    rule = Rule(
+        min_effect_pct=case.state.min_effect_pct,
+        paired=paired,
+        alpha=policy.interval_alpha,
+        prior_sd=math.sqrt(post.boot_var * (2.0 if paired else 1.0)),
+        prior_df=case.spread_df,
+        layout=post.sd_layout / math.sqrt(max(layouts, 1)),
+        form="ratio" if ev.ratio else "difference",
+        unimodal=True,  # modes are in the model that named these two
+    )
+    return ConfirmationBoots(
+        left,
+        right,
+        len(ks),
+        failed,
+        len(both) - len(ks),
+        compare([sides[0][k] for k in ks], [sides[1][k] for k in ks], rule),
+    )
+
+
+def missing_boots(
+    ev: Evidence, left: int, right: int, pairs: int, *, layouts: bool
+) -> tuple[WantedBoot, ...]:
+    """Boots still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if all are there or
+    under way. With `layouts` each pair is of another build of the same two commits."""
+    known = {ev.key(b): b.layout for b in ev.asked if b.phase == "confirm"}
+    broken = {k for p, k in ev.failed if p in (left, right)}
+    taken = {ev.key(b) for b in ev.asked}
+    # some with another neighbour, when that was the suspect
+    begun = sorted({k for p, k in known if p in (left, right)} - broken)
+    whole = [k for k in begun if (left, k) in known and (right, k) in known]
+    half = [
+        k
+        for k in begun
+        if k not in whole and all((p, k) in known or (p, k) not in taken for p in (left, right))
+    ]
+    ks = sorted((whole + half)[:pairs])
+    first = ev.next_k()
+    ks += range(first, first + pairs - len(ks))
+    wanted = []
+    for turn, k in enumerate(ks):
+        layout = next(
+            (known[p, k] for p in (left, right) if (p, k) in known), turn if layouts else 0
+        )
+        wanted += [
+            WantedBoot(ev.points[p], k, "confirm", layout)
+            for p in ((left, right) if turn % 2 == 0 else (right, left))
+            if (p, k) not in known
+        ]
+    return tuple(wanted)
+
+
+def _is_confirm(ev: Evidence, k: int) -> bool:
+    return all(b.k != k or b.phase == "confirm" for b in ev.boots)

@@ -1,0 +1,99 @@
+"""The first question: do the two ends differ at all?"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import stdtr
+
+from swingbot.core.bisect.assessment import Assessment, phases
+from swingbot.core.bisect.boot_requests import ask
+from swingbot.core.bisect.conclude import conclude
+from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.state import Action
+from swingbot.core.model.bisection import WantedBoot
+
+
+def ends(case: Assessment) -> Action | None:
+    """Boots of both ends until they differ, or do not; None once the search may go on."""
+    ev, policy, post = case.ev, case.policy, case.post
+    pairs = _end_pairs(ev)
+    if pairs < policy.boots_per_end or post is None:
+        return _ask_ends(case, policy.boots_per_end, "both ends first: is there a change at all?")
+    same = _ends_alike(case)
+    alike = max(post.none_or_small, same)
+    most = _most_pairs(case)
+    last = pairs >= most or ev.used + 2 > policy.max_boots
+    if alike >= (policy.no_change_at_last if last else policy.no_change):
+        return conclude(case, "not_reproduced", _no_change_reason(case, alike))
+    if (
+        set(phases(case.state)) - {"history", "ends"}
+        or 1.0 - min(post.none_or_small, same) >= policy.reproduced
+    ):
+        return None
+    if last:
+        return conclude(
+            case,
+            "inconclusive",
+            f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %",
+        )
+    return _ask_ends(case, _more_pairs(pairs, most), "the ends do not differ clearly yet")
+
+
+def ends_again(case: Assessment) -> Action | None:
+    """More boots of both ends, where nothing else tells whether they differ; None if they had all that they may."""
+    pairs, most = _end_pairs(case.ev), _most_pairs(case)
+    if case.policy.edition == 1 or pairs >= most or case.used + 2 > case.policy.max_boots:
+        return None
+    return _ask_ends(case, _more_pairs(pairs, most), "the ends alone can tell whether they differ")
+
+
+def _most_pairs(case: Assessment) -> int:
+    return case.policy.max_end_boots + sum(b.phase == "history" for b in case.ev.at(0))
+
+
+def _more_pairs(pairs: int, most: int) -> int:
+    return min(pairs + max(1, pairs // 4), most)
+
+
+def _end_pairs(ev: Evidence) -> int:
+    """Values of k at which both ends were measured (they need not be pairs on an unpaired testbox, but cost nothing more)."""
+    good, bad = ({b.k for b in ev.at(p) if b.phase != "confirm"} for p in (0, ev.last))
+    return len(good & bad)
+
+
+def _ask_ends(case: Assessment, pairs: int, why: str) -> Action:
+    ev = case.ev
+    there = {ev.key(b) for b in ev.asked}
+    # a k that cannot make a pair: a boot of it told nothing, or confirms a step beside the end
+    broken = {k for p, k in ev.failed if p in (0, ev.last)}
+    broken |= {b.k for b in ev.asked if b.phase == "confirm" and ev.where(b) in (0, ev.last)}
+    requests: list[WantedBoot] = []
+    have, k, same_build = 0, 0, case.policy.boots_per_end
+    while have < pairs:
+        if k not in broken:
+            order = (0, ev.last) if k % 2 == 0 else (ev.last, 0)
+            layout = have if have >= same_build and case.layout_matters else 0
+            requests += [
+                WantedBoot(ev.points[p], k, "ends", layout) for p in order if (p, k) not in there
+            ]
+            have += 1
+        k += 1
+    return ask(case, requests, why)
+
+
+def _ends_alike(case: Assessment) -> float:
+    """P(the two end kernels themselves, layout and all, differ by less than the minimum). Unlike P(no step) more boots always settle it."""
+    ev = case.ev
+    good, bad = case.end_boots()
+    each = 1.0 / len(good) + 1.0 / len(bad)
+    sd, df = math.sqrt(case.posterior.boot_var * each), case.spread_df
+    effect, least = case.end_effect(), ev.threshold(case.state.min_effect_pct)
+    return float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
+
+
+def _no_change_reason(case: Assessment, p: float) -> str:
+    return (
+        f"fresh boots of both ends do not differ: P(no change of {case.state.min_effect_pct:g} % or more) = {p:.3f}"
+        f" after {len(case.ev.at(0))} and {len(case.ev.at(case.ev.last))} boots"
+    )

@@ -1,0 +1,227 @@
+"""Author, date, subject and commit message of a mail or patch file, and the text of its diff."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from swingbot.core.patchset.diff import cut_off, has_diff, unix_lines
+from swingbot.core.patchset.mailbox import RawMail, begins_as_mail, raw_mail, split_mails
+from swingbot.core.patchset.mime import TextPart, decode, header_text, texts
+from swingbot.core.patchset.model import (
+    MESSAGE_BYTES,
+    SUBJECT_CHARACTERS,
+    SeriesError,
+)
+from swingbot.core.patchset.subject import Tagged, read_subject
+from swingbot.core.text.plain import clean, cut
+
+_IN_BODY: Final = re.compile(r"(From|Subject|Date): *(.*)", re.IGNORECASE)
+_SHOWN: Final = re.compile(rb"commit [0-9a-f]{7,64}\b[^\n]{0,200}\n(?:[A-Z][a-z]+: [^\n]*\n){1,5}")
+_SCISSORS: Final = (">8", "8<", ">%", "%<")
+_MESSAGE_ID: Final = re.compile(r"<[!-;=?A-~]{1,120}@[!-;=?A-~]{1,120}>")
+_NESTED: Final = 3  # mails attached to mails
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchMail:
+    """A mail or a file, read.
+
+    `subject` is as in the mail, `tagged` what it says. `rest` is what follows the commit message:
+    notes, the diff, a signature. `is_mail` is False for a file without headers; `answers`: it has
+    an In-Reply-To.
+    """
+
+    subject: str
+    tagged: Tagged
+    author: str
+    date: datetime | None
+    message_id: str | None
+    body: str
+    rest: bytes
+    has_diff: bool
+    is_mail: bool
+    answers: bool
+    html: bool
+
+    @property
+    def label(self) -> str:
+        """The subject for an error or a list: one line of at most 100 columns."""
+        return cut(self.subject or self.body.partition("\n")[0], 100) or "without a subject"
+
+
+def read_letters(data: bytes) -> Iterator[PatchMail]:
+    """The mails of a file and those attached to them, in their order. Raises SeriesError."""
+    for mail in split_mails(data):
+        yield from _letters(mail, 0)
+
+
+def message_of(letter: PatchMail, fallback: str) -> tuple[str, str]:
+    """(subject, commit message); `fallback` is the subject of a bare diff.
+
+    Raises SeriesError.
+    """
+    title, body = letter.tagged.title, letter.body
+    if not title:
+        first, _, after = body.partition("\n")
+        title, body = clean(first), after.lstrip("\n")
+    title = title or clean(fallback) or "a patch without a subject"
+    if len(title) > SUBJECT_CHARACTERS:
+        raise SeriesError(
+            f"the subject has {len(title)} characters; at most {SUBJECT_CHARACTERS} are taken"
+        )
+    message = f"{title}\n\n{body}\n" if body else f"{title}\n"
+    if len(message.encode()) > MESSAGE_BYTES:
+        raise SeriesError(
+            f"the commit message has {len(message.encode()) >> 10} KiB;"
+            f" at most {MESSAGE_BYTES >> 10} are taken"
+        )
+    return title, message
+
+
+def _letters(mail: RawMail, depth: int) -> Iterator[PatchMail]:
+    own: list[TextPart] = []
+    nested: list[RawMail] = []
+    parts, html = texts(mail) if mail.headers else ([TextPart(mail.body, "utf-8")], False)
+    for part in parts:
+        if part.mail:
+            nested.append(raw_mail(part.text))
+        elif part.attached and begins_as_mail(part.text):
+            nested += split_mails(part.text)
+        else:
+            own.append(part)
+    yield _letter(mail, own, html)
+    if nested and depth == _NESTED:
+        raise SeriesError(f"it has mails attached to mails more than {_NESTED} deep")
+    for inner in nested:
+        yield from _letters(inner, depth + 1)
+
+
+def _letter(mail: RawMail, parts: Sequence[TextPart], html: bool) -> PatchMail:
+    if not mail.headers and _SHOWN.match(mail.body):
+        raise SeriesError(
+            "it is output of `git show` or `git log`; write patches with `git format-patch`"
+        )
+    text, rest = _message_and_rest(parts)
+    headers = {
+        name.decode(): header_text(mail.header(name)) for name in (b"from", b"subject", b"date")
+    }
+    headers["from"] = _author(mail.header(b"from"))
+    inner, body = _body(text)
+    headers |= inner
+    found = _MESSAGE_ID.search(decode(mail.header(b"message-id")))
+    return PatchMail(
+        subject=clean(headers["subject"]),
+        tagged=read_subject(headers["subject"]),
+        author=headers["from"],
+        date=_date(headers["date"]),
+        message_id=found[0] if found else None,
+        body=body,
+        rest=rest,
+        has_diff=has_diff(rest),
+        is_mail=bool(mail.headers),
+        answers=b"in-reply-to" in mail.headers,
+        html=html,
+    )
+
+
+def _message_and_rest(parts: Sequence[TextPart]) -> tuple[str, bytes]:
+    """The text before the notes or the diff, decoded; everything after it, as it is.
+
+    Raises SeriesError.
+    """
+    message: list[str] = []
+    rest: list[bytes] = []
+    for part in parts:
+        text = unix_lines(part.text)
+        if part.flowed and has_diff(text):
+            raise SeriesError(
+                "the mail is format=flowed, which changes the spaces of a diff;"
+                " send it with `git send-email` or as an attachment"
+            )
+        before, after = (b"", text) if rest else cut_off(text)
+        message.append(decode(before, part.charset))
+        if after:
+            rest.append(after if after.endswith(b"\n") else after + b"\n")
+    return "\n".join(message), b"".join(rest)
+
+
+def _body(text: str) -> tuple[dict[str, str], str]:
+    """Headers in the body, which override those of the mail, and the commit message below them."""
+    lines = [line.rstrip() for line in text.replace("\r", "").split("\n")]
+    cuts = [number for number, line in enumerate(lines) if _is_scissors(line)]
+    lines = lines[cuts[-1] + 1 :] if cuts else lines
+    raw = [line.rstrip("\r") for line in text.split("\n")][cuts[-1] + 1 if cuts else 0 :]
+    if "-- " in raw:
+        lines = lines[: raw.index("-- ")]
+    headers, start = _in_body_headers(lines)
+    return headers, re.sub(r"\n{3,}", "\n\n", "\n".join(lines[start:]).strip("\n"))
+
+
+def _in_body_headers(lines: Sequence[str]) -> tuple[dict[str, str], int]:
+    """`From:`, `Subject:` and `Date:` before the first line of text, and where that is."""
+    found: dict[str, list[str]] = {}
+    start = next((number for number, line in enumerate(lines) if line), 0)
+    last: list[str] | None = None
+    while start < len(lines) and lines[start]:
+        header = _IN_BODY.fullmatch(lines[start])
+        if header is not None:
+            last = found.setdefault(header[1].lower(), [header[2]])
+        elif last is not None and lines[start][0] in " \t":
+            last.append(lines[start].strip())
+        else:
+            break
+        start += 1
+    values = {name: " ".join(given) for name, given in found.items()}
+    read = {name: header_text(value.encode()) for name, value in values.items()}
+    if "from" in values:
+        read["from"] = _author(values["from"].encode())
+    return read, start
+
+
+def _is_scissors(line: str) -> bool:
+    """Whether git takes it for scissors: 8 columns or more, mostly dashes, with `>8` or `8<`."""
+    text = line.strip()
+    scissors = sum(text.count(each) for each in _SCISSORS) if len(text) <= 200 else 0
+    dashes = text.count("-")
+    return (
+        scissors > 0
+        and len(text) >= 8
+        and scissors < dashes
+        and len(text) < 3 * (dashes + 2 * scissors)
+    )
+
+
+def _author(value: bytes) -> str:
+    """`Name <address>` as git takes it, from a From header; empty if it has no address."""
+    text = decode(value)
+    before, bracket, after = text.rpartition("<")
+    name, address = (before, after.partition(">")[0]) if bracket else _old_style(text)
+    name, address = (
+        clean("".join(c for c in header_text(each.strip().encode()) if c not in '<>"\\'))
+        for each in (name, address)
+    )
+    name, address = name.strip(" .,:;'"), address.replace(" ", "").strip(".,:;'")
+    if not address:
+        return ""
+    return f"{name or address.partition('@')[0]} <{address}>"
+
+
+def _old_style(text: str) -> tuple[str, str]:
+    """`address (Name)`, or the address alone."""
+    address, _, name = text.partition("(")
+    return name.rpartition(")")[0], address if "@" in address else ""
+
+
+def _date(value: str) -> datetime | None:
+    """The date with its time zone; None unless it is from 1970 to 2099, which git can store."""
+    try:
+        date = parsedate_to_datetime(value.strip()[:100])
+        date = date if date.tzinfo else date.replace(tzinfo=UTC)
+        return date if date.timestamp() >= 0 and date.year <= 2099 else None
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

@@ -1,0 +1,255 @@
+"""What stands beside the numbers of an experiment: locks, free memory, sizes of code, symbols.
+
+Columns of the table are one number a row; what does not fit a column stands in a block below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Final
+
+from swingbot.core.report.experiment.experiment_sheet import (
+    Place,
+    SupplementColumn,
+    Supplements,
+    TextBlock,
+)
+from swingbot.core.stats.free_memory import Sample, ZoneMemory, free_memory
+from swingbot.core.text.plain import cut
+from swingbot_jobs.kernel_diff import KernelRecord, bloat, bloat_text, code_change, of_classes
+from swingbot_jobs.kernel_diff.code_change import ChangedObject
+
+# Metric -> title of its column. Shares of cycles need a PMU (perf-profile); the others are shares
+# of the time of all CPUs (lock-contention).
+_CYCLES: Final = "perf-profile.lock_slowpath"
+_TIME: Final = {
+    "lock-contention.spinning_pct": "spin %",
+    "lock-contention.spinning_pct.zone": "zone lock %",
+    "lock-contention.spinning_pct.lru": "LRU lock %",
+}
+SECTIONS: Final = ("text", "data", "bss")
+_HUGE: Final = 9  # order of a huge page of 2 MiB
+_SYMBOLS: Final = 10  # that are listed
+_SELF: Final = "perf-profile.self."
+_LEAST_SHARE: Final = 1.0  # percent of samples that a symbol has to move by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupplementSources:
+    """What is known besides the rows: samples, and what each build left of its code, by arm."""
+
+    names: Sequence[str]  # of the rows
+    samples: Sequence[Mapping[str, Any]]
+    records: Mapping[int, KernelRecord] = field(default_factory=dict)
+    references: Sequence[tuple[int, int]] = ()  # (reference, row)
+
+
+def patterns(beside: Iterable[str]) -> list[str]:
+    """Which samples are needed, as SQL LIKE patterns over metric names."""
+    needed = {
+        "locks": ["lock-contention.spinning_pct%", _CYCLES],
+        "buddyinfo": ["buddyinfo.%"],
+        "profile": [f"{_SELF}%"],
+        "size": [],
+    }
+    return [pattern for name in beside for pattern in needed.get(name, [name])]
+
+
+def beside(wanted: Iterable[str], known: SupplementSources) -> Supplements:
+    """All of `wanted`, in its order."""
+    made = [_MAKERS[name](known) if name in _MAKERS else _metric(name, known) for name in wanted]
+    return Supplements(
+        columns=[column for one in made for column in one.columns],
+        below=[block for one in made for block in one.below],
+    )
+
+
+def _metric(name: str, known: SupplementSources) -> Supplements:
+    title = name.partition(".")[2] or name
+    column = SupplementColumn(title=cut(title, 18), values=_means(known.samples, name))
+    return Supplements(columns=[column] if column.values else [])
+
+
+def _locks(known: SupplementSources) -> Supplements:
+    cycles = _means(known.samples, _CYCLES)
+    columns = [SupplementColumn(title="spin % of cycles", values=cycles)] if cycles else []
+    columns += [
+        SupplementColumn(title=title, values=values)
+        for metric, title in _TIME.items()
+        if (values := _means(known.samples, metric))
+    ]
+    return Supplements(columns=columns, below=_note_on_locks(cycles, columns))
+
+
+def _note_on_locks(
+    cycles: Mapping[Any, float], columns: Sequence[SupplementColumn]
+) -> list[TextBlock]:
+    if not columns:
+        words = "Locks: no run recorded them (the kernel needs the tracing of its configuration)."
+    elif cycles:
+        words = "spin % of cycles: samples in the slow path of queued spin locks, by perf record."
+    else:
+        words = (
+            "spin %: share of the time of all CPUs spent spinning, by perf lock contention; the"
+            " zone and LRU locks are told apart by the callers. There is no PMU here, so that no"
+            " share of cycles is known."
+        )
+    return [TextBlock(heading=words)]
+
+
+def _buddyinfo(known: SupplementSources) -> Supplements:
+    by_arm: dict[tuple[Place, int], list[Sample]] = {}
+    for sample in known.samples:
+        if sample["metric"].startswith("buddyinfo."):
+            place = (sample["testbox"], sample["unit_job"])
+            by_arm.setdefault((place, sample["arm"]), []).append(
+                Sample(sample["boot"], sample["run"], sample["metric"], float(sample["value"]))
+            )
+    memory = {key: free_memory(samples) for key, samples in by_arm.items()}
+    unusable: dict[tuple[Place | None, int], float] = {
+        key: after.unusable[_HUGE]
+        for key, zones in memory.items()
+        if (zone := _largest(zones)) and (after := zone.after) and len(after.unusable) > _HUGE
+    }
+    below = [
+        TextBlock(
+            heading=f"Free blocks by order after the runs, on {place[0]}, {cut(place[1], 60)}:",
+            lines=_blocks(place, memory, known.names),
+        )
+        for place in dict.fromkeys(place for place, _ in memory)
+    ]
+    return Supplements(
+        columns=[SupplementColumn(title=f"unusable {_HUGE}", values=unusable)] if unusable else [],
+        below=below,
+    )
+
+
+def _largest(zones: Sequence[ZoneMemory]) -> ZoneMemory | None:
+    """The zone with the most free pages after the runs."""
+
+    def pages(zone: ZoneMemory) -> float:
+        blocks = zone.after.blocks if zone.after else ()
+        return sum(count * (1 << order) for order, count in enumerate(blocks))
+
+    return max(zones, key=pages, default=None)
+
+
+def _blocks(
+    place: Place, memory: Mapping[tuple[Place, int], Sequence[ZoneMemory]], names: Sequence[str]
+) -> list[str]:
+    lines = []
+    for (where, arm), zones in sorted(memory.items()):
+        if where != place:
+            continue
+        lines.append(f"  {cut(names[arm], 60)}")
+        lines += [
+            f"    Node {zone.node}, zone {zone.zone:>8}"
+            + "".join(f" {round(count):>5}" for count in zone.after.blocks)
+            for zone in zones
+            if zone.after is not None
+        ]
+    return lines
+
+
+def _size(known: SupplementSources) -> Supplements:
+    columns = [
+        SupplementColumn(
+            title=part,
+            values={
+                (None, arm): float(record.sizes[part])
+                for arm, record in known.records.items()
+                if part in record.sizes
+            },
+        )
+        for part in SECTIONS
+    ]
+    return Supplements(
+        columns=[column for column in columns if column.values], below=list(_sizes_below(known))
+    )
+
+
+def _sizes_below(known: SupplementSources) -> Iterable[TextBlock]:
+    for reference, arm in known.references:
+        base, head = known.records.get(reference), known.records.get(arm)
+        if base is None or head is None or base is head:
+            continue
+        pair = f"{cut(known.names[arm], 40)} against {cut(known.names[reference], 40)}"
+        changed = code_change(base, head).objects
+        table = bloat(of_classes(base.symbols), of_classes(head.symbols))
+        if not changed and not table.rows:
+            yield TextBlock(heading=f"Code of {pair}: nothing changed")
+            continue
+        objects = [f"  {'object':<34}" + "".join(f" {part:>13}" for part in SECTIONS)]
+        objects += [
+            f"  {cut(one.object, 34):<34}" + "".join(_bytes(*sizes) for sizes in _three(one))
+            for one in changed[:_SYMBOLS]
+        ]
+        lines = bloat_text(table).splitlines()
+        shown = [*lines[: 2 + _SYMBOLS], *lines[2 + _SYMBOLS :][-1:]]
+        yield TextBlock(
+            heading=f"Code of {pair}:", lines=[*objects, *(f"  {line}" for line in shown)]
+        )
+
+
+def _three(changed: ChangedObject) -> list[tuple[int, int]]:
+    """(before, after) of text, data and bss of an object; 0 where it is not there."""
+    base, head = changed.base or {}, changed.head or {}
+    return [(base.get(part, 0), head.get(part, 0)) for part in SECTIONS]
+
+
+def _bytes(before: int, after: int) -> str:
+    return f" {after if before == after else f'{before}->{after}':>13}"
+
+
+def _profile(known: SupplementSources) -> Supplements:
+    shares: dict[tuple[Place, int], dict[str, float]] = {}
+    for metric in {s["metric"] for s in known.samples if s["metric"].startswith(_SELF)}:
+        symbol = metric.removeprefix(_SELF)
+        for (place, arm), share in _means(known.samples, metric).items():
+            if place is not None:
+                shares.setdefault((place, arm), {})[symbol] = share
+    below = []
+    for place in dict.fromkeys(place for place, _ in shares):
+        for reference, arm in known.references:
+            base, head = shares.get((place, reference), {}), shares.get((place, arm), {})
+            moved = sorted(
+                (
+                    (head.get(one, 0.0) - base.get(one, 0.0), one)
+                    for one in base.keys() | head.keys()
+                ),
+                key=lambda pair: (-abs(pair[0]), pair[1]),
+            )
+            lines = [
+                f"  {by:>+7.2f}  {base.get(symbol, 0.0):>6.2f} {head.get(symbol, 0.0):>6.2f}  {cut(symbol, 50)}"
+                for by, symbol in moved[:_SYMBOLS]
+                if abs(by) >= _LEAST_SHARE
+            ]
+            if lines:
+                heading = (
+                    f"Symbols of {cut(known.names[arm], 40)} against"
+                    f" {cut(known.names[reference], 40)} on {place[0]}, points of samples:"
+                )
+                below.append(TextBlock(heading=heading, lines=lines))
+    return Supplements(below=below)
+
+
+def _means(
+    samples: Iterable[Mapping[str, Any]], metric: str
+) -> dict[tuple[Place | None, int], float]:
+    """Means of boot means of a metric by (place, arm)."""
+    boots: dict[tuple[Place | None, int], dict[Any, list[float]]] = {}
+    for sample in samples:
+        if sample["metric"] == metric:
+            key = ((sample["testbox"], sample["unit_job"]), sample["arm"])
+            boots.setdefault(key, {}).setdefault(sample["boot"], []).append(float(sample["value"]))
+    return {key: fmean(map(fmean, found.values())) for key, found in boots.items()}
+
+
+_MAKERS: Final[Mapping[str, Callable[[SupplementSources], Supplements]]] = {
+    "locks": _locks,
+    "buddyinfo": _buddyinfo,
+    "size": _size,
+    "profile": _profile,
+}

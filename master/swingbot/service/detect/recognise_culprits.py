@@ -1,0 +1,362 @@
+"""Culprits that are known and still in a branch that was rebased: recognised by a pair of boots, neither proven nor bisected again.
+
+A suspected swing of a tip whose range has the copy of an incident's culprit waits for a comparison of that copy with its own
+parent (kind `still`, one boot a side). If the culprit is still there and makes the swing, the swing is `known`. What the tip
+shows beyond it is looked for on either side of the culprit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from swingbot.core.incident.level import log_ratio, percent
+from swingbot.core.incident.model import Incident
+from swingbot.core.incident.recognise import (
+    Answer,
+    PairNoise,
+    Recognition,
+    beyond_known,
+    recognise,
+)
+from swingbot.core.model import ids
+from swingbot.core.model.comparison_row import ComparisonRow, row_of
+from swingbot.core.model.noise import NOISY
+from swingbot.core.model.records import Bisection, Comparison, NewComparison, Swing, base_and_head
+from swingbot.core.model.statuses import IncidentStatus
+from swingbot.core.plan import swings as plan
+from swingbot.core.plan.boot_series import series_of
+from swingbot.core.plan.metric_rules import metric_of, rule_of
+from swingbot.core.plan.noise import layout_sd, pair_prior
+from swingbot.core.plan.relevance import of_patch
+from swingbot.service.detect.expect_changes import copy_within
+from swingbot.service.incident.keep import OURSELVES
+from swingbot.service.incident.versions import (
+    kept_variant,
+    still_slow,
+    unmeasured_version,
+    waits_for_fix,
+)
+from swingbot.service.kernel.images import all_images_of
+from swingbot.service.kernel.variants import variant_of
+from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.result.boots import boots_of
+
+# Incidents that have been told, or that a person wants to hear no more of. One that is fixed is over: its culprit is back.
+_TOLD: Final[tuple[IncidentStatus, ...]] = ("open", "closed", "invalid")
+_Z95: Final = 1.96  # standard errors in half of a 95 % interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CulpritCopy:
+    """A culprit that is known, as `commit` in the range of a tip. None: its new version is being measured.
+
+    `effect` is the change it makes of the metric in question, `error` its standard error (log ratios).
+    """
+
+    incident: int
+    bisection: Bisection
+    commit: str | None
+    effect: float
+    error: float
+
+
+def recognise_culprits(lab: Lab, tx: Transaction) -> set[int]:
+    """Settle suspected swings that known culprits make, and ask for the pairs that this takes. Gives the comparisons whose swings wait for such a pair."""
+    waiting: set[int] = set()
+    for swing in tx.swings.in_state("suspected"):
+        comparison = tx.comparisons.get(swing.comparison)
+        if swing.proof is not None or swing.source != "base" or comparison is None:
+            continue
+        row = row_of(tx.comparisons.rows(comparison.id), _key(swing))
+        copies = known_within(lab, tx, comparison, row) if row is not None else []
+        answers = [(copy, _answer(lab, tx, comparison, copy)) for copy in copies]
+        if any(answer is None for _, answer in answers):
+            waiting.add(comparison.id)
+            continue
+        there = [(copy, told) for copy, told in answers if told and told.answer == "still"]
+        if there and row is not None:
+            _settle(lab, tx, comparison, swing, row, there)
+    return waiting
+
+
+def known_within(
+    lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow
+) -> list[CulpritCopy]:
+    """Culprits of incidents of this branch that lie between base and head of a tip's comparison, and are known to change the row's metric."""
+    if comparison.kind != "watch":
+        return []
+    found = []
+    for incident in tx.incidents.in_status(*_TOLD):
+        copy = _copy(lab, tx, comparison, incident, row.key)
+        if copy is not None:
+            found.append(copy)
+    return found
+
+
+def _copy(
+    lab: Lab,
+    tx: Transaction,
+    comparison: Comparison,
+    incident: Incident,
+    key: tuple[str, str, str],
+) -> CulpritCopy | None:
+    sightings = [s for s in tx.sightings.of_incident(incident.id) if s.tree == comparison.tree]
+    for sighting in sightings:
+        swings = tx.swings.of_bisection(sighting.bisection)
+        if any(swing.comparison == comparison.id for swing in swings):
+            return None  # it was this very tip that it was found in
+    known = _effect(tx, incident, key)
+    bisection = tx.bisections.get(sightings[-1].bisection) if sightings else None
+    if known is None or bisection is None:
+        return None
+    base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
+    versions = reversed(still_slow(tx, incident, sightings))
+    copies = (copy_within(lab, v.commit, v.patch_id, base, head) for v in versions)
+    commit = next((copy for copy in copies if copy is not None), None)
+    if commit is None and not _version_is_measured(lab, tx, comparison, incident):
+        return None
+    effect, error = known
+    return CulpritCopy(
+        incident=incident.id, bisection=bisection, commit=commit, effect=effect, error=error
+    )
+
+
+def _version_is_measured(
+    lab: Lab, tx: Transaction, comparison: Comparison, incident: Incident
+) -> bool:
+    """Whether the tip's range has a new version of the patch whose measurement is under way, or about to begin."""
+    base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
+    if incident.fix_check is not None and waits_for_fix(tx, incident):
+        commit = incident.fixed_by
+    else:
+        branch = tx.patches.branch(comparison.tree)
+        open_ = incident.status == "open"  # of others no new version is measured
+        new = unmeasured_version(tx, incident, comparison.tree, branch) if open_ else None
+        commit = new[1].commit if new is not None else None
+    return commit is not None and copy_within(lab, commit, None, base, head) is not None
+
+
+def _effect(
+    tx: Transaction, incident: Incident, key: tuple[str, str, str]
+) -> tuple[float, float] | None:
+    """What the culprit makes of a metric, as fresh boots of it and its parent showed, and the standard error of that (log ratios)."""
+    measured = [s.comparison for s in reversed(tx.sightings.of_incident(incident.id))]
+    if incident.fix_check is not None:
+        measured.insert(0, incident.fix_check)
+    for number in dict.fromkeys(n for n in measured if n is not None):
+        row = row_of(tx.comparisons.rows(number), key)
+        if row is not None and row.changed and row.change_pct is not None:
+            return log_ratio(row.change_pct), _error(row)
+    return None
+
+
+def _error(row: ComparisonRow) -> float:
+    """Standard error of a row's effect as a log ratio; 0 where it has no interval."""
+    if row.interval_pct is None or min(row.interval_pct) <= -100.0:
+        return 0.0
+    low, high = sorted(row.interval_pct)
+    return (log_ratio(high) - log_ratio(low)) / (2.0 * _Z95)
+
+
+def _answer(
+    lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy
+) -> Recognition | None:
+    """What pairs of the copy and its parent say; None while they are not there. Asks for the first."""
+    if copy.commit is None:
+        return None
+    key = f"still:{copy.incident}:{copy.commit}"
+    pairs = tx.comparisons.of_request(key)
+    if pairs is None:
+        return None if _ask(lab, tx, comparison, copy, key) else _unclear("git cannot read it")
+    if pairs.open:
+        return None
+    if pairs.status != "done":
+        return _unclear(f"{ids.show('comparison', pairs.id)} is {pairs.status}")
+    return recognition(lab, tx, pairs)
+
+
+def _unclear(why: str) -> Recognition:
+    return Recognition(answer="unclear", probability=0.0, words=why)
+
+
+def _ask(lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy, key: str) -> bool:
+    assert copy.commit is not None
+    tree = tx.trees.get(comparison.tree)
+    try:
+        commits = (lab.git.facts(copy.commit).parents[0], copy.commit)
+        base, head = (kept_variant(lab, tx, tree, commit) for commit in commits)
+    except (GitError, IndexError):
+        return False
+    tx.comparisons.add(
+        NewComparison(
+            kind="still",
+            tree=tree.id,
+            arms=base_and_head(base, head),
+            boots=1,
+            parts=[(copy.bisection.testbox, copy.bisection.spec)],
+            request_key=key,
+        )
+    )
+    return True
+
+
+def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
+    """What the pairs of a comparison of kind `still` say so far; the same boots give the same answer whenever this is asked."""
+    incident = tx.incidents.get(int((pairs.request_key or "").split(":")[1]))
+    images = all_images_of(tx, [tx.variants.get(n) for n in (pairs.base, pairs.head)])
+    (testbox, spec), box = pairs.parts[0], lab.testboxes.known(pairs.parts[0][0])
+    sightings = [
+        s
+        for s in (tx.sightings.of_incident(incident.id) if incident is not None else [])
+        if s.tree == pairs.tree
+    ]
+    bisection = tx.bisections.get(sightings[-1].bisection) if sightings else None
+    known = _effect(tx, incident, bisection.key) if incident and bisection else None
+    if bisection is None or known is None or images is None:
+        return _unclear("a kernel is not built, or the incident has been split since")
+    if images[0] == images[1]:
+        return Recognition(answer="gone", probability=0.0, words="both images are identical")
+    job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
+    rule = rule_of(box, metric_of(lab.programs, bisection.metric), job)
+    sides = [
+        boots_of(tx, image, testbox, spec, series_of(box, f"c{pairs.id}"), pairs.numbers)[0].get(
+            (bisection.unit_job, bisection.metric), []
+        )
+        for image in images
+    ]
+    record = tx.noise.get(testbox, bisection.unit_job, bisection.metric)
+    prior = pair_prior(record, box.repeatable)
+    unknown = math.sqrt(2.0) * math.hypot(NOISY.sd_boot, NOISY.sd_run / math.sqrt(job.runs))
+    noise = PairNoise(
+        sd=prior.sd if prior.known else unknown,
+        df=prior.df if prior.known else 2.0 * NOISY.certainty,
+        layout=layout_sd(record, rule.layout),
+    )
+    return recognise(plan.pair_differences(sides[0], sides[1], rule.form), known[0], noise)
+
+
+def more_pairs(lab: Lab, tx: Transaction, pairs: Comparison) -> int | None:
+    """Boots a side that an undecided comparison of kind `still` gets in all; None if it has enough."""
+    wanted: Answer = recognition(lab, tx, pairs).answer
+    return pairs.boots + 1 if wanted == "more" else None
+
+
+def _settle(
+    lab: Lab,
+    tx: Transaction,
+    comparison: Comparison,
+    swing: Swing,
+    row: ComparisonRow,
+    there: Sequence[tuple[CulpritCopy, Recognition]],
+) -> None:
+    """The swing is made by culprits that are still there; or there is more, and the stretch of the branch that is likelier to have it is proven first."""
+    for copy, told in there:
+        _note(tx, comparison, copy, told)
+    copies = [copy for copy, _ in there]
+    left = log_ratio(swing.change_pct) - math.fsum(copy.effect for copy in copies)
+    errors = [_error(row), *(copy.error for copy in copies)]
+    names = ", ".join(ids.show("incident", copy.incident) for copy in copies)
+    if not beyond_known(left, errors, row.min_effect) or not _narrow(
+        lab, tx, comparison, swing, copies, left
+    ):
+        reason = f"still there, {names}: {there[0][1].words}"
+        tx.swings.weigh(
+            swing.id, "known", {"answer": "known", "reason": reason, "left_pct": percent(left)}
+        )
+
+
+def _note(tx: Transaction, comparison: Comparison, copy: CulpritCopy, told: Recognition) -> None:
+    """Once for each tip, in the history of the incident."""
+    tip, tree = tx.variants.get(comparison.head).commit, tx.trees.get(comparison.tree)
+    last = tx.incidents.last_event(copy.incident, "still")
+    if last is not None and last[1].get("tip") == tip:
+        return
+    pairs = tx.comparisons.of_request(f"still:{copy.incident}:{copy.commit}")
+    assert pairs is not None
+    tx.incidents.add_event(
+        copy.incident,
+        "still",
+        OURSELVES,
+        f"still there in {tree.name}, branch {tree.branch}, at {tip[:12]}: {told.words}",
+        {"tip": tip, "commit": copy.commit, "comparison": ids.show("comparison", pairs.id)},
+    )
+
+
+def _narrow(
+    lab: Lab,
+    tx: Transaction,
+    comparison: Comparison,
+    swing: Swing,
+    copies: Sequence[CulpritCopy],
+    left: float,
+) -> bool:
+    """Look for what is left in the next stretch of the branch between known culprits that was not looked at; False where there is none."""
+    tree = tx.trees.get(comparison.tree)
+    stretches = _stretches(lab, tx, comparison, [c.commit for c in copies if c.commit is not None])
+    ends = [
+        (
+            variant_of(lab, tx, tree, first).id if first is not None else None,
+            variant_of(lab, tx, tree, last).id if last is not None else None,
+        )
+        for first, last in stretches
+    ]
+    now = (swing.anchor, swing.upto)
+    rest = ends[ends.index(now) + 1 :] if now in ends else ends
+    if not rest:
+        return False
+    tx.swings.narrow(swing.id, *rest[0], percent(left))
+    return True
+
+
+def another_stretch(lab: Lab, tx: Transaction, swing: Swing) -> bool:
+    """Where pairs refuted what is left beyond known culprits in one stretch of the branch: look in the next one. False if there is none."""
+    comparison = tx.comparisons.get(swing.comparison)
+    if swing.source != "expected" or comparison is None:
+        return False
+    row = row_of(tx.comparisons.rows(comparison.id), _key(swing))
+    copies = known_within(lab, tx, comparison, row) if row is not None else []
+    there = [c for c in copies if (a := _answer(lab, tx, comparison, c)) and a.answer == "still"]
+    return bool(there) and _narrow(lab, tx, comparison, swing, there, log_ratio(swing.change_pct))
+
+
+def _stretches(
+    lab: Lab, tx: Transaction, comparison: Comparison, culprits: Sequence[str]
+) -> list[tuple[str | None, str | None]]:
+    """(first, last) commit of each part of the branch that has no known culprit, None for base and tip; the most suspicious first."""
+    base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
+    states = {each.patch.commit: each.state for each in tx.patches.branch(comparison.tree)}
+    try:
+        line = [base, *lab.git.first_parents(base, head)]
+        at = sorted({_index(lab, line, commit) for commit in culprits})
+        for commit in line:
+            lab.git.keep(commit)
+    except GitError:
+        return []
+    edges = [0, *at]
+    lasts = [*(index - 1 for index in at), len(line) - 1]
+    parts = [(a, b) for a, b in zip(edges, lasts, strict=True) if b > a]
+    mass = {
+        (a, b): math.fsum(of_patch(states.get(commit, "new")) for commit in line[a + 1 : b + 1])
+        for a, b in parts
+    }
+    parts.sort(key=lambda part: (-mass[part], part))
+    return [(line[a] if a else None, line[b] if b < len(line) - 1 else None) for a, b in parts]
+
+
+def _index(lab: Lab, line: Sequence[str], commit: str) -> int:
+    """Where the branch has `commit` from: itself, or the merge that brought it in."""
+    low, high = 1, len(line) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if lab.git.is_ancestor(commit, line[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _key(swing: Swing) -> tuple[str, str, str]:
+    return swing.testbox, swing.unit_job, swing.metric

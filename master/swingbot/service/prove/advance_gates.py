@@ -1,0 +1,335 @@
+"""Proof before a mail: open the gates of each culprit that was measured against its parent, follow them, decide them.
+
+A gate that needs boots is a comparison of its own (kind `gate`) of the one unit job that matters, with boots that nothing else used.
+No mail is drafted before every gate has an answer; time and budget are limited by settings, so that this ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+from swingbot.core.model.comparison_row import row_of
+from swingbot.core.model.records import Comparison, NewComparison, Proven, base_and_head
+from swingbot.core.plan.boot_numbers import of_gate as purpose_of_gate
+from swingbot.core.plan.boot_series import series_for
+from swingbot.core.plan.metric_rules import metric_of, rule_of
+from swingbot.core.proof.gates import (
+    GATES,
+    UNASKED,
+    GateResult,
+    GateRow,
+    decided,
+    doubted,
+    spoken,
+    within_budget,
+)
+from swingbot.core.proof.share import Effect, effect_of, keeps, told
+from swingbot.core.stats.compare import compare
+from swingbot.core.thresholds import (
+    GATE_BOOTS,
+    GATE_BOOTS_REPEATABLE,
+    GATE_MOST_BOOTS,
+    GATE_MOST_BOOTS_REPEATABLE,
+)
+from swingbot.service.kernel.images import all_images_of, images_of
+from swingbot.service.ports import Lab, Transaction
+from swingbot.service.prove.gate_costs import foresee
+from swingbot.service.prove.gate_kernels import GateKernels, MeasuredCulprit, case_of, of_gate
+from swingbot.service.prove.trace import traced
+from swingbot.service.result.boots import boots_of
+
+_WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert": "without it: "}
+
+
+def open_gates(lab: Lab, tx: Transaction) -> None:
+    """Open the gates of each incident that is measured and waits for its first mail."""
+    for number, _ in tx.incidents.to_report():
+        if tx.gates.of_incident(number):
+            continue
+        incident = tx.gates.incident(number)
+        assert incident is not None
+        for gate in GATES.keys() - set(lab.policies.proof_gates):
+            tx.gates.put(number, GateRow(gate=gate, status="not run", reason=UNASKED))
+        ask(lab, tx, case_of(tx, incident), lab.policies.proof_gates)
+
+
+def ask(
+    lab: Lab,
+    tx: Transaction,
+    case: MeasuredCulprit,
+    gates: Collection[str],
+    *,
+    limited: bool = True,
+) -> None:
+    """Open `gates` of an incident, with fresh boots if they were opened before; `limited`: as far as the budget goes."""
+    number, known = (
+        case.incident.id,
+        {gate.gate: gate for gate in tx.gates.of_incident(case.incident.id)},
+    )
+    planned: dict[str, tuple[GateKernels, dict[str, float]]] = {}
+    for gate in (name for name in GATES if name in gates):
+        tries = known[gate].tries + 1 if gate in known and known[gate].reason != UNASKED else 1
+        known[gate] = GateRow(gate=gate, status="running", tries=tries)
+        found = of_gate(lab, tx, case, gate)
+        if isinstance(found, GateResult):
+            known[gate] = _decided(known[gate], found)
+            tx.gates.put(number, known[gate])
+        else:
+            planned[gate] = (found, cost_of(lab, tx, case, found))
+    budget = lab.policies.proof_budget_seconds if limited else 0.0
+    unaffordable = within_budget(
+        {gate: cost["seconds"] for gate, (_, cost) in planned.items()}, budget
+    )
+    for gate, (kernels, cost) in planned.items():
+        row = replace(known[gate], foreseen=cost)
+        if gate in unaffordable:
+            tx.gates.put(
+                number, _decided(row, GateResult(status="not run", reason=unaffordable[gate]))
+            )
+        else:
+            tx.gates.put(number, replace(row, comparison=_open(lab, tx, case, row, kernels)))
+
+
+def _decided(row: GateRow, found: GateResult) -> GateRow:
+    return replace(row, status=found.status, reason=found.reason, detail=found.detail)
+
+
+def _open(
+    lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow, kernels: GateKernels
+) -> int:
+    return tx.comparisons.add(
+        NewComparison(
+            kind="gate",
+            tree=case.tree.id,
+            arms=base_and_head(kernels.base.id, kernels.head.id),
+            boots=kernels.boots or first_boots(lab, case),
+            parts=[(case.bisection.testbox, tx.specs.add([kernels.job]))],
+            purpose=purpose_of_gate(row.tries),
+            request_key=f"gate:{case.incident.id}:{row.gate}:{row.tries}",
+        )
+    )
+
+
+def cost_of(
+    lab: Lab, tx: Transaction, case: MeasuredCulprit, kernels: GateKernels
+) -> dict[str, float]:
+    """What it takes to measure these kernels: {"builds", "boots", "seconds"}."""
+    return foresee(
+        lab,
+        tx,
+        (kernels.base, kernels.head),
+        case.bisection.testbox,
+        tx.specs.add([kernels.job]),
+        kernels.boots or first_boots(lab, case),
+    )
+
+
+def first_boots(lab: Lab, case: MeasuredCulprit) -> int:
+    return (
+        GATE_BOOTS_REPEATABLE
+        if lab.testboxes.known(case.bisection.testbox).repeatable
+        else GATE_BOOTS
+    )
+
+
+def extend_gates(lab: Lab, tx: Transaction) -> None:
+    """More boots for a gate whose first ones leave it open; before they are judged."""
+    for case, row, comparison in _under_way(tx):
+        orders = tx.orders.wanted(comparison=comparison.id)
+        if (
+            row.gate == "executed"
+            or comparison.status != "running"
+            or not orders
+            or any(not order.over for order in orders)
+            or case.own is None
+        ):
+            continue
+        most = (
+            GATE_MOST_BOOTS_REPEATABLE
+            if lab.testboxes.known(case.bisection.testbox).repeatable
+            else GATE_MOST_BOOTS
+        )
+        seen = _seen(lab, tx, case, comparison)
+        if (
+            seen is not None
+            and comparison.boots < most
+            and keeps(case.own, seen, turned=row.gate == "revert") == "unclear"
+        ):
+            tx.comparisons.extend(comparison.id, min(most, 2 * comparison.boots))
+
+
+def _under_way(tx: Transaction) -> list[tuple[MeasuredCulprit, GateRow, Comparison]]:
+    found = []
+    for number in tx.gates.open_incidents():
+        incident = tx.gates.incident(number)
+        for row in tx.gates.of_incident(number):
+            comparison = (
+                tx.comparisons.get(row.comparison)
+                if row.status == "running" and row.comparison is not None
+                else None
+            )
+            if incident is not None and comparison is not None:
+                found.append((case_of(tx, incident), row, comparison))
+    return found
+
+
+def _seen(
+    lab: Lab, tx: Transaction, case: MeasuredCulprit, comparison: Comparison
+) -> Effect | None:
+    """The effect between the two kernels of a gate by the boots that are there; None where nothing can be said."""
+    images = all_images_of(
+        tx, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
+    )
+    if images is None or case.job is None:
+        return None
+    testbox, spec = comparison.parts[0]
+    sides = [
+        boots_of(
+            tx,
+            image,
+            testbox,
+            spec,
+            series_for(lab.testboxes.known(testbox), comparison),
+            comparison.numbers,
+        )[0]
+        for image in images
+    ]
+    rule = rule_of(
+        lab.testboxes.known(testbox), metric_of(lab.programs, case.bisection.metric), case.job
+    )
+    wanted = (case.bisection.unit_job, case.bisection.metric)
+    return effect_of(compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule))
+
+
+def judge_gates(lab: Lab, tx: Transaction) -> None:
+    """Decide each gate whose boots are judged or whose time is over; where the code speaks against the commit, ask for more boots of it."""
+    for number in tx.gates.open_incidents():
+        incident = tx.gates.incident(number)
+        assert incident is not None
+        case = case_of(tx, incident)
+        for row in tx.gates.of_incident(number):
+            found = _judged(lab, tx, case, row) if row.status == "running" else None
+            if found is not None:
+                tx.gates.put(number, _decided(row, found))
+    for number, _ in tx.incidents.to_report():
+        incident = tx.gates.incident(number)
+        assert incident is not None
+        _doubt(tx, incident)
+
+
+def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> GateResult | None:
+    """What a gate came to; None while it is under way."""
+    if case.incident.comparison.open:
+        return None  # the commit's own numbers are being measured again
+    comparison = tx.comparisons.get(row.comparison) if row.comparison is not None else None
+    if comparison is None:
+        return GateResult(status="not run", reason="nothing was measured for it")
+    if comparison.status in ("waiting", "running"):
+        if row.age_seconds <= lab.policies.proof_deadline_seconds:
+            return None
+        tx.comparisons.set_status(comparison.id, "cancelled", "the time for proof was over")
+        return GateResult(
+            status="not run", reason=f"not over after {spoken(lab.policies.proof_deadline_seconds)}"
+        )
+    if comparison.status != "done":
+        return GateResult(
+            status="not run",
+            reason=comparison.reason or f"its comparison was {comparison.status}",
+        )
+    if (
+        row.gate == "revert"
+        and (tip := _gate(tx, case, "tip")) is not None
+        and tip.status != "pass"
+    ):
+        return (
+            None
+            if tip.status == "running"
+            else GateResult(
+                status="not run",
+                reason="the change was not found at the tip: there is nothing to give back",
+            )
+        )
+    return (
+        traced(lab, tx, comparison)
+        if row.gate == "executed"
+        else _of_rows(tx, case, row, comparison)
+    )
+
+
+def _gate(tx: Transaction, case: MeasuredCulprit, name: str) -> GateRow | None:
+    return next((row for row in tx.gates.of_incident(case.incident.id) if row.gate == name), None)
+
+
+def _of_rows(
+    tx: Transaction, case: MeasuredCulprit, row: GateRow, comparison: Comparison
+) -> GateResult:
+    own = case.own
+    if own is None:
+        return GateResult(
+            status="fail" if row.gate == "reproduced" else "not run",
+            reason="fresh boots of commit and parent do not show it",
+        )
+    if row.gate in ("reproduced", "layout") and _same_images(tx, case, comparison):
+        return GateResult(
+            status="not run", reason="the other build gave the same image, byte for byte"
+        )
+    seen = row_of(tx.comparisons.rows(comparison.id), case.bisection.key)
+    effect = effect_of(seen)
+    if seen is None or effect is None:
+        return GateResult(
+            status="not run",
+            reason=(seen.reason if seen is not None else None) or "no run gave a result",
+        )
+    return told(own, effect, seen.better, turned=row.gate == "revert", what=_WHAT.get(row.gate, ""))
+
+
+def _same_images(tx: Transaction, case: MeasuredCulprit, comparison: Comparison) -> bool:
+    """Whether building once more gave what was there: that proves nothing."""
+    pairs = (
+        (case.parent, tx.variants.get(comparison.base)),
+        (case.culprit, tx.variants.get(comparison.head)),
+    )
+    images = images_of(tx, [variant for pair in pairs for variant in pair])
+    return images[0] == images[1] and images[2] == images[3]
+
+
+def _doubted(fresh: Comparison) -> int | None:
+    """The comparison that this one measures again with more boots; None if it is no such one."""
+    asker, _, number = (fresh.request_key or "").partition(":")
+    return int(number) if asker == "doubted" else None
+
+
+def _doubt(tx: Transaction, incident: Proven) -> None:
+    """Twice the boots of commit and parent, once: layout or noise is suspected. If the lab loses them, what there was stands."""
+    gates, old = tx.gates.of_incident(incident.id), incident.comparison
+    before = _doubted(old)
+    if before is not None:
+        if old.status != "done":
+            tx.incidents.replace_comparison(incident.id, old.id, before)
+        return
+    key = f"doubted:{old.id}"
+    if (
+        not doubted(gates)
+        or not decided(gates)
+        or old.status != "done"
+        or tx.comparisons.of_request(key) is not None
+    ):
+        return
+    fresh = tx.comparisons.add(
+        NewComparison(
+            kind="attribute",
+            tree=incident.tree,
+            arms=base_and_head(old.base, old.head),
+            boots=2 * old.boots,
+            parts=old.parts,
+            first_k=old.first_k,
+            purpose=old.purpose,
+            request_key=key,
+        )
+    )
+    tx.incidents.replace_comparison(incident.id, old.id, fresh)
+    for row in gates:
+        if row.gate == "reproduced" and row.comparison is not None:
+            tx.gates.put(incident.id, replace(row, status="running", reason=""))

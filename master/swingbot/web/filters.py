@@ -1,0 +1,165 @@
+"""How numbers, times and names look on a page: Jinja filters, all pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from swingbot.core.plan.patches import tally
+from swingbot.core.stats.findings import Findings
+from swingbot.core.stats.findings_text import tell
+
+MISSING = "–"  # missing is shown as missing, never as 0
+
+
+def number(value: float | None) -> str:
+    """Five significant digits, thousands apart: enough to recompute a percentage that is printed with one decimal."""
+    if value is None:
+        return MISSING
+    size = abs(value)
+    if size >= 1e6 or 0 < size < 1e-3:
+        mantissa, exponent = f"{value:.4e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    if size >= 10_000:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:.5g}" if size >= 1 else f"{value:.4g}"
+
+
+def grouped(text: str) -> str:
+    """A printed number with its thousands apart; a missing one as everywhere."""
+    return f"{int(text):,}".replace(",", "\u202f") if text.isdecimal() else text or MISSING
+
+
+def spread(value: float | None) -> str:
+    """A standard deviation: three significant digits are more than it deserves."""
+    if value is None or abs(value) < 1e6:
+        return number(None if value is None else float(f"{value:.3g}"))
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def percent(value: float | None, signed: bool = True) -> str:
+    """A change in per cent: `-18.0 %`."""
+    if value is None:
+        return MISSING
+    return f"{value:+.1f}\u00a0%".replace("-", "\u2212") if signed else f"{value:.1f}\u00a0%"
+
+
+def interval(value: list[float | None] | None) -> str:
+    if not value or None in value:
+        return MISSING
+    return f"{percent(value[0])} … {percent(value[1])}"
+
+
+def history_lines(findings: Mapping[str, Any]) -> list[str]:
+    """What the tips of a branch show; a tip is named by its commit."""
+    try:
+        tips = {int(at): tip["commit"][:12] for at, tip in findings["tips"].items()}
+        return tell(Findings.from_json(findings), tips)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ["stored by another version of swingbot; the next tip replaces it"]
+
+
+def patch_counts(patches: Sequence[Mapping[str, Any]]) -> str:
+    return tally([patch["state"] for patch in patches])
+
+
+def probability(value: float | None) -> str:
+    """A probability in per cent that never rounds up to certainty."""
+    if value is None:
+        return MISSING
+    if value > 0.9995:
+        return "> 99.9\u00a0%" if value < 1 else "100\u00a0%"
+    return "< 0.1\u00a0%" if value < 0.0005 else f"{100 * value:.1f}\u00a0%"
+
+
+def duration(seconds: float | None) -> str:
+    """`75` is `1 min 15 s`; two units at most."""
+    if seconds is None:
+        return MISSING
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s" if total < 600 else f"{total // 60} min"
+    return (
+        f"{total // 3600} h {total % 3600 // 60} min"
+        if total < 86400
+        else f"{total // 86400} d {total % 86400 // 3600} h"
+    )
+
+
+def when(moment: str | None) -> str:
+    """`2026-03-02T09:00:00Z` as `2026-03-02 09:00:00`; the pages are in UTC."""
+    return moment.replace("T", " ").removesuffix("Z") if moment else MISSING
+
+
+def ago(moment: str | None, now: datetime | None = None) -> str:
+    if not moment:
+        return MISSING
+    then = datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    seconds = max(0.0, ((now or datetime.now(UTC)) - then).total_seconds())
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"
+
+
+def size(bytes_: int | None) -> str:
+    if bytes_ is None:
+        return MISSING
+    if bytes_ < 1000:
+        return f"{bytes_} B"
+    power = 1 if bytes_ < 999_500 else 2 if bytes_ < 999_500_000 else 3
+    value = bytes_ / 1000**power
+    return (
+        f"{value:.1f} {'kMG'[power - 1]}B" if value < 99.5 else f"{value:.0f} {'kMG'[power - 1]}B"
+    )
+
+
+def short(commit: str | None) -> str:
+    return commit[:12] if commit else MISSING
+
+
+def fact(value: Any) -> str:
+    """A value of a JSON document on one line."""
+    if value is None:
+        return MISSING
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {fact(inner)}" for key, inner in value.items())
+    return ", ".join(map(fact, value)) if isinstance(value, list) else str(value)
+
+
+def code(sentence: str) -> Markup:
+    """A sentence in which `words in backticks` are set as code; everything else is escaped."""
+    parts = str(sentence).split("`")
+    if len(parts) % 2 == 0:  # an odd backtick is only a backtick
+        return escape(sentence)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
+        for index, part in enumerate(parts)
+    )
+
+
+FILTERS: dict[str, Callable[..., str | list[str]]] = {
+    "number": number,
+    "grouped": grouped,
+    "spread": spread,
+    "code": code,
+    "percent": percent,
+    "interval": interval,
+    "patch_counts": patch_counts,
+    "history_lines": history_lines,
+    "probability": probability,
+    "duration": duration,
+    "when": when,
+    "ago": ago,
+    "bytes": size,
+    "short": short,
+    "fact": fact,
+}

@@ -1,0 +1,110 @@
+"""Who may read: everybody, or only who has a token, as settings say for pages, raw data and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from .error_response import failure, wants_json
+from .metrics import takes_page
+from .render import Renderer
+from .session import Sessions
+
+# Needed to sign in, or to see that the service is there.
+_OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt")
+# The style of the sign-in page; and what workers ask with the token of an attempt, which is checked there.
+_OPEN_UNDER: Final = ("/static/", "/attempts/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    """The settings web.read, web.raw and web.metrics: `open`, `token`, and for metrics `off`."""
+
+    read: str = "open"
+    raw: str = "open"
+    metrics: str = "open"
+
+    def of(self, method: str, path: str) -> str:
+        """What it takes to ask for `path`."""
+        if (
+            path in _OPEN
+            or path.startswith(_OPEN_UNDER)
+            or (method == "PUT" and path.startswith("/artifacts/"))
+        ):
+            return "open"
+        if path == "/metrics":
+            return self.metrics
+        if (
+            path == "/raw"
+            or path.startswith(("/raw/", "/artifacts/"))
+            or path.rpartition("/")[2] in ("reproduce.tar.gz", "reproduce.json")
+        ):
+            return "token" if "token" in (self.read, self.raw) else "open"
+        return self.read
+
+
+class ReadAccess:
+    """`worker` says whether a request bears the token of an attempt: workers fetch kernels with it."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        renderer: Renderer,
+        sessions: Sessions,
+        reading: ReadSettings,
+        worker: Callable[[HTTPConnection], bool],
+    ) -> None:
+        self._app, self._renderer, self._sessions, self._reading, self._worker = (
+            app,
+            renderer,
+            sessions,
+            reading,
+            worker,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = (
+            await self._refused(HTTPConnection(scope), scope["method"], scope["path"])
+            if scope["type"] == "http"
+            else None
+        )
+        await (refused or self._app)(scope, receive, send)
+
+    async def _refused(self, request: HTTPConnection, method: str, path: str) -> Response | None:
+        # the list of what benchmarks measure
+        page = path == "/metrics" and takes_page(request.headers.get("accept", ""))
+        takes = self._reading.read if page else self._reading.of(method, path)
+        if takes == "open" or (
+            takes == "token" and path.startswith("/artifacts/") and self._worker(request)
+        ):
+            return None
+        if takes == "off":
+            return failure(self._renderer, request, 404, "Metrics are switched off (web.metrics).")
+        try:
+            person = await self._sessions.person(request)
+        except HTTPException as error:
+            return failure(self._renderer, request, error.status_code, error.detail, error.headers)
+        if person is not None:
+            return None
+        # A browser says that it takes HTML; a program must not take the sign-in page for what it asked for.
+        if (
+            method == "GET"
+            and "text/html" in request.headers.get("accept", "")
+            and not wants_json(request)
+        ):
+            return RedirectResponse(f"/login?next={quote(path)}", status_code=HTTPStatus.SEE_OTHER)
+        return failure(
+            self._renderer,
+            request,
+            401,
+            "Reading this needs a token: ask the operator for one.",
+            {"www-authenticate": "Bearer"},
+        )

@@ -1,0 +1,147 @@
+"""Around the whole application: how often, how much, how slowly and how many at once, for every client alike.
+
+Nothing here knows what a request is about; what it may do is decided by `web/read_access.py` and by the forms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from swingbot.core.access.limits import Buckets, Rate
+
+from .error_response import failure
+from .render import Renderer
+from .session import client_of
+
+FORM_BYTES: Final = 64 << 10  # of what is sent to any address that takes no files
+AT_ONCE: Final = 32  # requests of one client
+PIECE_SECONDS: Final = 60.0  # until the next piece of a body has come
+BODY_SECONDS: Final = 60.0  # until a whole body of at most FORM_BYTES has come
+UPLOAD_SECONDS: Final = 3600.0  # until a larger one has
+
+Limit = Callable[[str, str], int]  # method, path -> bytes of its body at most
+
+
+def rate_of(per_minute: int) -> Rate | None:
+    """The setting web.rate as a bucket; None for no limit."""
+    return Rate(per_second=per_minute / 60, burst=max(1, per_minute // 4)) if per_minute else None
+
+
+class RequestLimits:
+    """`limit` gives the bytes that may come to an address, `known` says whose requests are not counted (workers with a good token)."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        renderer: Renderer,
+        rate: Rate | None,
+        limit: Limit,
+        known: Callable[[HTTPConnection], bool],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._app, self._renderer, self._limit, self._known, self._now = (
+            app,
+            renderer,
+            limit,
+            known,
+            now,
+        )
+        self._buckets = Buckets(rate) if rate else None
+        self._at_once: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = HTTPConnection(scope)
+        limit = self._limit(scope["method"], scope["path"])
+        refused = self._announced(request, limit) or (
+            None if self._known(request) else self._too_often(request)
+        )
+        if refused is not None:
+            answer = failure(
+                self._renderer, request, refused.status_code, refused.detail, refused.headers
+            )
+            await answer(scope, receive, send)
+            return
+        client = client_of(request)
+        self._at_once[client] += 1
+        try:
+            await self._app(scope, _measured(receive, limit), send)
+        finally:
+            self._at_once[client] -= 1
+            if not self._at_once[client]:
+                del self._at_once[client]
+
+    def _too_often(self, request: HTTPConnection) -> HTTPException | None:
+        client = client_of(request)
+        wait = self._buckets.take(client, self._now()) if self._buckets is not None else 0.0
+        if wait > 0:
+            return HTTPException(
+                429,
+                "Too many requests came from your address; wait a moment.",
+                headers={"retry-after": str(math.ceil(wait))},
+            )
+        if self._at_once[client] >= AT_ONCE:
+            return HTTPException(
+                429,
+                f"{AT_ONCE} requests of your address are being answered; wait for them.",
+                headers={"retry-after": "1"},
+            )
+        return None
+
+    def _announced(self, request: HTTPConnection, limit: int) -> HTTPException | None:
+        """Refuse by what the head says already; the connection ends with the answer, so that the body need not be read."""
+        length = request.headers.get("content-length", "0")
+        pieces = "transfer-encoding" in request.headers
+        if (length.isdigit() and (len(length) > 18 or int(length) > limit)) or (
+            pieces and limit == 0
+        ):
+            return HTTPException(413, _too_large(limit), headers={"connection": "close"})
+        return None
+
+
+def _too_large(limit: int) -> str:
+    return (
+        f"What was sent is larger than {limit} bytes, the most that is taken here."
+        if limit
+        else "Nothing can be sent to this address."
+    )
+
+
+def _measured(receive: Receive, limit: int) -> Receive:
+    """The body, up to `limit` bytes, in time. Raises HTTPException 413 or 408 to whoever reads it."""
+    size, whole = 0, False
+    end = asyncio.get_running_loop().time() + (
+        BODY_SECONDS if limit <= FORM_BYTES else UPLOAD_SECONDS
+    )
+
+    async def measured() -> Message:
+        nonlocal size, whole
+        if whole:
+            return await receive()  # waits for the client to go away, as long as the answer takes
+        try:
+            async with asyncio.timeout_at(
+                min(end, asyncio.get_running_loop().time() + PIECE_SECONDS)
+            ):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(
+                408, "What was sent came too slowly.", headers={"connection": "close"}
+            ) from None
+        size += len(message.get("body", b""))
+        whole = not message.get("more_body", False)
+        if size > limit:
+            raise HTTPException(413, _too_large(limit), headers={"connection": "close"})
+        return message
+
+    return measured

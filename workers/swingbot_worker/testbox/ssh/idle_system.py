@@ -1,0 +1,88 @@
+"""What answers on a box: one question that is asked over SSH, and what its answer means. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_worker.testbox.ssh.guest import WORD
+
+# One look at the box, as `name=value` lines: everything that a boot or a check needs, in one connection.
+_ASK = r"""
+say() { printf '%s=%s\n' "$1" "$2"; }
+say boot_id "$(cat /proc/sys/kernel/random/boot_id)"
+say release "$(uname -r)"
+say machine "$(uname -m)"
+say cmdline "$(tr '\n' ' ' </proc/cmdline)"
+say clock "$(date +%s)"
+say uid "$(id -u)"
+say nr_cpu "$(getconf _NPROCESSORS_ONLN 2>/dev/null || grep -c ^processor /proc/cpuinfo)"
+say memory_kb "$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo)"
+say available_kb "$(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo)"
+PATH=$PATH:/usr/sbin:/sbin
+say kexec "$(command -v kexec)"
+say kexec_disabled "$(cat /proc/sys/kernel/kexec_load_disabled 2>/dev/null)"
+say lockdown "$(sed -n 's/.*\[\(.*\)\].*/\1/p' /sys/kernel/security/lockdown 2>/dev/null)"
+mkdir -p @WORKSPACE@ 2>/dev/null
+say space_kb "$(df -Pk @WORKSPACE@ 2>/dev/null | awk 'NR == 2 { print $4 }')"
+say space_kind "$(stat -f -c %T @WORKSPACE@ 2>/dev/null)"
+client=${SSH_CLIENT%% *}
+say port "${SSH_CONNECTION##* }"
+card=$(ip -o route get "$client" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
+say card "$card"
+say mac "$(cat "/sys/class/net/$card/address" 2>/dev/null)"
+say address "$(ip -o -4 addr show dev "$card" scope global 2>/dev/null | awk 'NR == 1 { print $4 }')"
+say gateway "$(ip -o -4 route show default dev "$card" 2>/dev/null | sed -n 's/.* via \([^ ]*\).*/\1/p' | head -n 1)"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleSystemReport:
+    """What the box said; every value as it was printed, missing ones empty."""
+
+    said: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.said.get(name, "")
+
+    def number(self, name: str) -> int | None:
+        value = self[name]
+        return int(value) if value.isascii() and value.isdecimal() and len(value) < 16 else None
+
+
+def question(workspace: str) -> str:
+    """The script that asks."""
+    return _ASK.replace("@WORKSPACE@", workspace)
+
+
+def answer(text: str) -> IdleSystemReport:
+    """Read the answer; lines that are none of ours (a login banner) are left out."""
+    return IdleSystemReport(
+        {
+            match[1]: match[2][:4000]
+            for line in text.splitlines()
+            if (match := re.fullmatch(r"([a-z_]{1,20})=(.*)", line.strip()))
+        }
+    )
+
+
+def strange(idle: IdleSystemReport, driver: SshDriver) -> str | None:
+    """Why what answers is not the box's idle system; None if it is."""
+    if f"{WORD}=" in idle["cmdline"]:
+        return f"it runs a kernel that was started for an order ({_word(idle['cmdline'])})"
+    if driver.idle_release and not fnmatch.fnmatchcase(idle["release"], driver.idle_release):
+        return f"it runs Linux {idle['release'] or 'of unknown release'}, its idle system has {driver.idle_release}"
+    return None
+
+
+def _word(cmdline: str) -> str:
+    return next((word for word in cmdline.split() if word.startswith(f"{WORD}=")), WORD)[:100]
+
+
+def space_needed(kernel: int, initrd: int) -> tuple[int, int]:
+    """KiB that kernel and initramfs (sizes in bytes) need in the workspace, and of memory beside: kexec copies both, and the kernel unpacks the second."""
+    files = (kernel + initrd) // 1024 + 4096
+    return files, files + 65536
