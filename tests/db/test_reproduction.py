@@ -25,7 +25,7 @@ from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import load
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.reproduce import members
+from swingbot.core.reproduce import ReportKit, members
 from swingbot.web import tables
 from swingbot.web.app import make_app
 from swingbot_db import read
@@ -146,6 +146,12 @@ def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: 
     return boots
 
 
+def kit_of(world: World) -> ReportKit:
+    kit = world.made.kit("r1")
+    assert isinstance(kit, ReportKit)
+    return kit
+
+
 def unpacked(content: bytes, place: Path) -> Path:
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         tar.extractall(place)
@@ -223,7 +229,7 @@ def gone(world: World, sha256: str) -> None:
 
 
 def test_what_is_gone_is_named_and_the_rest_can_be_had(world: World, tmp_path: Path) -> None:
-    kit = world.made.kit("r1")
+    kit = kit_of(world)
     assert kit.missing == ()
     assert kit.rootfs is not None
     assert kit.rootfs.archive is not None
@@ -233,7 +239,7 @@ def test_what_is_gone_is_named_and_the_rest_can_be_had(world: World, tmp_path: P
     )
     gone(world, lost.sha256)  # type: ignore[union-attr]  # an artifact
     gone(world, kit.rootfs.archive.sha256)
-    kit = world.made.kit("r1")
+    kit = kit_of(world)
     assert len(kit.missing) == 2
     assert kit.missing[0].startswith(
         "bzImage of the commit's kernel: it is no longer in the artifact store (sha256 "
@@ -316,7 +322,7 @@ def test_a_worker_that_writes_rubbish_costs_the_kit_its_file_and_no_more(
             {"new": json.dumps({name: told})},
         )
     world.conn.commit()
-    kit = world.made.kit("r1")
+    kit = kit_of(world)
     assert kit.missing
     assert not kit.virtual
     assert world.client.get("/report/r1").status_code == 200
@@ -338,9 +344,7 @@ def test_names_of_a_job_that_lead_elsewhere_are_left_out(world: World) -> None:
     )
     world.conn.commit()
     assert [
-        path
-        for path in world.made.kit("r1").programs
-        if "numbers" not in path and not path.endswith(".c")
+        path for path in kit_of(world).programs if "numbers" not in path and not path.endswith(".c")
     ] == ["run.sh"]
 
 

@@ -21,11 +21,12 @@ from swingbot.core.reproduce import (
     KitRootfs,
     KitRun,
     KitText,
+    ReportKit,
     members,
 )
 from swingbot.core.reproduce.kit import Side
 from swingbot.core.reproduce.lkp_job import text as lkp_job
-from swingbot.core.reproduce.scripts import BUILD_ENVIRONMENT
+from swingbot.core.reproduce.shell import BUILD_ENVIRONMENT
 from swingbot.core.text.plain import columns
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.kbuild import recipe
@@ -49,7 +50,7 @@ def an_artifact(text: str) -> KitArtifact:
 
 def a_kernel(side: Side) -> KitKernel:
     return KitKernel(
-        side=side,
+        name=side,
         commit={"parent": "a", "commit": "b"}[side] * 40,
         subject=f"mm: the {side}",
         kconfig="vm-x86_64",
@@ -74,7 +75,7 @@ def a_boot(number: int, side: Side, k: int, value: float) -> KitBoot:
     )
     return KitBoot(
         id=f"x{number}",
-        side=side,
+        kernel=side,
         k=k,
         seconds=4.2,
         qemu=argv,
@@ -82,9 +83,10 @@ def a_boot(number: int, side: Side, k: int, value: float) -> KitBoot:
     )
 
 
-def a_kit() -> Kit:
-    return Kit(
-        report="r1",
+def a_kit() -> ReportKit:
+    return ReportKit(
+        id="r1",
+        created_at="2026-03-02T09:00:00Z",
         subject="[demo:mm] [mm] bbbbbbbbbbbb: netperf.Throughput_Mbps 9.3% worse",
         page="http://lab.example.org:8010/report/r1",
         tree="demo",

@@ -200,6 +200,10 @@ class Mirror:
         """Commits after `good` up to and with `bad`, oldest first, along first parents."""
         return self._git("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--").split()
 
+    def first_parents_below(self, commit: str, most: int) -> list[str]:
+        """`commit` and the first parents below it, newest first, `most` at most."""
+        return self._git("rev-list", "--first-parent", f"--max-count={most}", commit, "--").split()
+
     def changed_paths(self, commit: str) -> tuple[str, ...]:
         """Paths that `commit` changes against its first parent."""
         return tuple(

@@ -1,4 +1,4 @@
-"""`reproduce.tar.gz` of a report: read what it takes, write it whole or not at all. Same report, same bytes."""
+"""`reproduce.tar.gz` of a report, comparison or experiment: read what it takes, write it whole or not at all. Same facts, same bytes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from typing import Any, BinaryIO, Final
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.git import Mirror
 from swingbot.app.settings import Settings
+from swingbot.core.model import ids
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit, KitArtifact, KitMember, members
 from swingbot.service.ports import GitError
 from swingbot.service.report.pack_reproduction import pack
+from swingbot.service.report.pack_table import pack_table
 from swingbot_db import read
 from swingbot_db.engine import Connection, Engine
 
+KINDS: Final = ("report", "comparison", "experiment")
 NAME: Final = "reproduce.tar.gz"
 KEPT: Final = 20  # tarballs that the web service keeps made; each is about 15 MB
 _LEVEL: Final = 6
@@ -35,18 +38,18 @@ _OF_PROGRAM: Final = (".awk", ".c")
 class IncompleteReproduction(Exception):
     """Something that the tarball needs is gone; the message names it and says what to do."""
 
-    def __init__(self, report: str, missing: Sequence[str]) -> None:
+    def __init__(self, id: str, missing: Sequence[str]) -> None:
         told = "; ".join(missing[:5]) + (
             f"; and {len(missing) - 5} more" if len(missing) > 5 else ""
         )
         super().__init__(
-            f"{report} cannot be reproduced in full, {len(missing)} thing{'s are' if len(missing) != 1 else ' is'} missing: {told}"
+            f"{id} cannot be reproduced in full, {len(missing)} thing{'s are' if len(missing) != 1 else ' is'} missing: {told}"
         )
         self.missing = tuple(missing)
 
 
 class LocalReproductionSources:
-    """`swingbot.service.report.pack_reproduction.ReproductionSources` over this machine's database, artifact store, mirror and programs."""
+    """`swingbot.service.report.pack_table.Sources` over this machine's database, artifact store, mirror and programs."""
 
     def __init__(self, conn: Connection, artifacts: Artifacts, settings: Settings) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings
@@ -61,8 +64,14 @@ class LocalReproductionSources:
     def comparison(self, id: str) -> Mapping[str, Any]:
         return read.comparison(self._conn, id)
 
+    def experiment(self, id: str) -> Mapping[str, Any]:
+        return read.experiment(self._conn, id)
+
     def boot(self, id: str) -> Mapping[str, Any]:
         return read.boot(self._conn, id)
+
+    def boot_order(self, id: str) -> Mapping[str, Any]:
+        return read.boot_order(self._conn, id)
 
     def kernel(self, key: str) -> Mapping[str, Any]:
         return read.kernel(self._conn, key)
@@ -74,13 +83,19 @@ class LocalReproductionSources:
             return {"url": "not watched any more", "branch": "not known any more"}
 
     def page(self, id: str) -> str:
-        return f"{self._settings.web_url}/report/{id}"
+        return f"{self._settings.web_url}/{ids.read(id)[0]}/{id}"
 
     def patch(self, commit: str) -> tuple[bytes | None, str]:
         try:
             return self._mirror.patch(commit), ""
         except GitError as error:
             return None, str(error)
+
+    def first_parents(self, commit: str, most: int) -> Sequence[str]:
+        try:
+            return self._mirror.first_parents_below(commit, most)
+        except GitError:
+            return ()
 
     def of_program(self, program: str) -> Mapping[str, bytes]:
         folder = Path(self._settings.paths.jobs) / "programs" / program
@@ -95,18 +110,31 @@ class LocalReproductionSources:
 
 
 class Reproductions:
-    """Tarballs of reports, made when they are asked for and kept a while."""
+    """Tarballs of reports, comparisons and experiments, made when they are asked for and kept a while."""
 
     def __init__(self, engine: Engine, artifacts: Artifacts, settings: Settings) -> None:
         self._engine, self._artifacts, self._settings = engine, artifacts, settings
         self._one_at_a_time = threading.Lock()
 
-    def kit(self, id: str, *, kernels: bool = True) -> Kit:
-        """What is known of a report's boots. Raises BadId, NotFound."""
-        with self._engine.connect() as conn:
-            return pack(
-                LocalReproductionSources(conn, self._artifacts, self._settings), id, kernels=kernels
+    def kit(self, id: str, *, kernels: bool = True, testbox: str | None = None) -> Kit:
+        """What is known of the boots behind `id`, a report, comparison or experiment.
+
+        `testbox` chooses one of a comparison's or experiment's. Raises BadId, NotFound.
+        """
+        kind, _ = ids.read(id)
+        if kind not in KINDS:
+            article = "an" if kind[0] in "aeio" else "a"
+            raise ids.BadId(
+                f"{id!r} is the id of {article} {kind};"
+                " kits are made of a report, comparison or experiment"
             )
+        if kind == "report" and testbox is not None:
+            raise NotFound(f"{id} is a report, whose kit has the testbox of its headline")
+        with self._engine.connect() as conn:
+            sources = LocalReproductionSources(conn, self._artifacts, self._settings)
+            if kind == "report":
+                return pack(sources, id, kernels=kernels)
+            return pack_table(sources, id, kernels=kernels, testbox=testbox)
 
     def write(self, kit: Kit, target: Path) -> int:
         """Write the tarball; it appears whole or not at all. Answers its size in bytes. Raises OSError, ArtifactError."""
@@ -137,9 +165,9 @@ class Reproductions:
             _remove(temporary)
 
     def kept(self, kit: Kit) -> Path:
-        """The tarball of a report, from what is kept or made now. Raises OSError, ArtifactError."""
+        """The tarball of a kit, from what is kept or made now. Raises OSError, ArtifactError."""
         folder = self._settings.state / "reproductions"
-        target = folder / f"{kit.report}-{_digest(members(kit))}.tar.gz"
+        target = folder / f"{kit.id}-{_digest(members(kit))}.tar.gz"
         with self._one_at_a_time:
             if not target.is_file():
                 folder.mkdir(parents=True, exist_ok=True)
@@ -149,10 +177,7 @@ class Reproductions:
         return target
 
     def _pack(self, kit: Kit, file: BinaryIO) -> None:
-        with self._engine.connect() as conn:
-            when = datetime.fromisoformat(
-                str(read.report(conn, kit.report)["created_at"]).replace("Z", "+00:00")
-            )
+        when = datetime.fromisoformat(kit.created_at.replace("Z", "+00:00"))
         mtime = int(when.timestamp())
         with (
             gzip.GzipFile(
@@ -167,7 +192,10 @@ class Reproductions:
         info = tarfile.TarInfo(f"{kit.directory}/{member.path}")
         info.mode, info.mtime = member.mode, mtime
         content = member.content
-        if isinstance(content, KitArtifact):
+        if member.same_as:
+            info.type, info.linkname = tarfile.LNKTYPE, f"{kit.directory}/{member.same_as}"
+            tar.addfile(info)
+        elif isinstance(content, KitArtifact):
             info.size = content.size
             with self._artifacts.open(content.sha256) as stored:
                 tar.addfile(info, _Checked(stored, content, member.path))
@@ -242,5 +270,5 @@ def _remove(directory: Path) -> None:
 
 
 def _forget_old(folder: Path) -> None:
-    for old in sorted(folder.glob("r*.tar.gz"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+    for old in sorted(folder.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
         old.unlink(missing_ok=True)

@@ -1,4 +1,8 @@
-"""`/report/r4/reproduce.tar.gz`: a report's kernels, job and boots, to be run elsewhere; `reproduce.json` says what is in it and what is gone."""
+"""`/report/r4/reproduce.tar.gz`: kernels, job and boots of a report, to be run elsewhere.
+
+`/comparison/c5/` and `/experiment/e3/` have the same, with `?testbox=` of one of their testboxes;
+`reproduce.json` says what is in it and what is gone.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from swingbot.core.model import ids
 from swingbot.core.model.artifact import ArtifactError
-from swingbot.core.reproduce import Kit, KitArtifact, members
+from swingbot.core.reproduce import Kit, KitArtifact, boot_ids, kind_of, members
 
 from .file_response import stored
 
@@ -20,26 +25,26 @@ from .file_response import stored
 class Kits(Protocol):
     """`swingbot.app.reproduction.Reproductions` fits."""
 
-    def kit(self, id: str) -> Kit: ...
+    def kit(self, id: str, *, testbox: str | None = None) -> Kit: ...
     def kept(self, kit: Kit) -> Path: ...
 
 
 def routes(kits: Kits) -> list[Route]:
-    """The two addresses of each report."""
+    """The two addresses of each report, comparison and experiment."""
 
     def tarball(request: Request) -> Response:
-        kit = kits.kit(request.path_params["id"])
+        kit = _kit(kits, request)
         if kit.missing:
             raise HTTPException(
                 404,
-                f"{kit.report} cannot be reproduced in full any more: {'; '.join(kit.missing[:5])}.",
+                f"{kit.id} cannot be reproduced in full any more: {'; '.join(kit.missing[:5])}.",
             )
         try:
             file = kits.kept(kit).open("rb")
         except (OSError, ArtifactError) as error:
             raise HTTPException(
                 503,
-                f"The tarball of {kit.report} cannot be written just now: {getattr(error, 'strerror', None) or error}.",
+                f"The tarball of {kit.id} cannot be written just now: {getattr(error, 'strerror', None) or error}.",
             ) from error
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return stored(
@@ -51,12 +56,23 @@ def routes(kits: Kits) -> list[Route]:
         )
 
     def listing(request: Request) -> Response:
-        return JSONResponse(facts(kits.kit(request.path_params["id"])))
+        return JSONResponse(facts(_kit(kits, request)))
 
     return [
-        Route("/report/{id}/reproduce.tar.gz", tarball),
-        Route("/report/{id}/reproduce.json", listing),
+        route
+        for kind in ("report", "comparison", "experiment")
+        for route in (
+            Route(f"/{kind}/{{id}}/reproduce.tar.gz", tarball),
+            Route(f"/{kind}/{{id}}/reproduce.json", listing),
+        )
     ]
+
+
+def _kit(kits: Kits, request: Request) -> Kit:
+    """The kit that an address names. Raises BadId, NotFound."""
+    id, kind = request.path_params["id"], request.url.path.split("/")[1]
+    ids.read(id, kind)
+    return kits.kit(id, testbox=request.query_params.get("testbox"))
 
 
 def facts(kit: Kit) -> dict[str, Any]:
@@ -72,9 +88,9 @@ def facts(kit: Kit) -> dict[str, Any]:
         for member in members(kit)
     ]
     return {
-        "report": kit.report,
+        kind_of(kit): kit.id,
         "directory": kit.directory,
-        "boots": [boot.id for boot in kit.boots],
+        "boots": boot_ids(kit),
         "files": files,
         "missing": list(kit.missing),
     }

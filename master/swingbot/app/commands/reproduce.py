@@ -1,4 +1,4 @@
-"""`swingbot reproduce`: a report's numbers on a machine that has nothing of ours."""
+"""`swingbot reproduce`: reported numbers on a machine that has nothing of ours."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import click
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.reproduction import NAME, IncompleteReproduction, Reproductions
-from swingbot.core.model import ids
-from swingbot.core.reproduce import members
+from swingbot.core.reproduce import boot_ids, kind_of, members
 
 
 @click.command()
@@ -24,7 +23,11 @@ from swingbot.core.reproduce import members
 @click.option(
     "--without-kernels",
     is_flag=True,
-    help="Leave out both kernel images; build.sh in it makes them.",
+    help="Leave out the kernel images; build.sh in it makes them.",
+)
+@click.option(
+    "--testbox",
+    help="Testbox whose boots to take (default: the first virtual one; not for reports).",
 )
 @click.option(
     "--incomplete",
@@ -39,28 +42,30 @@ def reproduce(
     id_: str,
     out: Path,
     without_kernels: bool,
+    testbox: str | None,
     incomplete: bool,
     json_: bool,
 ) -> None:
-    """Everything to see a report's numbers elsewhere: both kernels, the job, QEMU's command, and a script that runs it all.
+    """Everything to see reported numbers elsewhere: the kernels, the job, QEMU's command, and a script that runs it all.
 
-    ID is a report. The script needs QEMU, tar, awk and sha256sum; it boots both kernels as they were booted for the report and prints
-    each number beside the reported one. The web service has the same at /report/ID/reproduce.tar.gz.
+    ID is a report, a comparison or an experiment. The script needs QEMU, tar, awk and sha256sum; it boots each kernel as it was booted here
+    and compares each number with the reported one. The web service has the same at /report/ID/reproduce.tar.gz, /comparison/ID/... and
+    /experiment/ID/...
 
     \b
     Examples:
       swingbot reproduce r4 --out /tmp/r4
-      swingbot reproduce r4 --out r4.tar.gz
+      swingbot reproduce e3 --out e3.tar.gz
+      swingbot reproduce c5 --out /tmp/c5 --testbox vm-icount
       cd /tmp/r4 && ./reproduce.sh
 
     Exit status: 0 written, 1 something is missing or could not be written, 2 wrong usage.
     """
-    ids.read(id_, "report")
     made = Reproductions(session.engine, Artifacts(session.settings.artifacts), session.placed)
-    kit = made.kit(id_, kernels=not without_kernels)
+    kit = made.kit(id_, kernels=not without_kernels, testbox=testbox)
     if kit.missing and not incomplete:
         click.echo(
-            f"swingbot: {IncompleteReproduction(kit.report, kit.missing)}; --incomplete writes what there is",
+            f"swingbot: {IncompleteReproduction(kit.id, kit.missing)}; --incomplete writes what there is",
             err=True,
         )
         raise SystemExit(1)
@@ -69,14 +74,15 @@ def reproduce(
     else:
         made.unpack(kit, out)
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    boots = boot_ids(kit)
     if json_:
         files = [member.path for member in members(kit)]
         say_json(
             {
-                "report": kit.report,
+                kind_of(kit): kit.id,
                 "out": str(out),
                 "size": size,
-                "boots": [boot.id for boot in kit.boots],
+                "boots": boots,
                 "files": files,
                 "missing": list(kit.missing),
             }
@@ -88,7 +94,7 @@ def reproduce(
             else f"{kit.directory}/reproduce.sh in it"
         )
         click.echo(
-            f"{out}: {len(members(kit))} files, {size / 1e6:.1f} MB; {inside} makes {len(kit.boots)} boots and compares"
+            f"{out}: {len(members(kit))} files, {size / 1e6:.1f} MB; {inside} makes {len(boots)} boots and compares"
         )
     raise SystemExit(0)
 

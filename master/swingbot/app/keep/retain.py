@@ -131,8 +131,8 @@ def _archive(store: Artifacts, sha256: str) -> str | None:
 
 
 def _kits(settings: Settings, days: float, now: datetime) -> Iterator[RetentionDecision]:
-    """Tarballs of reports: whoever asks for one that went gets it made again."""
-    for path in (settings.state / "reproductions").glob("r*.tar.gz"):
+    """Tarballs of kits: whoever asks for one that went gets it made again."""
+    for path in (settings.state / "reproductions").glob("*.tar.gz"):
         found = path.stat()
         modified = datetime.fromtimestamp(found.st_mtime, UTC)
         file = StoredFile(key=str(path), size=found.st_size, modified=modified)

@@ -1,8 +1,10 @@
-"""What a reader needs to see a report's numbers on a machine of his own: plain facts in, names and texts out."""
+"""What a reader needs to see our numbers on a machine of his own: plain facts in, names and texts out."""
 
 from __future__ import annotations
 
 from swingbot.core.reproduce.kit import (
+    Change,
+    Headline,
     Kit,
     KitArtifact,
     KitBoot,
@@ -12,10 +14,18 @@ from swingbot.core.reproduce.kit import (
     KitRootfs,
     KitRun,
     KitText,
+    Payload,
+    ReportKit,
+    Row,
+    TableKit,
+    boot_ids,
+    kind_of,
 )
 from swingbot.core.reproduce.kit_members import members
 
 __all__ = [
+    "Change",
+    "Headline",
     "Kit",
     "KitArtifact",
     "KitBoot",
@@ -25,5 +35,11 @@ __all__ = [
     "KitRootfs",
     "KitRun",
     "KitText",
+    "Payload",
+    "ReportKit",
+    "Row",
+    "TableKit",
+    "boot_ids",
+    "kind_of",
     "members",
 ]

@@ -1,4 +1,4 @@
-"""A report's kit: everything that makes its headline's boots repeatable elsewhere, as frozen facts."""
+"""A kit: everything that makes the boots behind some numbers repeatable elsewhere, as frozen facts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from swingbot.core.reproduce.names import directory_names
 from swingbot_jobs.contract.unit_job import UnitJob
 
 Side = Literal["parent", "commit"]
@@ -22,9 +23,9 @@ class KitArtifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitKernel:
-    """One side's kernel build. What is no longer in the artifact store is None."""
+    """A kernel build; `name` is its directory. What is no longer in the artifact store is None."""
 
-    side: Side
+    name: str  # of a report: the side
     commit: str
     subject: str
     kconfig: str
@@ -47,14 +48,15 @@ class KitRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitBoot:
-    """One boot that the headline rests on. `qemu` are QEMU's arguments with files by name alone; empty where the testbox is no virtual one."""
+    """One boot that the numbers rest on. `qemu` are QEMU's arguments with files by name alone; empty where the testbox is no virtual one."""
 
     id: str
-    side: Side
+    kernel: str  # name of the kernel
     k: int
     seconds: float
     qemu: Sequence[str]
     runs: Sequence[KitRun]
+    payload: int = 1  # number of what it got besides its kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +93,14 @@ class KitText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitMember:
-    """A file of the tarball: its path below the kit's directory, and its bytes or where they are kept."""
+    """A file of the tarball: its path below the kit's directory, and its bytes or where they are kept.
+
+    `same_as` is the path of a file before it with the same bytes, to which it is a hard link.
+    """
 
     path: str
     content: KitText | KitArtifact
+    same_as: str = ""
 
     @property
     def mode(self) -> int:
@@ -103,22 +109,42 @@ class KitMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """Everything of one report. `missing` says in words what is not to be had any more; `notes` what was left out on purpose.
+    """What every kit has, whatever its numbers are of.
+
+    `id` names the report, comparison or experiment, `created_at` (ISO 8601) is when it was made.
+    `missing` says in words what is not to be had any more; `notes` what was left out on purpose.
+    """
+
+    id: str
+    created_at: str
+    page: str
+    tree: str
+    url: str
+    branch: str
+    testbox: str
+    label: str
+    qemu_version: str
+    boots: Sequence[KitBoot]
+    json: str
+    missing: Sequence[str] = ()
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def directory(self) -> str:
+        """The one directory that the tarball unpacks to."""
+        return f"swingbot-{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportKit(Kit):
+    """Everything of one report: boots of its culprit and of the parent.
 
     `job` is the archive that the boots got besides the root file system, `programs` the files of the job's programs by path below `job/`.
     `change_pct` and the levels are those that the report prints.
     """
 
-    report: str
     subject: str
-    page: str
-    tree: str
-    url: str
-    branch: str
     mail: str
-    json: str
-    testbox: str
-    label: str
     unit_job: UnitJob  # the headline's
     unit_jobs: Sequence[UnitJob]
     metric: str
@@ -126,21 +152,12 @@ class Kit:
     better: str | None
     change_pct: float | None
     interval_pct: tuple[float, float] | None
-    qemu_version: str
     kernels: Mapping[Side, KitKernel]
-    boots: Sequence[KitBoot]
     rootfs: KitRootfs | None
     job: KitArtifact | None
     programs: Mapping[str, bytes]
     patch: bytes | None
     no_patch: str = ""
-    missing: Sequence[str] = ()
-    notes: Sequence[str] = field(default_factory=tuple)
-
-    @property
-    def directory(self) -> str:
-        """The one directory that the tarball unpacks to."""
-        return f"swingbot-{self.report}"
 
     @property
     def virtual(self) -> bool:
@@ -152,3 +169,122 @@ class Kit:
             and self.rootfs.archive is not None
             and self.job is not None
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row of a table: its kernel, under the name that every table, page and file has.
+
+    `patches` are the row's own commits, oldest first, as mails for `git am`. `series` are the paths
+    in the kit of all patches that make the row's source from commit `start`, in order; empty where
+    `start` is the row's commit itself. `trouble` says why there are no boots of it.
+    """
+
+    title: str
+    kernel: KitKernel
+    settings: Sequence[str] = ()  # kernel command line and sysctls of its boots, in words
+    trouble: str = ""
+    patches: Sequence[bytes] = ()
+    series: Sequence[str] = ()
+    start: str
+    no_patches: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """What a boot gets besides its kernel: root file system, the job's archive, and the job to read.
+
+    `number` counts from 1; `rootfs_number` is that of the first payload with the same one.
+    `programs` are files by path below the payload's directory.
+    """
+
+    number: int
+    rootfs_number: int
+    rootfs: KitRootfs | None
+    job: KitArtifact | None
+    programs: Mapping[str, bytes]
+    unit_jobs: Sequence[UnitJob]
+
+    @property
+    def directory(self) -> str:
+        """Of the job in the kit."""
+        return numbered("job", self.number)
+
+    @property
+    def rootfs_directory(self) -> str:
+        """Of the root file system in the kit."""
+        return numbered("rootfs", self.rootfs_number)
+
+    @property
+    def bootable(self) -> bool:
+        """Whether QEMU can get all of it."""
+        return self.job is not None and self.rootfs is not None and self.rootfs.archive is not None
+
+
+def numbered(name: str, number: int) -> str:
+    """`job`, `job-2`, `job-3`: the first goes without a number."""
+    return name if number == 1 else f"{name}-{number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A row of a table against its reference, as it was reported. `words` names the reference."""
+
+    kernel: str
+    reference: str
+    words: str
+    verdict: str
+    change_pct: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """One table: a metric of a unit job. `levels` are means in `unit`, by name of the kernel."""
+
+    unit_job: str
+    metric: str
+    unit: str
+    better: str | None
+    level: str | None  # what the reported levels are of; None: plain means of boot means
+    levels: Mapping[str, float]
+    changes: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableKit(Kit):
+    """Everything of a comparison or experiment on one testbox; `others` are its other testboxes.
+
+    `boots` are in the order in which they are to be made, `rows` in that of the table.
+    """
+
+    kind: Literal["comparison", "experiment"]
+    others: Sequence[str]
+    chosen: bool  # whether the testbox was asked for
+    rows: Sequence[Row]
+    payloads: Sequence[Payload]
+    headlines: Sequence[Headline]
+
+    @property
+    def directory(self) -> str:
+        """The one directory that the tarball unpacks to; it names a testbox that was asked for."""
+        suffix = f"-{directory_names([self.testbox])[0]}" if self.chosen else ""
+        return f"swingbot-{self.id}{suffix}"
+
+    @property
+    def virtual(self) -> bool:
+        """Whether its boots can be made with QEMU from what is here."""
+        return (
+            bool(self.boots)
+            and all(boot.qemu for boot in self.boots)
+            and all(payload.bootable for payload in self.payloads)
+        )
+
+
+def kind_of(kit: Kit) -> str:
+    """What the numbers are of: `report`, `comparison` or `experiment`."""
+    return kit.kind if isinstance(kit, TableKit) else "report"
+
+
+def boot_ids(kit: Kit) -> list[str]:
+    """Its boots in order; one that counts for several kernels once."""
+    return list(dict.fromkeys(boot.id for boot in kit.boots))

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from swingbot.core.reproduce import lkp_job, readme, scripts
-from swingbot.core.reproduce.kit import SIDES, Kit, KitArtifact, KitMember, KitText
+from swingbot.core.reproduce import lkp_job, readme, scripts, table_readme, table_scripts, tables
+from swingbot.core.reproduce.kit import (
+    SIDES,
+    Kit,
+    KitArtifact,
+    KitBoot,
+    KitKernel,
+    KitMember,
+    KitRootfs,
+    KitText,
+    Payload,
+    ReportKit,
+    TableKit,
+)
+from swingbot.core.reproduce.names import directory_names
 
 
 def members(kit: Kit) -> list[KitMember]:
     """All files by path, `SHA256SUMS` of all others last."""
-    found = sorted(_members(kit), key=lambda member: member.path)
+    if isinstance(kit, ReportKit):
+        found = sorted(_of_report(kit), key=lambda member: member.path)
+    else:
+        assert isinstance(kit, TableKit)
+        found = _once(sorted(_of_table(kit), key=lambda member: member.path))
     sums = "".join(f"{_sha256(member)}  {member.path}\n" for member in found)
     return [*found, _text("SHA256SUMS", sums)]
 
@@ -25,71 +43,115 @@ def _sha256(member: KitMember) -> str:
     )
 
 
+def _once(found: Iterable[KitMember]) -> list[KitMember]:
+    """Each file of the artifact store once: further names of the same bytes are links."""
+    first: dict[str, str] = {}
+    linked = []
+    for member in found:
+        if isinstance(member.content, KitArtifact):
+            before = first.setdefault(member.content.sha256, member.path)
+            member = member if before == member.path else replace(member, same_as=before)
+        linked.append(member)
+    return linked
+
+
 def _text(path: str, text: str | bytes, *, executable: bool = False) -> KitMember:
     content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     return KitMember(path=path, content=KitText(content=content, executable=executable))
 
 
-def _members(kit: Kit) -> Iterator[KitMember]:
+def _of_report(kit: ReportKit) -> Iterator[KitMember]:
     yield _text("README", readme.readme(kit))
     yield _text("mail.txt", kit.mail)
     yield _text("report.json", kit.json)
     yield _text("reproduce.sh", scripts.reproduce(kit), executable=True)
     yield _text("build.sh", scripts.build(kit), executable=True)
-    yield _text("numbers.tsv", numbers(kit))
+    yield _text("numbers.tsv", tables.numbers(kit.boots))
     yield _text("boots.tsv", boots(kit))
     yield _text("job.yaml", lkp_job.text(kit.unit_job))
     if kit.patch is not None:
         yield _text("kernels/culprit.patch", kit.patch)
-    yield from _kernels(kit)
-    yield from _rootfs(kit)
+    for side in SIDES:
+        yield from _kernel(kit.kernels[side])
+    if kit.rootfs is not None:
+        yield from _rootfs(kit.rootfs, "rootfs")
     if kit.job is not None:
         yield KitMember(path="job/job.cpio", content=kit.job)
     for path, content in kit.programs.items():
         yield _text(f"job/{path}", content, executable=path.endswith(("run", ".sh")))
-    for boot in kit.boots:
+    yield from _qemu(kit.boots)
+
+
+def _of_table(kit: TableKit) -> Iterator[KitMember]:
+    yield _text("README", table_readme.readme(kit))
+    yield _text(f"{kit.kind}.json", kit.json)
+    yield _text("reproduce.sh", table_scripts.reproduce(kit), executable=True)
+    yield _text("build.sh", table_scripts.build(kit), executable=True)
+    yield _text("kernels.tsv", tables.kernels(kit))
+    yield _text("boots.tsv", tables.boots(kit))
+    yield _text("payloads.tsv", tables.payloads(kit))
+    yield _text("numbers.tsv", tables.numbers(kit.boots))
+    yield _text("levels.tsv", tables.levels(kit))
+    for row in kit.rows:
+        yield from _kernel(row.kernel)
+        for number, patch in enumerate(row.patches, 1):
+            yield _text(tables.patch_path(row.kernel.name, number), patch)
+        if row.series:
+            series = "".join(f"{path}\n" for path in row.series)
+            yield _text(f"kernels/{row.kernel.name}/series", series)
+    for payload in kit.payloads:
+        yield from _payload(payload)
+    yield from _qemu(_each_once(kit.boots))
+
+
+def _each_once(boots: Iterable[KitBoot]) -> list[KitBoot]:
+    """A boot that counts for several rows is one boot."""
+    return list({boot.id: boot for boot in boots}.values())
+
+
+def _qemu(boots: Iterable[KitBoot]) -> Iterator[KitMember]:
+    for boot in boots:
         if boot.qemu:
             yield _text(f"boots/{boot.id}.qemu", "".join(f"{word}\n" for word in boot.qemu))
 
 
-def _kernels(kit: Kit) -> Iterator[KitMember]:
-    for side in SIDES:
-        kernel = kit.kernels[side]
-        if kernel.config is not None:
-            yield KitMember(path=f"kernels/{side}/config", content=kernel.config)
-        if kernel.image is not None:
-            yield KitMember(path=f"kernels/{side}/bzImage", content=kernel.image)
+def _kernel(kernel: KitKernel) -> Iterator[KitMember]:
+    if kernel.config is not None:
+        yield KitMember(path=f"kernels/{kernel.name}/config", content=kernel.config)
+    if kernel.image is not None:
+        yield KitMember(path=f"kernels/{kernel.name}/bzImage", content=kernel.image)
 
 
-def _rootfs(kit: Kit) -> Iterator[KitMember]:
-    if kit.rootfs is None:
-        return
+def _payload(payload: Payload) -> Iterator[KitMember]:
+    if payload.job is not None:
+        yield KitMember(path=f"{payload.directory}/job.cpio", content=payload.job)
+    for path, content in payload.programs.items():
+        executable = path.endswith(("run", ".sh"))
+        yield _text(f"{payload.directory}/{path}", content, executable=executable)
+    names = directory_names([job.name for job in payload.unit_jobs])
+    for name, job in zip(names, payload.unit_jobs, strict=True):
+        yield _text(f"{payload.directory}/lkp/{name}.yaml", lkp_job.text(job))
+    if payload.rootfs is not None and payload.rootfs_number == payload.number:
+        yield from _rootfs(payload.rootfs, payload.rootfs_directory)
+
+
+def _rootfs(rootfs: KitRootfs, directory: str) -> Iterator[KitMember]:
     rows = "".join(
-        f"{path}\t{size}\t{sha256}\t{package}\n" for path, size, sha256, package in kit.rootfs.files
+        f"{path}\t{size}\t{sha256}\t{package}\n" for path, size, sha256, package in rootfs.files
     )
-    yield _text("rootfs/files.tsv", "path\tbytes\tsha256\tpackage\n" + rows)
-    if kit.rootfs.archive is not None:
-        yield KitMember(path="rootfs/rootfs.cpio", content=kit.rootfs.archive)
-    if kit.rootfs.left_out:
+    yield _text(f"{directory}/files.tsv", "path\tbytes\tsha256\tpackage\n" + rows)
+    if rootfs.archive is not None:
+        yield KitMember(path=f"{directory}/rootfs.cpio", content=rootfs.archive)
+    if rootfs.left_out:
         lines = (
             f"{gone.path} {gone.offset} {gone.size} {gone.sha256} {gone.package}\n"
-            for gone in kit.rootfs.left_out
+            for gone in rootfs.left_out
         )
-        yield _text("rootfs/left-out", "".join(lines))
+        yield _text(f"{directory}/left-out", "".join(lines))
 
 
-def numbers(kit: Kit) -> str:
-    """Every value that was reported: boot, side, k, unit job, run, metric, value (17 digits: the very same double)."""
-    rows = [
-        f"{boot.id}\t{boot.side}\t{boot.k}\t{run.unit_job}\t{run.number}\t{metric}\t{value!r}\n"
-        for boot in kit.boots
-        for run in boot.runs
-        for metric, value in sorted(run.values.items())
-    ]
-    return "".join(rows)
-
-
-def boots(kit: Kit) -> str:
+def boots(kit: ReportKit) -> str:
     """The boots in the order in which they are to be made, sides in turn: id, side, k, and the seconds that ours took."""
-    ordered = sorted(kit.boots, key=lambda boot: (boot.k, SIDES.index(boot.side), boot.id))
-    return "".join(f"{boot.id}\t{boot.side}\t{boot.k}\t{boot.seconds:.0f}\n" for boot in ordered)
+    sides: tuple[str, ...] = SIDES
+    ordered = sorted(kit.boots, key=lambda boot: (boot.k, sides.index(boot.kernel), boot.id))
+    return "".join(f"{boot.id}\t{boot.kernel}\t{boot.k}\t{boot.seconds:.0f}\n" for boot in ordered)

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Final
 
-from swingbot.core.reproduce.kit import SIDES, Kit
+from swingbot.core.reproduce import shell
+from swingbot.core.reproduce.kit import SIDES, ReportKit
 from swingbot_jobs.contract.compiler import llvm_variables
 from swingbot_jobs.contract.unit_job import UnitJob
 
-# The same as the worker's own recipe; a test holds the two together.
-BUILD_ENVIRONMENT: Final = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "LC_ALL": "C",
-    "TZ": "UTC",
-    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026",
-    "KBUILD_BUILD_USER": "swingbot",
-    "KBUILD_BUILD_HOST": "swingbot",
-    "KBUILD_BUILD_VERSION": "1",
-    "LOCALVERSION": "",
-}
-
-_REPRODUCE: Final = r"""#!/bin/sh
+_REPRODUCE: Final = (
+    r"""#!/bin/sh
 # Boots both kernels of report @REPORT@ as they were booted for it, and prints the numbers beside the reported ones.
 # Needs QEMU (qemu-system-x86_64), GNU tar, awk and sha256sum; nothing of swingbot, no root, no network unless README says so.
 usage='usage: ./reproduce.sh [options]
@@ -38,12 +27,9 @@ kit=$(cd "$(dirname "$0")" && pwd) || exit 1
 out=$PWD/out boots=999999 only='' parent=$kit/kernels/parent/bzImage commit=$kit/kernels/commit/bzImage programs='' here=''
 virtual=@VIRTUAL@ unit_job=@UNIT_JOB@ metric=@METRIC@ unit=@UNIT@
 
-say() { printf '%s\n' "$*"; }
-fail() { printf 'reproduce.sh: %s\n' "$*" >&2; exit 1; }
-absolute() { case $1 in /*) printf '%s\n' "$1" ;; *) printf '%s\n' "$PWD/$1" ;; esac; }
-need() { command -v "$1" >/dev/null 2>&1 || fail "$1 is not here; $2"; }
-digest() { sha256sum <"$1" | cut -d ' ' -f 1; }
-
+"""
+    + shell.HELPERS
+    + r"""
 while [ $# -gt 0 ]; do
 	case $1 in
 	--here) here=yes ;;
@@ -67,31 +53,9 @@ done
 case $boots in '' | *[!0-9]* | 0) fail "--boots $boots is not a number of boots" ;; esac
 case $only in '' | parent | commit) ;; *) fail "--only $only is neither parent nor commit" ;; esac
 
-# numbers UNIT_JOB: what the program printed (standard input) as lines `metric value`
-numbers() {
-	case $1 in
-@NUMBERS@
-	*) cat >/dev/null ;;
-	esac
-}
-
-# found SHA256 NAME: a program with these bytes: in --programs, on this machine, or out of a Debian package
-found() {
-	for sb_place in ${programs:+"$programs/$2" "$programs/usr/bin/$2"} "/usr/bin/$2" "$out/packages/usr/bin/$2"; do
-		[ -f "$sb_place" ] && [ "$(digest "$sb_place")" = "$1" ] && { printf '%s\n' "$sb_place"; return 0; }
-	done
-	return 1
-}
-
-# fetch PACKAGE: try to get name_version_arch from this machine's apt
-fetch() {
-	command -v apt-get >/dev/null 2>&1 && command -v dpkg-deb >/dev/null 2>&1 || return 1
-	sb_name=${1%%_*} sb_version=${1#*_}
-	sb_version=${sb_version%_*}
-	mkdir -p "$out/packages"
-	(cd "$out/packages" && apt-get -qq download "$sb_name=$sb_version" && dpkg-deb -x "$sb_name"_*.deb .) >"$out/packages.log" 2>&1
-}
-
+"""
+    + shell.PROGRAMS
+    + r"""
 # make_initrd: the root file system that was booted, byte for byte, and the job behind it
 make_initrd() {
 	cp "$kit/rootfs/rootfs.cpio" "$out/initrd" || fail "cannot write $out/initrd"
@@ -127,19 +91,9 @@ boot() {
 	[ -f "$out/$sb_id/results/facts/ended" ] || fail "boot $sb_id did not come to its end; the end of its console: $(tail -n 3 "$out/$sb_id/console.log")"
 }
 
-# read_results DIRECTORY ID: `id unit_job run metric value` of every run below DIRECTORY
-read_results() {
-	for sb_run in "$1"/*/*/stdout; do
-		[ -f "$sb_run" ] || continue
-		sb_run=${sb_run%/stdout}
-		sb_number=${sb_run##*/} sb_job=${sb_run%/*}
-		sb_job=${sb_job##*/}
-		numbers "$sb_job" <"$sb_run/stdout" | while read -r sb_metric sb_value; do
-			printf '%s\t%s\t%s\t%s\t%s\n' "$2" "$sb_job" "$sb_number" "$sb_metric" "$sb_value"
-		done
-	done
-}
-
+"""
+    + shell.READ_RESULTS
+    + r"""
 run_here() {
 @CHECK_CMDLINE@	mkdir -p "$out/here/results" "$out/here/work" || fail "cannot make $out/here"
 	# one shell more between: the job ends everything else where its parent is the first process
@@ -181,6 +135,7 @@ rm -f "$out/initrd"
 say ''
 awk -F '\t' -v unit_job="$unit_job" -v metric="$metric" -v unit="$unit" -v better=@BETTER@ -v reported=@CHANGE@ '@TABLE@' "$out/here.tsv" "$kit/numbers.tsv"
 """
+)
 
 _CHECK_CMDLINE: Final = r"""	for sb_word in @WORDS@; do
 		tr ' ' '\n' </proc/cmdline | grep -qxF -e "$sb_word" ||
@@ -227,7 +182,8 @@ END {
 }
 """
 
-_BUILD: Final = r"""#!/bin/sh
+_BUILD: Final = (
+    r"""#!/bin/sh
 # Builds one of the two kernels of report @REPORT@ as it was built for it, and says whether the image is the very same.
 # usage: ./build.sh LINUX parent|commit OUT        LINUX: a git repository that has the commit (or, for the commit, its parent)
 set -eu
@@ -253,30 +209,14 @@ else
 	checkout "$parent"
 	git -C "$out/linux" apply "$kit/kernels/culprit.patch"
 fi
-version=$($cc --version | sed -n 1p)
-[ "$version" = "$said" ] || echo "build.sh: $cc is $version; ours was $said, so the image will differ" >&2
-mkdir -p "$out/linux/$objects"
-cp "$config" "$out/linux/$objects/.config"
-make_kernel() {
-	# shellcheck disable=SC2086 # a list of words is meant
-	env -i @ENVIRONMENT@ HOME="$out" \
-		make --no-print-directory -C "$out/linux" O="$objects" ARCH=x86_64 CC="$cc" HOSTCC="$cc" $llvm "$@"
-}
-make_kernel olddefconfig >"$out/build.log" 2>&1
-make_kernel -j"$(nproc 2>/dev/null || echo 1)" bzImage >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; exit 1; }
-cp "$out/linux/$objects/arch/x86/boot/bzImage" "$out/bzImage"
-got=$(sha256sum <"$out/bzImage" | cut -d ' ' -f 1)
-if [ "$got" = "$want" ]; then
-	echo "$out/bzImage: the very image that was measured (sha256 $got)"
-else
-	echo "$out/bzImage: sha256 $got; the one that was measured has $want"
-fi
 """
+    + shell.MAKE
+)
 
 
-def reproduce(kit: Kit) -> str:
+def reproduce(kit: ReportKit) -> str:
     """The text of reproduce.sh."""
-    pairs = max((sum(boot.side == side for boot in kit.boots) for side in SIDES), default=0)
+    pairs = max((sum(boot.kernel == side for boot in kit.boots) for side in SIDES), default=0)
     quoted = {
         "UNIT_JOB": kit.unit_job.name,
         "METRIC": kit.metric,
@@ -286,12 +226,10 @@ def reproduce(kit: Kit) -> str:
         "CHANGE": "" if kit.change_pct is None else repr(kit.change_pct),
     }
     plain = {
-        "REPORT": kit.report,
+        "REPORT": kit.id,
         "PAIRS": str(pairs),
-        "NUMBERS": "\n".join(
-            _numbers(job)
-            for job in kit.unit_jobs
-            if f"programs/{job.program}/numbers.awk" in kit.programs
+        "NUMBERS": shell.number_branches(
+            [(job, "job") for job in kit.unit_jobs], [f"job/{path}" for path in kit.programs]
         ),
         "ROOTFS": kit.rootfs.whole if kit.rootfs else "unknown",
         "VIRTUAL": "yes" if kit.virtual else "no",
@@ -300,7 +238,7 @@ def reproduce(kit: Kit) -> str:
         "TABLE": _TABLE,
         "CHECK_CMDLINE": _check_cmdline(kit.unit_job),
     }
-    return _filled(_REPRODUCE, plain, quoted)
+    return shell.filled(_REPRODUCE, plain, quoted)
 
 
 def _check_cmdline(job: UnitJob) -> str:
@@ -310,36 +248,15 @@ def _check_cmdline(job: UnitJob) -> str:
     return _CHECK_CMDLINE.replace("@WORDS@", shlex.join(job.cmdline.split()))
 
 
-def _numbers(job: UnitJob) -> str:
-    """A branch of `numbers`: the program's awk with the parameters that the program was given, its metrics by full name."""
-    given = " ".join(
-        f"-v {shlex.quote(f'{name}={value}')}"
-        for name, value in sorted(job.params.items())
-        if "\\" not in value
-    )
-    script = f'"$kit/job/programs/{job.program}/numbers.awk"'
-    return f"\t{shlex.quote(job.name)}) awk {given} -f {script} | sed 's/^/{job.program}./' ;;".replace(
-        "awk  -f", "awk -f"
-    )
-
-
-def build(kit: Kit) -> str:
+def build(kit: ReportKit) -> str:
     """The text of build.sh."""
     quoted = {"PARENT": kit.kernels["parent"].commit, "COMMIT": kit.kernels["commit"].commit}
     for side in SIDES:
         kernel = kit.kernels[side]
         quoted[f"{side.upper()}_IMAGE"] = kernel.image_sha256
-        quoted[f"{side.upper()}_OBJECTS"] = f"o-{kernel.kconfig}-{kernel.compiler}-0"
+        quoted[f"{side.upper()}_OBJECTS"] = shell.object_directory(kernel.kconfig, kernel.compiler)
         quoted[f"{side.upper()}_CC"] = kernel.compiler
         quoted[f"{side.upper()}_LLVM"] = " ".join(llvm_variables(kernel.compiler))
         quoted[f"{side.upper()}_VERSION"] = kernel.compiler_version
-    environment = " ".join(
-        f"{name}={shlex.quote(value)}" for name, value in BUILD_ENVIRONMENT.items()
-    )
-    return _filled(_BUILD, {"REPORT": kit.report, "ENVIRONMENT": environment}, quoted)
-
-
-def _filled(template: str, plain: dict[str, str], quoted: dict[str, str]) -> str:
-    """`plain` are texts of ours, put in as they are; `quoted` may come from anywhere and become one word each."""
-    values = {**plain, **{name: shlex.quote(value) for name, value in quoted.items()}}
-    return re.sub(r"@([A-Z_]+)@", lambda match: values[match[1]], template)
+    plain = {"REPORT": kit.id, "ENVIRONMENT": shell.environment()}
+    return shell.filled(_BUILD, plain, quoted)

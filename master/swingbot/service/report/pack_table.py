@@ -1,0 +1,554 @@
+"""Put together what makes a comparison or experiment repeatable elsewhere, on one of its testboxes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol
+
+from swingbot.core.experiment.references import WORDS
+from swingbot.core.model import ids
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.plan.blocks import block_order
+from swingbot.core.reproduce import Change, Headline, KitBoot, KitKernel, Payload, TableKit
+from swingbot.core.reproduce import Row as KitRow
+from swingbot.core.reproduce.lineage import MOST_OWN, Lineage, chain, lineages
+from swingbot.core.reproduce.names import directory_names
+from swingbot.core.reproduce.tables import patch_path
+from swingbot.core.text.plain import cut
+from swingbot.service.report import kit_parts
+from swingbot.service.report.kit_parts import Gathering, Row
+from swingbot_jobs.contract.unit_job import UnitJob
+
+_MOST_PATCH_BYTES: Final = 16 << 20  # of all patches of a kit
+_OPEN: Final = ("waiting", "running")
+# What of a row of a table never changes once it is judged.
+_LASTING: Final = (
+    "unit_job",
+    "metric",
+    "alias_of",
+    "unit",
+    "better",
+    "class",
+    "headline",
+    "level",
+    "base",
+    "head",
+    "change_pct",
+    "interval_pct",
+    "change_points",
+    "interval_points",
+    "verdict",
+    "reason",
+    "margin_pct",
+    "min_effect_pct",
+    "paired",
+    "p",
+)
+
+
+class Sources(kit_parts.Sources, Protocol):
+    """What is known of a table; each method answers as the read model of its name does."""
+
+    def experiment(self, id: str) -> Row: ...
+    def boot_order(self, id: str) -> Row: ...
+    def first_parents(self, commit: str, most: int) -> Sequence[str]:
+        """`commit` and the first parents below it, newest first; nothing if it is not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arm:
+    """A row of the table with the name of its directory in the kit."""
+
+    arm: int
+    title: str
+    name: str
+    variant: Row
+    trouble: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """A comparison or an experiment, as rows of both read models have it."""
+
+    id: str
+    kind: Literal["comparison", "experiment"]
+    found: Row
+    arms: Sequence[_Arm]
+    boots: Sequence[Row]  # of all testboxes, each with its `arm`
+    rows: Sequence[Row]  # each with `arm`, `reference` and the words for it
+    seed: int
+
+    def of(self, testbox: str, *, up: bool) -> list[Row]:
+        """Boots on a testbox: those that came up, or all."""
+        return [
+            boot
+            for boot in self.boots
+            if boot["testbox"] == testbox and (not up or boot["outcome"] == "up")
+        ]
+
+
+def pack_table(
+    sources: Sources, id: str, *, kernels: bool = True, testbox: str | None = None
+) -> TableKit:
+    """The kit of comparison or experiment `id` on `testbox`; None: the first that is virtual.
+
+    Raises BadId, NotFound; what is merely gone is told in `missing`.
+    """
+    kind, _ = ids.read(id)
+    if kind == "experiment":
+        table = _experiment(sources.experiment(id))
+    else:
+        ids.read(id, "comparison")
+        table = _comparison(sources.comparison(id))
+    if table.found["status"] in _OPEN:
+        raise NotFound(
+            f"{table.id} cannot be reproduced yet: it is {table.found['status']};"
+            f" `swingbot wait {table.id}` returns when it is over"
+        )
+    usual = _usual_testbox(sources, table)
+    chosen = testbox or usual
+    boxes = _testboxes(table)
+    if chosen not in boxes:
+        raise NotFound(
+            f"{table.id} did not run on {cut(chosen, 80)!r}; it ran on {', '.join(boxes)}"
+        )
+    return _kit(
+        Gathering(sources), sources, table, chosen, is_usual=chosen == usual, kernels=kernels
+    )
+
+
+def _experiment(found: Row) -> _Table:
+    names = directory_names([arm["name"] for arm in found["arms"]])
+    return _Table(
+        id=found["id"],
+        kind="experiment",
+        found=found,
+        arms=[
+            _Arm(
+                arm=arm["arm"],
+                title=arm["name"],
+                name=name,
+                variant=arm["variant"],
+                trouble=_unbuilt(arm["state"], arm["reason"]),
+                settings=arm["settings"] or {},
+            )
+            for arm, name in zip(found["arms"], names, strict=True)
+        ],
+        boots=found["boot_list"],
+        rows=[row | {"words": WORDS[row["against"]]} for row in found["rows"]],
+        seed=ids.read(found["id"])[1],
+    )
+
+
+def _comparison(found: Row) -> _Table:
+    sides = ("base", "head")
+    return _Table(
+        id=found["id"],
+        kind="comparison",
+        found=found,
+        arms=[
+            _Arm(
+                arm=arm,
+                title=side,
+                name=side,
+                variant=found[f"{side}_variant"],
+                trouble=_unbuilt(
+                    found[f"{side}_variant"]["build"],
+                    next(iter(found[f"{side}_variant"]["build_errors"] or ()), None),
+                ),
+                settings={},
+            )
+            for arm, side in enumerate(sides)
+        ],
+        boots=[boot | {"arm": sides.index(boot["side"])} for boot in found["boot_list"]],
+        rows=[row | {"arm": 1, "reference": 0, "words": "the base"} for row in found["rows"]],
+        seed=ids.read(found["id"])[1],
+    )
+
+
+def _unbuilt(state: str | None, reason: str | None) -> str:
+    if state == "built":
+        return ""
+    return f"it does not build: {reason}" if reason else "it was not built"
+
+
+def _testboxes(table: _Table) -> list[str]:
+    return list(dict.fromkeys(part["testbox"] for part in table.found["parts"]))
+
+
+def _usual_testbox(sources: Sources, table: _Table) -> str:
+    """The first testbox whose boots QEMU can make; else the first with boots, else the first."""
+    boxes = _testboxes(table)
+    booted = [(box, boots) for box in boxes if (boots := table.of(box, up=True))]
+    for box, boots in booted:
+        if "qemu.json" in (sources.boot(boots[0]["id"])["files"] or {}):
+            return box
+    return booted[0][0] if booted else boxes[0]
+
+
+def _kit(
+    found: Gathering,
+    sources: Sources,
+    table: _Table,
+    testbox: str,
+    *,
+    is_usual: bool,
+    kernels: bool,
+) -> TableKit:
+    parts = [part for part in table.found["parts"] if part["testbox"] == testbox]
+    boots, payloads = _boots(found, sources, table, testbox, parts)
+    if not boots:
+        found.missing.append(f"boots: none came up on {testbox}")
+    rows = _with_patches(sources, table, _rows(found, sources, table, testbox))
+    tree = sources.tree(table.found["tree"])
+    facts = [sources.boot(boot.id)["facts"] for boot in boots[:1]]
+    return TableKit(
+        id=table.id,
+        kind=table.kind,
+        created_at=str(table.found["created_at"]),
+        page=sources.page(table.id),
+        tree=table.found["tree"],
+        url=tree["url"],
+        branch=tree["branch"],
+        testbox=testbox,
+        label=parts[0]["label"] or "",
+        others=[box for box in _testboxes(table) if box != testbox],
+        chosen=not is_usual,
+        qemu_version=next(
+            (str(one["qemu_version"]) for one in facts if one.get("qemu_version")), "unknown"
+        ),
+        rows=_images(found, rows) if kernels else _without_images(found, rows),
+        boots=boots,
+        payloads=payloads,
+        headlines=_headlines(table, testbox),
+        json=_document(table, testbox),
+        missing=tuple(found.missing),
+        notes=tuple(found.notes),
+    )
+
+
+# --- boots, and what they got
+
+
+def _boots(
+    found: Gathering, sources: Sources, table: _Table, testbox: str, parts: Sequence[Row]
+) -> tuple[list[KitBoot], list[Payload]]:
+    """Boots in the order of their blocks, and what they got besides the kernel."""
+    listed = _in_blocks(table, table.of(testbox, up=True), parts)
+    known = {boot["id"]: sources.boot(boot["id"]) for boot in listed}
+    keys = list(dict.fromkeys(_payload_key(row) for row in known.values()))
+    payloads = _payloads(found, sources, keys, known)
+    programs = {job.name: job.program for payload in payloads for job in payload.unit_jobs}
+    names = {arm.arm: arm.name for arm in table.arms}
+    made: dict[str, KitBoot] = {}
+    boots = []
+    for boot in listed:
+        row = known[boot["id"]]
+        if boot["id"] not in made:
+            made[boot["id"]] = replace(
+                kit_parts.boot_of(found, {**row, "kernel": ""}, programs),
+                payload=1 + keys.index(_payload_key(row)),
+            )
+        boots.append(replace(made[boot["id"]], kernel=names[boot["arm"]]))
+    return boots, payloads
+
+
+def _in_blocks(table: _Table, boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
+    """Block by block, job by job, in the order in which the rows took their places there."""
+    first = min((boot["k"] for boot in boots), default=0)
+    first = table.found.get("first_k", first)
+    places = {
+        k: {arm: place for place, arm in enumerate(_order(table, k - first))}
+        for k in {boot["k"] for boot in boots}
+    }
+    specs = [part["spec"] for part in parts]
+    return sorted(
+        boots,
+        key=lambda boot: (
+            boot["k"],
+            specs.index(boot["spec"]) if boot["spec"] in specs else len(specs),
+            places[boot["k"]][boot["arm"]],
+            int(boot["id"][1:]),
+        ),
+    )
+
+
+def _order(table: _Table, block: int) -> list[int]:
+    return block_order(len(table.arms), max(0, block), table.seed)
+
+
+_Key = tuple[str, str | None, str | None]  # boot spec, sha256 of job.cpio and of rootfs.json
+
+
+def _payload_key(row: Row) -> _Key:
+    files = row["files"] or {}
+    job, rootfs = (files.get(name, {}).get("sha256") for name in ("job.cpio", "rootfs.json"))
+    return row["spec"], job, rootfs
+
+
+def _payloads(
+    found: Gathering, sources: Sources, keys: Sequence[_Key], known: Mapping[str, Row]
+) -> list[Payload]:
+    """One for each distinct job; those that booted the same root file system share it."""
+    first: dict[str | None, Payload] = {}
+    payloads = []
+    for number, key in enumerate(keys, 1):
+        rows = [row for row in known.values() if _payload_key(row) == key]
+        jobs = [UnitJob.from_json(job) for job in sources.boot_order(rows[0]["id"])["unit_jobs"]]
+        archive, programs = kit_parts.job_of(found, rows, jobs)
+        same = first.get(key[2])
+        payload = Payload(
+            number=number,
+            rootfs_number=number if same is None else same.number,
+            rootfs=kit_parts.rootfs_of(found, rows) if same is None else same.rootfs,
+            job=archive,
+            programs=programs,
+            unit_jobs=jobs,
+        )
+        first.setdefault(key[2], payload)
+        payloads.append(payload)
+    return payloads
+
+
+# --- kernels
+
+
+def _rows(found: Gathering, sources: Sources, table: _Table, testbox: str) -> list[KitRow]:
+    rows = []
+    for arm in table.arms:
+        trouble = arm.trouble or _unbooted(table, arm, testbox)
+        # what is not there of a kernel without boots does not make the kit incomplete
+        kernel = _kernel(Gathering(sources) if trouble else found, arm)
+        settings = _settings(arm.settings)
+        if not trouble and (lost := _lost_boots(table, arm, testbox)):
+            found.notes.append(f"{arm.title}: {lost}")
+        rows.append(
+            KitRow(
+                title=arm.title,
+                kernel=kernel,
+                settings=settings,
+                trouble=trouble,
+                start=kernel.commit,
+            )
+        )
+    return rows
+
+
+def _unbooted(table: _Table, arm: _Arm, testbox: str) -> str:
+    """Why no boot of this row is in the kit; empty where one is."""
+    boots = [boot for boot in table.of(testbox, up=False) if boot["arm"] == arm.arm]
+    if not boots:
+        return f"it was not booted on {testbox}"
+    if any(boot["outcome"] == "up" for boot in boots):
+        return ""
+    reason = f", {boots[0]['reason']}" if boots[0]["reason"] else ""
+    count = "its only boot did not come" if len(boots) == 1 else f"none of {len(boots)} boots came"
+    return f"{count} up ({boots[0]['outcome']}{reason})"
+
+
+def _lost_boots(table: _Table, arm: _Arm, testbox: str) -> str:
+    """How many boots of this row did not come up, and the reason of the first; empty for none."""
+    boots = [boot for boot in table.of(testbox, up=False) if boot["arm"] == arm.arm]
+    lost = [boot for boot in boots if boot["outcome"] != "up"]
+    if not lost:
+        return ""
+    why = lost[0]["outcome"] + (f", {lost[0]['reason']}" if lost[0]["reason"] else "")
+    return f"{len(lost)} of {len(boots)} boots did not come up, so they are not in here ({why})"
+
+
+def _kernel(found: Gathering, arm: _Arm) -> KitKernel:
+    try:
+        return kit_parts.kernel_of(found, arm.name, f"kernel {arm.title}", arm.variant)
+    except NotFound:  # it was never built
+        return KitKernel(
+            name=arm.name,
+            commit=arm.variant["commit"],
+            subject=arm.variant["subject"],
+            kconfig=arm.variant["kconfig"],
+            compiler=arm.variant["compiler"],
+            compiler_version="",
+            layout=arm.variant["layout"],
+            image_sha256="none",
+            image=None,
+            config=None,
+        )
+
+
+def _settings(settings: Mapping[str, Any]) -> list[str]:
+    cmdline = settings.get("cmdline")
+    return [
+        *([f"kernel command line: {cmdline}"] if cmdline else []),
+        *(f"sysctl {name} = {value}" for name, value in (settings.get("sysctl") or {}).items()),
+    ]
+
+
+def _images(found: Gathering, rows: Sequence[KitRow]) -> list[KitRow]:
+    images = {row.kernel.image.sha256: row.kernel.image.size for row in rows if row.kernel.image}
+    few = sum(images.values()) <= kit_parts.MOST_IMAGE_BYTES
+    return list(rows) if few else _without_images(found, rows)
+
+
+def _without_images(found: Gathering, rows: Sequence[KitRow]) -> list[KitRow]:
+    found.notes.append(kit_parts.WITHOUT_IMAGES)
+    return [replace(row, kernel=replace(row.kernel, image=None)) for row in rows]
+
+
+# --- patches
+
+
+def _with_patches(sources: Sources, table: _Table, rows: Sequence[KitRow]) -> list[KitRow]:
+    commits = list(dict.fromkeys(row.kernel.commit for row in rows))
+    parents = {commit: sources.first_parents(commit, MOST_OWN + 1) for commit in commits}
+    wanted = lineages({commit: below or [commit] for commit, below in parents.items()})
+    patches, reasons = _patches(sources, wanted)
+    known = {commit: wanted[commit] for commit in patches}
+    owner: dict[str, str] = {}  # commit -> directory of the first kernel of it
+    for row in rows:
+        owner.setdefault(row.kernel.commit, row.kernel.name)
+    return [
+        _with_series(row, patches, known, owner, "" if number == 0 else _why(row, reasons, parents))
+        for number, row in enumerate(rows)
+    ]
+
+
+def _with_series(
+    row: KitRow,
+    patches: Mapping[str, Sequence[bytes]],
+    known: Mapping[str, Lineage],
+    owner: Mapping[str, str],
+    why: str,
+) -> KitRow:
+    commit = row.kernel.commit
+    start, way = chain(commit, known)
+    is_owner = owner[commit] == row.kernel.name
+    return replace(
+        row,
+        patches=patches.get(commit, ()) if is_owner else (),
+        series=[
+            patch_path(owner[one], number + 1) for one in way for number in range(len(patches[one]))
+        ],
+        start=start,
+        no_patches="" if way or not is_owner else why,
+    )
+
+
+def _why(row: KitRow, reasons: Mapping[str, str], parents: Mapping[str, Sequence[str]]) -> str:
+    commit = row.kernel.commit
+    if commit in reasons:
+        return reasons[commit]
+    if not parents[commit]:
+        return "the mirror no longer has its commit"
+    return f"no other kernel of this table is among the {MOST_OWN} commits below it"
+
+
+def _patches(
+    sources: Sources, wanted: Mapping[str, Lineage]
+) -> tuple[dict[str, list[bytes]], dict[str, str]]:
+    """The patches of each lineage that has all of them; and of the others, why not."""
+    patches: dict[str, list[bytes]] = {}
+    reasons: dict[str, str] = {}
+    left = _MOST_PATCH_BYTES
+    for commit, lineage in wanted.items():
+        own = []
+        for one in lineage.commits:
+            patch, why = sources.patch(one)
+            if patch is None or len(patch) > left:
+                reasons[commit] = f"of commit {one[:12]}, {why or 'they are too large for a kit'}"
+                break
+            left -= len(patch)
+            own.append(patch)
+        else:
+            patches[commit] = own
+    return patches, reasons
+
+
+# --- what was reported
+
+
+def _headlines(table: _Table, testbox: str) -> list[Headline]:
+    """A table for each unit job's headline; its first metric of the benchmark if none is one."""
+    of_box = [row for row in table.rows if row["testbox"] == testbox]
+    chosen: dict[tuple[str, str], None] = {}
+    for unit_job in dict.fromkeys(row["unit_job"] for row in of_box):
+        own = [row for row in of_box if row["unit_job"] == unit_job and not row["counter"]]
+        first = [row for row in own if row.get("headline")] or own[:1]
+        chosen |= dict.fromkeys((unit_job, row["metric"]) for row in first)
+    return [
+        _headline(
+            table, [row for row in of_box if (row["unit_job"], row["metric"]) == (unit_job, metric)]
+        )
+        for unit_job, metric in sorted(chosen)
+    ]
+
+
+def _headline(table: _Table, rows: Sequence[Row]) -> Headline:
+    names = {arm.arm: arm.name for arm in table.arms}
+    levels: dict[str, float] = {}
+    for arm, side in (("reference", "base"), ("arm", "head")):  # a row's own level goes last
+        for row in rows:
+            if row[side]["mean"] is not None:
+                levels[names[row[arm]]] = row[side]["mean"]
+    return Headline(
+        unit_job=rows[0]["unit_job"],
+        metric=rows[0]["metric"],
+        unit=rows[0].get("unit") or "",
+        better=rows[0].get("better"),
+        level=rows[0].get("level"),
+        levels=levels,
+        changes=[
+            Change(
+                kernel=names[row["arm"]],
+                reference=names[row["reference"]],
+                words=row["words"],
+                verdict=row["verdict"],
+                change_pct=row["change_pct"],
+            )
+            for row in rows
+        ],
+    )
+
+
+def _document(table: _Table, testbox: str) -> str:
+    """The table for programs, without what may change later."""
+    names = {arm.arm: arm.name for arm in table.arms}
+    document = {
+        "id": table.id,
+        "kind": table.kind,
+        "tree": table.found["tree"],
+        "testbox": testbox,
+        "created_at": str(table.found["created_at"]),
+        "boots": table.found["boots"],
+        "unit_jobs": [
+            job
+            for part in table.found["parts"]
+            if part["testbox"] == testbox
+            for job in part["unit_jobs"]
+        ],
+        "kernels": [
+            {
+                "name": arm.title,
+                "directory": arm.name,
+                "settings": dict(arm.settings),
+                **{
+                    key: arm.variant[key]
+                    for key in ("commit", "subject", "kconfig", "compiler", "layout")
+                },
+            }
+            for arm in table.arms
+        ],
+        "rows": [
+            {
+                "kernel": names[row["arm"]],
+                "reference": names[row["reference"]],
+                "against": row["words"],
+                **{key: row[key] for key in _LASTING if key in row},
+            }
+            for row in table.rows
+            if row["testbox"] == testbox
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
