@@ -73,7 +73,7 @@ def make_app(
 ) -> Starlette:
     """The application. `read` is the module `swingbot_db.read`, `artifact` is `Artifacts(settings.artifacts).open`.
 
-    `extra_routes` come first; `unit` gives that of a metric; `kits` makes a report's boots repeatable elsewhere.
+    `extra_routes` come first; `unit` gives that of a metric; `kits` makes boots repeatable elsewhere.
     """
     source, renderer = SnapshotReader(engine, read), Renderer(settings)
     pages, raw, mail = (
@@ -84,7 +84,7 @@ def make_app(
     routes: list[BaseRoute] = [
         *extra_routes,
         *(reproduction.routes(kits) if kits is not None else ()),
-        *ExperimentPages(source, renderer, artifact).routes(),
+        *ExperimentPages(source, renderer, artifact, kits=kits is not None).routes(),
         Route("/", pages.overview),
         Route("/status.json", pages.overview),
         Route("/healthz", _healthz(source)),

@@ -63,10 +63,18 @@ class _Place:
 
 
 class ExperimentPages:
-    """`artifact` opens what builds left, for the columns beside the numbers."""
+    """`artifact` opens what builds left, for the columns beside the numbers; `kits`: kits are made."""
 
-    def __init__(self, source: SnapshotReader, renderer: Renderer, artifact: OpenArtifact) -> None:
+    def __init__(
+        self,
+        source: SnapshotReader,
+        renderer: Renderer,
+        artifact: OpenArtifact,
+        *,
+        kits: bool = False,
+    ) -> None:
         self._source, self._renderer, self._artifact = source, renderer, artifact
+        self._kits = kits
 
     def routes(self) -> list[Route]:
         return [
@@ -89,6 +97,7 @@ class ExperimentPages:
             live = [] if known or one else _live(found, read.measured_by_experiment(conn, id))
         context = {
             "this": found,
+            "kits": self._kits,
             "one": one,
             "rules": [{"name": rule, "words": WORDS[rule]} for rule in sheet.against],
             "live": live,

@@ -149,6 +149,7 @@ class Pages:
         samples = self._source.read.samples_of_comparison(conn, found["id"])
         shown = plotted(found, samples)
         return {
+            "kits": self._kits is not None,
             "plots": [_title(key) for key in shown[:_PLOTS]],
             "values": _values(found, samples),
             "free_memory": free_memory.of_comparison(samples),

@@ -1,0 +1,340 @@
+"""The kit of an experiment or comparison, from rows, artifacts and a mirror to bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.app.reproduction import Reproductions
+from swingbot.app.settings import load
+from swingbot.core.model.ids import BadId
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.reproduce import TableKit, members
+from swingbot.service.report import kit_parts
+from swingbot.web.app import make_app
+from swingbot_db import read
+from swingbot_db.engine import make_engine
+from swingbot_worker.rootfs import contents, cpio
+from tests import builders as make
+from tests.tables import JOBS, METRICS, an_experiment
+
+NAMES = ("v6.1", "batch<<2", "$(touch hacked) '../x'", "gcc head")
+QEMU = ["qemu-system-x86_64", "-kernel", "bzImage", "-initrd", "initrd"]
+
+
+@dataclass(frozen=True)
+class World:
+    made: Reproductions
+    client: TestClient
+    conn: sa.Connection
+    mirror: Path
+    put: Callable[[bytes], dict[str, Any]]
+
+    def kit(self, id: str, **more: Any) -> TableKit:
+        kit = self.made.kit(id, **more)
+        assert isinstance(kit, TableKit)
+        return kit
+
+    def execute(self, text: str, **values: Any) -> None:
+        self.conn.execute(sa.text(text), values)
+        self.conn.commit()
+
+
+@pytest.fixture
+def world(db_url: str, tmp_path: Path) -> Iterator[World]:
+    settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path / "state")})
+    artifacts, engine = Artifacts(settings.artifacts), make_engine(db_url)
+
+    def put(content: bytes) -> dict[str, Any]:
+        sha256 = hashlib.sha256(content).hexdigest()
+        artifacts.put(io.BytesIO(content), sha256)
+        return {"sha256": sha256, "size": len(content)}
+
+    made = Reproductions(engine, artifacts, settings)
+    app = make_app(settings, engine, read, artifacts.open, kits=made)
+    with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
+        yield World(made, client, conn, settings.mirror, put)
+    engine.dispose()
+
+
+def an_experiment_with_files(world: World, **more: Any) -> None:
+    """Experiment e1: the third of four kernels does not build; vm-icount keeps what a guest has."""
+    wanted: dict[str, Any] = {"kernels": 4, "boxes": 2, "boots": 2, "names": NAMES}
+    wanted |= {"unbuildable": (2,)} | more
+    made = an_experiment(world.conn, **wanted)
+    for number, kernel in enumerate(made.kernels):
+        files = {"config": world.put(b"CONFIG_MMU=y\n")}
+        if number not in wanted["unbuildable"]:
+            files["bzImage"] = world.put(f"image {number}".encode())
+        world.execute(
+            "UPDATE kernel_build SET files = :files WHERE build_key = :key",
+            files=json.dumps(files),
+            key=kernel.build_key,
+        )
+    keep_files(world, a_job(world, b"#!/bin/sh\n"))
+
+
+def a_job(world: World, script: bytes) -> dict[str, Any]:
+    return world.put(cpio.archive([cpio.file("job/run.sh", script)]))
+
+
+def keep_files(world: World, job: dict[str, Any]) -> None:
+    archive = cpio.archive([cpio.file("bin/busybox", b"b" * 77)])
+    record, handed_on = contents.record(archive, [], {}, Path("/nowhere"))
+    world.put(handed_on)
+    files = {
+        "qemu.json": world.put(json.dumps(QEMU).encode()),
+        "job.cpio": job,
+        "rootfs.json": world.put(json.dumps(record).encode()),
+    }
+    world.execute(
+        "UPDATE boot SET files = :files, facts = :facts WHERE testbox = 'vm-icount'",
+        files=json.dumps(files),
+        facts=json.dumps({"qemu_version": "QEMU emulator version 7.2.22"}),
+    )
+
+
+def unpacked(content: bytes, place: Path) -> Path:
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        tar.extractall(place)
+    (directory,) = place.iterdir()
+    return directory
+
+
+def test_an_experiment_with_a_failed_row_and_two_testboxes_is_one_whole_kit(
+    world: World, tmp_path: Path
+) -> None:
+    an_experiment_with_files(world)
+    answer = world.client.get("/experiment/e1/reproduce.tar.gz")
+    assert answer.status_code == 200, answer.text
+    directory = unpacked(answer.content, tmp_path / "kit")
+    assert directory.name == "swingbot-e1"
+    done = subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=directory)
+    assert done.returncode == 0
+    listed = world.client.get("/experiment/e1/reproduce.json").json()
+    there = {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+    assert there == {file["path"] for file in listed["files"]}
+    assert (listed["experiment"], listed["missing"]) == ("e1", [])
+    kernels = [line.split("\t") for line in (directory / "kernels.tsv").read_text().splitlines()]
+    assert [(row[0], row[1]) for row in kernels] == [
+        ("v6.1", "v6.1"),
+        ("batch-2", "batch<<2"),
+        ("touch-hacked-.-x", "$(touch hacked) '../x'"),
+        ("gcc-head", "gcc head"),
+    ]
+    assert not (directory / "kernels" / "touch-hacked-.-x" / "bzImage").exists()
+    text = " ".join((directory / "README").read_text().split())
+    assert "no boots: it does not build: mm/page_alloc.c:12:1: error" in text
+    assert "It also ran on lkp-box-1." in text
+    boots = [line.split("\t") for line in (directory / "boots.tsv").read_text().splitlines()]
+    assert sorted((row[1], row[2]) for row in boots) == [
+        (name, k) for name in ("batch-2", "gcc-head", "v6.1") for k in ("0", "1")
+    ]
+    assert [row[2] for row in boots] == ["0", "0", "0", "1", "1", "1"], "block by block"
+    levels = [line.split("\t") for line in (directory / "levels.tsv").read_text().splitlines()]
+    assert [row[4] for row in levels] == ["v6.1", "batch-2", "touch-hacked-.-x", "gcc-head"]
+    assert levels[0][:2] == [JOBS[0], METRICS[0]]
+    facts = world.client.get("/experiment/e1.json").json()
+    reported = {
+        row["arm"]: row
+        for row in facts["rows"]
+        if (row["testbox"], row["metric"]) == ("vm-icount", METRICS[0])
+    }
+    assert float(levels[1][6]) == reported[1]["head"]["mean"]
+    assert float(levels[1][8]) == reported[1]["change_pct"]
+
+
+def test_another_testbox_is_chosen_by_its_name(world: World) -> None:
+    an_experiment_with_files(world)
+    kit = world.kit("e1", testbox="lkp-box-1")
+    assert (kit.testbox, kit.directory, kit.virtual) == (
+        "lkp-box-1",
+        "swingbot-e1-lkp-box-1",
+        False,
+    )
+    assert any(line.startswith("job.cpio") for line in kit.missing)
+    assert world.kit("e1", testbox="vm-icount").directory == "swingbot-e1"
+    answer = world.client.get("/experiment/e1/reproduce.tar.gz?testbox=lkp-box-1")
+    assert (answer.status_code, "cannot be reproduced in full" in answer.text) == (404, True)
+    with pytest.raises(NotFound, match="e1 did not run on 'toaster'; it ran on lkp-box-1, vm-icou"):
+        world.kit("e1", testbox="toaster")
+
+
+def test_all_unit_jobs_of_a_testbox_belong(world: World) -> None:
+    an_experiment_with_files(world, metrics=2)
+    kit = world.kit("e1")
+    assert [headline.unit_job for headline in kit.headlines] == sorted(JOBS)
+    assert {run.unit_job for boot in kit.boots for run in boot.runs} == set(JOBS)
+
+
+def test_each_job_that_differs_is_kept(world: World) -> None:
+    an_experiment_with_files(world)
+    other = {"job.cpio": a_job(world, b"#!/bin/sh\n# sysctl\n")}
+    world.execute(
+        "UPDATE boot SET files = files || CAST(:new AS jsonb)"
+        " WHERE testbox = 'vm-icount' AND image_sha256 ="
+        " (SELECT image_sha256 FROM kernel_build JOIN variant USING (build_key)"
+        "  JOIN comparison_arm ON variant = variant.id WHERE arm = 3)",
+        new=json.dumps(other),
+    )
+    kit = world.kit("e1")
+    assert {(boot.kernel, boot.payload) for boot in kit.boots} in (
+        {("v6.1", 1), ("batch-2", 1), ("gcc-head", 2)},
+        {("v6.1", 2), ("batch-2", 2), ("gcc-head", 1)},
+    )
+    assert [payload.rootfs_number for payload in kit.payloads] == [1, 1]
+    assert kit.missing == ()
+
+
+def test_boots_that_are_shared_by_equal_images_count_for_each_and_are_stored_once(
+    world: World, tmp_path: Path
+) -> None:
+    an_experiment_with_files(world, unbuildable=())
+    same = (
+        " (SELECT build_key FROM variant JOIN comparison_arm ON variant = variant.id WHERE arm = "
+    )
+    world.execute(
+        f"UPDATE kernel_build SET (image_sha256, files) = (SELECT image_sha256, files FROM"
+        f" kernel_build WHERE build_key = {same}0)) WHERE build_key = {same}3)"
+    )
+    kit = world.kit("e1")
+    of = {
+        name: [boot.id for boot in kit.boots if boot.kernel == name]
+        for name in ("v6.1", "gcc-head")
+    }
+    assert of["v6.1"] == of["gcc-head"] and len(of["v6.1"]) == 2
+    world.made.write(kit, tmp_path / "kit.tar.gz")
+    with tarfile.open(tmp_path / "kit.tar.gz") as tar:
+        links = {info.name: info.linkname for info in tar.getmembers() if info.islnk()}
+    assert links["swingbot-e1/kernels/v6.1/bzImage"] == "swingbot-e1/kernels/gcc-head/bzImage"
+    world.made.unpack(kit, tmp_path / "kit")
+    kernels = tmp_path / "kit" / "kernels"
+    assert (kernels / "v6.1" / "bzImage").samefile(kernels / "gcc-head" / "bzImage")
+
+
+def test_the_same_experiment_makes_the_same_bytes(world: World, tmp_path: Path) -> None:
+    an_experiment_with_files(world)
+    one, other = tmp_path / "one.tar.gz", tmp_path / "other.tar.gz"
+    world.made.write(world.kit("e1"), one)
+    world.execute("UPDATE testbox SET state = 'quarantined'")
+    world.made.write(world.kit("e1"), other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_large_images_are_left_to_build_sh(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    an_experiment_with_files(world)
+    paths = {member.path for member in members(world.kit("e1", kernels=False))}
+    assert "kernels/v6.1/config" in paths and "kernels/v6.1/bzImage" not in paths
+    monkeypatch.setattr(kit_parts, "MOST_IMAGE_BYTES", 20)
+    kit = world.kit("e1")
+    assert {member.path for member in members(kit)} == paths
+    assert kit.notes == ("the kernel images were left out; build.sh makes them",)
+
+
+def git(place: Path, *words: str) -> str:
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    done = subprocess.run(
+        ["git", "-C", place, *who, *words], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_path: Path) -> None:
+    an_experiment_with_files(world, unbuildable=())
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    git(repo, "init", "--quiet")
+    commits = []
+    for number in range(4):
+        (repo / "file").write_text(f"{number}\n")
+        git(repo, "add", "file")
+        git(repo, "commit", "--quiet", "-m", f"change {number}\n\n$(touch hacked)")
+        commits.append(git(repo, "rev-parse", "HEAD"))
+    subprocess.run(["git", "clone", "--quiet", "--bare", repo, world.mirror], check=True)
+    # the third kernel is two commits beyond the second, the fourth is not in the mirror
+    for arm, commit in ((0, commits[0]), (1, commits[1]), (2, commits[3])):
+        world.execute(
+            "UPDATE variant SET commit = :commit"
+            " FROM comparison_arm a WHERE a.variant = variant.id AND a.arm = :arm",
+            commit=commit,
+            arm=arm,
+        )
+    kit = world.kit("e1")
+    assert [len(row.patches) for row in kit.rows] == [0, 1, 2, 0]
+    assert [row.start for row in kit.rows[:3]] == [commits[0]] * 3
+    assert kit.rows[2].series == [
+        "kernels/batch-2/0001.patch",
+        "kernels/touch-hacked-.-x/0001.patch",
+        "kernels/touch-hacked-.-x/0002.patch",
+    ]
+    assert b"\n-2\n+3\n" in kit.rows[2].patches[1]
+    assert kit.rows[3].no_patches == "the mirror no longer has its commit"
+
+
+def test_a_comparison_has_a_kit_of_base_and_head(world: World, tmp_path: Path) -> None:
+    tree, box = make.a_tree(world.conn), make.a_testbox(world.conn)
+    base, head = make.a_kernel(world.conn, tree, 1), make.a_kernel(world.conn, tree, 2)
+    comparison = make.a_comparison(world.conn, tree, base, head, [box], boots=2)
+    for k in range(2):
+        for kernel, level in ((base, 1000.0), (head, 900.0)):
+            values = {make.METRIC: [level + k, level + k]}
+            make.a_boot(world.conn, box, kernel, k=k, values=values, comparison=comparison)
+    make.a_row(world.conn, comparison, box, base=(1000.0, 1001.0), head=(900.0, 901.0))
+    for kernel in (base, head):
+        files = {"bzImage": world.put(kernel.image.encode()), "config": world.put(b"CONFIG\n")}
+        world.execute(
+            "UPDATE kernel_build SET files = :files WHERE build_key = :key",
+            files=json.dumps(files),
+            key=kernel.build_key,
+        )
+    keep_files(world, a_job(world, b"#!/bin/sh\n"))
+    answer = world.client.get("/comparison/c1/reproduce.tar.gz")
+    assert answer.status_code == 200, answer.text
+    directory = unpacked(answer.content, tmp_path / "kit")
+    boots = [line.split("\t") for line in (directory / "boots.tsv").read_text().splitlines()]
+    assert [(row[1], row[2]) for row in boots] == [
+        ("base", "0"),
+        ("head", "0"),
+        ("head", "1"),
+        ("base", "1"),
+    ]
+    assert "head" in (directory / "levels.tsv").read_text()
+    assert json.loads((directory / "comparison.json").read_text())["rows"][0]["against"] == (
+        "the base"
+    )
+    assert "/comparison/c1/reproduce.tar.gz" in world.client.get("/comparison/c1").text
+    assert world.client.get("/experiment/c1/reproduce.tar.gz").status_code == 400
+
+
+def test_the_page_of_an_experiment_leads_to_its_kit_once_it_is_over(world: World) -> None:
+    an_experiment_with_files(world)
+    assert "/experiment/e1/reproduce.tar.gz" in world.client.get("/experiment/e1").text
+    world.execute("UPDATE comparison SET status = 'running', ended_at = NULL")
+    assert "reproduce.tar.gz" not in world.client.get("/experiment/e1").text
+    with pytest.raises(NotFound, match="e1 cannot be reproduced yet: it is running; `swingbot wai"):
+        world.kit("e1")
+    with pytest.raises(BadId, match="'b1' is the id of a bisection; kits are made of a report"):
+        world.made.kit("b1")
+
+
+def test_an_experiment_none_of_whose_kernels_booted_is_named_not_an_error(world: World) -> None:
+    an_experiment_with_files(world)
+    world.execute("DELETE FROM sample")
+    world.execute("DELETE FROM run")
+    world.execute("UPDATE boot SET outcome = 'panicked', reason = 'Kernel panic: ``x''`'")
+    kit = world.kit("e1")
+    assert kit.missing == ("boots: none came up on lkp-box-1",)
+    assert kit.rows[0].trouble.startswith("none of 2 boots came up (panicked, Kernel panic")
+    assert world.client.get("/experiment/e1/reproduce.tar.gz").status_code == 404
