@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -192,27 +193,39 @@ def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of
     body = json.loads(demo.get("/report/r1.json"))["body"]
     (line,) = [line for line in body.splitlines() if "curl" in line]
     url = next(word for word in line.split() if word.startswith("http"))
-    with urllib.request.urlopen(f"{demo.url}{url.removeprefix(demo.url)}", timeout=120) as answer:
-        (tmp_path / "kit.tar.gz").write_bytes(answer.read())
-    subprocess.run(["tar", "-xzf", "kit.tar.gz"], cwd=tmp_path, check=True)
+    done = replayed(demo, tmp_path, url.removeprefix(demo.url), "swingbot-r1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "numbers of the boots made here are the same as reported" in done.stdout
+
+
+def replayed(
+    demo: Demo, place: Path, path: str, directory: str
+) -> subprocess.CompletedProcess[str]:
+    """The kit at an address, replayed with one boot of each kernel where nothing of ours is."""
+    with urllib.request.urlopen(f"{demo.url}{path}", timeout=120) as answer:
+        (place / "kit.tar.gz").write_bytes(answer.read())
+    subprocess.run(["tar", "-xzf", "kit.tar.gz"], cwd=place, check=True)
     root, netperf = (
-        clean_root.make(tmp_path / "root"),
+        clean_root.make(place / "root"),
         from_environment().cache / "debian" / "netperf",
     )
     # Debian's netperf is not free: who reproduces has to get it
-    binds = {tmp_path / "swingbot-r1": "/kit", netperf.resolve(): "/netperf"}
-    done = clean_root.run(
+    binds = {place / directory: "/kit", netperf.resolve(): "/netperf"}
+    return clean_root.run(
         root,
         "cd /kit && ./reproduce.sh --boots 1 --programs /netperf --out /tmp/out",
         binds=binds,
         timeout=800,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "numbers of the boots made here are the same as reported" in done.stdout
 
 
-def test_an_experiment_puts_the_parent_the_culprit_and_the_tip_into_one_table(demo: Demo) -> None:
-    """Three kernels that the demo has built, so that it costs boots alone, each against the first."""
+def test_an_experiment_puts_the_parent_the_culprit_and_the_tip_into_one_table(
+    demo: Demo, tmp_path: Path
+) -> None:
+    """Three kernels that the demo has built, so that it costs boots alone, each against the first.
+
+    Its kit, where nothing of ours is, gives the same numbers again.
+    """
     culprit = json.loads(demo.get("/incident/i1.json"))["culprit"]["commit"]
     parent = Repository(demo_repository(from_environment())).commit_id(f"{culprit}^")
     assert parent is not None
@@ -237,6 +250,12 @@ def test_an_experiment_puts_the_parent_the_culprit_and_the_tip_into_one_table(de
     table = demo.cli("show", number, "--format", "changelog").stdout
     assert "vs first" in table
     assert f"{float(rows['culprit']['change_pct']):+.1f} %" in table
+    kit = f"/experiment/{number}/reproduce.tar.gz"
+    done = replayed(demo, tmp_path, kit, f"swingbot-{number}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "numbers of the boots made here are the same as reported" in done.stdout
+    for name in ("culprit", "tip"):
+        assert re.search(rf"^{name} .* -\d.* -\d.*\(the first row\)$", done.stdout, re.M)
 
 
 def test_an_order_of_a_boot_is_one_that_a_worker_takes(demo: Demo, tmp_path: Path) -> None:
