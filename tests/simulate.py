@@ -64,21 +64,30 @@ def known_noise(
     *,
     layout: float | None = None,
     wanders: bool = True,
+    modes: bool = False,
 ) -> NoisePrior:
     """What A/A boots would have told about this world: its spreads, each off by the factor that the certainty admits.
 
     12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e). `layout` in place of the world's own spread, for a wrong prior.
+    `modes`: where boots fall into two, the share of the smaller one and its distance (to about 2 %)
+    are told.
     Whether the level of the box differs from day to day is told if `wanders`, else nobody has looked; how fast it drifts is never told.
     """
     error = math.sqrt(1.0 / (4.0 * (certainty - 0.5))) if certainty > 0.5 else 1.0
     factors = np.exp(np.random.default_rng([bench.seed, 4711]).normal(0.0, error, 4))
     sd_run, sd_boot = bench.spreads
+    share = bench.bimodal if modes else 0.0
+    apart = -bench.apart * bench.sd if share else 0.0
+    if share > 0.5:
+        share, apart = 1.0 - share, -apart
     return NoisePrior(
         sd_run=float(max(sd_run, 1e-4) * factors[0]),
         sd_boot=float(max(sd_boot, 1e-4) * factors[1]),
         sd_layout=float((bench.layout_noise if layout is None else layout) * factors[2]),
         sd_day=float(math.hypot(*bench.by_time) * factors[3]) if wanders else None,
         certainty=certainty,
+        mode_share=share,
+        mode_apart=apart * (1.0 + 0.02 * math.log(float(factors[3]))),
     )
 
 

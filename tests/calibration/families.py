@@ -19,6 +19,7 @@ class Family:
     certainty: float = 12.0  # how well the engine is told the noise: +-15 %
     told_layout: float | None = None  # in place of the world's own
     told_days: bool = True  # whether it is told that the box's level moves from day to day
+    told_modes: bool = False  # whether the noise record knows the two modes of its boots
     noise_factor: float = 1.0  # what it is told of run and boot spread is this many times the truth
     history: bool = False  # 50 earlier boots of each end
     paired: bool = False
@@ -216,6 +217,12 @@ FAMILIES += [
         quick=1,
     ),
     Family(name="50 % of boots 10 sd low", make=world(bimodal=0.5, apart=10.0, **MANY), quick=1),
+    Family(
+        name="50 % of boots 10 sd low, told",
+        make=world(bimodal=0.5, apart=10.0, **MANY),
+        told_modes=True,
+        quick=1,
+    ),
     Family(name="-5 % in 60 % of boots", make=world(effect_share=0.6, **MANY), quick=1),
     Family(
         name="creep of -12 % over all commits, no culprit",

@@ -39,7 +39,11 @@ class Verdict:
 
 def told(family: Family, bench: SimulatedBench) -> NoisePrior:
     noise = known_noise(
-        bench, family.certainty, layout=family.told_layout, wanders=family.told_days
+        bench,
+        family.certainty,
+        layout=family.told_layout,
+        wanders=family.told_days,
+        modes=family.told_modes,
     )
     return replace(
         noise,

@@ -63,6 +63,8 @@ def a_state(rng: np.random.Generator) -> BisectionState:
             certainty=float(rng.choice([0.75, 2.0, 50.0, 0.5])),
             sd_day=[None, 0.0, 0.02, 2.0][rng.integers(4)],
             drift_seconds=float(rng.choice([0.0, 3600.0])),
+            mode_share=float(rng.choice([0.0, 0.0, 0.3, 0.5])),
+            mode_apart=float(rng.choice([0.3, -0.05, 1e-9, -4.0])),
         ),
         boot_cost_seconds=float(rng.choice([0.0, 10.0, 1e6])),
         boxes=boxes,
@@ -107,7 +109,8 @@ def a_policy(rng: np.random.Generator) -> Policy:
         parallel=int(rng.choice([1, 3])),
         confidence=float(rng.choice([0.5, 0.99, 0.9999])),
         odd_images=float(rng.choice([0.0, 0.16, 0.9])),
-        edition=int(rng.choice([1, 2, 2, 2])),
+        edition=int(rng.choice([1, 2, 3, 3])),
+        prior_creep=float(rng.choice([0.0, 0.03, 0.9])),
     )
 
 

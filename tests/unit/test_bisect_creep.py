@@ -96,8 +96,8 @@ def test_the_likelihood_of_a_line_is_that_of_the_gaussian_written_out() -> None:
     sizes = gradual.sizes_of(grid, at)
     found = gradual.line(grid, at, norm.pdf(sizes, scale=0.1), sizes)
     fine = np.linspace(-0.3, 0.3, 3001)
-    each = norm.logpdf(seen, levels[:, None, None] + fine[None, :, None] * at, sd)
-    lines = np.asarray(each).sum(axis=2)
+    each = levels[:, None, None] + fine[None, :, None] * at
+    lines = np.asarray(norm.logpdf(seen, each, sd)).sum(axis=2)
     prior = norm.logpdf(fine, scale=0.1) + math.log(float(fine[1] - fine[0]) / 0.001)
     assert found.ln == pytest.approx(float(logsumexp(lines + prior)), abs=0.02)
     assert found.size == pytest.approx(0.05, abs=4 * math.sqrt(found.var))

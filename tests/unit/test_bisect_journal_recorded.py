@@ -175,7 +175,7 @@ def test_the_stored_terms_of_a_bisection_mean_what_they_did(given: dict[str, Any
     bisection = a_bisection(given["stored"])
     assert dataclasses.asdict(policy_of(lab, bisection)).items() >= given["policy"].items()
     for paired, noise in zip((False, True), given["noise"], strict=True):
-        assert dataclasses.asdict(noise_of(bisection, paired)) == noise
+        assert noise_of(bisection, paired).to_json() == noise
     assert list(bisection.testboxes) == given["testboxes"]
     assert (bisection.terms.unit or "") == given["unit"]
     if {"unit", "better"} <= given["stored"].keys():  # older ones are read only
@@ -204,7 +204,7 @@ def a_bisection(terms: dict[str, Any]) -> Bisection:
 def test_a_stored_noise_record_means_what_it_did(given: dict[str, Any]) -> None:
     record = None if given["record"] is None else NoiseRecord.from_json(given["record"])
     assert record is None or journal.text(record.to_json()) == journal.text(given["record"])
-    assert same(given["prior"], dataclasses.asdict(noise_prior(record, given["paired"])))
+    assert same(given["prior"], noise_prior(record, given["paired"]).to_json())
 
 
 # --- `swingbot bisect run` --------------------------------------------------------------------------------------------------

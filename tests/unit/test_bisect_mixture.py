@@ -15,7 +15,7 @@ from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import BisectionState
-from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, ODD_IMAGE_SD, Policy
+from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, ODD_IMAGE_SD, ODD_SWINGS, Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.thresholds import SPREAD_FLOOR
@@ -72,7 +72,13 @@ def likelihoods(ev: Evidence, theta: mixture._Theta, levels: Floats) -> Floats:
     shares = shares / shares.sum()
     kinds = [
         (theta.layout * z, share * (1 - theta.odd)) for z, share in zip(nodes, shares, strict=True)
-    ] + [(ODD_IMAGE_SD * z, share * theta.odd) for z, share in zip(nodes, shares, strict=True)]
+    ] + [
+        (
+            ODD_IMAGE_SD * z if theta.mode is None else theta.mode + theta.layout * z,
+            share * theta.odd,
+        )
+        for z, share in zip(nodes, shares, strict=True)
+    ]
     found = np.ones((ev.last + 1, len(levels)))
     for kernel in {(ev.where(b), b.layout) for b in ev.boots}:
         here = np.zeros(len(levels))
@@ -102,18 +108,21 @@ def written_out(state: BisectionState) -> Floats:
     of_theta = [likelihoods(ev, theta, levels) for theta in thetas]
     for pair in pairs:
         before, behind = of_theta[pair.before], of_theta[pair.behind]
+        unlike = 2.0 * thetas[pair.before].odd * (1.0 - thetas[pair.before].odd)
+        none = POLICY.prior_no_change + ODD_SWINGS * unlike
+        none /= none + 1.0 - POLICY.prior_no_change
         for tau in range(1, ev.last + 1):
             left, right = np.prod(before[:tau], axis=0), np.prod(behind[tau:], axis=0)
             total[tau - 1] += (
                 math.exp(pair.ln_prior)
-                * (1 - POLICY.prior_no_change)
+                * (1 - none)
                 * ev.mass[tau]
                 * float(left @ prior_d @ right)
                 * step**2
             )
         if pair.equal:
             whole = float(np.prod(before, axis=0).sum()) * step
-            total[-1] += math.exp(pair.ln_prior) * POLICY.prior_no_change * whole
+            total[-1] += math.exp(pair.ln_prior) * none * whole
     return np.asarray(total / total.sum())
 
 

@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t
 
+from swingbot.core.bisect.assessment import look
 from swingbot.core.bisect.choice import information
 from swingbot.core.bisect.evidence import gather
 from swingbot.core.bisect.gaussian import _layouts, _pooled_noise, posterior, summarise
 from swingbot.core.bisect.posterior import Posterior
-from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.state import BisectionState, PointState
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
-from swingbot.core.model.noise import NoisePrior
+from swingbot.core.model.noise import EMULATED, NoisePrior
 from swingbot.core.thresholds import SPREAD_FLOOR
-from tests.simulate import SimulatedBench, a_state
+from tests.simulate import SimulatedBench, a_state, bisect_to_the_end
 
-POLICY = Policy(prior_two=0.0)
+POLICY = Policy(prior_two=0.0, odd_images=0.0)
 
 
 def a_searched_state(runs: int) -> BisectionState:
@@ -150,3 +151,31 @@ def test_information_of_a_coin() -> None:
     assert information(half, np.array([1.0]))[0] == pytest.approx(0.161, abs=0.01)
     assert information(half, np.array([6.25]))[0] == pytest.approx(0.637, abs=0.01)
     assert information(np.array([0.0, 1.0]), np.array([9.0, 9.0])) == pytest.approx([0, 0])
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_an_odd_image_of_paired_boots_is_not_a_step(odd: bool) -> None:
+    """The last image is 4 % low, and no commit is. With a prior of odd images that is not sure
+    to be the last commit."""
+    policy = Policy() if odd else Policy(odd_images=0.0)
+    seen = [
+        Observation(idx=i, k=k, values=(1000.0 * (0.96 if i == 40 else 1.0),), phase="search")
+        for i in (0, 10, 20, 30, 38, 39, 40)
+        for k in range(3)
+    ]
+    state = BisectionState(
+        points=tuple(PointState(idx=i) for i in range(41)),
+        observations=tuple(seen),
+        paired=True,
+        noise=EMULATED,
+    )
+    post = look(state, policy).posterior
+    assert (post.commit[40] < 0.95) == odd
+    assert (post.odd_images > 0.05) == odd
+    assert float(post.commit.sum()) + post.none == pytest.approx(1.0)
+
+
+def test_odd_images_of_paired_boots_cost_a_plain_step_little() -> None:
+    bench = SimulatedBench(commits=20, culprit=8, effect=-0.05, run_noise=0.001, seed=2)
+    state = a_state(bench, paired=True, noise=EMULATED, layouts=True)
+    assert bisect_to_the_end(bench, state).named == 8

@@ -8,7 +8,7 @@ import numpy as np
 
 from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.evidence import Evidence, gather
-from swingbot.core.bisect.posterior import Posterior, wild_boots
+from swingbot.core.bisect.posterior import Posterior, in_first_mode, wild_boots
 from swingbot.core.bisect.state import Action, BisectionState
 from swingbot.core.bisect.thresholds import LAYOUT_SDS, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
@@ -110,7 +110,15 @@ class Assessment:
         """Boots of the good and of the bad end outside confirmation, those left out that look wild; on a paired testbox those with a partner."""
         ev = self.ev
         wild = wild_boots(ev, self.post) if self.post else set()
-        good, bad = ([b for b in ev.at(p) if b.phase != "confirm"] for p in (0, ev.last))
+        boots = in_first_mode(ev, self.post) if self.post else ev.boots
+        good, bad = (
+            [
+                b
+                for place, b in zip(ev.places, boots, strict=True)
+                if place == p and b.phase != "confirm"
+            ]
+            for p in (0, ev.last)
+        )
         good, bad = ([b for b in end if ev.key(b) not in wild] or end for end in (good, bad))
         common = {b.k for b in good} & {b.k for b in bad}
         if not self.state.paired or not common:

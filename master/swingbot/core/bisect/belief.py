@@ -54,7 +54,7 @@ def belief_json(
         "next": [boot.to_json() for boot in action.requests] if isinstance(action, Measure) else [],
         "change_pct": known.change_pct,
         "levels": [known.good_level, known.bad_level],
-        "noise": asdict(state.noise),
+        "noise": state.noise.to_json(),
         "max_boots": policy.max_boots,
         "points": [asdict(point) for point in known.points],
     }

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from swingbot.core.bisect.assessment import Assessment
 from swingbot.core.bisect.boot_requests import ask
-from swingbot.core.bisect.conclude import conclude, out_of_boots, share, stated
+from swingbot.core.bisect.conclude import conclude, concluded, out_of_boots, share, stated
 from swingbot.core.bisect.confirmation_boots import ConfirmationBoots, fresh, missing_boots
-from swingbot.core.bisect.state import Action, Wait
+from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
     CONFIRMED_SHARE,
     DENIED_ERRORS,
     DENIED_SHARE,
     ODD_IMAGES_SEEN,
+    UNCHECKED_BUDGET,
+    UNCHECKED_NEIGHBOURS,
     WARY_OF_WANDERING,
 )
 from swingbot.core.model.bisection import WantedBoot
@@ -43,8 +45,15 @@ def confirm(
             return None  # the other testboxes go on
         return Wait(why="confirmation boots are in flight")
     if sure and _agrees(case, seen):
-        return Confirmed(seen)
+        around = _unseen_neighbours(case, seen)
+        if not around:
+            return Confirmed(seen)
+        if case.used + len(around) <= case.policy.max_boots:
+            why = "kernels beside the suspect tell whether images are odd by themselves"
+            return ask(case, around, why)
     more = _missing(case, seen, seen.pairs + 1)
+    if _only_an_odd_build(case, seen):
+        return _perhaps_odd(case, seen)
     if not sure and share(post, left, right) < case.policy.confidence * float(post.commit.sum()):
         return _beside_the_search(case, seen, more)
     if case.used < case.policy.max_boots and not _denied(case, seen):
@@ -67,6 +76,56 @@ def _sure(case: Assessment, left: int, right: int) -> bool:
         return False
     if_even = float(post.if_images_are_even()[left + 1 : right + 1].sum()) * (1.0 - post.creep)
     return of_all >= policy.unchecked and if_even >= policy.confidence
+
+
+def _unseen_neighbours(case: Assessment, seen: ConfirmationBoots) -> list[WantedBoot]:
+    """The nearest measurable kernels on both sides that were never booted, where no other build
+    can tell whether an image is odd."""
+    if case.policy.edition < 3 or case.rebuilds:
+        return []
+    ev = case.ev
+    before = [p for p in range(seen.left, -1, -1) if ev.measurable[p]]
+    behind = [p for p in range(seen.right, ev.last + 1) if ev.measurable[p]]
+    near = (*before[:UNCHECKED_NEIGHBOURS], *behind[:UNCHECKED_NEIGHBOURS])
+    there = {ev.where(b) for b in ev.asked}
+    wanted = []
+    for p in sorted(set(near) - there):
+        failed = {k for place, k in ev.failed if place == p}
+        k = next(k for k in range(len(failed) + 1) if k not in failed)
+        wanted.append(WantedBoot(ev.points[p], k, "search"))
+    return wanted
+
+
+def _only_an_odd_build(case: Assessment, seen: ConfirmationBoots) -> bool:
+    """Whether all that is left to doubt of the step is that an image may be odd, which boots of
+    these two do not tell."""
+    policy, post = case.policy, case.posterior
+    if (
+        policy.edition < 3
+        or case.rebuilds
+        or seen.pairs < policy.confirm_boots
+        or case.used < UNCHECKED_BUDGET * policy.max_boots
+    ):
+        return False
+    even = float(post.if_images_are_even()[seen.left + 1 : seen.right + 1].sum())
+    return even * (1.0 - post.creep) >= policy.confidence and _agrees(case, seen)
+
+
+def _perhaps_odd(case: Assessment, seen: ConfirmationBoots) -> Action:
+    members = tuple(case.ev.points[p] for p in range(seen.left + 1, seen.right + 1))
+    return concluded(
+        case,
+        Conclusion(
+            kind="inconclusive",
+            reason=(
+                f"commit {case.name(seen.right)} and its parent differ in {seen.pairs} fresh "
+                "pairs of boots; that one of their builds is odd by itself cannot be excluded without "
+                "another layout of the same code"
+            ),
+            members=members,
+            probability=stated(case.posterior, seen.left, seen.right),
+        ),
+    )
 
 
 def _pairs(case: Assessment) -> int:

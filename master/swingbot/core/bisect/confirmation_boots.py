@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from swingbot.core.bisect.assessment import Assessment
 from swingbot.core.bisect.evidence import Evidence
-from swingbot.core.bisect.posterior import wild_boots
+from swingbot.core.bisect.posterior import in_first_mode, wild_boots
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import BootRuns, Rule, compare
@@ -35,8 +35,14 @@ class ConfirmationBoots:
 def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
     """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it."""
     ev, policy, post, paired = case.ev, case.policy, case.posterior, case.state.paired
+    boots = list(zip(ev.places, in_first_mode(ev, post), strict=True))
     sides = [
-        {b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)
+        {
+            b.k: BootRuns(k=b.k, values=b.values)
+            for place, b in boots
+            if place == p and b.phase == "confirm"
+        }
+        for p in (left, right)
     ]
     both = sorted(sides[0].keys() & sides[1].keys())
     wild = wild_boots(ev, post)

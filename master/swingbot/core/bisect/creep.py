@@ -1,4 +1,5 @@
-"""A level that moves with every commit: boots spread over the range until it is a creep, or is not."""
+"""A level that moves with every commit: boots spread over the range until it is a creep, or is
+not."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _ROUND: Final = "the level may move with every commit: boots over the whole rang
 
 
 def creeping(case: Assessment) -> Action | None:
-    """What to do where a creep is likelier than steps; None where it is not, or where the search knows more to ask."""
+    """What to do where a creep is likelier than steps; None where it is not, or where the search
+    knows more to ask."""
     if case.post is None or case.post.creep < CREEP_SUSPECT:
         return None
     places = _places(case)

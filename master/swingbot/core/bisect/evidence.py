@@ -55,6 +55,10 @@ class Evidence:
     def of(self, value: float) -> float:
         return math.log(value) if self.ratio else value / self.unit
 
+    def moved(self, value: float, effect: float) -> float:
+        """The value with that effect on it."""
+        return value * math.exp(effect) if self.ratio else value + effect * self.unit
+
     def level(self, effect: float) -> float:
         return math.exp(min(effect, 700.0)) if self.ratio else effect * self.unit
 

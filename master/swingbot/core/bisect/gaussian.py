@@ -18,9 +18,12 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, logsumexp, stdtr
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import Posterior, gap_prior, may_creep, per_commit
+from swingbot.core.bisect.posterior import Posterior, gap_prior, may_creep, per_commit, seen_swing
 from swingbot.core.bisect.thresholds import (
     CREEP_MANY_PRIOR,
+    ODD_IMAGE_SD,
+    ODD_IMAGES,
+    ODD_SET,
     PAIRED_LAYOUT_FACTORS,
     SHIFT_SD,
     TESTBOX_SD,
@@ -87,8 +90,76 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     one = float(logsumexp(ln))
     two = _two_steps(sums, cells, ln_prior, one, policy)
     creep, crept = _creep(cells, one, two[0], policy)
-    post = _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, two)
-    return replace(post, creep=creep, crept=crept)
+    if policy.edition < 3 or policy.odd_images <= 0:
+        post = _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, two)
+        return replace(post, creep=creep, crept=crept)
+    likeliest = int(np.argmax(logsumexp(ln, axis=1)))
+    # the layouts of the sets below are weighed as those of even images are
+    share = float(logsumexp(ln[likeliest])) - one
+    layout = cells[likeliest].lam, cells[likeliest].ln_weight - share
+    odd = _with_odd_images(shift, ln_prior, layout, noise, sd, policy)
+    prior = policy.odd_images
+    ln = np.concatenate([ln + math.log1p(-prior), odd.ln + math.log(prior)])
+    weight = np.exp(ln - float(logsumexp(ln)))
+    post = _collect(sums, [*cells, *odd.cells], weight, ev.mass, min_effect, df, two)
+    odd_images = float(weight[len(cells) :].sum())
+    even = weight[: len(cells), :-1].sum(axis=0) / max(1.0 - odd_images, 1e-300)
+    return replace(
+        post,
+        creep=creep,
+        crept=crept,
+        odd_images=odd_images,
+        if_even=per_commit(sums.at, even, ev.mass),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Odd:
+    """Sets of kernels whose images are odd, and the ln weight of each gap for each set, if there
+    are odd images."""
+
+    cells: list[_Cell]
+    ln: Floats
+
+
+def _with_odd_images(
+    shift: _Shift,
+    ln_prior: Floats,
+    layout: tuple[float, float],
+    noise: NoisePrior,
+    sd: float,
+    policy: Policy,
+) -> _Odd:
+    """All kernels alone, then each of the others with the likeliest of these, and so on: sets
+    beyond weigh next to nothing."""
+    shift = _Shift(shift.sums, shift.kappa, alone=True)
+    many = len(shift.sums.at)
+    (base, ln_weight), off = layout, (ODD_IMAGE_SD / sd) ** 2
+    prior = max(noise.sd_boot, SPREAD_FLOOR)
+    chosen: list[int] = []
+    cells, lns = [], []
+    for _ in range(min(ODD_SET, many)):
+        best, found = -math.inf, 0
+        for i in range(many):
+            if i in chosen:
+                continue
+            lam = np.full(many, base)
+            lam[[*chosen, i]] += off
+            cell = _cell(shift, lam, 0.0, prior, noise, sd, policy)
+            size = len(chosen) + 1
+            of_shares = [
+                math.log(w) + size * math.log(s) + (many - size) * math.log1p(-s)
+                for s, w in ODD_IMAGES
+            ]
+            gain = seen_swing([s for s, _ in ODD_IMAGES], policy, len(ln_prior))
+            ln = cell.ln_likelihood + ln_prior + ln_weight
+            ln = ln + logsumexp(np.array(of_shares)[:, None] + gain, axis=0)
+            cells.append(cell)
+            lns.append(ln)
+            if (whole := float(logsumexp(ln))) > best:
+                best, found = whole, i
+        chosen.append(found)
+    return _Odd(cells, np.array(lns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +248,9 @@ def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
 
 class _Shift:
     """What boots have in common beside their kernel, integrated out: of each block of equal k with variance `kappa` (in units of one
-    boot's), or by the covariance `together`. `along`: where in the range each kernel is, if a creep is thought of."""
+    boot's), or by the covariance `together`. `along`: where in the range each kernel is, if a
+    creep is thought of.
+    `alone`: one step at most."""
 
     def __init__(
         self,
@@ -185,8 +258,11 @@ class _Shift:
         kappa: float,
         together: Floats | None = None,
         along: Floats | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         self.sums, self.kappa, self.together, self.along = sums, kappa, together, along
+        self.alone = alone
 
     def information(self) -> tuple[Floats, Floats, float, float]:
         if self.together is None:
@@ -276,7 +352,7 @@ def _information(sums: Sums, kappa: float) -> tuple[Floats, Floats, float, float
 
 def _cell(
     shift: _Shift,
-    lam: float,
+    lam: float | Floats,
     ln_weight: float,
     prior: float,
     noise: NoisePrior,
@@ -286,10 +362,11 @@ def _cell(
     sums = shift.sums
     info, vector, square, ln_det = shift.information()
     points, boots = len(sums.at), float(len(sums.level))
-    mixed = np.eye(points) + lam * info  # integrates each kernel's layout offset
+    # integrates each kernel's layout offset; of several variances it is a column each
+    mixed = np.eye(points) + lam * info
     both = np.linalg.solve(mixed, np.column_stack([info, vector]))
     matrix, g = both[:, :-1], both[:, -1]
-    square -= lam * float(vector @ g)
+    square -= lam * float(vector @ g) if isinstance(lam, float) else float(vector @ (lam * g))
     ln_det += float(np.linalg.slogdet(mixed)[1])
     gaps = points - 1
     prior_d = 1.0 / max(4.0, (policy.prior_effect / sd) ** 2)
@@ -313,10 +390,7 @@ def _cell(
 
     return _Cell(
         gradual=_gradual(
-            (matrix.astype(np.float64), g.astype(np.float64), square, ln_det),
-            shift.along,
-            prior_d,
-            likelihood,
+            (np.asarray(matrix), np.asarray(g), square, ln_det), shift.along, prior_d, likelihood
         ),
         ln_weight=ln_weight,
         ln_likelihood=-0.5 * ln_dets - a * np.log(b0 + q / 2),
@@ -325,7 +399,7 @@ def _cell(
         scale2=(b0 + q / 2) / a,
         df=2 * a,
         var=np.append(b11 / det, 0.0),
-        lam=lam,
+        lam=float(np.mean(lam)),
         two=_two_in_cell(
             b11,
             b12,
@@ -334,7 +408,7 @@ def _cell(
             r2,
             (square, ln_det, prior_d, boots, a, b0),
         )
-        if gaps <= TWO_STEPS_MOST_GAPS
+        if gaps <= TWO_STEPS_MOST_GAPS and not shift.alone
         else np.empty(0),
     )
 
@@ -345,8 +419,9 @@ def _gradual(
     prior_d: float,
     likelihood: Callable[[float, float], float],
 ) -> _Gradual | None:
-    """Of (matrix, vector, square, ln determinant): the same marginal likelihood with a level that moves by D over the range, in
-    proportion to `along`, and with a random walk that moves as far."""
+    """Of (matrix, vector, square, ln determinant): the same marginal likelihood with a level
+    that moves by D over the range, in proportion to `along`, and with a random walk that moves
+    as far."""
     if along is None:
         return None
     matrix, g, square, ln_det = sums

@@ -1,7 +1,8 @@
-"""How likely it is that the level moves with the commits instead of at one: a line over the range, or any number of steps.
+"""How likely it is that the level moves with the commits instead of at one: a line over the
+range, or any number of steps.
 
-Both are judged by the same boots and the same noise as a single step (`mixture`), on its grid of levels. Formulas:
-docs/statistics.md, "Creep".
+Both are judged by the same boots and the same noise as a single step (`mixture`), on its grid of
+levels. Formulas: docs/statistics.md, "Creep".
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """ln likelihood of a line, in the unit of the step hypotheses, and the size of the creep: mean and variance."""
+    """ln likelihood of a line, in the unit of the step hypotheses, and the size of the creep:
+    mean and variance."""
 
     ln: float
     size: float
@@ -45,7 +47,8 @@ class Line:
 
 
 def line(grid: Grid, at: Floats, density: Floats, sizes: Floats) -> Line:
-    """A level of `mu + D at`, `at` from 0 (good end) to 1 (bad end), mu flat on the grid and D with `density` at `sizes`."""
+    """A level of `mu + D at`, `at` from 0 (good end) to 1 (bad end), mu flat on the grid and D
+    with `density` at `sizes`."""
     many, step = len(grid.levels), grid.step
     moved = np.rint(np.outer(sizes, at) / step).astype(np.intp)
     cells = np.arange(many)
@@ -66,7 +69,8 @@ def line(grid: Grid, at: Floats, density: Floats, sizes: Floats) -> Line:
 
 
 def sizes_of(grid: Grid, at: Floats) -> Floats:
-    """Where the size of a creep may lie: about a least-squares line through the points' own levels."""
+    """Where the size of a creep may lie: about a least-squares line through the points' own
+    levels."""
     top = grid.points.max(axis=1, keepdims=True)
     weight = np.exp(grid.points - top)
     weight /= weight.sum(axis=1, keepdims=True)
@@ -85,8 +89,9 @@ def sizes_of(grid: Grid, at: Floats) -> Floats:
 
 
 def many_steps(grid: Grid, mass: Floats) -> float:
-    """ln likelihood of any number of steps: each gap between measured positions, with its share `mass` of the prior of all
-    commits, holds one with probability `1 - exp(-CREEP_MANY_STEPS mass)`. A forward sum over the levels."""
+    """ln likelihood of any number of steps: each gap between measured positions, with its share
+    `mass` of the prior of all commits, holds one with probability `1 - exp(-CREEP_MANY_STEPS
+    mass)`. A forward sum over the levels."""
     below = grid.points[0] - grid.points[0].max()
     ln, levels = float(grid.points[0].max()), np.exp(below)
     for row, share in zip(grid.points[1:], mass, strict=True):

@@ -153,7 +153,8 @@ def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
             f.name: plain(getattr(state, f.name))
             for f in dataclasses.fields(state)
             if f.name not in _APART
-        },
+        }
+        | {"noise": state.noise.to_json()},
         points={name: [plain(getattr(point, name)) for point in state.points] for name in fields},
         observations=tuple(sorted(text(plain(o)) for o in state.observations)),
         in_flight=tuple(sorted(text(plain(f)) for f in state.in_flight)),

@@ -27,14 +27,18 @@ from swingbot.core.bisect.posterior import (
     gap_prior,
     may_creep,
     per_commit,
+    seen_swing,
 )
 from swingbot.core.bisect.thresholds import (
     CREEP_MANY_PRIOR,
     EFFECT_WIDTHS,
     LAYOUT_FACTORS,
+    MODES_KNOWN,
     ODD_IMAGE_SD,
     ODD_IMAGES,
     ODD_IMAGES_SEEN,
+    ODD_IMAGES_UNCHECKED,
+    ODD_MODE,
     SHAPES,
     TWO_STEPS_MOST_GAPS,
     UNEQUAL_LN_SD,
@@ -46,6 +50,7 @@ from swingbot.core.bisect.thresholds import (
 )
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import NoisePrior
+from swingbot.core.stats.boot_modes import BootModes, boot_modes, in_second
 from swingbot.core.thresholds import SPREAD_FLOOR
 
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
@@ -76,6 +81,7 @@ class _Columns:
     spread: float  # of one boot: what replicates and prior say
     error: float  # sd of ln(spread)
     df: float  # boots beyond the first of their kernel
+    modes: BootModes | None = None  # that boots are known to fall into
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +92,14 @@ class _Theta:
     width: float  # their spread, in units of `spread`
     apart: float  # how far their middle is from the level, in units of `spread`
     odd: float = 0.0  # share of images that are off by far more than their layout
+    mode: float | None = None  # by how much, if all by the same; None: each by another amount
+    tight: bool = False  # wild boots are a mode: they tell as much of the level as the others
 
     @property
     def layout_var(self) -> float:
         """Variance of what an image is off by."""
-        return self.layout**2 + self.odd * ODD_IMAGE_SD**2
+        off = ODD_IMAGE_SD if self.mode is None else self.mode
+        return self.layout**2 + self.odd * off**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +128,8 @@ class _Hypotheses:
 
 def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: float) -> Posterior:
     """Needs boots of both ends."""
-    columns = _columns(ev, noise)
-    thetas, pairs = _thetas(columns, noise, policy)
+    columns = _columns(ev, noise, policy.edition)
+    thetas, pairs = _thetas(columns, noise, policy, rebuilds=ev.layout_cost is not None)
     levels = _levels(columns, thetas)
     thetas = [_floored(t, levels, columns) for t in thetas]
     points = _points(columns, thetas, levels)
@@ -129,6 +138,8 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     ln_prior = gap_prior(columns.at, ev.mass, policy)
     found = _hypotheses(before, pairs, levels, policy)
     ln = found.ln + ln_prior + np.array([p.ln_prior for p in pairs])[:, None]
+    if policy.edition > 2:
+        ln += seen_swing([thetas[p.before].odd for p in pairs], policy, len(ln_prior))
     one = float(logsumexp(ln))
     of_pairs = np.where([p.equal for p in pairs], logsumexp(ln, axis=1), -np.inf)
     best = int(np.argmax(of_pairs))
@@ -150,10 +161,17 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     )
     told = [(thetas[p.before], thetas[p.behind]) for p in pairs]
     still = _collect(columns, told, found, np.exp(ln - one), ev.mass, min_effect, two)
+    second = _wild(columns, thetas[theta], still)
+    if thetas[theta].tight:
+        off = thetas[theta].apart * thetas[theta].spread
+        moved = tuple(off if p > WILD_P else 0.0 for p in second)
+        still = replace(still, wild=(0.0,) * len(second), mode=moved)
+    else:
+        still = replace(still, wild=second)
     return _moving(
         ev,
         columns,
-        replace(still, wild=_wild(columns, thetas[theta], still), creep=creep, crept=crept),
+        replace(still, creep=creep, crept=crept),
         noise,
         policy,
         min_effect,
@@ -176,7 +194,7 @@ def _moving(
     rows = gaussian.Rows(
         at=columns.at[columns.point],
         kernel=columns.node,
-        level=columns.x,
+        level=columns.x - np.array(still.mode) if still.mode else columns.x,
         weight=np.array([1.0 if p < WILD_P or group else WILD_WEIGHT for p in still.wild]),
         times=np.array(
             [i if b.at is None else b.at for i, b in enumerate(boots)], dtype=np.float64
@@ -187,7 +205,9 @@ def _moving(
     )
     moving, wander = gaussian.wandering(ev, rows, noise, policy, min_effect=min_effect)
     return (
-        replace(moving, wander=wander, wild=still.wild) if group else blend(still, moving, wander)
+        replace(moving, wander=wander, wild=still.wild, mode=still.mode)
+        if group
+        else blend(still, moving, wander)
     )
 
 
@@ -211,7 +231,7 @@ def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...
 # --- boots ------------------------------------------------------------------------------------------------------------------
 
 
-def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
+def _columns(ev: Evidence, noise: NoisePrior, edition: int = 3) -> _Columns:
     boots = ev.boots
     of = [(place, b.layout) for place, b in zip(ev.places, boots, strict=True)]
     nodes = sorted(set(of))
@@ -222,7 +242,8 @@ def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
     x = np.array([_level(ev, b) for b in boots])
     runs = sum(len(b.values) for b in boots) / len(boots)
     prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), SPREAD_FLOOR)
-    spread, error, df = _known_spread(x, node, prior, noise.certainty)
+    modes = _modes(x, node, noise) if edition > 2 else None
+    spread, error, df = _known_spread(_folded(x, node, modes), node, prior, noise.certainty)
     return _Columns(
         np.array(at, np.intp),
         np.array([where[p] for p, _ in nodes], np.intp),
@@ -232,7 +253,26 @@ def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
         spread,
         error,
         df,
+        modes,
     )
+
+
+def _modes(x: Floats, node: Indices, noise: NoisePrior) -> BootModes | None:
+    """As the noise record knows them, else as these boots show them."""
+    if noise.mode_share > 0 and noise.mode_apart:
+        return BootModes(noise.mode_share, noise.mode_apart)
+    return boot_modes([x[node == i].tolist() for i in range(int(node.max()) + 1)])
+
+
+def _folded(x: Floats, node: Indices, modes: BootModes | None) -> Floats:
+    """Boots of the smaller mode moved onto the other, as far as boots of their kernel tell."""
+    if modes is None:
+        return x
+    folded = x.copy()
+    for i in range(int(node.max()) + 1):
+        own = node == i
+        folded[own] -= np.where(in_second(x[own], modes), modes.apart, 0.0)
+    return folded
 
 
 def _level(ev: Evidence, boot: Observation) -> float:
@@ -268,35 +308,66 @@ def _known_spread(
 
 
 def _thetas(
-    columns: _Columns, noise: NoisePrior, policy: Policy
+    columns: _Columns, noise: NoisePrior, policy: Policy, *, rebuilds: bool = True
 ) -> tuple[list[_Theta], list[_Pair]]:
-    """Nodes over what is not known exactly. Weights of the spread are those of its prior, in steps of equal ln(spread)."""
+    """Nodes over what is not known exactly. Weights of the spread are those of its prior, in
+    steps of equal ln(spread). `rebuilds`: kernels can be built in another layout."""
+    odd_prior = policy.odd_images
+    if policy.edition > 2 and not rebuilds:
+        odd_prior = min(ODD_IMAGES_UNCHECKED * policy.odd_images, 0.9)
     prior_error = 1.0 / (2.0 * math.sqrt(max(noise.certainty - 0.5, 0.05)))
     layouts = (
         tuple((f * noise.sd_layout, w) for f, w in LAYOUT_FACTORS)
         if noise.sd_layout > 0
         else ((0.0, 1.0),)
     )
-    images = [(layout, 0.0, w * (1.0 - policy.odd_images)) for layout, w in layouts]
+    images = [(layout, 0.0, None, w * (1.0 - odd_prior)) for layout, w in layouts]
     odd_images = [
-        (noise.sd_layout, share, w * policy.odd_images)
-        for share, w in ODD_IMAGES
-        if policy.odd_images > 0
+        (noise.sd_layout, share, mode, w * odd_prior)
+        for share, mode, w in _odd_kinds(columns, policy)
+        if odd_prior > 0
     ]
     made: list[_Theta] = []
     pairs: list[_Pair] = []
-    for z, (layout, odd, w_images), (wild, width, apart, w_shape) in product(
-        _NODES, images + odd_images, SHAPES
+    modes = columns.modes
+    shapes: tuple[tuple[float, float, float, float], ...] = SHAPES
+    if modes is not None:
+        share = modes.share if modes.share < 1.0 else 0.5
+        shapes = (
+            (share, 1.0, modes.apart, MODES_KNOWN),
+            *tuple((*shape[:3], shape[3] * (1.0 - MODES_KNOWN)) for shape in SHAPES),
+        )
+    for z, (layout, odd, mode, w_images), (place, (wild, width, apart, w_shape)) in product(
+        _NODES, images + odd_images, enumerate(shapes)
     ):
-        if odd and apart:
+        tight = modes is not None and place == 0
+        if odd and apart and not tight:
             continue  # odd images and two modes of boots at once are not looked for
         spread = max(columns.spread * math.exp(z * columns.error), SPREAD_FLOOR)
         ln_prior = -0.5 * (math.log(spread / columns.prior) / prior_error) ** 2
         pairs.append(_Pair(len(made), len(made), ln_prior + math.log(w_images * w_shape)))
-        made.append(_Theta(spread, layout, wild, width, apart, odd))
+        off = apart / spread if tight else apart
+        made.append(_Theta(spread, layout, wild, width, off, odd, mode, tight))
     if policy.edition > 1:
         _add_unequal(made, pairs, columns, noise.sd_layout, prior_error)
     return made, pairs
+
+
+def _odd_kinds(columns: _Columns, policy: Policy) -> list[tuple[float, float | None, float]]:
+    """(share of the images, by how much they are off, prior if any are odd). A mode of images
+    feigns a step where it is as far away as the ends are: of all distances that it may have,
+    only that one is looked at."""
+    even: list[tuple[float, float | None, float]] = [(s, None, w) for s, w in ODD_IMAGES]
+    if policy.edition < 3:
+        return even
+    nodes = columns.point[columns.node]
+    good, bad = (np.median(columns.x[nodes == end]) for end in (0, len(columns.at) - 1))
+    apart = float(bad - good)
+    density = math.exp(-0.5 * (apart / ODD_IMAGE_SD) ** 2)
+    share, prior = ODD_MODE
+    return [(s, kind, w * (1.0 - prior * density)) for s, kind, w in even] + [
+        (share, off, prior * density / 2.0) for off in (apart, -apart) if density > 1e-6
+    ]
 
 
 def _add_unequal(
@@ -362,6 +433,9 @@ def _levels(columns: _Columns, thetas: list[_Theta]) -> Floats:
             inner.append(middle)
         elif any_odd:  # a single boot may be wild: not too far out
             inner.append(min(max(middle, low - odd), high + odd))
+    if columns.modes is not None:  # every boot may be of either mode
+        off = columns.modes.apart
+        inner += [float(x.min()) - max(off, 0.0), float(x.max()) - min(off, 0.0)]
     if inner:
         low, high = min(low, *inner, high), max(high, *inner, low)
     step = max(_SPACING * narrow, (high - low) / _MOST_LEVELS)
@@ -403,12 +477,25 @@ def _points(columns: _Columns, thetas: list[_Theta], levels: Floats) -> Floats:
         for i in these:
             place, odd = kinds[_kind(thetas[i])], thetas[i].odd
             of_images = smeared[row[place]]
-            if odd:
+            mode = thetas[i].mode
+            if odd and mode is not None:
+                of_images = np.logaddexp(
+                    of_images + math.log1p(-odd),
+                    _moved(of_images, mode / step) + math.log(odd),
+                )
+            elif odd:
                 if place not in far:
                     far[place] = _ln_again(scaled[place] @ wide, top[place])
                 of_images = np.logaddexp(of_images + math.log1p(-odd), far[place] + math.log(odd))
             tables[i] = np.add.reduceat(of_images, merge, axis=0)
     return tables
+
+
+def _moved(ln: Floats, cells: float) -> Floats:
+    """What images (rows) whose level is so many cells higher than that of their commit say of
+    the commit's level."""
+    many, by = ln.shape[-1], round(cells)
+    return np.asarray(ln[:, np.clip(np.arange(many) + by, 0, many - 1)])
 
 
 def _kind(theta: _Theta) -> tuple[float, float, float, float]:
@@ -559,8 +646,9 @@ def _creep(
     two: float,
     policy: Policy,
 ) -> tuple[float, tuple[float, float]]:
-    """P(creep) against one step, two, many or none, and (mean, variance) of its size. `ranked`: ln weight of one step or none in
-    each combination of noise, the likeliest first; all hypotheses are weighed in the first few. `two`: P(two steps)."""
+    """P(creep) against one step, two, many or none, and (mean, variance) of its size. `ranked`:
+    ln weight of one step or none in each combination of noise, the likeliest first; all
+    hypotheses are weighed in the first few. `two`: P(two steps)."""
     share, kernel = _coupling(levels, policy)
     ones, manys, lines = [], [], []
     for ln_one, pair in ranked[:_CREEP_NOISES]:
@@ -600,7 +688,9 @@ def _collect(
     mean = float((given * effect).sum())
     per_theta = weight.sum(axis=1)
     # of one that tells as much of a level: wild boots tell next to nothing
-    spread2 = np.array([(t.spread**2 + b.spread**2) / 2.0 / (1.0 - t.wild) for t, b in thetas])
+    spread2 = np.array(
+        [(t.spread**2 + b.spread**2) / 2.0 / (1.0 if t.tight else 1.0 - t.wild) for t, b in thetas]
+    )
     layout = math.sqrt(float((per_theta * np.array([t.layout_var for t, _ in thetas])).sum()))
     boot_var = float((per_theta * spread2).sum())
     even = np.array([t.odd == 0.0 for t, _ in thetas])

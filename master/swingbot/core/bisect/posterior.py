@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +11,12 @@ from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.thresholds import (
     CREEP_LEAST_COMMITS,
     CREEP_LEAST_POSITIONS,
+    ODD_SWINGS,
     TWO_STEPS_MOST_GAPS,
     WILD_P,
     Policy,
 )
+from swingbot.core.model.bisection import Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,12 @@ class Posterior:
     wild: tuple[
         float, ...
     ] = ()  # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
+    mode: tuple[float, ...] = ()  # boot -> how far its mode is from the first one; (): one mode
     odd_images: float = 0.0  # P(some images are off by far more than their layout)
     # (P(boots behind the step differ in spread from those before it), by which factor if they do)
     noisier: tuple[float, float] = (0.0, 1.0)
-    creep: float = 0.0  # P(the level creeps over the range, against steps or none); the rest assumes that it does not
+    # P(the level creeps over the range, against steps or none); the rest assumes that it does not
+    creep: float = 0.0
     crept: tuple[float, float] = (
         0.0,
         0.0,
@@ -73,6 +78,16 @@ class Posterior:
 def wild_boots(ev: Evidence, post: Posterior) -> set[tuple[int, int]]:
     """(position, k) of boots that are rather wild than not; none where the model has no wild boots."""
     return {ev.key(b) for b, p in zip(ev.boots, post.wild, strict=False) if p > WILD_P}
+
+
+def in_first_mode(ev: Evidence, post: Posterior) -> Sequence[Observation]:
+    """The boots with those of the second mode moved onto the first."""
+    if not any(post.mode):
+        return ev.boots
+    return [
+        replace(b, values=tuple(ev.moved(v, -off) for v in b.values)) if off else b
+        for b, off in zip(ev.boots, post.mode, strict=True)
+    ]
 
 
 def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
@@ -102,6 +117,7 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         noisier=((1 - wander) * still.noisier[0], still.noisier[1]),
         wander=wander,
         wild=still.wild,
+        mode=still.mode,
         told=still.told,
     )
 
@@ -124,8 +140,9 @@ def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:
 
 
 def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
-    """Where in the range each measured position is, as the share of the prior of all commits up to it: along that the level creeps
-    if it does. None where too little was measured to tell a creep from steps."""
+    """Where in the range each measured position is, as the share of the prior of all commits up
+    to it: along that the level creeps if it does. None where too little was measured to tell a
+    creep from steps."""
     places = len(np.unique(at))
     if (
         prior <= 0
@@ -135,6 +152,21 @@ def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
         return None
     upto = np.cumsum(mass)[at]
     return np.asarray((upto - upto[0]) / (upto[-1] - upto[0]))
+
+
+def seen_swing(odd: list[float], policy: Policy, gaps: int) -> Floats:
+    """(share of odd images, gap, then none) -> what ln prior gains. Somebody saw a swing before:
+    where a share of the images is odd, two kernels without a step between them look like one in
+    `2 share (1 - share)` of all cases, which makes "no step" as much likelier."""
+    share, none = np.array(odd), policy.prior_no_change
+    odds = (none + ODD_SWINGS * 2.0 * share * (1.0 - share)) / max(1.0 - none, 1e-300)
+    p = odds / (1.0 + odds)
+    gain = np.zeros((len(odd), gaps))
+    if not 0.0 < none < 1.0:
+        return gain
+    gain[:, :-1] = np.log((1.0 - p) / (1.0 - none))[:, None]
+    gain[:, -1] = np.log(p / none)
+    return gain
 
 
 def per_commit(at: Indices, gaps: Floats, mass: Floats) -> Floats:

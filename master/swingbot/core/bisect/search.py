@@ -13,8 +13,8 @@ from swingbot.core.bisect.choice import Plan, choose, weak_end
 from swingbot.core.bisect.conclude import conclude, found, hull, out_of_boots
 from swingbot.core.bisect.confirm import Confirmed, confirm
 from swingbot.core.bisect.endpoints import ends_again
-from swingbot.core.bisect.evidence import Evidence
-from swingbot.core.bisect.posterior import Posterior, entropy
+from swingbot.core.bisect.evidence import Evidence, Floats
+from swingbot.core.bisect.posterior import entropy
 from swingbot.core.bisect.state import Action, Wait
 from swingbot.core.model.bisection import WantedBoot
 
@@ -91,15 +91,17 @@ def _hopeless(case: Assessment, bits: float) -> bool:
 def _suspects(case: Assessment) -> tuple[int, int] | None:
     """The two neighbouring measurable positions that hold the step with enough probability if there is one. Whether there is one,
     their confirmation boots tell best."""
-    left, right, p = _neighbours(case.ev, case.posterior)
-    enough = case.policy.suspect * float(case.posterior.commit.sum())
-    return (left, right) if p >= enough else None
+    post = case.posterior
+    unchecked = case.policy.edition > 2 and not case.rebuilds
+    commit = post.if_images_are_even() if unchecked else post.commit
+    left, right, p = _neighbours(case.ev, commit)
+    return (left, right) if p >= case.policy.suspect * float(commit.sum()) else None
 
 
-def _neighbours(ev: Evidence, post: Posterior) -> tuple[int, int, float]:
+def _neighbours(ev: Evidence, commit: Floats) -> tuple[int, int, float]:
     """The likeliest step between two measurable neighbours; ties by the earliest commit."""
     can = [p for p in range(ev.last + 1) if ev.measurable[p]]
-    upto = np.cumsum(post.commit)
+    upto = np.cumsum(commit)
     shares = upto[can[1:]] - upto[can[:-1]]
     best = int(np.argmax(shares))
     return can[best], can[best + 1], float(shares[best])

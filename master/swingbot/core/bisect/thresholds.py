@@ -22,8 +22,9 @@ class Policy:
     """How a bisection decides. A journal stores it with each step."""
 
     # Which rules hold. 1 are those of journals that name none: images are never odd, spreads are equal on both sides, a step is
-    # built in another layout only where the noise record says that layout matters. 2: nothing creeps, modes are not known from
-    # the noise record, images of paired testboxes are never odd. Such journals are decided as they were.
+    # built in another layout only where the noise record says that layout matters. 2: nothing
+    # creeps, modes are not known from the noise record, images of paired testboxes are never odd.
+    # Such journals are decided as they were.
     edition: int = 3
     # P(culprit) at which a commit is named. Lower: wrong commits are named; higher: a third more boots a nine.
     confidence: float = 0.99
@@ -52,10 +53,11 @@ class Policy:
     prior_no_change: float = 0.1
     # Prior that two commits of the range changed the metric. 0: one is named and the other missed.
     prior_two: float = 0.05
-    # Prior that the level creeps: it moves with every commit by the same share. 0: commits of a creep are named for steps;
-    # larger: more boots where commits step.
+    # Prior that the level creeps: it moves with every commit by the same share. 0: commits of a
+    # creep are named for steps; larger: more boots where commits step.
     prior_creep: float = 0.03
-    # P(creep) at which it is the answer. Lower: several steps are called a creep; higher: more boots, and more without an answer.
+    # P(creep) at which it is the answer. Lower: several steps are called a creep; higher: more
+    # boots, and more without an answer.
     creep: float = 0.95
     # P(two steps) at which both sides are searched on their own; the one without a step then ends by itself.
     two: float = 0.5
@@ -140,6 +142,9 @@ SHAPES: Final = (
     (0.4, 2.0, -5.5, 0.03),
     (0.4, 2.0, 5.5, 0.03),
 )
+# Weight of the two modes that the noise record knows, or that the boots show, beside these shapes.
+# Lower: boots that tell which mode is which; 1: a box that lost its modes is never believed.
+MODES_KNOWN: Final = 0.9
 # (factor of the layout spread that is known, prior). Narrower: layout that is worse than recorded names commits.
 LAYOUT_FACTORS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))
 # Odd images are off by far more than the layout spread says, all boots of one alike, as an unlucky alignment does it: (share of
@@ -147,6 +152,26 @@ LAYOUT_FACTORS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))
 # by more are named for a step; wider: every image takes longer to be believed.
 ODD_IMAGES: Final = ((0.05, 0.5), (0.3, 0.5))
 ODD_IMAGE_SD: Final = 0.04
+# (share of the images, prior if there are odd ones) of images that are all off by the same, just as
+# far as the ends are apart; at ODD_IMAGE_SD less likely by exp(-1/2). 0: a second mode of images is
+# named for a step; larger: more kernels are measured.
+ODD_MODE: Final = (0.3, 0.3)
+# `Policy.odd_images` counts so often where no commit can be built in another layout: what cannot be
+# checked may not lean on a guess. 1: where images are odd, claims at a stated 95 % are right in 65
+# %; larger: more boots and fewer claims.
+ODD_IMAGES_UNCHECKED: Final = 1.5
+# Kernels on either side of a suspect, itself and its parent counted, that are measured before it is
+# named where no commit can be built in another layout. A search halves the range whatever it
+# measures: odd images look like a step to it until neighbours are measured too. Fewer: odd images
+# name commits; more: builds where images are even.
+UNCHECKED_NEIGHBOURS: Final = 4
+# Share of the budget after which a bisection ends that has nothing left to doubt but an odd build
+# which it cannot check. Lower: kernels that would have shown that images are even stay unmeasured;
+# 1: a step beside an end takes the whole budget.
+UNCHECKED_BUDGET: Final = 0.3
+# Swings that odd ends feign, for each one that a step makes, were all pairs of ends unlike. 0: an
+# odd end is named for a step; larger: a step beside an end is believed later where images are odd.
+ODD_SWINGS: Final = 2.0
 # P(odd images) above which a commit is not named unless it was built in another layout. Higher: where images are seen to be
 # odd, an odd one is named.
 ODD_IMAGES_SEEN: Final = 0.5
@@ -162,6 +187,9 @@ EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 
 # (factor of the layout spread that is known, prior).
 PAIRED_LAYOUT_FACTORS: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
+# Odd images at once of paired boots, at most: of each number the likeliest sets are weighed. Fewer:
+# where more are odd, one is named for a step; more: each step of a search takes longer.
+ODD_SET: Final = 3
 # Relative sd of what k does to all kernels. Wide, so that in effect only differences at the same k count. Smaller: the shift of
 # one k is taken for a step.
 SHIFT_SD: Final = 0.05
@@ -214,18 +242,22 @@ ELSEWHERE_NONE: Final = 0.5
 
 # --- creep ---
 
-# Measured positions, and commits that can be the step, from which a line is told from a step. Fewer: any two steps are a line.
+# Measured positions, and commits that can be the step, from which a line is told from a step.
+# Fewer: any two steps are a line.
 CREEP_LEAST_POSITIONS: Final = 5
 CREEP_LEAST_COMMITS: Final = 8
-# P(creep) from which boots are spread over the range until it is settled. Lower: boots that a step does not need.
+# P(creep) from which boots are spread over the range until it is settled. Lower: boots that a step
+# does not need.
 CREEP_SUSPECT: Final = 0.5
-# Places that they are spread over, the ends included, and boots of each before a creep is the answer. Fewer: steps in between
-# are taken for a line; more: boots.
+# Places that they are spread over, the ends included, and boots of each before a creep is the
+# answer. Fewer: steps in between are taken for a line; more: boots.
 CREEP_PLACES: Final = 9
 CREEP_BOOTS: Final = 2
-# Boots of each of these places after which the search goes on. Higher: boots of kernels that layout alone may have moved.
+# Boots of each of these places after which the search goes on. Higher: boots of kernels that layout
+# alone may have moved.
 CREEP_MOST_BOOTS: Final = 6
-# Prior that any number of steps made the change, and how many are then expected. 0: three steps are a creep.
+# Prior that any number of steps made the change, and how many are then expected. 0: three steps are
+# a creep.
 CREEP_MANY_PRIOR: Final = 0.03
 CREEP_MANY_STEPS: Final = 4.0
 

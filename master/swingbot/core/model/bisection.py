@@ -7,7 +7,7 @@ the good end of the range, the last is the bad one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from swingbot.core.model.noise import NoisePrior
@@ -73,7 +73,7 @@ class BisectionTerms:
         """As it is stored; what is not there is left out, but for unit and direction."""
         known: dict[str, Any] = {"unit": self.unit, "better": self.better}
         if self.noise is not None:
-            known["noise"] = asdict(self.noise)
+            known["noise"] = self.noise.to_json()
         if self.testboxes:
             known["testboxes"] = list(self.testboxes)
         limits = {"max_boots": self.max_boots, "max_end_boots": self.max_end_boots}

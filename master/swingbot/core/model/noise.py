@@ -48,11 +48,15 @@ class NoiseRecord:
     images: int = 0  # kernels, each counted once for every set of unit jobs that it ran
     wild_runs: int = 0  # left out of every spread
     wild_boots: int = 0
+    # Boots fall into two modes: the share of them in the smaller one, and how far that is from the
+    # other (log units, negative: low). 0: one mode. All spreads are those within a mode.
+    mode_share: float = 0.0
+    mode_apart: float = 0.0
     since: str | None = None  # ISO 8601, of the first boot counted
     until: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return _without_modes_of_zero(asdict(self))
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> NoiseRecord:
@@ -77,6 +81,18 @@ class NoisePrior:
     drift_seconds: float = (
         0.0  # over which it wanders by about sd_day; 0: not known, several are tried
     )
+    # Share of the boots in a second mode, and how far that is from the first (relative, negative:
+    # low). 0: not known to have one.
+    mode_share: float = 0.0
+    mode_apart: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return _without_modes_of_zero(asdict(self))
+
+
+def _without_modes_of_zero(fields: dict[str, Any]) -> dict[str, Any]:
+    """What was stored before modes were known is stored the same again."""
+    return {k: v for k, v in fields.items() if v or k not in ("mode_share", "mode_apart")}
 
 
 # One vCPU under an instruction-count clock: boots repeat almost exactly, kernels shift each other by up to half a percent.

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swingbot.core.model.noise import EMULATED, NOISY, MeasuredBoot, NoisePrior, NoiseRecord, Spread
+from swingbot.core.stats.boot_modes import BootModes, boot_modes, in_second
 from swingbot.core.stats.evidence import UNKNOWN, PairPrior
 from swingbot.core.thresholds import (
     DAYS_DF,
@@ -46,6 +47,7 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
     means, run, wild_runs = _runs(scaled)
     kept, wild_boots = _tame(usable, means)
     usable, means = [usable[i] for i in kept], means[kept]
+    modes, means = _folded(usable, means)
     sizes = [max(1, len(usable[i].values)) for i in range(len(usable))]
     cells = _grouped(((b.image, b.day) for b in usable), means)
     boot_mean = _within(cells)
@@ -62,7 +64,23 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
         images=len({b.image for b in usable}),
         wild_runs=wild_runs,
         wild_boots=wild_boots,
+        mode_share=modes.share if modes else 0.0,
+        mode_apart=modes.apart if modes else 0.0,
     )
+
+
+def _folded(boots: Sequence[MeasuredBoot], means: Array) -> tuple[BootModes | None, Array]:
+    """The modes that boots of one kernel fall into, and the boot means with the smaller mode
+    moved onto the other."""
+    images = np.array([b.image for b in boots])
+    groups = [np.flatnonzero(images == image) for image in sorted({b.image for b in boots})]
+    modes = boot_modes([means[g].tolist() for g in groups])
+    if modes is None:
+        return None, means
+    folded = means.copy()
+    for g in groups:
+        folded[g] -= np.where(in_second(means[g], modes), modes.apart, 0.0)
+    return modes, folded
 
 
 def _scaled(boots: Sequence[MeasuredBoot]) -> list[Array]:
@@ -229,6 +247,8 @@ def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
         sd_layout=_leaning(record.layout, guess.sd_layout, weight=GUESS_LAYOUT_DF),
         sd_day=record.day.sd if record.day.df >= DAYS_DF and not paired else guess.sd_day,
         certainty=min(MAX_CERTAINTY, told.df / 2 + 0.5) if told.known else guess.certainty,
+        mode_share=0.0 if paired else record.mode_share,
+        mode_apart=0.0 if paired else record.mode_apart,
     )
 
 

@@ -1,0 +1,82 @@
+"""Boots that fall into two modes: the noise record and the boots themselves know them, and a
+bisection looks through them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from swingbot.core.bisect.assessment import look
+from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.model.bisection import BisectionTerms
+from swingbot.core.model.noise import MeasuredBoot, NoisePrior, NoiseRecord
+from swingbot.core.plan.noise import estimate, noise_prior
+from swingbot.core.stats.boot_modes import boot_modes
+from tests.simulate import SimulatedBench, a_state, bisect_to_the_end, known_noise
+
+
+def kernels(share: float, apart: float, seed: int = 1) -> list[list[float]]:
+    rng = np.random.default_rng(seed)
+    return [
+        list(rng.normal(level, 0.01, 6) + np.where(rng.random(6) < share, apart, 0.0))
+        for level in rng.normal(7.0, 0.1, 10)
+    ]
+
+
+@pytest.mark.parametrize(("share", "apart"), [(0.3, -0.2), (0.3, 0.2), (0.45, -0.1)])
+def test_two_modes_are_found_with_their_share_and_distance(share: float, apart: float) -> None:
+    found = boot_modes(kernels(share, apart))
+    assert found is not None
+    assert found.apart == pytest.approx(apart, rel=0.1)
+    assert found.share == pytest.approx(share, abs=0.15)
+
+
+def test_one_mode_is_not_two() -> None:
+    assert not any(boot_modes(kernels(0.0, 0.0, seed)) for seed in range(200))
+    assert boot_modes([]) is None
+    assert boot_modes([[1.0, 1.0]] * 20) is None
+
+
+def test_a_noise_record_knows_modes_and_the_spread_within_them() -> None:
+    past = [
+        MeasuredBoot(
+            code=str(n), image=str(n), day="2026-01-01", k=k, shared=False, values=(math.exp(v),)
+        )
+        for n, levels in enumerate(kernels(0.3, -0.2))
+        for k, v in enumerate(levels)
+    ]
+    record = estimate(past)
+    assert record.mode_apart == pytest.approx(-0.2, rel=0.1)
+    assert record.boot_mean.sd == pytest.approx(0.01, rel=0.3)
+    assert NoiseRecord.from_json(record.to_json()) == record
+    prior = noise_prior(record, paired=False)
+    assert (prior.mode_share, prior.mode_apart) == (record.mode_share, record.mode_apart)
+    assert BisectionTerms.from_json(BisectionTerms(noise=prior).to_json()).noise == prior
+    assert noise_prior(record, paired=True).mode_apart == 0.0
+
+
+def test_noise_without_modes_is_stored_as_it_was() -> None:
+    assert "mode_share" not in NoisePrior().to_json()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_bisection_looks_through_modes(told: bool) -> None:
+    bench = SimulatedBench(
+        commits=30, culprit=12, effect=-0.05, run_noise=0.02, bimodal=0.5, apart=10.0, seed=4
+    )
+    noise = known_noise(bench, modes=told)
+    ended = bisect_to_the_end(bench, a_state(bench, noise=noise, layouts=True))
+    assert ended.named == 12
+    assert ended.boots <= 60
+    assert ended.conclusion.interval_pct is not None
+    assert ended.conclusion.interval_pct[0] > -15.0  # modes are 20 % apart
+    assert any(look(ended.state, Policy()).posterior.mode)
+
+
+def test_modes_that_are_gone_do_no_harm() -> None:
+    bench = SimulatedBench(commits=30, culprit=12, effect=-0.05, run_noise=0.01, seed=4)
+    noise = replace(known_noise(bench), mode_share=0.4, mode_apart=-0.2)
+    assert bisect_to_the_end(bench, a_state(bench, noise=noise, layouts=True)).named == 12
