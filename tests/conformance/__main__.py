@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.conformance import engine, jobs, parsers
 from tests.conformance.row import Row, table
+from tests.demo.process import CommandError
 
 
 def main() -> int:
@@ -23,9 +24,13 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    rows: list[Row] = [
-        row for part in (jobs, parsers, engine) for row in part.check(lkp_src.resolve())
-    ]
+    try:
+        rows: list[Row] = [
+            row for part in (jobs, parsers, engine) for row in part.check(lkp_src.resolve())
+        ]
+    except (RuntimeError, CommandError) as error:
+        print(f"lkp-tests failed: {error}", file=sys.stderr)
+        return 2
     print(table(rows))
     differing = sum(bool(row.differences) for row in rows)
     print(

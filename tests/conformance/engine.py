@@ -8,7 +8,6 @@ and a run that fails must come back as a failed one, though `lkp run` ends with 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from swingbot_jobs.testbox.file import load
 from swingbot_worker import InfraError, engine
 from swingbot_worker.site import from_environment
 from tests.conformance.row import Row
+from tests.conformance.ruby import missing
 from tests.demo.process import attempt
 
 KERNEL: Final = {
@@ -80,14 +80,8 @@ def check(lkp_src: Path) -> list[Row]:
     what = "engine lkp"
     if os.geteuid() != 0:
         return [Row(what=what, compared=0, note="LKP has to be root")]
-    if shutil.which("ruby") is None:
-        return [
-            Row(
-                what=what,
-                compared=0,
-                note="Ruby is not installed (Debian: ruby ruby-activesupport ruby-git ruby-tty-command)",
-            )
-        ]
+    if lacking := missing():
+        return [Row(what=what, compared=0, note=f"LKP cannot run: {lacking}")]
     try:
         with tempfile.TemporaryDirectory(prefix="conformance-engine-") as place:
             return [_row(what, run(lkp_src, list(JOBS), Path(place)))]

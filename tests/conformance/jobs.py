@@ -7,7 +7,6 @@ LKP wants a host of its own in its directory, so it is run in a directory of lin
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.language.values import NominalTestbox
 from tests.conformance.cases import cases
 from tests.conformance.row import Row
+from tests.conformance.ruby import missing
 from tests.demo.process import attempt
 
 JOBS: Final = Path(__file__).resolve().parents[2] / "jobs"
@@ -51,15 +51,8 @@ TOLD: Final = ("needs LKP's", "would have no effect here")
 
 def check(lkp_src: Path) -> list[Row]:
     """A row for each job file of lkp-tests, and one for all our own cases."""
-    ruby = shutil.which("ruby")
-    if ruby is None:
-        return [
-            Row(
-                what="jobs",
-                compared=0,
-                note="Ruby is not installed, so split-job can't be run (Debian: ruby ruby-activesupport ruby-git)",
-            )
-        ]
+    if lacking := missing():
+        return [Row(what="jobs", compared=0, note=f"split-job cannot run: {lacking}")]
     with tempfile.TemporaryDirectory(prefix="conformance-") as directory:
         lkp = _with_host(lkp_src, Path(directory) / "lkp")
         return [*_own_files(lkp, Path(directory)), _cases(lkp, Path(directory)), _values(lkp)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from swingbot_jobs.reading.perf_interval import read_intervals
 from swingbot_jobs.reading.perf_profile import read_profile
 from swingbot_jobs.reading.result import ParseError
 from tests.conformance.row import Row
+from tests.conformance.ruby import missing
 from tests.demo.process import attempt
 
 PROGRAMS: Final = Path(__file__).resolve().parents[2] / "jobs" / "programs"
@@ -55,10 +55,8 @@ def _row(lkp_src: Path, pair: Pair) -> Row:
         if note := pair.settle(ours, theirs):
             notes.setdefault(note, []).append(name)
         differences += [f"{name}: {difference}" for difference in _differences(ours, theirs)]
-    if shutil.which("ruby") is None:
-        notes[
-            "Ruby is not installed, so only fixtures were compared (Debian: ruby ruby-activesupport)"
-        ] = []
+    if lacking := missing():
+        notes[f"only fixtures were compared: {lacking}"] = []
     told = "; ".join(
         f"{note} ({', '.join(names)})" if names else note for note, names in notes.items()
     )
@@ -75,7 +73,7 @@ def _outputs(lkp_src: Path, pair: Pair) -> Iterator[tuple[str, str, Keyed | None
             expected.with_suffix("").read_text(errors="replace"),
             _keyed(expected.read_text()),
         )
-    if shutil.which("ruby") is None:
+    if missing():
         return
     for raw in sorted((PROGRAMS / pair.own / "samples").glob("*.raw")):
         path = raw / "stdout" if raw.is_dir() else raw
