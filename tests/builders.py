@@ -539,7 +539,7 @@ def a_row(
     unit_job: str | None = None,
     **more: Any,
 ) -> None:
-    """One row of a comparison, in the shape of DESIGN section 8."""
+    """One row of a comparison, in the shape of docs/json.md."""
     a, b = side(base), side(head)
     change = (b["mean"] / a["mean"] - 1) * 100
     detail = {

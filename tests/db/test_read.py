@@ -1,4 +1,4 @@
-"""The read models answer in the shapes of DESIGN section 8, from real rows."""
+"""The read models answer in the shapes of docs/json.md, from real rows."""
 
 from __future__ import annotations
 

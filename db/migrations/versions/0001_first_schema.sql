@@ -216,7 +216,7 @@ CREATE TABLE comparison_row (
     metric      text NOT NULL,
     verdict     text NOT NULL CHECK (verdict IN ('worse', 'better', 'changed', 'same', 'unclear', 'invalid')),
     change_pct  double precision,
-    detail      jsonb NOT NULL,                                         -- the row as DESIGN section 8 words it
+    detail      jsonb NOT NULL,                                         -- the row as docs/json.md gives it
     PRIMARY KEY (comparison, testbox, unit_job, metric)
 );
 
@@ -233,7 +233,7 @@ CREATE TABLE bisection (
     metric      text NOT NULL,
     policy      jsonb NOT NULL DEFAULT '{}',
     status      text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'culprit', 'credible_set', 'several', 'not_reproduced', 'inconclusive', 'failed', 'cancelled')),
-    conclusion  jsonb,                                                  -- the bisection as DESIGN section 8 words it, when it is over
+    conclusion  jsonb,                                                  -- the bisection as docs/json.md gives it, when it is over
     belief      jsonb NOT NULL DEFAULT '{}',                            -- for pages only; recomputed from observations at each step
     reason      text,
     request_key text UNIQUE,

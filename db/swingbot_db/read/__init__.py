@@ -1,4 +1,4 @@
-"""Read models: what pages, `--json` and scripts see, in the shapes of DESIGN section 8.
+"""Read models: what pages, `--json` and scripts see, in the shapes of docs/json.md.
 
 Each function takes an open connection and gives plain dicts that `json.dumps` takes as they are: times are ISO 8601 in UTC,
 ids carry their letter, missing is None. Nothing here writes. An id or name that is not there raises NotFound.

@@ -72,7 +72,7 @@ _CONFIRMATION_BOOTS = 4  # two pairs of culprit and parent (`core/bisect`: confi
 
 
 def bisection(conn: sa.Connection, id: int | str) -> Row:
-    """One bisection as DESIGN section 8 words it. When it is over, the conclusion's own keys win.
+    """One bisection as docs/json.md gives it. When it is over, the conclusion's own keys win.
 
     More keys: `points` (each commit with its boots; 0 is the good end), `log` (what was asked, when, in which phase, what came),
     `phase`, `why`, `next`, `noise`, `levels`, `p_none`, `unit`, `better`, `swing`, `steers` (what people told it), `steps` (of its journal),

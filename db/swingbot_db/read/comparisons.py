@@ -96,7 +96,7 @@ def is_counter(detail: Row) -> bool:
 
 
 def comparison(conn: sa.Connection, id: int | str) -> Row:
-    """One comparison as DESIGN section 8 words it; rows sorted: benchmark metrics before counters, worse first, larger first.
+    """One comparison as docs/json.md gives it; rows sorted: benchmark metrics before counters, worse first, larger first.
 
     `alias_of` of a row names the metric beside it that is the same number; None for most.
 

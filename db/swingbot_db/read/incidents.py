@@ -174,7 +174,7 @@ def _evidence(bisections: list[Row], proof: list[Row]) -> dict[str, str]:
 
 
 def report(conn: sa.Connection, id: int | str) -> Row:
-    """A report as DESIGN section 8 words it, with its `body`; `mail` is the whole message once it stands in the outbox."""
+    """A report as docs/json.md gives it, with its `body`; `mail` is the whole message once it stands in the outbox."""
     row = by_id(conn, _REPORT, "report", id, plural="reports")
     message = row.pop("message")
     row["mail"] = bytes(message).decode("utf-8", "replace") if message is not None else None

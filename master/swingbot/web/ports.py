@@ -28,7 +28,7 @@ class Settings(Protocol):
 
 
 class ReadModels(Protocol):
-    """`swingbot_db.read`, the module: each answers in the shapes of DESIGN section 8 or raises NotFound."""
+    """`swingbot_db.read`, the module: each answers in the shapes of docs/json.md or raises NotFound."""
 
     def status(self, conn: Connection) -> Row: ...
     def reachable(self, conn: Connection) -> Row: ...

@@ -270,7 +270,7 @@ def _end(
     conclusion: Conclusion | None,
     reason: str,
 ) -> None:
-    """Record how it ended, in the words of DESIGN section 8, and what follows for swings and incidents."""
+    """Record how it ended, in the words of docs/json.md, and what follows for swings and incidents."""
     observed = tx.bisections.observations(bisection.id)
     builds = tx.builds.by_key([points[idx][0].build_key for idx in {o.idx for o in observed}])
     tx.bisections.conclude(

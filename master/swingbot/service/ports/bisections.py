@@ -80,4 +80,4 @@ class Bisections(Protocol):
         """(bisection of a merged branch, merge) of all that were opened for this one's culprits, by number."""
 
     def conclusion(self, bisection: int) -> dict[str, Any]:
-        """The conclusion of a bisection that has ended as DESIGN section 8 words it. Fails while it runs."""
+        """The conclusion of a bisection that has ended, as docs/json.md gives it. Fails while it runs."""

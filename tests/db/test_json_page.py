@@ -1,0 +1,275 @@
+"""docs/json.md has the shape of each document that scripts get, as a lab gives it that has done a bit of everything."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from swingbot.app.cli import main
+from swingbot.app.settings import load
+from swingbot.app.web import service
+from swingbot_db.engine import make_engine
+from tests.database import fresh
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import METRIC, make_brain
+from tests.fakes.mail import brain_environment, running_smtpd
+
+Documents = dict[str, list[Any]]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Scripts:
+    """Asks as scripts do, and keeps each document under its name in the page."""
+
+    environment: dict[str, str]
+    client: TestClient
+    documents: Documents = field(default_factory=dict)
+
+    def run(self, shape: str, *words: str) -> Any:
+        said = CliRunner().invoke(main, [*words, "--json"], env=self.environment)
+        assert said.exit_code == 0, (words, said.output)
+        return self.keep(shape, json.loads(said.stdout))
+
+    def get(self, shape: str, path: str) -> Any:
+        answer = self.client.get(path)
+        assert answer.status_code == 200, (path, answer.text)
+        return self.keep(shape, answer.json())
+
+    def keep(self, shape: str, document: Any) -> Any:
+        self.documents.setdefault(shape, []).append(document)
+        return document
+
+
+@pytest.fixture(scope="module")
+def documents(
+    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Documents]:
+    place = tmp_path_factory.mktemp("scripts")
+    with fresh(server_url, template) as url:
+        environment = brain_environment(place / "state", url)
+        settings, engine = load(environ=environment), make_engine(url)
+        (base,) = make_fakelinux(place / "linux", [])[:1]
+        with running_smtpd(settings), TestClient(service(settings, engine)) as client:
+            brain = make_brain(settings, engine, place / "linux")
+            scripts = Scripts(environment=environment, client=client)
+            brain.watch(base)
+            brain.run()
+            made = add_commits(
+                brain.repo,
+                [
+                    *[FakeCommit()] * 3,
+                    FakeCommit(speed=88),
+                    FakeCommit(kind="broken"),
+                    FakeCommit(),
+                ],
+            )
+            brain.poll()
+            brain.run()
+            ask(scripts, [base, *made], brain.run)
+            yield scripts.documents
+        engine.dispose()
+
+
+def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
+    """Every command with `--json` and every address that answers JSON, once something has happened."""
+    first, last = commits[0], commits[-1]
+    job = ("--job", "vm-page-fault.yaml", "--testbox", "vm-icount")
+    waiting = lab.run("comparison asked for", "compare", first, commits[2], *job)["id"]
+    table = lab.run("experiment asked for", "experiment", f"{first}..{commits[2]}")["id"]
+    lab.run("plan of a comparison", "compare", first, commits[1], *job, "--dry-run")
+    lab.run("plan of an experiment", "experiment", f"{first}..{last}", "--dry-run")
+    ends = ("bisect", "start", f"{first}..{last}")
+    lab.run("bisection asked for", *ends, *job, "--metric", METRIC)
+    rest()
+    lab.run("status", "status")
+    lab.get("status", "/status.json")
+    for kind, shape, ids in (
+        ("comparisons", "comparison", ("c1", waiting)),
+        ("bisections", "bisection", ("b1", "b2")),
+        ("incidents", "incident", ("i1",)),
+        ("reports", "report", ("r1",)),
+        ("orders", "order", ("o1", "o4")),
+        ("experiments", "experiment", (table,)),
+    ):
+        lab.run(f"list of {kind}", "list", kind)
+        lab.get(f"list of {kind}", f"/{kind}.json")
+        for id_ in ids:
+            lab.run(shape, "show", id_)
+            lab.get(f"page of {shape}", f"/{shape}/{id_}.json")
+    for kind in ("testboxes", "trees", "metrics"):
+        lab.run(f"list of {kind}", "list", kind)
+        lab.get(f"list of {kind}", f"/{kind}.json")
+    lab.get("list of compilers", "/compilers.json")
+    boot = lab.run("boot", "show", "x1")
+    lab.get("page of boot", "/boot/x1.json")
+    lab.run("variant", "show", boot["variant"])
+    lab.get("variant", f"/variant/{boot['variant']}.json")
+    lab.get("page of kernel", f"/kernel/{boot['build_key']}.json")
+    lab.run("tree", "tree", "show", "fake")
+    lab.run("history", "tree", "history", "fake")
+    lab.get("page of tree", "/tree/fake.json")
+    lab.run("testbox", "testbox", "show", "vm-icount")
+    lab.get("page of testbox", "/testbox/vm-icount.json")
+    lab.get("moderation", "/moderation.json")
+    lab.get("outbox", "/outbox.json")
+    lab.get("health", "/healthz")
+    lab.run("wait", "wait", "c1")
+    lab.run("idle", "wait", "--idle", "--timeout", "0")
+    lab.run("gates of an incident", "proof", "show", "i1")
+    lab.run("explanation", "bisect", "explain", "b1")
+    lab.run("classes of reports", "report", "classes")
+    lab.run("recipients", "recipients", commits[3], "--tree", "fake")
+    lab.run("reparse", "reparse", "--dry-run")
+    lab.run("retention", "retention")
+    lab.run("settings", "settings")
+    lab.run("facts", "facts")
+    lab.run("compilers", "compilers")
+    lab.run("new token", "token", "create", "Ada", "--role", "submitter")
+    lab.run("tokens", "token", "list")
+    raw = ROOT / "jobs" / "programs" / "netperf" / "samples" / "guest-udp-stream-2.raw"
+    lab.keep("samples", json.loads(CliRunner().invoke(main, ["parse", "netperf", str(raw)]).stdout))
+    sides = ("--base", "40.5;40.2;40.8;40.4", "--head", "44.1;44.4;43.9;44.2")
+    lab.run("comparison of numbers", "stats", "compare", *sides)
+    jobs = str(ROOT / "jobs" / "vm-page-fault.yaml")
+    lab.run("unit jobs", "jobs", "expand", jobs, "--testbox", "vm-icount")
+    lab.run("lint", "jobs", "lint", jobs)
+
+
+PAGE = (ROOT / "docs" / "json.md").read_text()
+_ROW = re.compile(r"^\| `([\w-]+)`(\??) \| (.+?) \| ", re.MULTILINE)
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "null": (type(None),),
+    "object": (dict,),
+}
+# Names of documents that are not those of a shape, or lists of one.
+SHAPE_OF = {
+    "comparison asked for": "comparison",
+    "experiment asked for": "experiment",
+    "bisection asked for": "bisection",
+    "wait": "comparison",
+    "page of kernel": "kernel build",
+    "list of comparisons": "line of a comparison",
+    "list of experiments": "line of an experiment",
+    "list of bisections": "line of a bisection",
+    "list of incidents": "line of an incident",
+    "list of reports": "line of a report",
+    "list of orders": "line of an order",
+    "list of testboxes": "line of a testbox",
+    "list of trees": "line of a tree",
+    "list of metrics": "line of a metric",
+    "classes of reports": "record of a class",
+    "tokens": "token",
+    "facts": "listed fact",
+    "unit jobs": "unit job",
+}
+# Documents that are described in words.
+IN_WORDS = {
+    "plan of a comparison": {"plan", "cost"},
+    "plan of an experiment": {"tree", "against", "boots_each", "rows", "cost"},
+    "gates of an incident": {"incident", "gates"},
+}
+
+
+@dataclass
+class Page:
+    """The tables of the page: shape -> key -> (optional, type). `used` and `seen` are what documents had."""
+
+    shapes: dict[str, dict[str, tuple[bool, str]]]
+    used: set[str] = field(default_factory=set)
+
+    def check(self, value: Any, kind: str, where: str) -> list[str]:
+        """What is wrong with a value of a documented type; nothing if it fits one of the alternatives."""
+        problems: list[str] = []
+        for option in kind.split(" or "):
+            problems = self._one(value, option.strip(), where)
+            if not problems:
+                return []
+        return problems
+
+    def _one(self, value: Any, kind: str, where: str) -> list[str]:
+        if kind == "any":
+            return []
+        outer, of, inner = kind.partition(" of ")
+        if of and outer in ("list", "map"):
+            if not isinstance(value, list if outer == "list" else dict):
+                return [f"{where}: {value!r:.80} is not a {kind}"]
+            items = enumerate(value) if outer == "list" else value.items()
+            return [
+                wrong for key, item in items for wrong in self.check(item, inner, f"{where}.{key}")
+            ]
+        if linked := re.fullmatch(r"\[(.+)\]\(#.+\)", kind):
+            return self.shape(value, linked[1], where)
+        plain = _SCALARS[kind]
+        fits = isinstance(value, plain) and (bool in plain or not isinstance(value, bool))
+        return [] if fits else [f"{where}: {value!r:.80} is not {kind}"]
+
+    def shape(self, value: Any, name: str, where: str) -> list[str]:
+        """What is wrong with an object whose keys have a table."""
+        keys = self.shapes[name]
+        if not isinstance(value, dict):
+            return [f"{where}: {value!r:.80} is not a {name}"]
+        self.used.add(name)
+        missing = {key for key, (optional, _) in keys.items() if not optional} - value.keys()
+        problems = [
+            f"{where}.{key} is in the page ({name}), not in the document" for key in missing
+        ]
+        for key, item in value.items():
+            if key not in keys:
+                problems.append(f"{where}.{key} is in the document, not in the page ({name})")
+            else:
+                problems += self.check(item, keys[key][1], f"{where}.{key}")
+        return problems
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    sections = re.split(r"^### (.+)$", PAGE, flags=re.MULTILINE)[1:]
+    return Page(
+        {
+            title: {key: (bool(mark), kind) for key, mark, kind in _ROW.findall(text)}
+            for title, text in zip(sections[::2], sections[1::2], strict=True)
+        }
+    )
+
+
+def test_every_document_has_the_keys_and_types_that_the_page_gives(
+    documents: Documents, page: Page
+) -> None:
+    problems = set()
+    for name, found in documents.items():
+        for document in found:
+            if name in IN_WORDS:
+                assert document.keys() == IN_WORDS[name]
+                continue
+            shape = SHAPE_OF.get(name, name.removeprefix("page of "))
+            for one in document if isinstance(document, list) else [document]:
+                problems |= {
+                    re.sub(r"\.\d+", "[]", wrong) for wrong in page.shape(one, shape, name)
+                }
+        for gate in found[0]["gates"] if name == "gates of an incident" else []:
+            problems |= set(page.shape(gate, "gate", name))
+    assert sorted(problems) == []
+    assert page.used == page.shapes.keys(), "no document has these"
+
+
+def test_a_changed_document_is_noticed(documents: Documents, page: Page) -> None:
+    (first, *_) = documents["comparison"]
+    assert page.shape(first, "comparison", "c") == []
+    assert page.shape({**first, "more": 1}, "comparison", "c")
+    assert page.shape({key: first[key] for key in first if key != "rows"}, "comparison", "c")
+    assert page.shape({**first, "boots": "3"}, "comparison", "c")
+    assert page.shape({**first, "rows": [{}]}, "comparison", "c")
