@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -205,9 +205,13 @@ class Page:
             return []
         outer, of, inner = kind.partition(" of ")
         if of and outer in ("list", "map"):
-            if not isinstance(value, list if outer == "list" else dict):
+            items: Iterable[tuple[object, Any]]
+            if outer == "list" and isinstance(value, list):
+                items = enumerate(value)
+            elif outer == "map" and isinstance(value, dict):
+                items = value.items()
+            else:
                 return [f"{where}: {value!r:.80} is not a {kind}"]
-            items = enumerate(value) if outer == "list" else value.items()
             return [
                 wrong for key, item in items for wrong in self.check(item, inner, f"{where}.{key}")
             ]

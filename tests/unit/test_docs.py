@@ -1,0 +1,111 @@
+"""What pages promise about the tree: paths and links that exist, and lines that a terminal shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGES: Final = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+)
+COLUMNS: Final = 100
+# A path may begin at the top of the tree or at one of these.
+PLACES: Final = (
+    "",
+    "docs",
+    "master",
+    "master/swingbot",
+    "workers",
+    "workers/swingbot_worker",
+    "jobs",
+    "jobs/swingbot_jobs",
+    "db",
+    "db/swingbot_db",
+)
+_PATH: Final = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:/|\.(?:py|md|ya?ml|sql|toml|lock|sh))")
+_CODE: Final = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> Iterator[tuple[int, str]]:
+    """Lines outside of code blocks, with their numbers."""
+    fenced = False
+    listed = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not (line.startswith("    ") and not listed):
+            yield number, line
+        if line and not line.startswith(" "):
+            listed = bool(re.match(r"([-*]|\d+\.) ", line))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_lines_are_short_outside_of_tables_code_and_addresses(page: Path) -> None:
+    wide = [
+        (number, line)
+        for number, line in prose(page)
+        if len(line) > COLUMNS
+        and not line.lstrip().startswith("|")
+        and not line.startswith("![")
+        and " " in _CODE.sub("", _LINK.sub("", line)).strip().lstrip("-")
+    ]
+    assert wide == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_path_that_a_page_names_exists(page: Path) -> None:
+    tracked = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    tops = {path.split("/")[0] for path in tracked} | {"core", "service", "adapters", "web", "app"}
+    missing = [
+        (number, word)
+        for number, line in prose(page)
+        for word in _CODE.findall(line)
+        if _PATH.fullmatch(word)
+        and (word.split("/")[0] in tops or word.startswith("swingbot_"))
+        and not any(list(ROOT.glob(f"{place}/{word}".strip("/"))) for place in PLACES)
+    ]
+    assert missing == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments that GitHub and GitLab make of headings."""
+    headings = (re.match(r"#+ (.+)", line) for _, line in prose(page))
+    return {
+        re.sub(r"[^\w\- ]", "", _LINK.sub("", found[1]).lower()).replace(" ", "-")
+        for found in headings
+        if found
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_within_the_tree_leads_somewhere(page: Path) -> None:
+    broken = []
+    for number, line in prose(page):
+        for link in _LINK.findall(_CODE.sub("", line)):
+            target, _, fragment = link.partition("#")
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            place = (page.parent / target).resolve() if target else page
+            if not place.exists() or (fragment and fragment not in anchors(place)):
+                broken.append((number, link))
+    assert broken == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {link.partition("#")[0] for link in _LINK.findall(index.read_text())}
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= linked
