@@ -130,7 +130,6 @@ def test_a_setting_is_shown_without_its_password(value: object, seen: object) ->
         ("WEB_READ", "closed", "none of open, token"),
         ("WEB_METRICS", "yes", "none of open, token, off"),
         ("WEB_PROXIES", "10.0.0.1, proxy.example.org", "neither an address nor a network"),
-        ("WEB_UPLOADS", "0", "less than 1"),
         ("WEB_BOX_MINUTES", "nan", "less than 0"),
         ("GIT_FETCH_GIB", "0", "nothing to fetch"),
     ],

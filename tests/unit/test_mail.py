@@ -8,7 +8,7 @@ from email.message import EmailMessage
 from email.policy import default
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swingbot.core.mail.addresses import BadAddress, addresses
@@ -128,6 +128,7 @@ def test_no_text_adds_a_header_or_gets_lost(subject: str, lines: list[str]) -> N
 
 @settings(max_examples=150, deadline=None)
 @given(HOSTILE)
+@example("0 0000000000000000¡¡¡¡¡¡¡¡¡¡\u0898 ¡ ¡")
 def test_a_subject_comes_back_as_it_went(subject: str) -> None:
     assert str(parsed(encoded(subject=subject))["Subject"]) == plain.cut(subject, 200).replace(
         "=?", "= ?"

@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from email import message_from_string
+from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import EmailPolicy
+from email.policy import EmailPolicy, default
 from email.utils import format_datetime, getaddresses
 
 from swingbot.core.mail.addresses import BadAddress, checked
@@ -49,18 +51,29 @@ def _address(text: str) -> Address:
     return Address(display_name=_header(name, 80), addr_spec=checked(address))
 
 
+def _unfolded(folded: str) -> str:
+    return str(message_from_string(f"{folded}\r\n", policy=default)["Subject"])
+
+
 class _Policy(EmailPolicy):
-    """Message-IDs are never folded inside: email would take a long one apart into encoded words."""
+    """Message-IDs are never folded inside: email would take a long one apart into encoded words.
+
+    Where email loses a space between two encoded words, the whole subject is one run of them.
+    """
 
     def fold(self, name: str, value: str) -> str:
         if name in _IDS:
             return f"{name}: {f'{self.linesep} '.join(value.split())}{self.linesep}"
-        return str(super().fold(name, value))
+        folded = str(super().fold(name, value))
+        if name == "Subject" and _unfolded(folded) != str(value):
+            words = Header(str(value), charset="utf-8", header_name=name)
+            return f"{name}: {words.encode(linesep=self.linesep)}{self.linesep}"
+        return folded
 
     def fold_binary(self, name: str, value: str) -> bytes:
         return (
             self.fold(name, value).encode("ascii")
-            if name in _IDS
+            if name in (*_IDS, "Subject")
             else bytes(super().fold_binary(name, value))
         )
 
