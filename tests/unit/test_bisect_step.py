@@ -15,7 +15,7 @@ from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
 from swingbot.core.bisect.step import step
-from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.bisect.thresholds import SECOND_EDITION, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import EMULATED, NoisePrior
 from swingbot.core.model.statuses import Phase
@@ -100,7 +100,9 @@ def test_where_layout_could_feign_the_step_more_fresh_pairs_confirm_it(
         runs=1,
         seed=3,
     )
-    ended = bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench), layouts=True))
+    state = a_state(bench, noise=known_noise(bench), layouts=True)
+    # odd images would take further pairs by themselves
+    ended = bisect_to_the_end(bench, state, replace(POLICY, odd_images=0.0))
     assert ended.named == 12
     fresh = [o.idx for o in ended.state.observations if o.phase == "confirm"]
     assert (fresh.count(12), fresh.count(11)) == (pairs, pairs)
@@ -136,7 +138,7 @@ def test_each_end_gets_its_share_of_the_boots() -> None:
     ended = bisect_to_the_end(
         bench,
         a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0),
-        Policy(max_boots=400),
+        Policy(max_boots=400, odd_images=0.0),
     )
     assert ended.named == 4
     for end in (0, 100):
@@ -505,7 +507,8 @@ def test_parts_of_a_range_that_overlap_are_looked_at_once_a_step(
     boots += [WantedBoot(i, k, "search") for i in range(4, 48, 4) for k in range(3)]
     boots += [WantedBoot(i, k, "confirm") for i in confirmed for k in range(50, 54)]
     state = arrived(FIVE_STEPS, replace(a_state(FIVE_STEPS), in_flight=tuple(boots)))
-    step(state, POLICY)
+    # later editions take five equal steps, evenly apart, for a creep
+    step(state, replace(POLICY, **SECOND_EDITION))  # type: ignore[arg-type]
     assert len(looks) == len(set(looks)) > 10
 
 

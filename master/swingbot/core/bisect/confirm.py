@@ -81,7 +81,7 @@ def _sure(case: Assessment, left: int, right: int) -> bool:
 def _unseen_neighbours(case: Assessment, seen: ConfirmationBoots) -> list[WantedBoot]:
     """The nearest measurable kernels on both sides that were never booted, where no other build
     can tell whether an image is odd."""
-    if case.policy.edition < 3 or case.rebuilds:
+    if case.policy.edition < 3 or case.policy.odd_images <= 0 or case.rebuilds:
         return []
     ev = case.ev
     before = [p for p in range(seen.left, -1, -1) if ev.measurable[p]]

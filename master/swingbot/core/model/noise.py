@@ -48,10 +48,11 @@ class NoiseRecord:
     images: int = 0  # kernels, each counted once for every set of unit jobs that it ran
     wild_runs: int = 0  # left out of every spread
     wild_boots: int = 0
-    # Boots fall into two modes: the share of them in the smaller one, and how far that is from the
-    # other (log units, negative: low). 0: one mode. All spreads are those within a mode.
+    # Boots fall into two modes: the share of them in the smaller one, how far that is from the other
+    # (log units, negative: low), and the spread between boots of one mode. 0: one mode.
     mode_share: float = 0.0
     mode_apart: float = 0.0
+    mode_boot: Spread = Spread()
     since: str | None = None  # ISO 8601, of the first boot counted
     until: str | None = None
 
@@ -92,7 +93,8 @@ class NoisePrior:
 
 def _without_modes_of_zero(fields: dict[str, Any]) -> dict[str, Any]:
     """What was stored before modes were known is stored the same again."""
-    return {k: v for k, v in fields.items() if v or k not in ("mode_share", "mode_apart")}
+    one = not fields["mode_share"]
+    return {k: v for k, v in fields.items() if not (one and k.startswith("mode_"))}
 
 
 # One vCPU under an instruction-count clock: boots repeat almost exactly, kernels shift each other by up to half a percent.

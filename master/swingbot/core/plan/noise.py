@@ -47,11 +47,12 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
     means, run, wild_runs = _runs(scaled)
     kept, wild_boots = _tame(usable, means)
     usable, means = [usable[i] for i in kept], means[kept]
-    modes, means = _folded(usable, means)
     sizes = [max(1, len(usable[i].values)) for i in range(len(usable))]
     cells = _grouped(((b.image, b.day) for b in usable), means)
     boot_mean = _within(cells)
     boot = _without(boot_mean, run, float(np.mean([1.0 / m for m in sizes])))
+    modes, folded = _folded(usable, means)
+    of_mode = _within(_grouped(((b.image, b.day) for b in usable), folded)) if modes else Spread()
     return NoiseRecord(
         run=run,
         boot=boot,
@@ -66,6 +67,7 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
         wild_boots=wild_boots,
         mode_share=modes.share if modes else 0.0,
         mode_apart=modes.apart if modes else 0.0,
+        mode_boot=_without(of_mode, run, float(np.mean([1.0 / m for m in sizes]))),
     )
 
 
@@ -236,10 +238,13 @@ def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
     guess = EMULATED if paired else NOISY
     if record is None:
         return guess
-    run, boot = record.run, record.pair if paired else record.boot
+    modes = record.mode_share > 0 and not paired
+    unpaired = record.mode_boot if modes else record.boot
+    run, boot = record.run, record.pair if paired else unpaired
     # one run a boot: the two cannot be told apart, so each gets half
-    if not run.known and record.boot_mean.known:
-        run = boot = replace(record.boot_mean, sd=record.boot_mean.sd / math.sqrt(2.0))
+    boot_mean = record.mode_boot if modes else record.boot_mean
+    if not run.known and boot_mean.known:
+        run = boot = replace(boot_mean, sd=boot_mean.sd / math.sqrt(2.0))
     told = boot if paired else run
     return NoisePrior(
         sd_run=_leaning(run, guess.sd_run),
@@ -247,8 +252,8 @@ def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
         sd_layout=_leaning(record.layout, guess.sd_layout, weight=GUESS_LAYOUT_DF),
         sd_day=record.day.sd if record.day.df >= DAYS_DF and not paired else guess.sd_day,
         certainty=min(MAX_CERTAINTY, told.df / 2 + 0.5) if told.known else guess.certainty,
-        mode_share=0.0 if paired else record.mode_share,
-        mode_apart=0.0 if paired else record.mode_apart,
+        mode_share=record.mode_share if modes else 0.0,
+        mode_apart=record.mode_apart if modes else 0.0,
     )
 
 
