@@ -148,7 +148,7 @@ def test_a_token_is_shown_once_and_only_its_digest_is_kept(run: Any, conn: sa.Co
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("create", "<b>", "--role", "reader"), "is no name"),
+        (("create", "<b>", "--role", "reader"), "is not a valid name"),
         (("create", "Ada", "--role", "reader", "--for", "soon"), "write 12h, 90d or 52w"),
         (("create", "Ada", "--role", "king"), "is not one of"),
         (("create", "Ada"), "Missing option '--role'"),

@@ -226,7 +226,7 @@ def test_a_quota_holds_for_a_person_whatever_tokens_the_person_has(serve: Serve)
     refused = site.json(laptop, boots=7)
     assert (
         refused.status_code == 429
-        and "takes 210 minutes of testboxes, and 200 of your 200" in refused.json()["error"]
+        and "takes 210 testbox minutes, and 200 of your 200" in refused.json()["error"]
     )
     assert [
         site.json(headers, boots=boots).status_code

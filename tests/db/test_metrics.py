@@ -264,7 +264,7 @@ def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_ther
         (
             99,
             LoopHeartbeat(age_seconds=SILENT_SECONDS + 1, problem="x"),
-            ["has not gone round for 10 minutes"],
+            ["has not completed a round for 10 minutes"],
         ),
         (99, LoopHeartbeat(age_seconds=SILENT_SECONDS - 1, problem=None), []),
         (
@@ -272,7 +272,7 @@ def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_ther
             LoopHeartbeat(age_seconds=1, problem="it broke"),
             ["last round failed and is tried again: it broke"],
         ),
-        (4, LoopHeartbeat(age_seconds=9999, problem=None), ["no order", "not gone round"]),
+        (4, LoopHeartbeat(age_seconds=9999, problem=None), ["no order", "not completed a round"]),
     ],
 )
 def test_problems_of_the_machine_are_told_the_worst_first(

@@ -160,7 +160,7 @@ def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(
     assert done.totals["results"].stays["kept for ever"] == 1
     with pytest.raises(
         Gone,
-        match=r"pruned on 2026-06-01 by the rule retention\.logs_days = 10: it was used last on 2025-04-27",
+        match=r"pruned on 2026-06-01 by the rule retention\.logs_days = 10: last used on 2025-04-27",
     ):
         store.open(logs["over"])
 

@@ -301,7 +301,7 @@ def test_after_its_result_a_token_writes_nothing_more(client: TestClient, store:
     )
     for content in (b"one more", LOG):
         answer = put(client, content)
-        assert answer.status_code == 403 and "writes nothing more" in answer.json()["error"]
+        assert answer.status_code == 403 and "accepts nothing more" in answer.json()["error"]
     assert not store.has(sha(b"one more"))
 
 

@@ -20,7 +20,7 @@ def token() -> None:
     """Who may write over the web: a token bears a person's name and one role.
 
     \b
-    reader     reads pages where settings ask for a token
+    reader     reads pages where settings require a token
     submitter  asks for comparisons, within a quota
     moderator  decides about reports and incidents, stops and resumes mail
     operator   does all that can be done on pages, without a quota

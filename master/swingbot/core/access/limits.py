@@ -1,6 +1,7 @@
-"""How often one client may ask: a bucket that fills at a steady rate and from which each request takes one.
+"""A request rate limit for each client: a token bucket that fills at a steady rate.
 
-The level is kept as the moment at which the bucket is full again, one number a client (the generic cell rate algorithm, ITU-T I.371).
+The level is stored as the moment at which the bucket is full again, one number for each client
+(the generic cell rate algorithm, ITU-T I.371).
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-REMEMBERED: Final = 20_000  # clients; beyond, who asked longest ago is forgotten: a stranger with many addresses costs no memory
+REMEMBERED: Final = (
+    20_000  # clients; beyond, the least recent is forgotten, so that many addresses cost no memory
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ class Buckets:
         return max(0.0, self._full_at.get(client, now) - now - (self._rate.burst - 1) * step)
 
     def take(self, client: str, now: float) -> float:
-        """Take one if there is one and answer 0.0, else the seconds to wait; what has to wait takes nothing."""
+        """Take a token and return 0.0, or return the seconds to wait and take nothing."""
         wait = self.wait(client, now)
         if wait == 0.0:
             self._full_at[client] = (
@@ -50,13 +53,15 @@ class Buckets:
 
 
 def client_key(address: str) -> str:
-    """What counts as one client: an IPv4 address, or the /64 in which an IPv6 host may take any address it likes."""
+    """Identify a client: an IPv4 address, or the /64 within which an IPv6 host chooses
+    addresses.
+    """
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return "unknown"
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)

@@ -1,4 +1,4 @@
-"""What one person may ask for over the web: requests under way, and minutes of testboxes in 24 hours."""
+"""The quota of one person over the web: open requests, and testbox minutes in 24 hours."""
 
 from __future__ import annotations
 
@@ -25,15 +25,21 @@ def quota_of(person: Person, everybody: Quota) -> Quota | None:
 
 
 def refusal(used: QuotaUsage, more_seconds: float, quota: Quota | None) -> str | None:
-    """Why a request that is foreseen to take `more_seconds` of testboxes is not taken now, in one sentence; None if it is."""
+    """Why a request with an estimated `more_seconds` of testbox time is refused; None if
+    accepted.
+    """
     if quota is None:
         return None
     if used.open_requests >= quota.open_requests:
-        return f"you have {used.open_requests} requests under way, and {quota.open_requests} are the most that one person may have; wait until one is over"
+        return (
+            f"you have {used.open_requests} requests under way, and at most {quota.open_requests}"
+            " are allowed per person; wait until one is over"
+        )
     left = quota.box_seconds - used.box_seconds
     if more_seconds > left:
         return (
-            f"this takes {more_seconds / 60:.0f} minutes of testboxes, and {max(0.0, left) / 60:.0f} of your {quota.box_seconds / 60:.0f} in 24 hours are left;"
-            " ask for fewer boots or testboxes, or later"
+            f"this takes {more_seconds / 60:.0f} testbox minutes, and {max(0.0, left) / 60:.0f}"
+            f" of your {quota.box_seconds / 60:.0f} in 24 hours are left; request fewer"
+            " boots or testboxes, or try again later"
         )
     return None

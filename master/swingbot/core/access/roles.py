@@ -1,6 +1,7 @@
-"""Who may do what over the web. Each role may all that the roles before it may.
+"""Roles over the web. Each role includes the ones before it.
 
-The command line on the service's own host needs no role: whoever may use its files and database is the operator.
+The command line on the service's own host needs no role: whoever can use its files and database is
+the operator.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from typing import Final
 class Role(StrEnum):
     """From least to most."""
 
-    READER = "reader"  # reads pages where settings let nobody read without a token
+    READER = "reader"  # reads pages where settings require a token
     SUBMITTER = "submitter"  # asks for comparisons, within a quota
     MODERATOR = "moderator"  # decides about reports and incidents, stops and resumes mail
-    OPERATOR = "operator"  # all that there is on pages, and no quota
+    OPERATOR = "operator"  # everything on pages, and no quota
 
 
 _ORDER: Final = tuple(Role)
 # What each role is for, as the pages and `swingbot token` word it.
 PURPOSES: Final = {
-    Role.READER: "reads pages where settings ask for a token",
+    Role.READER: "reads pages where settings require a token",
     Role.SUBMITTER: "asks for comparisons, within a quota",
     Role.MODERATOR: "decides about reports and incidents, stops and resumes mail",
     Role.OPERATOR: "does all that can be done on pages, without a quota",
@@ -31,7 +32,7 @@ PURPOSES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody who showed a token that is good, or a session begun with one."""
+    """A person with a valid token, or with a session begun with one."""
 
     who: str
     role: Role
@@ -43,9 +44,15 @@ def may(role: Role, needs: Role) -> bool:
 
 
 def refusal(person: Person | None, needs: Role) -> str | None:
-    """Why this needs another role, in one sentence; None if it may go on."""
+    """Why this needs another role, in one sentence; None if it is allowed."""
     if person is None:
-        return f"This needs the role {needs}: sign in first at /login with a token of that role; nothing was changed."
+        return (
+            f"This needs the role {needs}: sign in first at /login with a token of that role;"
+            " nothing was changed."
+        )
     if not may(person.role, needs):
-        return f"This needs the role {needs}, and {person.who}'s token has the role {person.role}: ask the operator for another; nothing was changed."
+        return (
+            f"This needs the role {needs}, and {person.who}'s token has the role {person.role}:"
+            " ask the operator for another; nothing was changed."
+        )
     return None

@@ -1,7 +1,7 @@
-"""Tokens: what one looks like, how it is kept, whose it is, how long it is good.
+"""Tokens: their form, digest, owner and lifetime.
 
-A token is `swingbot_` and 256 random bits in base64url. It is random throughout, so one round of SHA-256 is enough to keep it by: there is no
-dictionary to try. The prefix lets programs that look for secrets in repositories and logs know one.
+A token is `swingbot_` and 256 random bits in base64url. One round of SHA-256 is enough to store it,
+since there is no dictionary to try. The prefix lets secret scanners recognise one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta
 
 
 class BadToken(ValueError):
-    """A name or a lifetime that a token cannot have; the message says what it can."""
+    """An invalid name or lifetime for a token; the message says what is valid."""
 
 
 def looks_like_one(text: str) -> bool:
@@ -29,16 +29,17 @@ def looks_like_one(text: str) -> bool:
 
 
 def digest(text: str) -> str:
-    """What is kept of a token or a session: 64 hex digits of its SHA-256."""
+    """The stored form of a token or session: 64 hex digits of its SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def name_of(text: str) -> str:
-    """A person's name as it is kept beside what the person decides. Raises BadToken."""
+    """A person's name as it is stored with that person's decisions. Raises BadToken."""
     who = " ".join(text.split())
     if _WHO.fullmatch(who) is None:
         raise BadToken(
-            f"{text[:80]!r} is no name: letters, digits, blanks and . @ + - are, 64 at most, with a letter or digit at both ends"
+            f"{text[:80]!r} is not a valid name: use at most 64 letters, digits, spaces"
+            " and . @ + -, with a letter or digit at both ends"
         )
     return who
 
@@ -48,5 +49,7 @@ def life_of(text: str) -> timedelta:
     match = _LIFE.fullmatch(text)
     life = int(match[1]) * _UNITS[match[2]] if match else None
     if life is None or life > LONGEST_LIFE:
-        raise BadToken(f"{text[:40]!r} is no lifetime: write 12h, 90d or 52w, ten years at most")
+        raise BadToken(
+            f"{text[:40]!r} is not a valid lifetime: write 12h, 90d or 52w, ten years at most"
+        )
     return life

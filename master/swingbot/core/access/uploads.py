@@ -1,4 +1,4 @@
-"""What the token of one attempt may bring: files up to a cap, until the attempt has a result; then nothing."""
+"""Upload limits of one attempt's token: files up to a cap, until the attempt has a result."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadLimits:
-    """The most that one attempt may bring, and that all may be bringing at once."""
+    """Limits of one attempt, and of all uploads at once."""
 
     files: int = 200
     size: int = 4 << 30  # bytes, of all its files together
     open_files: int = 16  # of all attempts
     open_files_each: int = (
-        4  # a worker brings one after the other; a second connection may outlive the first
+        4  # a worker uploads one after the other; a second connection may outlive the first
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadUsage:
-    """What an attempt has brought so far. `over`: its result is stored, so its token writes nothing more."""
+    """What an attempt has uploaded so far. `over`: its result is stored; its token is spent."""
 
     over: bool
     files: int
@@ -27,11 +27,17 @@ class UploadUsage:
 
 
 def refusal(brought: UploadUsage, more: int, cap: UploadLimits) -> str | None:
-    """Why one more file of `more` bytes is not taken, in one sentence; None if it is."""
+    """Why one more file of `more` bytes is refused, in one sentence; None if it is accepted."""
     if brought.over:
-        return "this attempt has brought its result; its token writes nothing more"
+        return "this attempt has delivered its result; its token accepts nothing more"
     if brought.files >= cap.files:
-        return f"this attempt has brought {brought.files} files, the most that are taken of one (web.attempt_files)"
+        return (
+            f"this attempt has uploaded {brought.files} files, the limit of one attempt"
+            " (web.attempt_files)"
+        )
     if brought.size + more > cap.size:
-        return f"the files of this attempt are together larger than {cap.size >> 20} MiB, the most that is taken of one (web.attempt_mib)"
+        return (
+            f"the files of this attempt exceed {cap.size >> 20} MiB, the limit of one attempt"
+            " (web.attempt_mib)"
+        )
     return None

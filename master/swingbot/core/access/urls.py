@@ -1,9 +1,11 @@
-"""Which git repositories may be fetched from: `https`, `git`, `ssh`, and paths on this host that the operator lists.
+"""Which git repositories may be fetched: `https`, `git`, `ssh`, and paths that the operator lists.
 
-A URL is code to git: `ext::` runs a command, `-u...` is an option, `ssh://-oProxyCommand=...` is one too. So nothing is taken that is not fully
-understood here; the same text then goes to git with only its own protocol allowed (`adapters/git.py`).
+A URL is code to git: `ext::` runs a command, `-u...` is an option, and so is
+`ssh://-oProxyCommand=...`. A URL is accepted only if it is fully understood here; git then gets the
+same text with only its own protocol allowed (`adapters/git.py`).
 
-Repositories are named on the command line alone, which is the operator's: no page, script or mail can make the service ask any address.
+Repositories are named on the operator's command line alone: no page, script or mail can make the
+service contact an address.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ LONGEST: Final = 1000  # characters
 
 
 class BadUrl(ValueError):
-    """A repository that is not fetched from; the message says what would be."""
+    """A repository that is refused; the message says what is accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """A repository: what git is told, and by which protocol alone it may be reached."""
+    """A repository: the text for git, and the only protocol by which it may be reached."""
 
     url: str
     protocol: Protocol
@@ -46,13 +48,14 @@ def remote(text: str) -> Remote:
     """Understand a URL or path as the operator gives it. Raises BadUrl."""
     if len(text) > LONGEST or not text.isprintable() or text != text.strip() or not text:
         raise BadUrl(
-            f"{text[:80]!r} is no repository: give one line without blanks around it, of {LONGEST} characters at most"
+            f"{text[:80]!r} is not a valid repository: give one line of at most {LONGEST}"
+            " characters, without spaces around it"
         )
     if text.startswith("-"):
         raise BadUrl(f"{text[:80]!r} begins like an option; write a path as ./{text[:40]}")
     if "::" in text.partition("/")[0]:
         raise BadUrl(
-            f"{text[:80]!r} names a helper program of git; only https, git and ssh are used to fetch"
+            f"{text[:80]!r} names a git remote helper; only https, git and ssh are used to fetch"
         )
     match = _SCHEME.fullmatch(text)
     if match is not None:
@@ -62,7 +65,8 @@ def remote(text: str) -> Remote:
     scp = _SCP.fullmatch(text)
     if scp is None:
         raise BadUrl(
-            f"{text[:80]!r} is neither a path (/srv/linux.git) nor a URL (https://, git://, ssh://, user@host:path)"
+            f"{text[:80]!r} is neither a path (/srv/linux.git) nor a URL (https://, git://, ssh://,"
+            " user@host:path)"
         )
     return Remote(url=text, protocol="ssh", host=scp["host"])
 
@@ -74,30 +78,34 @@ def _by_scheme(text: str, scheme: str, rest: str) -> Remote:
             raise BadUrl(f"{text[:80]!r} names another host; give the path alone")
         return Remote(url=path, protocol="file")
     if scheme not in ("https", "git", "ssh"):
-        raise BadUrl(
-            f"{text[:80]!r}: {scheme}:// is not used to fetch; https://, git:// and ssh:// are"
-        )
+        raise BadUrl(f"{text[:80]!r}: {scheme}:// is not supported; use https://, git:// or ssh://")
     authority, slash, path = rest.partition("/")
     match = _AUTHORITY.fullmatch(authority)
     if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
         # not shown: may hold a password
         raise BadUrl(
-            f"a repository at {scheme}:// needs a plain host name, as in {scheme}://git.example.org/linux.git"
+            f"a repository at {scheme}:// needs a plain host name, as in"
+            f" {scheme}://git.example.org/linux.git"
         )
     if match["user"] is not None and (scheme != "ssh" or _USER.fullmatch(match["user"]) is None):
         raise BadUrl(
-            f"the URL at host {match['host']} holds a user or password, which pages would show; keep it in git's credential helper or use ssh"
+            f"the URL at host {match['host']} contains a user or password, which pages would show;"
+            " store it in git's credential helper or use ssh"
         )
     if _PATH.fullmatch(slash + path) is None or path.startswith("-"):
-        raise BadUrl(f"{text[:80]!r}: its path has characters that repositories do not have")
+        raise BadUrl(f"{text[:80]!r}: its path has characters that are not allowed")
     return Remote(url=text, protocol=scheme, host=match["host"].strip("[]"))  # type: ignore[arg-type]
 
 
-def check_path(found: Remote, listed: Sequence[str]) -> None:
-    """Refuse a path that none of the operator's globs matches (`git.paths`; `*` crosses slashes). Raises BadUrl."""
-    if found.protocol == "file":
-        path = posixpath.normpath(found.url)
+def check_path(repository: Remote, listed: Sequence[str]) -> None:
+    """Refuse a path that none of the operator's globs matches (`git.paths`; `*` crosses slashes).
+
+    Raises BadUrl.
+    """
+    if repository.protocol == "file":
+        path = posixpath.normpath(repository.url)
         if not any(fnmatchcase(path, glob) for glob in listed):
             raise BadUrl(
-                f"{path!r} is not listed in git.paths ({', '.join(listed) or 'empty'}); add it there, or use https, git or ssh"
+                f"{path!r} is not listed in git.paths ({', '.join(listed) or 'empty'}); add it"
+                " there, or use https, git or ssh"
             )

@@ -1,4 +1,7 @@
-"""What a person may say about an incident, and what it is from then on. Saying the same thing twice changes nothing."""
+"""A person's decisions about an incident and the status that follows.
+
+Repeating one changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reo
 LONGEST_REASON: Final = 500
 KINDS_OF_ITS_END: Final[tuple[ReportKind, ...]] = ("retraction", "fixed")
 
-# What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was measured.
+# What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was
+# measured.
 _BECOMES: Final[dict[Act, IncidentStatus]] = {
     "close": "closed",
     "reopen": "open",
@@ -24,14 +28,15 @@ _BECOMES: Final[dict[Act, IncidentStatus]] = {
 
 
 class InvalidState(ValueError):
-    """The incident is in a state in which that cannot be said of it; the message says what can be done."""
+    """The decision does not apply to the incident's status; the message says what does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """`status` is the new one; `changes` is False where it was so already; `withdraw` says that mails which have not left must not leave any more.
+    """`status` is the new one; `changes` is False if it was set already.
 
-    Of an incident that is open again these are only those that said it was over (`KINDS_OF_ITS_END`).
+    With `withdraw`, mails that have not been sent must not be sent; for a reopened incident only
+    those that declared it over (`KINDS_OF_ITS_END`).
     """
 
     status: IncidentStatus
@@ -47,10 +52,14 @@ def decide(
     merged_into: str | None = None,
     same_fix: bool = False,
 ) -> Decision:
-    """What `act` does to incident `name` (i3). `same_fix`: that very commit is what it waits for already. Raises NotNow."""
+    """Apply `act` to incident `name` (i3). Raises InvalidState.
+
+    `same_fix`: the incident already waits for that commit.
+    """
     if status == "duplicate":
         raise InvalidState(
-            f"{name} was merged into {merged_into}: say it of {merged_into}, or take {name} out again with `swingbot incident split {name}`"
+            f"{name} was merged into {merged_into}: use {merged_into}, or separate {name} again"
+            f" with `swingbot incident split {name}`"
         )
     goal = _BECOMES[act]
     if act == "fixed-by":
@@ -61,10 +70,10 @@ def decide(
 
 
 def tidy(reason: str | None) -> str | None:
-    """One line of printable text, or None. Raises NotNow for one that is too long."""
+    """One line of printable text, or None. Raises InvalidState if it is too long."""
     line = " ".join(printable(reason or "", " ").split())
     if len(line) > LONGEST_REASON:
         raise InvalidState(
-            f"the reason has {len(line)} characters; {LONGEST_REASON} are the most that is kept"
+            f"the reason has {len(line)} characters; at most {LONGEST_REASON} are stored"
         )
     return line or None

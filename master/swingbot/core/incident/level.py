@@ -1,4 +1,4 @@
-"""Changes that somebody expects, and whether one is gone: arithmetic of log ratios. Formulas: docs/incidents.md."""
+"""Expected changes, and whether a change is gone: arithmetic of log ratios (docs/incidents.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def log_ratio(change_pct: float) -> float:
 
 
 def percent(effect: float) -> float:
-    """The change in per cent of a log ratio; what is beyond e^50 is cut."""
+    """The change in percent of a log ratio, capped at e^50."""
     return 100.0 * math.expm1(min(effect, 50.0))
 
 
@@ -29,13 +29,13 @@ def in_percent(effect: float) -> str:
 
 
 def beyond(effect: float, expected: Iterable[float]) -> float:
-    """What is left of `effect` once the `expected` ones are taken off: the tip against the new level. All are log ratios."""
+    """`effect` less the `expected` ones: the tip against the new level. All are log ratios."""
     return effect - math.fsum(expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelCheck:
-    """What a tip says about a change that was found earlier. `share` is how much of it is left, None where that cannot be said."""
+    """The state of a known change at a tip. `share` is the part that is left; None if unknown."""
 
     answer: Answer
     share: float | None
@@ -47,19 +47,23 @@ IN_ITS_NEW_VERSION: Final = "in its new version, each against its own parent"
 
 
 def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) -> LevelCheck:
-    """Whether the change of `found_pct` is still to be seen between the culprit's parent and a tip, by their comparison's `row`.
+    """Whether the change of `found_pct` still shows between the culprit's parent and a tip (`row`).
 
-    `back` needs a row that can be trusted, with at most `GONE_SHARE` of the change left (or one that went the other way), and no change that is sure to be
-    larger than that; `still` needs a change in the same direction that is sure, of at least `STILL_SHARE`.
+    `back` needs a valid row with at most `GONE_SHARE` of the change left (or a change in the other
+    direction), and no significant change larger than that. `still` needs a significant change in
+    the same direction, of at least `STILL_SHARE`.
     """
     if row is None or row.change_pct is None or row.verdict == "invalid":
-        why = (row.reason if row is not None else None) or "no run of it gave a result"
+        why = (row.reason if row is not None else None) or "no run of it has a result"
         return LevelCheck(
             answer="unclear", share=None, words=f"the tip could not be measured: {why}"
         )
     was, now = log_ratio(found_pct), log_ratio(row.change_pct)
     share = now / was if was and math.isfinite(was) and math.isfinite(now) else None
-    words = f"{row.metric} was {found_pct:+.1f} % with the culprit and is {row.change_pct:+.1f} % {where}"
+    words = (
+        f"{row.metric} was {found_pct:+.1f} % with the culprit"
+        f" and is {row.change_pct:+.1f} % {where}"
+    )
     if share is None:
         return LevelCheck(answer="unclear", share=None, words=words)
     if row.changed and share >= STILL_SHARE:
@@ -68,5 +72,5 @@ def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) 
         return LevelCheck(answer="back", share=share, words=words)
     reason = f"; {row.reason}" if row.reason else ""
     return LevelCheck(
-        answer="unclear", share=share, words=f"{words}: neither gone nor plainly there{reason}"
+        answer="unclear", share=share, words=f"{words}: neither gone nor clearly present{reason}"
     )

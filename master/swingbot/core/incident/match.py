@@ -1,4 +1,4 @@
-"""Whether a culprit that a bisection named is one that is known: by the commit itself, or by its patch where it was rebased or picked."""
+"""Match a bisection's culprit with a known one: by its commit, or by its patch after a rebase."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from swingbot.core.incident.model import Sighting
 def known_as(
     tree: int, commit: str, patch_id: str | None, sightings: Sequence[Sighting]
 ) -> int | None:
-    """The incident that `commit` of `tree` belongs to; None for a culprit that is new.
+    """The incident that `commit` of `tree` belongs to; None for a new culprit.
 
-    The same commit of the same tree first: a person may have split copies of one patch. Then the same commit anywhere, then the same patch; of
-    several incidents the oldest.
+    The same commit of the same tree wins, since a person may have split copies of one patch. Then
+    the same commit anywhere, then the same patch; of several incidents the oldest.
     """
     own = [s.incident for s in sightings if s.commit == commit and s.tree == tree]
     same = [s.incident for s in sightings if s.commit == commit]
     copies = [s.incident for s in sightings if patch_id and s.patch_id == patch_id]
-    return next((min(found) for found in (own, same, copies) if found), None)
+    return next((min(known) for known in (own, same, copies) if known), None)

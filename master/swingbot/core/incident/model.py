@@ -1,4 +1,4 @@
-"""An incident and the places where its commit was found, as remembered. Ids are plain numbers, commits 40 hex digits."""
+"""An incident and its sightings, as stored. Ids are plain numbers, commits 40 hex digits."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from swingbot.core.model.statuses import IncidentStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """`comparison` is that of its first sighting, `merged_into` the one that a duplicate belongs to. `fix_check` is the comparison that tells
-    whether `fixed_by` gave the number back; None while no tip has that commit."""
+    """One culprit and its status.
+
+    `comparison` is that of the first sighting, `merged_into` the incident that a duplicate belongs
+    to. `fix_check` is the comparison that shows whether `fixed_by` restored the level; None while
+    no tip has that commit.
+    """
 
     id: int
     tree: int
@@ -25,8 +29,11 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """A culprit as one bisection found it. `patch_id` is that of `git patch-id --stable`: "" for a commit without one (merge, root, no change), None
-    where nobody has looked. `comparison` is that of its parent with it, `report` the mail that told of it."""
+    """A culprit as one bisection found it.
+
+    `patch_id` is that of `git patch-id --stable`: "" for a commit without one (merge, root, empty),
+    None if not computed yet. `comparison` is that with its parent, `report` the mail about it.
+    """
 
     id: int
     incident: int
@@ -41,7 +48,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """A change of one metric that a person said to expect, from `commit` on."""
+    """A change of one metric, from `commit` on, that a person declared expected."""
 
     incident: int
     commit: str
@@ -51,7 +58,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstMail:
-    """The mail that began an incident's thread, as it was sent."""
+    """The first mail of an incident's thread, as it was sent."""
 
     report: int
     message_id: str

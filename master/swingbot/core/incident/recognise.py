@@ -1,4 +1,4 @@
-"""Whether a culprit that is known still does in a rebased branch what it did: from as few pairs of boots as that takes, mostly one.
+"""Whether a known culprit still has its effect in a rebased branch, from mostly one pair of boots.
 
 Formulas: docs/incidents.md, "Rebased branches".
 """
@@ -28,7 +28,9 @@ Answer = Literal["still", "gone", "more", "unclear"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairNoise:
-    """Of one pair difference of log boot means: its sd, for how many observations that counts, and the sd of a layout."""
+    """Noise of one pair difference of log boot means: its sd, the degrees of freedom, and layout's
+    sd.
+    """
 
     sd: float
     df: float
@@ -37,7 +39,10 @@ class PairNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recognition:
-    """`more`: one more pair is wanted; `unclear`: no more are worth it. `probability` is that it is still there."""
+    """`more`: measure another pair; `unclear`: more would not help.
+
+    `probability`: of still present.
+    """
 
     answer: Answer
     probability: float
@@ -45,10 +50,10 @@ class Recognition:
 
 
 def recognise(diffs: Sequence[float], expected: float, noise: PairNoise) -> Recognition:
-    """What pairs of the copy against its parent say; `diffs` and the `expected` change are log ratios.
+    """Judge pairs of the copy against its parent; `diffs` and `expected` are log ratios.
 
-    Weighs "the change it was found with, give or take STILL_SPREAD of it" against "no change, or no more than a layout makes".
-    ValueError: a difference that is not finite.
+    Weighs "the change it was found with, within STILL_SPREAD of it" against "no change, or no more
+    than layout explains". Raises ValueError for a difference that is not finite.
     """
     if not all(math.isfinite(d) for d in diffs):
         raise ValueError("a pair difference is not a finite number")
@@ -64,8 +69,8 @@ def recognise(diffs: Sequence[float], expected: float, noise: PairNoise) -> Reco
     p = 1.0 / (1.0 + math.exp(-min(max(odds, -700.0), 700.0)))
     share = mean / expected
     words = (
-        f"{in_percent(mean)} in {n} pair{'s' * (n > 1)} of boots, {in_percent(expected)} when it was found,"
-        f" P(still there) = {p:.3g}"
+        f"{in_percent(mean)} in {n} pair{'s' * (n > 1)} of boots, {in_percent(expected)}"
+        f" when it was found, P(still there) = {p:.3g}"
     )
     weaker = share + 2.0 * math.sqrt(own) / abs(expected) < STILL_SHARE
     if p >= STILL_SURE and not weaker:
@@ -76,5 +81,8 @@ def recognise(diffs: Sequence[float], expected: float, noise: PairNoise) -> Reco
 
 
 def beyond_known(left: float, errors: Sequence[float], min_effect: float) -> bool:
-    """Whether a tip shows more than its known culprits make: `left` of its effect, with the standard `errors` of all parts (log ratios)."""
+    """Whether a tip shows more than its known culprits explain.
+
+    `left` is the rest of its effect, `errors` the standard errors of all parts (log ratios).
+    """
     return abs(left) >= min_effect and abs(left) >= STILL_LEFT_SDS * math.hypot(*errors, 0.0)

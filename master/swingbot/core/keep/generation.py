@@ -1,4 +1,4 @@
-"""Generations of a backup: what one is called, what it says of itself, and which may go when newer ones are there."""
+"""Generations of a backup: their names, their manifest, and which ones newer ones replace."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:=+\\-]{0,254}")
 
 
 class BadBackup(ValueError):
-    """A directory is no backup, or one that this program cannot read; the message says what to do."""
+    """Not a backup, or one that this program cannot read; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """One table in the backup: `sha256` and `size` are of the compressed file, `rows` is how many were written."""
+    """One table: `sha256` and `size` are those of the compressed file, `rows` the number
+    written.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -31,7 +33,7 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailFile:
-    """One mail of the Maildir: its folder ('new' or 'cur'), its file name there, and the sha256 of its bytes."""
+    """One mail of the Maildir: its folder ('new' or 'cur'), its file name, and its SHA-256."""
 
     folder: str
     name: str
@@ -40,7 +42,10 @@ class MailFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """All that a generation says of itself. `artifacts` counts what its list names; `secrets` are files that are not in it."""
+    """The manifest of a generation.
+
+    `artifacts` is the number of entries in its list; `secrets` are files that are not in it.
+    """
 
     format: int
     taken_at: str
@@ -60,7 +65,7 @@ class Manifest:
 
 
 def generation_name(at: datetime) -> str:
-    """`20260102T030405Z`: sorted as text, the latest is the last."""
+    """`20260102T030405Z`: the names sort by time."""
     return at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
@@ -69,18 +74,22 @@ def is_generation(name: str) -> bool:
 
 
 def is_plain(name: str) -> bool:
-    """A file name that leads nowhere else."""
+    """Whether a file name stays within its directory."""
     return _PLAIN.fullmatch(name) is not None
 
 
 def read_manifest(document: Any, where: str) -> Manifest:
-    """The manifest in `document`, as JSON gave it. Raises BadBackup; whatever stands there names no file outside of the backup."""
+    """Check the manifest in `document`, parsed JSON. Raises BadBackup.
+
+    No entry of the result names a file outside the backup.
+    """
     try:
         if document["format"] != FORMAT:
             raise BadBackup(
-                f"{where} has format {document['format']!r}, this program reads {FORMAT}: restore it with the swingbot that made it"
+                f"{where} has format {document['format']!r}, this program reads {FORMAT}:"
+                " restore it with the swingbot version that made it"
             )
-        found = Manifest(
+        manifest = Manifest(
             **{
                 **document,
                 "tables": tuple(
@@ -91,17 +100,20 @@ def read_manifest(document: Any, where: str) -> Manifest:
                 "secrets": tuple(document["secrets"]),
             }
         )
-        datetime.fromisoformat(found.taken_at)
+        datetime.fromisoformat(manifest.taken_at)
         sound = (
-            all(is_plain(table.name) and _SHA256.fullmatch(table.sha256) for table in found.tables)
+            all(
+                is_plain(table.name) and _SHA256.fullmatch(table.sha256)
+                for table in manifest.tables
+            )
             and all(
                 letter.folder in ("new", "cur")
                 and is_plain(letter.name)
                 and _SHA256.fullmatch(letter.sha256)
-                for letter in found.letters
+                for letter in manifest.letters
             )
-            and all(isinstance(number, int) for number in found.sequences.values())
-            and all(re.fullmatch(r"[0-9a-f]{40}", commit) for commit in found.refs.values())
+            and all(isinstance(number, int) for number in manifest.sequences.values())
+            and all(re.fullmatch(r"[0-9a-f]{40}", commit) for commit in manifest.refs.values())
         )
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, BadBackup):
@@ -111,7 +123,7 @@ def read_manifest(document: Any, where: str) -> Manifest:
         ) from None
     if not sound:
         raise BadBackup(f"{where} names files that cannot be in a backup; take another generation")
-    return found
+    return manifest
 
 
 def too_many(names: Sequence[str], keep: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Is there room to work, does the loop go round: what is judged of the machine itself, and how it is said."""
+"""Health of the machine and the loop: free disk space and the age of the last round."""
 
 from __future__ import annotations
 
@@ -6,43 +6,47 @@ from dataclasses import dataclass
 from typing import Final
 
 MIB: Final = 1 << 20
-# A round with many comparisons to judge takes seconds, a git fetch of a large tree minutes; longer than this nobody waits in silence.
+# A round that judges many comparisons takes seconds, a git fetch of a large tree minutes; a longer
+# silence is a fault.
 SILENT_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopHeartbeat:
-    """What the loop said last: seconds ago, and what went wrong in its last round (None: nothing)."""
+    """The age of the loop's last round in seconds, and its problem (None: none)."""
 
     age_seconds: float
     problem: str | None
 
 
 def no_room(free: int, stop_below_mib: int, place: str, times: float = 1.0) -> str | None:
-    """Why no order is handed out, in one sentence; None if there is room, `times` the limit that is. `free` in bytes."""
+    """Why no order is handed out; None if `free` bytes are at least `times` the limit."""
     if free >= stop_below_mib * MIB * times:
         return None
     return (
-        f"the disk that holds {place} has {free // MIB} MiB left, less than disk.stop_below_mib = {stop_below_mib}: no order is handed out until there is"
-        " more; `swingbot retention` shows what may go"
+        f"the disk that holds {place} has {free // MIB} MiB left, less than disk.stop_below_mib ="
+        f" {stop_below_mib}: no order is handed out until there is more;"
+        " `swingbot retention` shows what can be deleted"
     )
 
 
 def problems(
     free: int, stop_below_mib: int, warn_below_mib: int, place: str, beat: LoopHeartbeat | None
 ) -> list[str]:
-    """What is wrong with the machine and the loop, one sentence each, the worst first."""
-    found = []
+    """Problems of the machine and the loop, one sentence each, the worst first."""
+    sentences = []
     if (why := no_room(free, stop_below_mib, place)) is not None:
-        found.append(why)
+        sentences.append(why)
     elif free < warn_below_mib * MIB:
-        found.append(
-            f"the disk that holds {place} has {free // MIB} MiB left; below {stop_below_mib} MiB no order is handed out; `swingbot retention` shows what may go"
+        sentences.append(
+            f"the disk that holds {place} has {free // MIB} MiB left; below {stop_below_mib} MiB no"
+            " order is handed out; `swingbot retention` shows what can be deleted"
         )
     if beat is not None and beat.age_seconds > SILENT_SECONDS:
-        found.append(
-            f"the loop has not gone round for {beat.age_seconds / 60:.0f} minutes; see its log, or start it again"
+        sentences.append(
+            f"the loop has not completed a round for {beat.age_seconds / 60:.0f} minutes;"
+            " see its log, or restart it"
         )
     elif beat is not None and beat.problem:
-        found.append(f"the loop's last round failed and is tried again: {beat.problem}")
-    return found
+        sentences.append(f"the loop's last round failed and is repeated: {beat.problem}")
+    return sentences

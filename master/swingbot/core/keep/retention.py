@@ -1,4 +1,4 @@
-"""What may go from the artifact store: a rule for each class of files, and what is kept whatever the rules say."""
+"""Retention of the artifact store: a rule for each class of files, and what is always kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 CLASSES: Final = ("kernels", "debug", "rootfs", "results", "logs", "kits", "records", "orphans")
-# Files by the name that a worker gives them. What is not listed is small, and records what was measured: it always stays.
+# Files by the name that a worker gives them. Others are small records of measurements and always
+# stay.
 _BY_NAME: Final[Mapping[str, str]] = {
     "bzImage": "kernels",
     "vmlinux": "debug",
@@ -21,13 +22,15 @@ _BY_NAME: Final[Mapping[str, str]] = {
     "build.log": "logs",
     "qemu.log": "logs",
 }
-# An upload comes before the outcome that names it; one that nobody named after a day never will be.
+# An upload comes before the outcome that names it; after a day without one it is an orphan.
 ORPHAN_DAYS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReference:
-    """One naming of a file: what it is called there, when it was used last, and why it has to stay (None: no reason but its age)."""
+    """One reference to a file: its name there, its last use, and why it must stay (None: age
+    alone).
+    """
 
     sha256: str
     name: str
@@ -37,7 +40,7 @@ class FileReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file that is there: `key` is its sha256, or its path for a kit; bytes as it lies on the disk."""
+    """A stored file: `key` is its SHA-256, or its path for a kit; `size` in bytes on the disk."""
 
     key: str
     size: int
@@ -46,7 +49,11 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionDecision:
-    """What becomes of one file. `note` is what whoever asks for it later is told; empty if nobody can ask. It stays where `why` says so."""
+    """The decision about one file.
+
+    `why` says why it stays or goes. `note` answers later requests for it; empty if there can be
+    none.
+    """
 
     file: StoredFile
     kind: str
@@ -58,7 +65,7 @@ class RetentionDecision:
 
 @dataclass(slots=True, kw_only=True)
 class ClassTotal:
-    """One class: how much there is, how much of it goes, and what the rest stays for."""
+    """Totals of one class: all files, those that go, and why the rest stays."""
 
     days: float
     files: int = 0
@@ -85,7 +92,7 @@ def class_of(name: str) -> str:
 
 
 def merged(named: Iterable[FileReference]) -> dict[str, list[FileReference]]:
-    """All namings of each file that matter: one a class, with its latest use and a reason to stay if there is any."""
+    """References by file: one a class, with its latest use and a reason to stay, if any."""
     found: dict[str, dict[str, FileReference]] = {}
     for one in named:
         of_file = found.setdefault(one.sha256, {})
@@ -105,7 +112,10 @@ def judge(
     days: Mapping[str, float],
     now: datetime,
 ) -> list[RetentionDecision]:
-    """What becomes of each stored file. `days`: how long a class is kept after its last use; 0: for ever."""
+    """Decide about each stored file.
+
+    `days`: how long a class is kept after its last use; 0: forever.
+    """
     return [_judge(file, named.get(file.key, ()), days, now) for file in files]
 
 
@@ -132,8 +142,11 @@ def _judge(
 def gone(
     file: StoredFile, kind: str, used: datetime, days: Mapping[str, float], now: datetime
 ) -> RetentionDecision:
-    """A file that goes, with what is told of it afterwards."""
-    note = f"pruned on {now:%Y-%m-%d} by the rule retention.{kind}_days = {days[kind]:g}: it was used last on {used:%Y-%m-%d}"
+    """The decision to delete a file, with the note for later requests."""
+    note = (
+        f"pruned on {now:%Y-%m-%d} by the rule retention.{kind}_days = {days[kind]:g}:"
+        f" last used on {used:%Y-%m-%d}"
+    )
     return RetentionDecision(
         file=file, kind=kind, used=used, goes=True, why=f"older than {days[kind]:g} days", note=note
     )
@@ -142,7 +155,7 @@ def gone(
 def _stays(
     named: FileReference, file: StoredFile, days: Mapping[str, float], now: datetime
 ) -> str | None:
-    """Why this naming keeps the file; None if it does not. Reasons are worded alike so that they can be counted."""
+    """Why this reference keeps the file, or None. Equal reasons have equal words, to be counted."""
     if named.held is not None:
         return (
             named.held if named.held.startswith(("incident", "tree")) else "somebody waits for it"

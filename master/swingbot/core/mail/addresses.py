@@ -1,4 +1,4 @@
-"""Mail addresses: which can stand in a mail of ours, which we would write to, and who asked for none."""
+"""Mail addresses: which are valid in a header, which are sent to, and who opted out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 100  # characters of an address that git or get_maintainer.pl gave
 
 
 class BadAddress(ValueError):
-    """A sender, recipient or domain cannot stand in a mail; the message says which."""
+    """An invalid sender, recipient or domain; the message says which."""
 
 
 def addresses(text: str) -> list[str]:
@@ -32,17 +32,19 @@ def addresses(text: str) -> list[str]:
 
 
 def checked(address: str) -> str:
-    """`address` itself. Raises BadAddress for one that cannot stand in a header of ours."""
+    """Return `address` if it is valid in a header. Raises BadAddress."""
     if not _SENDABLE.fullmatch(address):
-        raise BadAddress(f"{address!r} is not a mail address that we can send to (ASCII, one @)")
+        raise BadAddress(
+            f"{address!r} is not a mail address that swingbot can send to (ASCII, one @)"
+        )
     return address
 
 
 def plain_address(text: str) -> str | None:
-    """The one bare address in `Name <address>`, of a length and form that we would send to; None for anything else."""
+    """The bare address in `Name <address>`; None if its form or length is not acceptable."""
     if clean(text) != text.strip() or len(text) > 2_000:
         return None
-    # A name with commas or quotes is not quoted in git: only what stands in the last <> counts.
+    # git does not quote a name with commas or quotes: only the text in the last <> counts.
     inner = re.fullmatch(r"[^<>]*<([^<>]+)>", text.strip())
     given = inner[1] if inner else text.strip()
     pairs = [address for _, address in getaddresses([given]) if address]
@@ -54,6 +56,6 @@ def plain_address(text: str) -> str | None:
 
 
 def wants_none(address: str, opt_outs: Collection[str]) -> bool:
-    """Whether that address, or its whole domain, has asked for no mail."""
+    """Whether that address, or its whole domain, has opted out."""
     lower, refused = address.lower(), {entry.strip().lower() for entry in opt_outs}
     return lower in refused or "@" + lower.partition("@")[2] in refused

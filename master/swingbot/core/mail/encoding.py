@@ -24,7 +24,9 @@ MAIL_BYTES = 10_000
 
 
 def message_id(report_id: str, kind: str, revision: int, domain: str) -> str:
-    """The Message-ID of a report, derived and so the same after every crash: `<r4.first.1@swingbot.example>`."""
+    """The Message-ID of a report, derived and so the same after every crash:
+    `<r4.first.1@swingbot.example>`.
+    """
     for part in (report_id, kind):
         if not _ID_PART.fullmatch(part):
             raise BadAddress(
@@ -38,12 +40,16 @@ def message_id(report_id: str, kind: str, revision: int, domain: str) -> str:
 
 
 def _header(text: str, limit: int) -> str:
-    """A stranger's text for a header. "=?" would begin an encoded word, in which line breaks can hide: it is taken apart."""
+    """A stranger's text for a header. "=?" would begin an encoded word, in which line breaks can
+    hide: it is taken apart.
+    """
     return cut(text, limit).replace("=?", "= ?")
 
 
 def _address(text: str) -> Address:
-    """One `Name <name@example.org>` as a header value; the name is a stranger's text and is cleaned."""
+    """One `Name <name@example.org>` as a header value; the name is a stranger's text and is
+    cleaned.
+    """
     pairs = getaddresses([clean(text)])
     if len(pairs) != 1 or not pairs[0][1]:
         raise BadAddress(f"{text!r} is not one mail address")
@@ -86,7 +92,8 @@ _POLICY = _Policy(linesep="\r\n")
 class Envelope:
     """What stands in a mail's headers beside its subject and thread.
 
-    `report` is the id in X-Swingbot-Report, `list_id` a domain-like name for List-Id (`reports.swingbot.example.org`); empty leaves them out.
+    `report` is the id in X-Swingbot-Report, `list_id` a domain-like name for List-Id
+    (`reports.swingbot.example.org`); empty leaves them out.
     """
 
     sender: str
@@ -100,10 +107,11 @@ class Envelope:
 
 
 def encode(mail: Mail, envelope: Envelope) -> bytes:
-    """The mail byte for byte, with CRLF line ends: one part, plain text, UTF-8, no line folded or quoted.
+    """The mail byte for byte, with CRLF line ends: one part, plain text, UTF-8, no line folded or
+    quoted.
 
-    ASCII is sent as 7bit, all else as 8bit: quoted-printable would break the tables for readers of the raw text.
-    Display names are left out where they would make the mail larger than 10 KB.
+    ASCII is sent as 7bit, all else as 8bit: quoted-printable would break the tables for readers of
+    the raw text. Display names are left out where they would make the mail larger than 10 KB.
     Raises BadAddress; whatever the subject and the body hold, they add no header.
     """
     if not is_message_id(envelope.message_id):
@@ -146,7 +154,9 @@ def encode(mail: Mail, envelope: Envelope) -> bytes:
 
 
 def _robot(message: EmailMessage, report: str, list_id: str) -> None:
-    """What tells other robots that this is one (RFC 3834, RFC 2919), and our archive which report it is."""
+    """What tells other robots that this is one (RFC 3834, RFC 2919), and our archive which report
+    it is.
+    """
     message["Auto-Submitted"] = "auto-generated"
     message["Precedence"] = "bulk"
     if list_id:

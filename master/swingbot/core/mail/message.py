@@ -1,4 +1,4 @@
-"""What all our mails share: a subject, a body of at most `BODY_BYTES`, and the mail that they answer."""
+"""What all mails share: a subject, a body of at most `BODY_BYTES`, and the mail they reply to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BODY_BYTES = (
     8_000  # headers, with fifteen recipients, add less than 2 KB: the mail stays under 10 KB
 )
 _LONGEST_URL = 200  # characters; a longer one is left out
-_LONGEST_ID = 200  # characters of a Message-ID that we name in a header
+_LONGEST_ID = 200  # characters of a Message-ID in a header
 _MOST_REFERENCES = 3
 _ID = re.compile(r"<[!-;=?A-~]+@[!-;=?A-~]+>")
 _RE = re.compile(r"(?:re|aw|sv|fwd?): *", re.IGNORECASE)
@@ -20,7 +20,10 @@ _RE = re.compile(r"(?:re|aw|sv|fwd?): *", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostedMail:
-    """The mail that the culprit was posted as: `message_id` with its <>, its `subject` and `references` (oldest first) where they are known."""
+    """The mail that the culprit was posted as.
+
+    `message_id` has its <>; `subject` and `references` (oldest first) are empty if unknown.
+    """
 
     message_id: str
     subject: str = ""
@@ -29,9 +32,11 @@ class PostedMail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """`subject` is one line; `body` is lines of at most 78 columns (URLs and quoted shell words may be longer), ended by a newline.
+    """One mail.
 
-    `in_reply_to` and `references` (oldest first) hold Message-IDs with their <>; both are empty in a thread of its own.
+    `subject` is one line; `body` has lines of at most 78 columns (URLs and quoted shell words may
+    be longer) and ends with a newline. `in_reply_to` and `references` (oldest first) hold
+    Message-IDs with their <>; both are empty in a new thread.
     """
 
     subject: str
@@ -41,7 +46,10 @@ class Mail:
 
 
 def thread_of(posted: PostedMail | None, own_subject: str) -> tuple[str, str, tuple[str, ...]]:
-    """Subject, In-Reply-To and References of a mail that answers `posted`; `own_subject` where there is nothing to answer, or no subject is known."""
+    """Subject, In-Reply-To and References of a reply to `posted`.
+
+    `own_subject` is used if there is nothing to reply to, or its subject is unknown.
+    """
     if posted is None or not is_message_id(posted.message_id):
         return clean(own_subject), "", ()
     references = tuple(
@@ -58,12 +66,12 @@ def thread_of(posted: PostedMail | None, own_subject: str) -> tuple[str, str, tu
 
 
 def is_message_id(text: str) -> bool:
-    """ASCII, one line, with its <>, and of a length that a header can hold."""
+    """Whether it is ASCII, one line, with its <>, and short enough for a header."""
     return len(text) <= _LONGEST_ID and bool(_ID.fullmatch(text))
 
 
 def reply_subject(subject: str) -> str:
-    """`Re: [PATCH v2 4/5] mm: ...`, whatever number of Re: it had; empty for an empty subject."""
+    """`Re: [PATCH v2 4/5] mm: ...` with a single Re:; empty for an empty subject."""
     bare = clean(subject)
     while match := _RE.match(bare):
         bare = bare[match.end() :]
@@ -71,7 +79,7 @@ def reply_subject(subject: str) -> str:
 
 
 def web_address(url: str) -> str:
-    """`url` if it can stand in a mail as it is, else nothing."""
+    """`url` if it is safe in a mail, else an empty text."""
     return (
         url
         if url.isascii() and clean(url) == url and " " not in url and len(url) <= _LONGEST_URL
@@ -88,7 +96,7 @@ def size(lines: Iterable[str]) -> int:
 
 
 def fitting(lines: Sequence[str], end: Sequence[str], keep: int) -> str:
-    """As much of `lines` as fits before `end`, the first `keep` in any case; says where it was cut."""
+    """As much of `lines` as fits before `end`, at least the first `keep`; marks the cut."""
     kept, cut_here = list(lines), ["", "(cut here; the page has everything)"]
     while size([*kept, *cut_here, *end]) > BODY_BYTES and len(kept) > keep:
         kept.pop()

@@ -1,4 +1,4 @@
-"""The mail that a commit was posted as, as its message tells."""
+"""The mail that a commit was posted as, from the trailers of its message."""
 
 from __future__ import annotations
 
@@ -14,26 +14,31 @@ _MESSAGE_ID = re.compile(r"Message-ID: +<?(?P<id>[^\s<>]{3,400})>?", re.IGNORECA
 _PREFIXED = re.compile(
     r"\[[^\]]{0,60}(?:PATCH|RFC)[^\]]{0,60}\](?: ?\[[^\]]{0,60}\])* ?(?P<subject>\S.{0,990})"
 )
-_MOST = 200_000  # characters of a commit message that are looked at
+_MOST = 200_000  # characters of a commit message that are read
 
 
 def posted_as(message: str) -> PostedMail | None:
-    """The Message-ID in the `Link:` or `Message-ID:` trailers of a commit message: the last one, which who applied the patch has added.
+    """The Message-ID in the `Link:` or `Message-ID:` trailers of a commit message; None if there is
+    none.
 
-    A link with a mark behind it (`Link: ... [1]`) belongs to the text, not to the patch. None where there is none.
+    The last one counts: whoever applied the patch added it. A link with a mark (`Link: ... [1]`)
+    belongs to the text.
     """
     trailers = message[-_MOST:].rstrip().split("\n\n")[-1].split("\n")
-    found = None
+    latest = None
     for line in trailers:
         match = _LINK.fullmatch(line.strip()) or _MESSAGE_ID.fullmatch(line.strip())
         identity = f"<{unquote(match['id'])}>" if match else ""
         if is_message_id(identity):
-            found = identity
-    return None if found is None else PostedMail(message_id=found)
+            latest = identity
+    return None if latest is None else PostedMail(message_id=latest)
 
 
 def is_posting(mail_subject: str, sender: str, subject: str, author: str) -> bool:
-    """Whether a mail is the posting of a commit: `[PATCH v2 3/7] <subject>` from the author's address, in whatever case and spacing; no reply."""
+    """Whether a mail posts a commit: `[PATCH v2 3/7] <subject>` from the author's address.
+
+    Case and spacing do not matter; a reply does not count.
+    """
     match = _PREFIXED.fullmatch(" ".join(mail_subject.split()))
     own, other = plain_address(sender), plain_address(author)
     if match is None or own is None or other is None:

@@ -1,4 +1,6 @@
-"""To whom a report goes: the culprit's author, maintainers and lists as the tree's own get_maintainer.pl names them, within limits."""
+"""Recipients of a report: the culprit's author, and maintainers and lists from
+get_maintainer.pl.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,24 @@ from swingbot.core.text.plain import cut
 
 Role = Literal["maintainer", "list"]
 _LINE = re.compile(
-    r"(?P<who>[^()]{3,200}|.{1,150}<[^<>]{3,100}>) \((?P<role>[^()]{1,300}(?:\([^()]{0,100}\)[^()]{0,200})*)\)"
+    r"(?P<who>[^()]{3,200}|.{1,150}<[^<>]{3,100}>)"
+    r" \((?P<role>[^()]{1,300}(?:\([^()]{0,100}\)[^()]{0,200})*)\)"
 )
 _MOST_LINES = 500
 _MAINTAINERS = ("maintainer", "supporter", "odd fixer", "reviewer", "chief penguin")
 _LISTS = ("open list", "moderated list")
-# Lists that only their subscribers may write to get nothing from us; what is no list and no maintainer (commit_signer ...) neither.
+# Subscribers-only lists and other roles (commit_signer, ...) get no mail.
 
 
 class BadMaintainers(ValueError):
-    """What get_maintainer.pl printed is not a list of addresses; the message says why."""
+    """The output of get_maintainer.pl is not a list of addresses; the message says why."""
 
 
 class NoMaintainers(Exception):
-    """Nobody can be named for this commit; the message says why. The report then goes to its author alone, or to nobody."""
+    """No maintainers are known for this commit; the message says why.
+
+    Only its author gets the report.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +44,11 @@ class MaintainerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientRules:
-    """What an operator allows when recipients are computed; the last look before a mail leaves is `core.moderation.leaving`.
+    """The operator's rules for computing recipients; `core.moderation.send_check` runs before
+    sending.
 
-    `author_only` is for private and developer trees. `opt_outs` are addresses, or `@domain` for all of a domain; `most` is the number of recipients
-    that one mail has (beyond it trust in the answer is gone as well as the reader's patience).
+    `author_only` is for private and developer trees. `opt_outs` are addresses, or `@domain` for a
+    whole domain; `most` is the number of recipients of one mail.
     """
 
     author_only: bool = False
@@ -51,7 +58,10 @@ class RecipientRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Bare addresses, which of them are mailing lists, and who was left out with the reason. `to` is empty where nobody may be written to."""
+    """Bare addresses, which of them are mailing lists, and who was left out and why.
+
+    `to` is empty if no one may be written to.
+    """
 
     to: tuple[str, ...]
     cc: tuple[str, ...]
@@ -60,14 +70,15 @@ class Chosen:
 
 
 def read_maintainers(text: str) -> tuple[MaintainerEntry, ...]:
-    """Read `Name <address> (role)` and `address (open list:SECTION)` lines; other roles are passed over.
+    """Read `Name <address> (role)` and `address (open list:SECTION)` lines; other roles are
+    ignored.
 
-    Raises BadMaintainers for a line that is no such line, and for too many of them: of rubbish nobody is believed.
+    Raises BadMaintainers for any other line, and for too many lines: such output is not trusted.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > _MOST_LINES:
         raise BadMaintainers(
-            f"get_maintainer.pl printed {len(lines)} lines; more than {_MOST_LINES} are no list of recipients"
+            f"get_maintainer.pl printed {len(lines)} lines; at most {_MOST_LINES} are accepted"
         )
     found: dict[str, MaintainerEntry] = {}
     for line in lines:
@@ -75,7 +86,7 @@ def read_maintainers(text: str) -> tuple[MaintainerEntry, ...]:
         address = plain_address(match["who"]) if match else None
         if match is None or address is None:
             raise BadMaintainers(
-                f"get_maintainer.pl printed {cut(line, 60)!r}, which is no address with a role"
+                f"get_maintainer.pl printed {cut(line, 60)!r}, which is not an address with a role"
             )
         role = _role(match["role"])
         if role is not None:
@@ -90,9 +101,10 @@ def _role(text: str) -> Role | None:
 
 
 def choose(author: str, listed: Sequence[MaintainerEntry], rules: RecipientRules) -> Chosen:
-    """Author to To, maintainers and lists to Cc; without a usable author address the maintainers are written to.
+    """The author in To, maintainers and lists in Cc; maintainers in To if the author has no
+    address.
 
-    A list alone is never written to. Whoever is left out is named with the reason.
+    A list alone is never a recipient. Everyone left out is named with the reason.
     """
     left_out: list[tuple[str, str]] = []
     first = plain_address(author)
@@ -120,7 +132,7 @@ def choose(author: str, listed: Sequence[MaintainerEntry], rules: RecipientRules
         return Chosen(
             to=(),
             cc=(),
-            left_out=(*left_out, *((address, "nobody to write to in person") for address in cc)),
+            left_out=(*left_out, *((address, "no person to write to") for address in cc)),
         )
     return Chosen(
         to=tuple(to),
@@ -133,13 +145,13 @@ def choose(author: str, listed: Sequence[MaintainerEntry], rules: RecipientRules
 def _allowed(
     given: Iterable[str], rules: RecipientRules, left_out: list[tuple[str, str]]
 ) -> Iterable[str]:
-    """Each once, without those that want no mail."""
+    """Each address once, without those that opted out."""
     seen: set[str] = set()
     for address in given:
         if address.lower() in seen:
             continue
         seen.add(address.lower())
         if wants_none(address, rules.opt_outs):
-            left_out.append((address, "wants no mail from us"))
+            left_out.append((address, "opted out of mail"))
         else:
             yield address

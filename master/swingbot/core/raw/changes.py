@@ -1,4 +1,4 @@
-"""What reading a raw result again changed. Pure."""
+"""What parsing a raw result again changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 
 class ChangedValues(NamedTuple):
-    """Values of one metric of one run, before and after; empty: there were, there are none."""
+    """Values of one metric of one run, before and after; empty if there were or are none."""
 
     old: tuple[float, ...]
     new: tuple[float, ...]

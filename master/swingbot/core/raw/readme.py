@@ -1,4 +1,4 @@
-"""The README beside raw results: what lies where, what the columns mean, and how to read them. Pure."""
+"""The README of raw results: the files, the columns, and how to read them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ Raw results of {kind} {id}
   metrics.csv   unit, direction and meaning of each metric
   manifest.json the same as one document, with each file's sha256
   result/       a directory a run under LKP's result root names; `boot` there leads to the boot
-  x<number>/    a directory a boot: console.log, results.tar as the box sent it, the job script, facts.json
+  x<number>/    a directory for each boot: console.log, results.tar, the job script, facts.json
   kernels/      configuration, System.map, build log and image of each kernel
   SHA256SUMS    check with: sha256sum -c SHA256SUMS
 
-An empty cell is "not known" (NA). There is no NaN and no infinity: what gave no number has no row. Nothing missing is 0.
-Runs of one boot share its memory layout and its frequencies: take the mean of a boot as one observation.
+An empty cell is "not known" (NA). There is no NaN and no infinity: a run without a number has no
+row. Nothing missing is 0. Runs of one boot share its memory layout and its frequencies: use the
+mean of a boot as one observation.
 
 R:
   samples <- read.csv("samples.csv", na.strings = "", colClasses = c({r}))
@@ -55,7 +56,7 @@ Columns
 
 
 def readme(manifest: Mapping[str, Any], notes: Sequence[str], source: str | None = None) -> str:
-    """The text for a manifest; `notes` say what is not there and why."""
+    """The text for a manifest; `notes` say what is missing and why."""
     runs = [run for boot in manifest["boots"] for run in boot["runs"]]
     title = f"Raw results of {manifest['kind']} {manifest['id']}"
     text = _TEXT.format(

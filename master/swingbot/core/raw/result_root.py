@@ -1,9 +1,10 @@
-"""The name under which the results of a run are found, in the form that LKP users know.
+"""Result roots: the path of a run's results, in the form that LKP users know.
 
-`result/<testcase>/<path params>/<tbox_group>/<rootfs>/<kconfig>/<compiler>/<commit>/<run>`, after lkp-tests' `lib/result_root`
-path scheme: all but `<run>` is what may not differ between runs that are the same measurement. Ours differs in three places, on
-purpose: `<kconfig>` is the configuration that was built (`+layout2` where the linker laid the kernel out otherwise), `<rootfs>` says
-which guest image it was, by digest, and `<run>` counts on from 0 over all boots without an end at 99.
+`result/<testcase>/<path params>/<tbox_group>/<rootfs>/<kconfig>/<compiler>/<commit>/<run>`, after
+lkp-tests' `lib/result_root` path scheme: runs of the same measurement differ in `<run>` alone.
+Three parts differ from LKP's on purpose: `<kconfig>` is the configuration that was built
+(`+layout2` for another link order), `<rootfs>` is the digest of the guest image, and `<run>` counts
+from 0 over all boots, beyond 99.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{40,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRootParts:
-    """What a result root is made of. `rootfs` is the boot's fact of that name, None where the box did not say."""
+    """The parts of a result root. `rootfs` is the boot's fact of that name; None if unknown."""
 
     program: str
     unit_job: str
@@ -45,7 +46,9 @@ class ResultRootParts:
 
 
 def result_root(of: ResultRootParts) -> str:
-    """The name without `<run>` (LKP's `_rt`) and without a slash at either end; every part is safe as a file name."""
+    """The path without `<run>` (LKP's `_rt`) and outer slashes; every part is safe as a file
+    name.
+    """
     kconfig = f"{of.kconfig}+layout{of.layout}" if of.layout else of.kconfig
     parts = (
         of.program,
@@ -60,28 +63,32 @@ def result_root(of: ResultRootParts) -> str:
 
 
 def path_params(program: str, unit_job: str) -> str:
-    """The unit job's name without the program's: `cs-localhost-ipv4-50%-300s-TCP_RR` of `netperf-cs-localhost-ipv4-50%-300s-TCP_RR`.
+    """The unit job's name without the program's: `cs-localhost-ipv4-50%-300s-TCP_RR`.
 
-    A job file that is not called like its program keeps its name here, so that two of them never share a result root.
+    A job file with another name than its program keeps it, so that no two share a result root.
     """
     return unit_job.removeprefix(f"{program}-") or "defaults"
 
 
 def compiler_name(compiler: str, version: str) -> str:
-    """`gcc-12` of gcc and "gcc (Debian 12.2.0-14) 12.2.0"; the compiler as it was asked for where its version says nothing."""
+    """`gcc-12` of gcc and "gcc (Debian 12.2.0-14) 12.2.0"; the requested name if there is no
+    version.
+    """
     found = _VERSION.search(version)
     plain = re.sub(r"-[0-9]+$", "", compiler)
     return f"{plain}-{found[1]}" if found else compiler
 
 
 def rootfs_name(fact: str | None) -> str:
-    """A name as it is; a digest as its first twelve digits after `rootfs-`; `unknown` where nothing is known."""
+    """A name unchanged; `rootfs-` and twelve digits of a digest; or `unknown`."""
     if not fact:
         return "unknown"
     return f"rootfs-{fact[:12]}" if _DIGEST.fullmatch(fact) else fact
 
 
 def segment(text: str) -> str:
-    """One part of a path: whatever else a name holds becomes `_`, a name of dots alone does too, and nothing is longer than a file name."""
+    """One part of a path: other characters, and a name of dots alone, become `_`; at most 255
+    long.
+    """
     safe = _UNSAFE.sub("_", text)[:_SEGMENT_LENGTH]
     return safe if safe.strip(".") else "_" * max(1, len(safe))

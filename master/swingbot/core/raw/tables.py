@@ -1,7 +1,7 @@
-"""Raw results as CSV: what the columns are, of which type, and how they are written. Pure; `docs/raw-results.md` says the same in words.
+"""Raw results as CSV: columns, types and format; `docs/raw-results.md` describes them too.
 
-RFC 4180 with a header and `\\n`; UTF-8. An empty cell is "not known" (NA); a value is a decimal number that gives back the very same
-double; there is no NaN and no infinity, because a measurement that gave no number has no row.
+RFC 4180 with a header and `\\n`; UTF-8. An empty cell is NA; a value is a decimal number that reads
+back as the same double; there is no NaN and no infinity, because such a measurement has no row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SAMPLES: Final = (
     Column(
         "result_root",
         "string",
-        "where the run's files are: LKP's result root with the run's number at its end; empty for runs of long ago",
+        "path of the run's files: LKP's result root and the run's number; empty for old runs",
     ),
     Column("commit", "string", "40 hex digits of the commit whose kernel was booted"),
     Column(
@@ -70,21 +70,21 @@ RUNS: Final = (
     Column(
         "status",
         "string",
-        "ok; or failed, missing, invalid (the machine was not as demanded), warmup: these have no samples",
+        "ok; or failed, missing, invalid (demands not met), warmup: these have no samples",
     ),
     Column("reason", "string", "why it is not ok, or a remark"),
     Column("seconds", "double", "how long the run took, by the guest's clock"),
     Column(
         "parser",
         "string",
-        "hash of the code that read the samples; empty: read before that was noted",
+        "hash of the parser that read the samples; empty: not recorded",
     ),
     *_as_in_samples("purpose"),
 )
 FACTS: Final = (
     *_as_in_samples("boot"),
-    Column("fact", "string", "name of something that was so in this boot"),
-    Column("value", "string", "as the testbox said it"),
+    Column("fact", "string", "name of a property of this boot"),
+    Column("value", "string", "as the testbox reported it"),
 )
 METRICS: Final = (
     *_as_in_samples("metric", "unit"),
@@ -114,7 +114,9 @@ def _line(cells: list[Any]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula gets an apostrophe; no id, commit or metric begins so."""
+    """Text that a spreadsheet would read as a formula gets an apostrophe; no id or metric needs
+    one.
+    """
     if isinstance(value, float):
         return repr(value)
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
@@ -143,7 +145,7 @@ def run_rows(boots: Iterable[Row]) -> Iterator[Row]:
 
 
 def fact_rows(boots: Iterable[Row]) -> Iterator[Row]:
-    """Rows of facts.csv from a manifest's boots; a fact that is not known has no row."""
+    """Rows of facts.csv from a manifest's boots; an unknown fact has no row."""
     for boot in boots:
         for name, value in sorted((boot["facts"] or {}).items()):
             if value is not None:
@@ -151,7 +153,7 @@ def fact_rows(boots: Iterable[Row]) -> Iterator[Row]:
 
 
 def unit_of(programs: Mapping[str, Program], metric: str) -> str | None:
-    """The unit that a program's meta.yaml gives; None for a plain number and for a metric of no program that is here."""
+    """The unit from the program's meta.yaml; None for a plain number and for an unknown metric."""
     found = find_metric(programs, metric)
     return (found.unit or None) if found else None
 

@@ -1,6 +1,8 @@
-"""The files within a boot's results.tar, byte for byte. It comes from a guest: names are checked, sizes and counts are limited.
+"""The files in a boot's results.tar, unchanged.
 
-`swingbot_jobs.reading.parse` reads the same archive for its numbers; here everything is handed on as it is, for people.
+It comes from a guest: names, sizes and counts are checked.
+
+`swingbot_jobs.reading.parse` reads the same archive for its numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
 
 MAX_MEMBERS: Final = 100_000
-# of one file, which is read into memory; a larger one is whole in results.tar
+# of one file, which is read into memory; larger ones remain in results.tar
 MAX_BYTES: Final = 64 << 20
 FACTS: Final = "facts"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
@@ -20,18 +22,18 @@ _MOST_PARTS: Final = 8
 
 
 class Member(NamedTuple):
-    """A file of a run, or of the boot (`unit_job` is None): `path` is below the run's or the boot's directory and safe there."""
+    """A file of a run, or of the boot (`unit_job` is None). `path` is safe below its directory."""
 
     unit_job: str | None
     run: int
     path: str
     size: int
-    # raises tarfile.ReadError when the archive is cut there; call it before the next member is asked for
+    # raises tarfile.ReadError if the archive is truncated there; call it before the next member
     read: Callable[[], bytes]
 
 
 def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[Member]:
-    """Every file, each name once. What cannot be a result is left out, and `note` is told in a sentence."""
+    """Every file, each name once. `note` gets a sentence about each one that is left out."""
     seen: set[tuple[str, int, str]] = set()
     try:
         with tarfile.open(fileobj=tar, mode="r:", ignore_zeros=True, errors="replace") as archive:
@@ -63,11 +65,11 @@ def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[Member]:
 
 
 def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> Member | str:
-    """The member, or why it is none."""
+    """The member, or why it is left out."""
     if not entry.isreg() or entry.issparse():
         return "it is not an ordinary file"
     if entry.size > MAX_BYTES:
-        return f"it has {entry.size} bytes, more than {MAX_BYTES}; it is whole in results.tar"
+        return f"it has {entry.size} bytes, more than {MAX_BYTES}; results.tar has it"
     parts = PurePosixPath(entry.name).parts
     if not 2 <= len(parts) <= _MOST_PARTS or not all(_NAME.fullmatch(part) for part in parts):
         return "its name is not one of a result"
@@ -77,7 +79,7 @@ def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> Member | str:
         content = source.read() if source else b""
         if len(content) != entry.size:
             raise tarfile.ReadError(
-                f"{entry.name[:100]!r} is cut after {len(content)} of {entry.size} bytes"
+                f"{entry.name[:100]!r} is truncated after {len(content)} of {entry.size} bytes"
             )
         return content
 
