@@ -1,24 +1,24 @@
-# Everything a developer or operator types. `make help` lists it.
+# Targets for developers and operators; `make help` lists them.
 SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# The tests of one file share what is made once for them, so that a file stays with one process.
+# Tests of one file share expensive fixtures, so each file runs in a single process.
 PARALLEL := -n $(shell nproc) --dist loadfile
-# Unit tests wait a good part of their time, for processes and for limits to pass.
+# Unit tests spend much of their time waiting for processes and timeouts.
 ONE_MORE := -n $(shell expr $$(nproc) + 1) --dist loadfile
 STAGE := @.ci/stage
-# Tests start hundreds of processes: without compiled modules each of them compiles swingbot anew.
+# Tests start hundreds of processes; without cached bytecode each of them would recompile swingbot.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden wheel conformance dashboards lock base-kernel
 
-help: ## this list
+help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: ## Debian packages and .venv; then .venv/bin/swingbot works
+setup: ## install Debian packages and create .venv with .venv/bin/swingbot
 	@.ci/setup
 
-lint: setup ## formatting, types, imports, shell and YAML
+lint: setup ## check formatting, types, imports, shell scripts and YAML
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests benchmarks dashboards
 	@.ci/parsers
@@ -27,36 +27,36 @@ lint: setup ## formatting, types, imports, shell and YAML
 	@$(BIN)/yamllint --strict -c .yamllint.yaml docker-compose.yml tests/lab/compose jobs workers dashboards
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
-quick: setup ## unit tests, goldens, and contract tests on the store in memory
+quick: setup ## unit tests, goldens, and contract tests against the in-memory store
 	@$(PYTEST) $(ONE_MORE) tests/unit
 	@$(PYTEST) tests/contract/store -m memory
 
-browser: setup ## Chromium, for the tests that look at pages
+browser: setup ## install Chromium for the browser tests
 	@.ci/browser
 
-test-db: browser ## stores, views, dashboards, Buildbot with real processes, crashes at every point
+test-db: browser ## stores, views, dashboards, Buildbot with real processes, a crash at every checkpoint
 	@$(PYTEST) $(PARALLEL) tests/db tests/buildbot tests/contract
 
-base-kernel: setup ## kernel repository and base build in the cache; the one full build
+base-kernel: setup ## create the kernel repository and the base build in the cache (one full build)
 	@$(BIN)/python -m tests.kernels
 
-test-boot: base-kernel ## kernels that really build and boot in QEMU
+test-boot: base-kernel ## build real kernels and boot them in QEMU
 	@$(PYTEST) tests/boot
 
-calibrate: setup ## are stated probabilities true?
+calibrate: setup ## check that stated probabilities are true
 	@$(PYTEST) $(PARALLEL) tests/calibration
 
-test-e2e: base-kernel ## the demo with another seed, judged by its exit status
+test-e2e: base-kernel ## run the demo with another seed and check its exit status
 	@$(PYTEST) tests/e2e
 
-test-iron: base-kernel ## the short form of test-lab that is part of `make test`
+test-iron: base-kernel ## short form of test-lab, part of `make test`
 	@$(PYTEST) tests/lab/test_*_short.py
 
-test-lab: base-kernel ## machines as in a lab: iron that is kexeced, rebooted, panicked and unplugged
+test-lab: base-kernel ## bare-metal testboxes that are kexeced, rebooted, panicked and unplugged
 	@.ci/lab
 	@$(PYTEST) tests/lab
 
-test: ## all gates and tests, from a fresh clone, set-up included
+test: ## all checks and tests from a fresh clone, setup included
 	$(STAGE) set-up make --no-print-directory setup
 	$(STAGE) lint make --no-print-directory lint
 	$(STAGE) quick make --no-print-directory quick
@@ -67,25 +67,25 @@ test: ## all gates and tests, from a fresh clone, set-up included
 	$(STAGE) calibration make --no-print-directory calibrate
 	$(STAGE) end-to-end make --no-print-directory test-e2e
 
-demo: setup ## the whole loop on this machine: a planted regression, and the mail that names it; EXPERIMENT=1: one table
+demo: setup ## find a planted regression on this machine and write the mail; EXPERIMENT=1: one experiment
 	@$(BIN)/python -m tests.demo.$(if $(EXPERIMENT),experiment,demo)
 
-seeds: setup ## make seeds N=20 [PLANT=none]: the demo with seeds 1..N, one line each; goes on where it stopped
+seeds: setup ## make seeds N=20 [PLANT=none]: run the demo with seeds 1..N, one line each; resumes
 	@$(BIN)/python -m tests.demo.seeds $(or $(N),20)
 
-golden: setup ## rewrite the goldens; read the diff as its recipient would
+golden: setup ## regenerate the goldens; review the diff as the recipient would
 	@$(BIN)/python -m tests.golden.remake
 	@env -i $(BIN)/swingbot describe >tests/golden/describe/describe.yaml
 	@env -i $(BIN)/swingbot settings --reference >docs/settings.md
 
-conformance: setup ## make conformance LKP_SRC=DIR: job splitting, parsers and the engine lkp against an lkp-tests checkout; needs Ruby
+conformance: setup ## make conformance LKP_SRC=DIR: compare with an lkp-tests checkout; needs Ruby
 	@LKP_SRC="$(LKP_SRC)" $(BIN)/python -m tests.conformance
 
-dashboards: setup ## Grafana JSON in normal form
+dashboards: setup ## normalise the Grafana JSON
 	@$(BIN)/python dashboards/normalise.py
 
-wheel: setup ## dist/: one wheel of everything, and constraints.txt from requirements.lock
+wheel: setup ## build dist/: the wheel, and constraints.txt from requirements.lock
 	@.ci/wheel dist
 
-lock: setup ## requirements.lock anew from pyproject.toml
+lock: setup ## regenerate requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile --extra master --extra worker --extra test --extra lab --generate-hashes --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock pyproject.toml

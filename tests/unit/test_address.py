@@ -45,5 +45,5 @@ def test_a_record_that_is_not_an_address_is_refused_with_what_to_do(
     tmp_path: Path, text: bytes
 ) -> None:
     file_of(tmp_path).write_bytes(text)
-    with pytest.raises(SettingsError, match="remove it, the next start"):
+    with pytest.raises(SettingsError, match="the service writes it again"):
         with_recorded(with_place(load(environ={}), tmp_path, None))

@@ -141,7 +141,7 @@ def test_direction_is_a_matter_of_words_and_exit_status(
 
 def test_equal_ends_are_not_bisected(bench: Bench) -> None:
     status, out, _ = bench.bisect(bench.says(lambda i: "echo 5.125"), "--exit-code")
-    assert (status, out.splitlines()[0]) == (0, "no change between the ends: nothing to bisect")
+    assert (status, out.splitlines()[0]) == (0, "no change between the ends; nothing to bisect")
     assert len(bench.started()) == 4
 
 
@@ -176,7 +176,7 @@ def test_an_end_that_always_fails_is_a_failure(bench: Bench) -> None:
         bench.says(lambda i: "echo no such host >&2; exit 3" if i == 0 else "echo 1")
     )
     assert status == 1
-    assert "cannot be measured" in out and "no such host" in out
+    assert "could not be measured" in out and "no such host" in out
 
 
 @pytest.mark.parametrize("words", ["exit 127", "exit 128", "kill -SEGV $$"])
@@ -339,7 +339,7 @@ def test_interrupted_it_says_how_to_go_on(bench: Bench) -> None:
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=20)
     assert child.returncode == 130
-    assert "the same command goes on" in err.splitlines()[-1]
+    assert "run the same command to resume" in err.splitlines()[-1]
     assert marked(bench) == []
 
 
@@ -417,7 +417,7 @@ def test_the_branch_of_a_blamed_merge_is_entered(merged: Bench) -> None:
     assert facts["status"] == "culprit"
     assert facts["culprit"]["subject"] == "commit 22"
     assert facts["culprits"][0]["merge"] == merged.ids[6]
-    assert "came in with the merge" in facts["reason"]
+    assert "merged by " in facts["reason"]
     assert sum(c["probability"] for c in facts["candidates"]) <= 1.0 + 1e-9
     assert next(c["probability"] for c in facts["candidates"] if c["subject"] == "commit 22") > 0.97
 
@@ -430,7 +430,7 @@ def test_first_parent_stays_on_the_main_line(merged: Bench) -> None:
 def test_a_merge_whose_branch_is_innocent_is_blamed_itself(merged: Bench) -> None:
     facts = merged.facts(merged.says(worth({6: -0.1}, ORDER)))
     assert facts["culprit"]["commit"] == merged.ids[6]
-    assert "the merge that brings it about" in facts["reason"]
+    assert "the merge itself causes it" in facts["reason"]
 
 
 def test_a_good_end_on_a_merged_branch_is_followed_through_the_merge(merged: Bench) -> None:
@@ -460,9 +460,9 @@ def test_reversed_ends_are_taken_in_the_order_of_history(bench: Bench) -> None:
         ("..main", "write the range as GOOD..BAD"),
         ("main~3...main", "write the range as GOOD..BAD"),
         ("main..main", "same commit"),
-        ("nosuch..main", "'nosuch' is no commit here"),
-        ("--help..main", "'--help' is no commit here"),
-        ("main^{tree}..main", "is no commit here"),
+        ("nosuch..main", "'nosuch' is not a commit in this repository"),
+        ("--help..main", "'--help' is not a commit in this repository"),
+        ("main^{tree}..main", "is not a commit in this repository"),
     ],
 )
 def test_a_range_that_is_none_is_refused_in_one_sentence(
@@ -482,8 +482,8 @@ def test_diverged_ends_are_told_where_they_part(merged: Bench) -> None:
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ([], "no CMD"),
-        (["nosuch-command"], "is not found"),
+        ([], "CMD is missing"),
+        (["nosuch-command"], "was not found"),
         (["./number"], "is not"),
         (["/etc/passwd"], "is not executable"),
     ],

@@ -39,7 +39,7 @@ def test_a_failed_cmd_is_quoted_by_its_last_words() -> None:
 
 
 def test_too_many_numbers_are_refused() -> None:
-    with pytest.raises(RunError, match="one number for each run"):
+    with pytest.raises(RunError, match="one number per run"):
         command_result.read(0, "1\n" * (command_result.MOST_VALUES + 1), "", None)
 
 
@@ -196,7 +196,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
 
 def test_two_calls_do_not_share_a_journal(tmp_path: Path) -> None:
     journal = a_journal(tmp_path / "log")
-    with pytest.raises(UsageError, match="another `swingbot bisect run` is at work"):
+    with pytest.raises(UsageError, match="another `swingbot bisect run` is using"):
         a_journal(tmp_path / "log")
     journal.close()
     a_journal(tmp_path / "log").close()

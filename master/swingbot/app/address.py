@@ -1,7 +1,7 @@
-"""The address of the running service: `swingbot web` writes it into the state directory, commands read it there.
+"""Address of the running service: `swingbot web` writes it to the state directory for commands.
 
-A command in another terminal knows neither the `--port` that `swingbot up` was given nor the
-settings file of the service; the state directory is what they share.
+A command in another terminal knows neither the `--port` passed to `swingbot up` nor the service's
+settings file; the state directory is all they share.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _ADDRESS: Final = re.compile(r"https?://[^\s/\"'<>]+[^\s\"'<>]*")
 
 
 def file_of(state: Path) -> Path:
-    """Where the address stands: one line, without a slash at its end."""
+    """Path of the address file, which holds one line without a trailing slash."""
     return state / "address"
 
 
 def record(settings: Settings) -> None:
-    """Write the address that people see; a reader meets the old one or the new one. Raises OSError."""
+    """Record the public address atomically. Raises OSError."""
     file = file_of(settings.state)
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".address.", delete=False) as new:
@@ -35,10 +35,10 @@ def record(settings: Settings) -> None:
 
 
 def with_recorded(settings: Settings) -> Settings:
-    """The same settings with the recorded address as `web.public_url`.
+    """Return the settings with the recorded address as `web.public_url`.
 
-    Without a record, or with a port from the command line, they stay as they are. Raises
-    SettingsError for a record that is not an address.
+    The settings are unchanged if no address is recorded or the command line sets a port. Raises
+    SettingsError if the recorded address is not valid.
     """
     file = file_of(settings.state)
     if settings.sources.get("web.port") == "command line":
@@ -46,12 +46,12 @@ def with_recorded(settings: Settings) -> Settings:
     try:
         with file.open("rb") as source:
             line = source.read(_LONGEST).decode(errors="replace").strip()
-    except OSError:  # never started here, or not for this user to read
+    except OSError:  # the service never ran here, or this user may not read the file
         return settings
     if not _ADDRESS.fullmatch(line):
         raise SettingsError(
-            f"{file} does not hold an address such as http://127.0.0.1:8010;"
-            " remove it, the next start of the service writes it again"
+            f"{file} does not contain an address such as http://127.0.0.1:8010;"
+            " remove the file; the service writes it again on its next start"
         )
     return dataclasses.replace(
         settings,

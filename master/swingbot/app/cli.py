@@ -35,8 +35,12 @@ COMMANDS: Final = {
     ),
     "cancel": Place("requests:cancel", "Cancel a comparison, experiment or bisection", _DEVELOPER),
     "jobs": Place("jobs:jobs", "Expand and check job files (needs no service)", _DEVELOPER, ()),
-    "show": Place("inspection:show", "Show one thing by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK),
-    "list": Place("inspection:list_", "List comparisons, bisections, incidents, boots and so on", _LOOK),
+    "show": Place(
+        "inspection:show", "Show one thing by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK
+    ),
+    "list": Place(
+        "inspection:list_", "List comparisons, bisections, incidents, boots and so on", _LOOK
+    ),
     "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
     "reproduce": Place("reproduce:reproduce", "Make a kit that measures a report again", _LOOK),
     "stats": Place(
@@ -63,7 +67,9 @@ COMMANDS: Final = {
         _SERVICE,
         ("master", "worker"),
     ),
-    "status": Place("inspection:status", "Show what each part is doing and what is wrong", _SERVICE),
+    "status": Place(
+        "inspection:status", "Show what each part is doing and what is wrong", _SERVICE
+    ),
     "settings": Place("service:settings_", "Show the settings in force and their origin", _SERVICE),
     "master": Place(
         "fleet:master", "Run the Buildbot master alone", _SERVICE, ("master", "worker")

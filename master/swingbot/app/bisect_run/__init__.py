@@ -1,1 +1,4 @@
-"""`swingbot bisect run`: a bisection of any benchmark of any project, without service or database. Its facts are a git range and a journal."""
+"""`swingbot bisect run`: bisect any benchmark of any project, without service or database.
+
+All state is a git range and a journal.
+"""

@@ -1,7 +1,7 @@
-"""The bisection itself: what the journal knows -> the engine's next step -> boots -> journal, until there is a conclusion.
+"""The bisection loop: journal -> next step of the engine -> boots -> journal, until it concludes.
 
-Merges: the chain of the range is searched first; a merge that is named is entered, as a bisection of its own between the merge's
-fork point and the tip that it brought in, in the same journal.
+Merges: the chain of the range is searched first. If a merge is the culprit, its branch is searched
+by a bisection of its own between the fork point and the merged tip, in the same journal.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from swingbot.core.bisect.thresholds import EARLIER_EDITIONS, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 
-_SLACK: Final = 10.0  # a boot may take so many times the longest one so far
-_LEAST_LIMIT: Final = 60.0  # seconds, below which that is never set
+_SLACK: Final = 10.0  # timeout of a boot as a multiple of the longest boot so far
+_LEAST_LIMIT: Final = 60.0  # shortest such timeout, in seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """How to search; nothing here changes what a value means."""
+    """Options of the search; none of them changes the meaning of a value."""
 
     policy: Policy
     min_effect_pct: float
     noise_pct: float | None
-    timeout: float | None  # None: by what boots took; 0: never
+    timeout: float | None  # seconds; None: derived from earlier boots; 0: no timeout
     first_parent: bool
     paths: tuple[str, ...]
-    layouts: bool = False  # CMD builds a commit in the layout that it is told
+    layouts: bool = False  # CMD builds the commit in the layout given by SWINGBOT_LAYOUT
 
 
 @dataclass(frozen=True, slots=True)
 class LinearRange:
-    """One linear bisection: the range itself (name ""), or the branch that a merge brought in (its name is the merge's id)."""
+    """One linear bisection: the whole range (name "") or a merged branch (name "MERGE:TIP")."""
 
     name: str
     range: CommitRange
@@ -57,7 +57,7 @@ class LinearRange:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """A named merge and what was found in its branch."""
+    """A merge that was results to be the culprit, and the conclusion about its branch."""
 
     merge: str
     part: LinearRange
@@ -73,9 +73,9 @@ class RangeResult:
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """Something to tell the person who waits."""
+    """Progress to show to the user."""
 
-    kind: str  # "boot" (starts), "told" (ended), "part" (a merge is entered)
+    kind: str  # "boot" (started), "ended" (boot ended), "part" (bisection of a branch started)
     part: LinearRange
     asked: BootRequest | None = None
     booted: BootResult | None = None
@@ -96,7 +96,10 @@ class Bisector:
     whys: dict[tuple[str, str, int], str] = field(default_factory=dict)
 
     def run(self, whole: CommitRange) -> RangeResult:
-        """To the end. Raises Trouble; whatever is under way is ended then, and asked for again by the next call."""
+        """Bisect until there is a conclusion.
+
+        Raises RunError after killing the boots in flight; the next invocation requests them again.
+        """
         try:
             part = LinearRange("", whole)
             conclusion = self._bisect(part)
@@ -117,7 +120,7 @@ class Bisector:
                 if isinstance(action, Measure):
                     queue = self._ask(part, action)
                 elif isinstance(action, Wait) and not self.lab.busy:
-                    raise RunError(f"nothing is under way, yet the bisection waits: {action.why}")
+                    raise RunError(f"the bisection waits, but no boot is running: {action.why}")
             while queue and self.lab.free:
                 self._start(part, queue.pop(0))
             if self.lab.busy:
@@ -138,8 +141,8 @@ class Bisector:
             for r in action.requests
         ]
         self.journal.ask(wanted, action.why)
-        for one in wanted:
-            self.whys[one.part, one.sha, one.k] = action.why
+        for request in wanted:
+            self.whys[request.part, request.sha, request.k] = action.why
         return wanted
 
     def _start(self, part: LinearRange, asked: BootRequest) -> None:
@@ -149,7 +152,7 @@ class Bisector:
                 part,
                 asked=asked,
                 why=self.whys.get(
-                    (asked.part, asked.sha, asked.k), "asked for before the interruption"
+                    (asked.part, asked.sha, asked.k), "requested before the interruption"
                 ),
             ),
             self,
@@ -164,13 +167,14 @@ class Bisector:
             and booted.failed == "CMD printed no number"
         ):
             raise RunError(
-                f"CMD printed no number for commit {booted.sha[:12]} (exit status 0); it must print one number a line for each run on stdout"
+                f"CMD printed no number for commit {booted.sha[:12]} (exit status 0); it must print"
+                " one number per run to stdout, each on its own line"
             )
         self.journal.boot(booted)
-        self.listen(ProgressEvent("told", part, booted=booted, warning=warning), self)
+        self.listen(ProgressEvent("ended", part, booted=booted, warning=warning), self)
 
     def _limit(self, part: LinearRange) -> float | None:
-        """Seconds after which a boot is ended. None as long as it is not known what both ends take."""
+        """Timeout of a boot in seconds; None until both ends have been measured."""
         if self.wanted.timeout is not None:
             return self.wanted.timeout or None
         good, bad = part.range.shas[0], part.range.shas[-1]
@@ -179,10 +183,10 @@ class Bisector:
             return None
         return max(_LEAST_LIMIT, _SLACK * max(seconds for _, seconds in took))
 
-    # -- what the engine is told
+    # -- input of the engine
 
     def policy(self, part: LinearRange) -> Policy:
-        """By the rules under which the journal was begun: what it recorded is decided again as it was."""
+        """Policy of the edition that started the journal, so that replaying it decides the same."""
         spent = sum(b.part != part.name for b in self.journal.booted)
         policy = self.wanted.policy
         begun = EARLIER_EDITIONS.get(self.journal.begin.get("edition", 1))
@@ -191,10 +195,10 @@ class Bisector:
         return replace(policy, max_boots=max(1, policy.max_boots - spent))
 
     def state(self, part: LinearRange) -> BisectionState:
-        """From the journal alone."""
+        """State of the bisection, from the journal alone. Raises RunError for a foreign commit."""
         index = {sha: i for i, sha in enumerate(part.range.shas)}
         mine = [b for b in self.journal.booted if b.part == part.name]
-        strange = next(
+        foreign = next(
             (
                 sha
                 for sha in (
@@ -205,9 +209,10 @@ class Bisector:
             ),
             None,
         )
-        if strange is not None:
+        if foreign is not None:
             raise RunError(
-                f"{self.journal.path} speaks of commit {strange[:12]}, which is not in the range; begin anew with --restart"
+                f"{self.journal.path} mentions commit {foreign[:12]}, which is not in the range;"
+                " start over with --restart"
             )
         untestable = {b.sha: b.untestable for b in self.journal.booted if b.untestable}
         weights = part.range.weights
@@ -237,7 +242,7 @@ class Bisector:
             noise=self._noise(part),
             boot_cost_seconds=self.boot_seconds() or 1.0,
             layouts=self.wanted.layouts,
-            layout_cost_seconds=0.0,  # CMD builds for every boot, or keeps what it built
+            layout_cost_seconds=0.0,  # CMD builds for every boot, or caches its builds
         )
 
     def _noise(self, part: LinearRange) -> NoisePrior:
@@ -252,9 +257,9 @@ class Bisector:
         )
 
     def boot_seconds(self) -> float | None:
-        """What a boot usually takes."""
-        took = [b.seconds for b in self.journal.booted]
-        return median(took) if took else None
+        """Median duration of a boot; None before the first one."""
+        durations = [b.seconds for b in self.journal.booted]
+        return median(durations) if durations else None
 
     # -- merges
 
@@ -268,8 +273,10 @@ class Bisector:
         return entered
 
     def _enter(self, outer: LinearRange, merge: str, parent: str) -> list[MergeResult]:
-        """Search the branches of `merge` one after the other until one holds the change; merges in them likewise."""
-        found: list[MergeResult] = []
+        """Search the branches of `merge` in turn until one contains the change; recurse into
+        merges.
+        """
+        results: list[MergeResult] = []
         for tip in branches(outer.range.commits[merge], parent):
             fork = self.repository.merge_base(parent, tip)
             if fork is None or fork == tip:
@@ -279,21 +286,21 @@ class Bisector:
                 ProgressEvent(
                     "part",
                     part,
-                    why=f"{merge[:12]} is a merge: the branch that it brought in is searched now",
+                    why=f"{merge[:12]} is a merge; searching the branch that it merged",
                 ),
                 self,
             )
             conclusion = self._bisect(part)
-            found.append(MergeResult(merge, part, conclusion))
+            results.append(MergeResult(merge, part, conclusion))
             if conclusion.kind == "culprit":
                 only = conclusion.culprits[0].idx
-                return found + self._enter(part, part.range.shas[only], part.range.parent(only))
+                return results + self._enter(part, part.range.shas[only], part.range.parent(only))
             if conclusion.kind != "not_reproduced":
                 break
-        return found
+        return results
 
     def read_range(self, good: str, bad: str) -> CommitRange:
-        """The range as git has it. Raises Trouble."""
+        """Read the range from git. Raises RunError."""
         relevant = (
             self.repository.touching(good, bad, self.wanted.paths) if self.wanted.paths else None
         )

@@ -1,4 +1,7 @@
-"""Boots under way: CMD started, watched, ended. Up to `jobs` at once, each with a work tree of its own if commits are checked out."""
+"""Pool of running boots: starts, watches and kills CMD.
+
+Up to `jobs` boots run at once, each in its own work tree if commits are checked out.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,11 @@ from swingbot.app.bisect_run.failures import RunError
 from swingbot.app.bisect_run.journal import BootRequest, BootResult
 from swingbot.app.bisect_run.repository import Repository, clean_environment
 
-_LOOK_SECONDS: Final = 0.25  # how often the size of the output is looked at; a program gone mad writes gigabytes a second
-_KEPT_OUTPUT: Final = 1 << 20  # bytes of it that stay, to see what it was
-_MOST_OUTPUT: Final = 64 << 20  # bytes of either output; more is a mistake, and would fill the disk
+# polling interval of the output size; a runaway program writes gigabytes per second
+_LOOK_SECONDS: Final = 0.25
+_KEPT_OUTPUT: Final = 1 << 20  # bytes of excessive output that are kept for diagnosis
+# limit for stdout and stderr each, in bytes; more would fill the disk
+_MOST_OUTPUT: Final = 64 << 20
 
 
 @dataclass(slots=True)
@@ -45,12 +50,12 @@ class BenchmarkCommand:
 
 
 class CommandPool:
-    """Starts CMD for what is asked and hands back what it told, in the order of ending."""
+    """Runs CMD for each requested boot and returns the results in order of completion."""
 
     def __init__(
         self, repository: Repository, state: Path, command: BenchmarkCommand, zero: float
     ) -> None:
-        """`zero`: what to add to the monotonic clock to get seconds since the bisection began."""
+        """`zero`: offset from the monotonic clock to seconds since the start of the bisection."""
         self.repository, self.state, self.command, self.zero = repository, state, command, zero
         self._under_way: dict[int, _Boot] = {}
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -68,7 +73,10 @@ class CommandPool:
         return [boot.asked for boot in self._under_way.values()]
 
     def start(self, asked: BootRequest, limit: float | None) -> None:
-        """Start CMD for a boot; `limit` in seconds, None for none. Raises Trouble if it cannot be started."""
+        """Start CMD for a boot; `limit` in seconds, None for no timeout.
+
+        Raises RunError if CMD cannot be started.
+        """
         slot = next(i for i in range(self.command.jobs) if i not in self._under_way)
         tree = self.state / f"tree-{slot}" if self.command.checkout else None
         if tree is not None:
@@ -92,14 +100,17 @@ class CommandPool:
         threading.Thread(target=self._wait, args=(slot, child), daemon=True).start()
 
     def next(self) -> tuple[BootResult, str | None]:
-        """Wait for the next boot that ends: what it told, and a warning. Raises Trouble where CMD says that it is itself at fault."""
+        """Wait for a boot to end; return its result and a warning.
+
+        Raises RunError if the exit status means that CMD itself is broken.
+        """
         while True:
             with contextlib.suppress(queue.Empty):
-                return self._told(self._under_way.pop(self._ended.get(timeout=self._patience())))
+                return self._result(self._under_way.pop(self._ended.get(timeout=self._patience())))
             self._watch()
 
     def stop(self) -> None:
-        """End whatever is under way; it is not recorded and will be asked for again."""
+        """Kill all running boots; they are not recorded and will be requested again."""
         for boot in self._under_way.values():
             process.end(boot.child)
         while self._under_way:
@@ -117,12 +128,12 @@ class CommandPool:
         self._ended.put(slot)
 
     def _patience(self) -> float:
-        left = [
+        remaining = [
             boot.began + boot.limit - time.monotonic()
             for boot in self._under_way.values()
             if boot.limit is not None and not boot.timed_out
         ]
-        return max(0.0, min([_LOOK_SECONDS, *left]))
+        return max(0.0, min([_LOOK_SECONDS, *remaining]))
 
     def _watch(self) -> None:
         for boot in self._under_way.values():
@@ -139,21 +150,23 @@ class CommandPool:
                 for path in (boot.out, boot.err):
                     os.truncate(path, min(_size(path), _KEPT_OUTPUT))
                 raise RunError(
-                    f"CMD printed more than {_MOST_OUTPUT >> 20} MB for commit {boot.asked.sha[:12]}; print one number for each run"
+                    f"CMD printed more than {_MOST_OUTPUT >> 20} MB for commit"
+                    f" {boot.asked.sha[:12]}; print one number per run"
                 )
 
-    def _told(self, boot: _Boot) -> tuple[BootResult, str | None]:
+    def _result(self, boot: _Boot) -> tuple[BootResult, str | None]:
         seconds = time.monotonic() - boot.began
         if boot.timed_out:
-            told = command_result.CommandResult(failed=f"CMD did not end within {boot.limit:g} s")
+            result = command_result.CommandResult(failed=f"CMD did not end within {boot.limit:g} s")
         else:
             try:
-                told = command_result.read(
+                result = command_result.read(
                     boot.child.returncode, _text(boot.out), _text(boot.err), self.command.pattern
                 )
-            except RunError as trouble:
+            except RunError as error:
                 raise RunError(
-                    f"commit {boot.asked.sha[:12]}: {trouble} (its output: {boot.out.with_suffix('')}.out, .err)"
+                    f"commit {boot.asked.sha[:12]}: {error} (output:"
+                    f" {boot.out.with_suffix('')}.out, .err)"
                 ) from None
         asked = boot.asked
         booted = BootResult(
@@ -161,14 +174,14 @@ class CommandPool:
             sha=asked.sha,
             k=asked.k,
             phase=asked.phase,
-            values=told.values,
-            failed=told.failed,
-            untestable=told.untestable,
+            values=result.values,
+            failed=result.failed,
+            untestable=result.untestable,
             at=round(boot.at, 3),
             seconds=round(seconds, 3),
             layout=asked.layout,
         )
-        return booted, told.warning
+        return booted, result.warning
 
     def _no_start(self, error: OSError, asked: BootRequest) -> str:
         name = self.command.argv[0]
@@ -178,7 +191,10 @@ class CommandPool:
             and "/" in name
             and isinstance(error, FileNotFoundError)
         ):
-            return f"commit {asked.sha[:12]} holds no {name}; with --checkout CMD starts in the checked-out commit: give an absolute path"
+            return (
+                f"{name} does not exist in commit {asked.sha[:12]}; with --checkout, CMD starts in"
+                " the checked-out commit; give an absolute path"
+            )
         return f"{name} cannot be started: {error.strerror}"
 
 

@@ -1,4 +1,4 @@
-"""What one start of CMD told: numbers, one a line and a run, or why there are none. Pure."""
+"""Result of one execution of CMD: one number per run, or the reason why there are none. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from swingbot.app.bisect_run.failures import RunError
 
-MOST_VALUES: Final = 10_000  # of one boot; more would only make the journal long
+MOST_VALUES: Final = 10_000  # per boot; more would only bloat the journal
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _SKIP: Final = 125
@@ -19,7 +19,9 @@ _STOP: Final = (126, 127)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """Values, or `failed` (this boot says nothing; it may be tried again), or `untestable` (no boot of this commit ever will)."""
+    """Values, or `failed` (this boot gave none; retry), or `untestable` (no boot of this commit
+    can).
+    """
 
     values: tuple[float, ...] = ()
     failed: str | None = None
@@ -28,17 +30,21 @@ class CommandResult:
 
 
 def read(status: int, out: str, err: str, pattern: re.Pattern[str] | None) -> CommandResult:
-    """What an ended CMD told. Exit statuses mean what they mean to `git bisect run`. Raises Trouble where it would stop, too."""
+    """Result of a finished CMD; exit statuses mean the same as for `git bisect run`.
+
+    Raises RunError where `git bisect run` would stop, too.
+    """
     if status == _SKIP:
         return CommandResult(untestable="CMD exited with status 125: this commit cannot be tested")
     if status < 0:
-        raise RunError(f"CMD was ended by {_signal_name(-status)}{_last(err)}")
+        raise RunError(f"CMD was killed by {_signal_name(-status)}{_last(err)}")
     if status >= 128 or status in _STOP:
-        meaning = {126: " (not executable)", 127: " (command not found)"}.get(
+        meaning = {126: " (not executable)", 127: " (command not values)"}.get(
             status, f" ({_signal_name(status - 128)})" if 128 < status <= 192 else ""
         )
         raise RunError(
-            f"CMD exited with status {status}{meaning}, which says that CMD itself is at fault{_last(err)}"
+            f"CMD exited with status {status}{meaning}, which means that CMD itself is"
+            f" broken{_last(err)}"
         )
     if status != 0:
         return CommandResult(failed=f"CMD exited with status {status}{_last(err)}")
@@ -46,9 +52,12 @@ def read(status: int, out: str, err: str, pattern: re.Pattern[str] | None) -> Co
 
 
 def _numbers(out: str, pattern: re.Pattern[str] | None) -> CommandResult:
-    """One number a line; with a pattern those lines that it is found in, and its first group if it has one."""
-    found: list[float] = []
-    odd: list[float] = []
+    """Parse one number per line.
+
+    With a pattern, only matching lines count; its first group, if any, is the number.
+    """
+    values: list[float] = []
+    non_finite: list[float] = []
     for line in out.splitlines():
         text = line.strip()
         if pattern is not None:
@@ -60,19 +69,21 @@ def _numbers(out: str, pattern: re.Pattern[str] | None) -> CommandResult:
         if not text:
             continue
         value = _number(text, line)
-        (found if math.isfinite(value) else odd).append(value)
-        if len(found) > MOST_VALUES:
+        (values if math.isfinite(value) else non_finite).append(value)
+        if len(values) > MOST_VALUES:
             raise RunError(
-                f"CMD printed more than {MOST_VALUES} numbers in one boot; print one number for each run, not for each request"
+                f"CMD printed more than {MOST_VALUES} numbers in one boot; print one number per"
+                " run, not per request"
             )
     warning = (
-        f"{len(odd)} of {len(odd) + len(found)} values are not finite ({odd[0]}) and tell nothing"
-        if odd
+        f"{len(non_finite)} of {len(non_finite) + len(values)} values are not finite"
+        f" ({non_finite[0]}) and are ignored"
+        if non_finite
         else None
     )
-    if not found:
+    if not values:
         return CommandResult(failed=warning or "CMD printed no number", warning=warning)
-    return CommandResult(values=tuple(found), warning=warning)
+    return CommandResult(values=tuple(values), warning=warning)
 
 
 def _number(text: str, line: str) -> float:
@@ -80,7 +91,8 @@ def _number(text: str, line: str) -> float:
         return float(text)
     quoted = line.strip()[:100]
     raise RunError(
-        f"CMD printed {quoted!r}, which is not a number; print one number a line and all else to stderr, or say with --pattern where in the line it stands"
+        f"CMD printed {quoted!r}, which is not a number; print one number per line and everything"
+        " else to stderr, or select the number with --pattern"
     )
 
 

@@ -1,7 +1,8 @@
-"""From a range of git commits to the points of a bisection: a chain in which each commit is a child of the one before.
+"""Turn a range of git commits into a chain: each commit is a child of the previous one.
 
-The chain follows first parents where they lead back to the good commit. A merge on the chain stands for all that it brings in;
-if it is blamed, its branch is a range of its own (`branches`). Pure: what git says is read elsewhere.
+The chain follows first parents where they lead back to the good commit. A merge on the chain
+represents every commit that it merges; if it is the culprit, its branch becomes a range of its own
+(`branches`). Pure: git is read elsewhere.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ class RangeCommit:
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """`shas[0]` is good, the last one bad; `weights[i]` is the number of commits that come in with commit i (0 for the good one)."""
+    """`shas[0]` is good, the last one is bad.
+
+    `weights[i]` is the number of commits that commit i adds (0 for the good one).
+    """
 
     shas: tuple[str, ...]
     weights: tuple[float, ...]
-    commits: dict[str, RangeCommit]  # all of good..bad, those of merged branches too
+    commits: dict[str, RangeCommit]  # all of good..bad, including merged branches
 
     def subject(self, sha: str) -> str:
         commit = self.commits.get(sha)
@@ -36,29 +40,33 @@ class CommitRange:
 def make_range(
     good: str, bad: str, commits: Sequence[RangeCommit], relevant: Collection[str] | None = None
 ) -> CommitRange:
-    """`commits` as `git log --topo-order GOOD..BAD` lists them: children before parents. `relevant`: only these can be to blame.
+    """Build the chain from `commits`, in the order of `git log --topo-order GOOD..BAD`.
 
+    Only commits in `relevant`, if given, can be the culprit.
     Raises ValueError if `bad` does not descend from `good`.
     """
     by_sha = {commit.sha: commit for commit in commits}
     chain = _chain(good, bad, commits, by_sha)
     weights, seen = [0.0], {good}
     for sha in chain[1:]:
-        brought = _reachable(sha, by_sha, seen)
-        seen |= brought
-        weights.append(float(len(brought) if relevant is None else len(brought & set(relevant))))
+        added = _reachable(sha, by_sha, seen)
+        seen |= added
+        weights.append(float(len(added) if relevant is None else len(added & set(relevant))))
     return CommitRange(shas=tuple(chain), weights=tuple(weights), commits=by_sha)
 
 
 def branches(commit: RangeCommit, parent: str) -> tuple[str, ...]:
-    """Tips that a merge on the chain brings in beside the chain itself."""
+    """Tips merged by a merge on the chain, without the chain itself."""
     return tuple(p for p in commit.parents if p != parent)
 
 
 def _chain(
     good: str, bad: str, commits: Sequence[RangeCommit], by_sha: dict[str, RangeCommit]
 ) -> list[str]:
-    """From good to bad, each a parent of the next; the first parent where several lead back to good."""
+    """Commits from good to bad, each a parent of the next.
+
+    Takes the first parent that leads back to good.
+    """
     after = {good}
     for commit in reversed(commits):
         if any(parent in after for parent in commit.parents):
@@ -72,11 +80,11 @@ def _chain(
 
 
 def _reachable(sha: str, by_sha: dict[str, RangeCommit], seen: Collection[str]) -> set[str]:
-    """Commits of the range that `sha` holds and `seen` does not, itself included."""
-    found, todo = set(), [sha]
+    """Commits of the range reachable from `sha` (inclusive) and not in `seen`."""
+    reachable, todo = set(), [sha]
     while todo:
         one = todo.pop()
-        if one in by_sha and one not in seen and one not in found:
-            found.add(one)
+        if one in by_sha and one not in seen and one not in reachable:
+            reachable.add(one)
             todo.extend(by_sha[one].parents)
-    return found
+    return reachable

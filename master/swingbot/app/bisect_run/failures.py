@@ -1,11 +1,14 @@
-"""What ends a run early, each with one sentence for the person who started it."""
+"""Errors that end a run early; each message is one sentence for the user."""
 
 from __future__ import annotations
 
 
 class RunError(Exception):
-    """We cannot go on: CMD misbehaves, git fails, the journal cannot be written. What was measured is kept. Exit status 1."""
+    """The run cannot continue: CMD misbehaves, git fails or the journal cannot be written.
+
+    Completed measurements are kept. Exit status 1.
+    """
 
 
 class UsageError(Exception):
-    """What was asked for cannot be done as written. Exit status 2."""
+    """Invalid arguments. Exit status 2."""

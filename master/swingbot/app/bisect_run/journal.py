@@ -1,10 +1,10 @@
-"""The journal of a bisection: one JSON object a line, appended and synced, from which everything is known again after any end.
+"""Journal of a bisection: one JSON object per line, appended and synced; it survives any crash.
 
-    {"begin": {...}}                                             what is bisected, how, and by which CMD
-    {"ask": [[sha, k], ...], "part": "", "phase": "ends", ...}   before these boots; [sha, k, layout] where not layout 0
-    {"boot": sha, "k": 0, "part": "", "values": [...], ...}      after each boot
+    {"begin": {...}}                                 range, options and CMD
+    {"ask": [[sha, k], ...], "part": "", ...}        before these boots; [sha, k, layout] if not 0
+    {"boot": sha, "k": 0, "values": [...], ...}      after each boot
 
-A line that was cut off by a crash or a full disk was never acted on: it is dropped.
+A line truncated by a crash or a full disk was never acted on, so it is dropped.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.core.model.statuses import Phase
 
 FORMAT: Final = 1
-_HEAD: Final = "# journal of `swingbot bisect run`; the same command goes on from here, --restart begins anew\n"
+_HEAD: Final = (
+    "# journal of `swingbot bisect run`; the same command resumes it, --restart starts over\n"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootRequest:
-    """Boot k of a commit, wanted by the bisection `part` ("" the range itself, else the merge whose branch is searched)."""
+    """Boot k of a commit, requested by the bisection `part` ("": the range; else "MERGE:TIP")."""
 
     part: str
     sha: str
     k: int
     phase: Phase
-    layout: int = 0  # in which layout of its code CMD is to build the commit
+    layout: int = 0  # code layout in which CMD builds the commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootResult:
-    """What came of it. `at` and `seconds`: begin, since the bisection began, and length."""
+    """Result of a boot. `at`: start, in seconds since the bisection began; `seconds`: duration."""
 
     part: str
     sha: str
@@ -54,7 +56,7 @@ class BootResult:
 
 @dataclass(kw_only=True)
 class Journal:
-    """The facts, and the open file they are written to."""
+    """Contents of the journal, and the open file."""
 
     path: Path
     begin: dict[str, Any]
@@ -84,13 +86,13 @@ class Journal:
         self.booted.append(boot)
 
     def unanswered(self, part: str) -> list[BootRequest]:
-        """Asked for in this part and not booted, in the order of asking; boots of commits that proved untestable are off."""
+        """Requests of this part without a result, oldest first; untestable commits are left out."""
         done = {(b.part, b.sha, b.k) for b in self.booted}
-        off = {b.sha for b in self.booted if b.untestable}
+        untestable = {b.sha for b in self.booted if b.untestable}
         return [
             a
             for a in self.asked
-            if a.part == part and (part, a.sha, a.k) not in done and a.sha not in off
+            if a.part == part and (part, a.sha, a.k) not in done and a.sha not in untestable
         ]
 
     def unanswered_anywhere(self) -> bool:
@@ -111,23 +113,26 @@ class Journal:
             os.fsync(self.file)
         except OSError as error:
             raise RunError(
-                f"the journal {self.path} cannot be written ({error.strerror}); make room and start the same command again"
+                f"cannot write the journal {self.path} ({error.strerror}); free some disk space and"
+                " run the same command again"
             ) from None
 
 
 def open_journal(
     path: Path, begin: dict[str, Any], *, restart: bool, loose: frozenset[str]
 ) -> Journal:
-    """Begin the journal, or go on with it if it is of the same bisection. Keys in `loose` may differ from the last call.
+    """Create the journal, or resume it if it belongs to the same bisection.
 
-    Raises Misuse for another bisection's journal and for one in use, Trouble for a damaged or unwritable one.
+    Keys in `loose` may differ from the last invocation. Raises UsageError if the journal belongs to
+    another bisection or is in use, RunError if it is damaged or cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise RunError(
-            f"the journal {path} cannot be opened ({error.strerror}); give another place with --state DIR"
+            f"cannot open the journal {path} ({error.strerror}); choose another directory with"
+            " --state DIR"
         ) from None
     journal = Journal(path=path, begin=begin, file=handle)
     try:
@@ -151,7 +156,8 @@ def _begin(journal: Journal) -> None:
         os.write(journal.file, _HEAD.encode())
     except OSError as error:
         raise RunError(
-            f"the journal {journal.path} cannot be written ({error.strerror}); give another place with --state DIR"
+            f"cannot write the journal {journal.path} ({error.strerror}); choose another directory"
+            " with --state DIR"
         ) from None
     journal._append({"begin": {"format": FORMAT, **journal.begin}})
     directory = os.open(journal.path.parent, os.O_RDONLY)
@@ -166,12 +172,13 @@ def _lock(handle: int, path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise UsageError(
-            f"another `swingbot bisect run` is at work on {path}; wait for it, or give this one a place of its own with --state DIR"
+            f"another `swingbot bisect run` is using {path}; wait for it, or choose another"
+            " directory with --state DIR"
         ) from None
 
 
 def _whole_lines(handle: int) -> list[str]:
-    """Lines with their end; what follows the last one is cut off."""
+    """Complete lines of the file; an incomplete last line is truncated."""
     data = b""
     while chunk := os.pread(handle, 1 << 20, len(data)):
         data += chunk
@@ -207,11 +214,12 @@ def _load(journal: Journal, lines: list[str], begin: dict[str, Any], loose: froz
                 journal.booted.append(_booted(record))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RunError(
-                f"{journal.path}, line {number} is damaged; mend it, or begin anew with --restart"
+                f"{journal.path}, line {number} is damaged; repair it, or start over with --restart"
             ) from None
     if "cmd" not in journal.begin or '"begin"' not in "".join(lines[:2]):
         raise RunError(
-            f"{journal.path} does not begin as a journal of `swingbot bisect run` does; begin anew with --restart"
+            f"{journal.path} does not start like a journal of `swingbot bisect run`; start over"
+            " with --restart"
         )
 
 
@@ -244,13 +252,14 @@ def _same(
 ) -> None:
     if old.get("format") != FORMAT:
         raise UsageError(
-            f"{path} was written by another version of swingbot; begin anew with --restart"
+            f"{path} was written by another version of swingbot; start over with --restart"
         )
     for key, value in new.items():
         if key not in loose and old.get(key) != value:
             raise UsageError(
-                f"{path} is a bisection of the same range with another {_WORDS.get(key, key)} ({_short(old.get(key))}, now {_short(value)}); "
-                "give what it was begun with to go on, --restart to begin anew, or --state DIR to keep both"
+                f"{path} is a bisection of the same range with another {_WORDS.get(key, key)}"
+                f" ({_short(old.get(key))}, now {_short(value)}); give the original one to resume,"
+                " --restart to start over, or --state DIR to keep both"
             )
 
 

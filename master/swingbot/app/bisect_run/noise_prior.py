@@ -1,12 +1,14 @@
-"""What noise to expect of a benchmark that nobody has measured before: from what its own boots have shown so far. Pure.
+"""Noise prior of a benchmark without history, estimated from its own boots so far. Pure.
 
-A spread s is given the prior ln s ~ N(ln 2 %, 1.2^2) (from 0.2 % to 20 % lies two thirds and a half of what benchmarks do), and the
-mode of its posterior after d degrees of freedom with sum of squares SS is taken: the root of
+A standard deviation s has the prior ln s ~ N(ln 2 %, 1.2^2), which puts about 95 % of benchmarks
+between 0.2 % and 20 %. The estimate is the mode of the posterior after d degrees of freedom with
+sum of squares SS, the root of
 
     -d + SS / s^2 - (ln s - ln 2 %) / 1.2^2 = 0
 
-which falls with s, so bisection finds it; between boots one standard deviation of ln s is added, as boots are few. Two equal pairs of
-boots say 0.2 %, not 0. The engine gets it as a prior of small weight (`certainty`), and weighs all boots again itself.
+which decreases with s and is found by bisection. Between boots, one standard deviation of ln s is
+added because boots are few. Two pairs of equal boots give 0.2 %, not 0. The engine takes the
+estimate as a weak prior (`certainty`) and weighs all boots again itself.
 """
 
 from __future__ import annotations
@@ -22,14 +24,13 @@ from swingbot.core.stats.moments import mean
 
 USUAL: Final = 0.02  # a benchmark on a machine in use
 _LN_SD: Final = 1.2
-_CERTAINTY: Final = (
-    0.75  # +-100 %: the boots that made the estimate are counted again by the engine
-)
-_FLOOR: Final = 1e-4  # of the level; nothing is held to repeat better
+_CERTAINTY: Final = 0.75  # +-100 %: the engine counts the same boots again
+_FLOOR: Final = 1e-4  # relative to the level; no benchmark is assumed to repeat better
 _COARSE: Final = (
-    0.03  # rounding is believed to hide no more; small counts are rather counts than rounded
+    0.03  # upper limit for the effect of rounding; small integers are more likely counts
 )
-_LAYOUT: Final = 0.002  # by which commits that change nothing differ; never more than a fifth of the smallest effect looked for
+# difference between commits that change nothing; at most a fifth of the smallest effect sought
+_LAYOUT: Final = 0.002
 
 Boots = Mapping[str, Sequence[Sequence[float]]]  # commit -> boots -> values of its runs
 
@@ -42,7 +43,7 @@ class SumOfSquares:
     df: int
 
     def mode(self, centre: float = USUAL) -> float:
-        """The likeliest standard deviation, by the formula above."""
+        """Most likely standard deviation, by the formula in the module docstring."""
         low, high = math.log(_FLOOR), math.log(10.0)
         for _ in range(60):
             ln = (low + high) / 2
@@ -53,7 +54,10 @@ class SumOfSquares:
         return math.exp(low)
 
     def careful(self) -> float:
-        """One standard deviation of ln s above the mode: a few boots that lie close by chance must not make all others look like steps."""
+        """Upper estimate: one standard deviation of ln s above the mode.
+
+        A few boots that agree by chance must not make all others look like steps.
+        """
         return (
             self.mode() * math.exp(1.0 / math.sqrt(2.0 * self.df + 1.0 / _LN_SD**2))
             if self.df
@@ -62,33 +66,36 @@ class SumOfSquares:
 
 
 def estimate(boots: Boots, ends: tuple[str, str], min_effect: float) -> NoisePrior:
-    """Spreads relative to the level. `min_effect` is a share (0.01 is 1 %)."""
+    """Estimate the noise relative to the level. `min_effect` is a fraction (0.01 is 1 %)."""
     layout = min(_LAYOUT, min_effect / 5)
     scaled, floor = _scaled(boots, ends)
     within, between, runs = _within(scaled), _between(scaled), _usual_runs(scaled)
     boot_mean = max(between.careful(), floor)
-    # one run a boot: which of the two it is cannot be told, and makes no difference
+    # With one run per boot the two sources cannot be separated, which makes no difference.
     if not within.df:
         share = boot_mean / math.sqrt(2.0)
         return NoisePrior(sd_run=share, sd_boot=share, sd_layout=layout, certainty=_CERTAINTY)
     run = max(within.mode(), floor)
-    left = boot_mean**2 - run**2 / runs if between.df else run**2 / 4
+    between_variance = boot_mean**2 - run**2 / runs if between.df else run**2 / 4
     return NoisePrior(
         sd_run=run,
-        sd_boot=math.sqrt(max(left, run**2 / 25)),
+        sd_boot=math.sqrt(max(between_variance, run**2 / 25)),
         sd_layout=layout,
         certainty=_CERTAINTY,
     )
 
 
 def known(pct: float, min_effect: float) -> NoisePrior:
-    """From what a person says is the spread between boots, in percent of the level."""
+    """Prior from a user-supplied standard deviation between boots, in percent of the level."""
     sd = max(pct / 100.0, _FLOOR) / math.sqrt(2.0)
     return NoisePrior(sd_run=sd, sd_boot=sd, sd_layout=min(_LAYOUT, min_effect / 5), certainty=2.0)
 
 
 def _scaled(boots: Boots, ends: tuple[str, str]) -> tuple[Boots, float]:
-    """On the engine's scale: logs if all values are positive, else shares of the larger end's level. And the spread that rounding hides."""
+    """Values on the engine's scale, and the standard deviation that rounding hides.
+
+    The scale is logarithmic if all values are positive, else relative to the larger end's level.
+    """
     values = [v for of in boots.values() for boot in of for v in boot]
     if not values:
         return {}, _FLOOR
@@ -115,7 +122,7 @@ def _floor(values: Sequence[float], level: float) -> float:
 
 
 def _rounding(values: Iterable[float]) -> float:
-    """Standard deviation of the error that printing so many digits makes (uniform: step / sqrt 12)."""
+    """Standard deviation of the rounding error of the printed values (uniform: step / sqrt 12)."""
     step = Decimal(1)
     for value in values:
         exponent = Decimal(repr(value)).normalize().as_tuple().exponent

@@ -1,4 +1,4 @@
-"""What a person reads: progress on stderr while it goes on, the answer on stdout at the end."""
+"""Text output: progress on stderr, the answer on stdout at the end."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from swingbot.app.commands.text import number, seconds
 from swingbot.core.bisect.belief import belief
 
 _BAR = 20
-_SHOWN = 3  # commits of the belief in a progress line
+_SHOWN = 3  # most likely commits in a progress line
 
 
 def teller(write: Callable[[str], None]) -> Callable[[ProgressEvent, Bisector], None]:
-    """Progress, one or two lines a boot."""
+    """Return a listener that writes progress, one or two lines per boot."""
 
-    def tell(news: ProgressEvent, hunt: Bisector) -> None:
-        if news.kind == "part":
-            write(news.why)
-        elif news.asked is not None:
-            part, sha = news.part, news.asked.sha
+    def tell(event: ProgressEvent, bisector: Bisector) -> None:
+        if event.kind == "part":
+            write(event.why)
+        elif event.asked is not None:
+            part, sha = event.part, event.asked.sha
             write(
-                f"boot {len(hunt.journal.booted) + 1 + len(hunt.lab.under_way)}: {sha[:12]} {_place(part, sha)} {part.range.subject(sha)[:50]}"
+                f"boot {len(bisector.journal.booted) + 1 + len(bisector.lab.under_way)}: {sha[:12]}"
+                f" {_place(part, sha)} {part.range.subject(sha)[:50]}"
             )
-        elif news.booted is not None:
+        elif event.booted is not None:
             write(
-                f"  {_told(news.booted)}"
-                + (f" ({news.warning})" if news.warning and news.booted.values else "")
+                f"  {_boot_text(event.booted)}"
+                + (f" ({event.warning})" if event.warning and event.booted.values else "")
             )
-            write(f"  {_belief(news.part, hunt)}")
+            write(f"  {_belief(event.part, bisector)}")
 
     return tell
 
@@ -42,10 +43,10 @@ def _place(part: LinearRange, sha: str) -> str:
     return "(good end)" if place == 0 else "(bad end)" if place == last else f"({place} of {last})"
 
 
-def _told(boot: BootResult) -> str:
+def _boot_text(boot: BootResult) -> str:
     took = f"in {boot.seconds:.3g} s" if boot.seconds < 60 else f"in {seconds(boot.seconds)}"
     if not boot.values:
-        return f"tells nothing: {boot.untestable or boot.failed}, {took}"
+        return f"no value: {boot.untestable or boot.failed}, {took}"
     shown = " ".join(number(v) for v in boot.values[:6]) + (
         f" ... {len(boot.values)} runs" if len(boot.values) > 6 else ""
     )
@@ -53,25 +54,27 @@ def _told(boot: BootResult) -> str:
     return f"{shown}{mean}, {took}"
 
 
-def _belief(part: LinearRange, hunt: Bisector) -> str:
-    state, policy = hunt.state(part), hunt.policy(part)
+def _belief(part: LinearRange, bisector: Bisector) -> str:
+    state, policy = bisector.state(part), bisector.policy(part)
     known = belief(state, policy)
     if known.change_pct is None:
-        return "both ends first"
+        return "measuring both ends first"
     best = sorted(known.candidates, key=lambda c: -c.probability)[:_SHOWN]
     bars = "  ".join(
         f"{part.range.shas[c.idx][:8]} {bar(c.probability)} {100 * c.probability:.3g} %"
         for c in best
         if c.probability >= 0.005
     )
-    left = max(1.0, boots_left(known, state.noise, policy))
-    each = hunt.boot_seconds() or 0.0
-    eta = f"about {left:.0f} boots, {seconds(left * each / hunt.lab.command.jobs)} left"
-    return f"change {known.change_pct:+.2g} %, none {100 * known.p_none:.2g} %; {bars}; {eta}"
+    remaining = max(1.0, boots_left(known, state.noise, policy))
+    eta = seconds(remaining * (bisector.boot_seconds() or 0.0) / bisector.lab.command.jobs)
+    return (
+        f"change {known.change_pct:+.2g} %, none {100 * known.p_none:.2g} %; {bars}; about"
+        f" {remaining:.0f} boots, {eta} left"
+    )
 
 
 def bar(share: float) -> str:
-    """A share of one as a short bar."""
+    """Draw a fraction (0 to 1) as a short bar."""
     full = round(share * _BAR / 2)
     return "#" * full + "." * (_BAR // 2 - full)
 
@@ -84,7 +87,10 @@ def answer(
     *,
     checkout: bool,
 ) -> str:
-    """The answer; its first line is that of `git bisect`. `shown` is what git shows of the culprit."""
+    """Format the answer; its first line is that of `git bisect`.
+
+    `shown` is the output of `git show` for the culprit.
+    """
     lines = [_headline(facts)]
     if facts["status"] == "culprit":
         lines += [shown, ""]
@@ -103,12 +109,12 @@ def _headline(facts: Facts) -> str:
     if status == "several":
         return f"{len(facts['culprits'])} commits changed the value:"
     if status == "credible_set":
-        return "The first bad commit could be any of:"  # the words of git bisect when skipped commits are left
+        return "The first bad commit could be any of:"  # wording of git bisect for skipped commits
     return {
-        "not_reproduced": "no change between the ends: nothing to bisect",
-        "inconclusive": "no commit can be named",
-        "creep": "the value moves with every commit: none of them is the first bad one",
-        "failed": "an end of the range cannot be measured: nothing was found out",
+        "not_reproduced": "no change between the ends; nothing to bisect",
+        "inconclusive": "no culprit could be identified",
+        "creep": "the value drifts gradually over the range; no single commit is the first bad one",
+        "failed": "an end of the range could not be measured; there is no result",
     }[status]
 
 
@@ -149,7 +155,8 @@ def _evidence(facts: Facts, booted: Sequence[BootResult]) -> list[str]:
         lines.append(f"answered     on {day} from {boots} boots; --restart measures again")
     if facts["cmd_changed"]:
         lines.append(
-            f"CMD          {', '.join(facts['cmd_changed'])}: changed since the bisection began; --restart measures again"
+            f"CMD          {', '.join(facts['cmd_changed'])}: changed since the bisection started;"
+            " --restart measures again"
         )
     return lines
 
@@ -158,4 +165,7 @@ def _reproduce(facts: Facts, command: Sequence[str], checkout: bool) -> str:
     culprit = facts["culprits"][0]
     run = f"SWINGBOT_COMMIT=$(git rev-parse $c) {shlex.join(command)}"
     run = f"git checkout -q $c && {run}" if checkout else run
-    return f"for c in {culprit['parent'][:12]} {culprit['commit'][:12]} {culprit['parent'][:12]} {culprit['commit'][:12]}; do {run}; done"
+    return (
+        f"for c in {culprit['parent'][:12]} {culprit['commit'][:12]} {culprit['parent'][:12]}"
+        f" {culprit['commit'][:12]}; do {run}; done"
+    )

@@ -1,4 +1,4 @@
-"""Where CMD is started: in a session of its own, its output in files, ended together with all that it started."""
+"""Start CMD in its own session with output to files, and kill it with all its children."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-MARK: Final = "SWINGBOT_BISECT_RUN"  # in CMD's environment: the state directory of the bisection that started it
+MARK: Final = "SWINGBOT_BISECT_RUN"  # environment variable of CMD: state directory of its bisection
 _PR_SET_PDEATHSIG: Final = 1
-_LEFTOVER_SECONDS: Final = 5.0  # what is killed may be writing to a slow disk
+_LEFTOVER_SECONDS: Final = 5.0  # a killed process may still be writing to a slow disk
 
 Child = subprocess.Popen[bytes]
 
@@ -25,24 +25,27 @@ Child = subprocess.Popen[bytes]
 def start(
     argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, out: Path, err: Path
 ) -> Child:
-    """Start CMD; it gets SIGKILL when we die, even by SIGKILL. A script without `#!` is given to sh, as a shell would. Raises OSError."""
+    """Start CMD; the kernel sends it SIGKILL when this process dies.
+
+    A script without `#!` is run by sh, as in a shell. Raises OSError.
+    """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
-    def tie_to_us() -> None:
+    def die_with_parent() -> None:
         if libc is not None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
-    def begin(words: Sequence[str]) -> Child:
+    def begin(argv_: Sequence[str]) -> Child:
         with out.open("wb") as to_out, err.open("wb") as to_err:
             return subprocess.Popen(
-                words,
+                argv_,
                 stdin=subprocess.DEVNULL,
                 stdout=to_out,
                 stderr=to_err,
                 env=dict(env),
                 cwd=cwd,
                 start_new_session=True,
-                preexec_fn=tie_to_us,
+                preexec_fn=die_with_parent,
             )
 
     try:
@@ -54,15 +57,15 @@ def start(
 
 
 def end(child: Child) -> None:
-    """Kill what is left of CMD's process group: what goes on in the background would disturb the next boot."""
+    """Kill CMD's process group; background processes would disturb the next boot."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
 
 
 def end_leftovers(state: Path) -> int:
-    """End what an earlier, killed call started for the bisection kept in `state`; says how many processes.
+    """Kill processes that an earlier, killed invocation left running; return their number.
 
-    Looks in /proc: where there is none, nothing is ended.
+    `state` is the state directory of the bisection. Without /proc nothing is killed.
     """
     proc, mark = Path("/proc"), f"{MARK}={state}".encode()
     pids = (
@@ -83,17 +86,17 @@ def end_leftovers(state: Path) -> int:
 
 
 def _kill_marked(pid: int, mark: bytes) -> int | None:
-    """Kill a process that has `mark` in its environment; a descriptor that is readable once it has ended."""
+    """Kill a process with `mark` in its environment; return its pidfd, else None."""
     try:
-        # opened before the look: the number may be another process's afterwards
+        # Opened before the check, because the PID may be reused afterwards.
         handle = os.pidfd_open(pid)
     except OSError:
-        return None  # gone meanwhile
+        return None  # already gone
     try:
         if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
             signal.pidfd_send_signal(handle, signal.SIGKILL)
             return handle
     except OSError:
-        pass  # gone meanwhile, or somebody else's
+        pass  # already gone, or owned by another user
     os.close(handle)
     return None

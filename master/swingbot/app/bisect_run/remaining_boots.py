@@ -1,4 +1,4 @@
-"""How many boots are left, about. Pure."""
+"""Estimate of the number of remaining boots. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from swingbot.core.bisect.state import Belief
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.noise import NoisePrior
 
-_SLACK: Final = 1.25  # what bisections of unknown noise take beyond the bound: makes the median of the estimates right
-_LEAST_D: Final = 0.2  # a smaller effect is not told from none: the estimate ends there
+# boots beyond the bound when the noise is unknown; makes the median estimate correct
+_SLACK: Final = 1.25
+# smaller effects cannot be distinguished from none; lower limit of the estimate
+_LEAST_D: Final = 0.2
 
 
 def boots_left(belief: Belief, noise: NoisePrior, policy: Policy) -> float:
-    """The bound for known levels and noise, with slack: bits that are open by bits that a boot tells, then what lifts the best commit to
-    the wanted confidence, then confirmation (docs/statistics.md, "The bound"; the capacity C(d) is fitted to within 0.01 bits)."""
+    """Remaining boots, by the bound for known levels and noise, with slack.
+
+    The sum of: missing bits divided by bits per boot, boots that raise the best commit to the
+    required confidence, and confirmation boots (docs/statistics.md, "The bound"; the capacity C(d)
+    is fitted to within 0.01 bits).
+    """
     d = max(_distance(belief, noise), _LEAST_D)
     shares = sorted((c.probability for c in belief.candidates if c.probability > 0), reverse=True)
     total = sum(shares) or 1.0
@@ -31,12 +37,12 @@ def boots_left(belief: Belief, noise: NoisePrior, policy: Policy) -> float:
 
 
 def capacity(d: float) -> float:
-    """Bits that one boot tells about a fair question when the two levels are d spreads apart."""
+    """Bits per boot about an even question, with levels d standard deviations apart."""
     return 1.0 - math.exp(-0.18 * d**1.9)
 
 
 def _distance(belief: Belief, noise: NoisePrior) -> float:
-    """Step in spreads of a boot with one run; of 2.5 spreads as long as nothing is known."""
+    """Effect in standard deviations of a one-run boot; 2.5 while the effect is unknown."""
     if belief.change_pct is None:
         return 2.5
     return abs(math.log1p(max(belief.change_pct, -99.0) / 100)) / math.hypot(

@@ -1,4 +1,7 @@
-"""What we ask of the user's git repository, and the work trees of our own in it. HEAD, index and files of the user are never touched."""
+"""Queries on the user's git repository, and swingbot's own work trees in it.
+
+HEAD, index and files of the user are never touched.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _CHECKOUT_SECONDS: Final = 3600.0
 
 
 def clean_environment() -> dict[str, str]:
-    """Ours, without the variables by which a git hook or alias ties git to one repository and work tree."""
+    """Our environment without the variables by which a git hook or alias selects a repository."""
     return {k: v for k, v in os.environ.items() if k not in _TIES}
 
 
@@ -43,7 +46,7 @@ _TIES: Final = (
 
 
 class Repository:
-    """The repository that holds `path`. Raises Misuse if there is none."""
+    """The repository that contains `path`. Raises UsageError if there is none."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_dir():
@@ -52,23 +55,24 @@ class Repository:
         done = self._run("rev-parse", "--git-common-dir")
         if done.rc != 0:
             raise UsageError(
-                f"{path} is not a git repository ({_last_line(done.err)}); run in one, or give --repo DIR"
+                f"{path} is not a git repository ({_last_line(done.err)}); run in one, or give"
+                " --repo DIR"
             )
         self.git_dir = (path / done.out.strip()).resolve()
 
     def resolve(self, ref: str) -> str:
-        """A branch, tag, commit or unique prefix as a full commit id."""
+        """Resolve a branch, tag, commit or unique prefix to a full commit id. Raises UsageError."""
         done = self._run(
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
         )
         if done.rc == 0:
             return done.out.strip()
         why = (
-            "is the beginning of more than one commit; give more digits"
+            "is ambiguous; give more digits"
             if "ambiguous" in self._run("rev-parse", ref, "--").err
-            else "is no commit here"
+            else "is not a commit in this repository"
         )
-        raise UsageError(f"{ref!r} {why} ({self.path}); a branch, a tag or a commit id is wanted")
+        raise UsageError(f"{ref!r} {why} ({self.path}); give a branch, a tag or a commit id")
 
     def is_ancestor(self, old: str, new: str) -> bool:
         return self._run("merge-base", "--is-ancestor", old, new).rc == 0
@@ -78,7 +82,7 @@ class Repository:
         return done.out.split()[0] if done.rc == 0 and done.out.strip() else None
 
     def log(self, good: str, bad: str) -> list[RangeCommit]:
-        """All commits of bad that good does not hold, children before parents."""
+        """Commits reachable from `bad` and not from `good`, children before parents."""
         fields = self._git(
             "log", "-z", "--topo-order", "--format=%H%x00%P%x00%s", f"{good}..{bad}", "--"
         ).split("\0")
@@ -88,7 +92,7 @@ class Repository:
         ]
 
     def touching(self, good: str, bad: str, paths: Sequence[str]) -> set[str]:
-        """Commits of the range, merges left out, that change one of `paths` (patterns as git takes them)."""
+        """Non-merge commits of the range that change one of `paths` (git pathspecs)."""
         specs = [f":(top,glob){p}" if not p.startswith(":") else p for p in paths]
         return set(
             self._git(
@@ -103,11 +107,11 @@ class Repository:
         )
 
     def show(self, sha: str) -> str:
-        """Author, date and message, as `git bisect` prints them under its answer."""
+        """Author, date and message, as `git bisect` prints them below its answer."""
         return self._git("show", "-s", "--no-color", "--format=medium", sha, "--").rstrip("\n")
 
     def check_out(self, tree: Path, sha: str) -> None:
-        """Make `tree` a work tree of ours that holds `sha`. Files that CMD made there and git does not know are left, as `git bisect` does."""
+        """Check out `sha` in our work tree `tree`; untracked files stay, as with `git bisect`."""
         if (tree / ".git").is_file() and self._at(
             tree, "checkout", "--quiet", "--force", "--detach", sha
         ).rc == 0:
@@ -128,7 +132,7 @@ class Repository:
             raise RunError(f"commit {sha[:12]} cannot be checked out: {_last_line(done.err)}")
 
     def remove(self, tree: Path) -> None:
-        """Take a work tree of ours away again; not having it is fine."""
+        """Remove our work tree `tree` if it exists."""
         self._run("worktree", "remove", "--force", "--force", str(tree))
         shutil.rmtree(tree, ignore_errors=True)
         self._run("worktree", "prune")

@@ -1,4 +1,4 @@
-"""What was found, as facts: the JSON of a bisection (docs/bisect-run.md). Merges that were entered are resolved here. Pure."""
+"""Result of a bisection as JSON (docs/bisect-run.md); resolves searched merges. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Better = Literal["higher", "lower"]
 _NAMED = ("culprit", "several", "credible_set")
 
 
-def facts(found: RangeResult, booted: Sequence[BootResult], better: Better, journal: str) -> Facts:
-    """Everything that is known at the end. `seconds` is measuring time, begin of the first boot to end of the last, pauses left out."""
-    conclusion, whole = found.conclusion, found.part.range
-    status, culprits, notes = _resolved(found)
+def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, journal: str) -> Facts:
+    """All facts of a finished bisection. `seconds` is the sum of the durations of all boots."""
+    conclusion, whole = result.conclusion, result.part.range
+    status, culprits, notes = _resolved(result)
     single = culprits[0] if status == "culprit" else None
     change = single["change_pct"] if single else conclusion.change_pct
     interval = single["interval_pct"] if single else _listed(conclusion.interval_pct)
@@ -44,8 +44,8 @@ def facts(found: RangeResult, booted: Sequence[BootResult], better: Better, jour
         "runs": sum(len(b.values) for b in booted),
         "seconds": round(sum(b.seconds for b in booted), 3),
         "layout_checked": _layout_checked(culprits, booted),
-        "levels": _levels(found, culprits, booted),
-        "candidates": _candidates(found),
+        "levels": _levels(result, culprits, booted),
+        "candidates": _candidates(result),
         "journal": journal,
     }
 
@@ -57,7 +57,7 @@ def verdict(change_pct: float | None, better: Better) -> str | None:
 
 
 def exit_status(answer: Facts) -> int:
-    """Of --exit-code: 3 something got worse, 4 the answer is not clear; else 0. 1 if an end could not be measured."""
+    """Exit status for --exit-code: 3 worse, 4 unclear, 1 if an end was not measured, else 0."""
     if answer["status"] == "failed":
         return 1
     if answer["status"] in ("culprit", "several"):
@@ -71,25 +71,25 @@ def exit_status(answer: Facts) -> int:
     return 0 if answer["status"] == "not_reproduced" else 4
 
 
-def _resolved(found: RangeResult) -> tuple[str, list[Facts], list[str]]:
-    """Status, culprits and what to say about merges, with each entered merge replaced by what its branch gave."""
-    conclusion, whole = found.conclusion, found.part.range
+def _resolved(result: RangeResult) -> tuple[str, list[Facts], list[str]]:
+    """Status, culprits and notes, with each searched merge replaced by the result of its branch."""
+    conclusion, whole = result.conclusion, result.part.range
     if conclusion.kind not in ("culprit", "several"):
         return conclusion.kind, [_culprit(whole, c) for c in conclusion.culprits], []
     status: str = conclusion.kind
     culprits: list[Facts] = []
     notes: list[str] = []
     for culprit in conclusion.culprits:
-        got, note = _through(_culprit(whole, culprit), found.entered)
-        if len(got) > 1 and status == "culprit":
+        resolved, note = _through(_culprit(whole, culprit), result.entered)
+        if len(resolved) > 1 and status == "culprit":
             status = "credible_set"
-        culprits += got
+        culprits += resolved
         notes += note
     return status, culprits, notes
 
 
 def _through(outer: Facts, entered: Sequence[MergeResult]) -> tuple[list[Facts], list[str]]:
-    """A culprit; for a merge what was found in its branches."""
+    """Culprits and notes that replace `outer`: itself, or the result of its branches."""
     inside = [e for e in entered if e.merge == outer["commit"]]
     if not inside:
         return [outer], []
@@ -97,14 +97,15 @@ def _through(outer: Facts, entered: Sequence[MergeResult]) -> tuple[list[Facts],
     conclusion, part = last.conclusion, last.part.range
     if conclusion.kind == "not_reproduced":
         return [outer], [
-            f"{merge} is a merge whose branch does not show the change by itself: it is the merge that brings it about"
+            f"{merge} is a merge whose branch does not show the change by itself; the merge itself"
+            " causes it"
         ]
     if conclusion.kind == "culprit":
         inner = _culprit(part, conclusion.culprits[0])
         inner["probability"] *= outer["probability"]
         inner["merge"] = outer["commit"]
-        got, notes = _through(inner, [e for e in entered if e not in inside])
-        return got, [f"it came in with the merge {merge}", *notes]
+        resolved, notes = _through(inner, [e for e in entered if e not in inside])
+        return resolved, [f"merged by {merge}", *notes]
     members = [part.shas[i] for i in conclusion.members] or list(part.shas[1:])
     named = {c.idx: c for c in conclusion.candidates}
     index = {sha: i for i, sha in enumerate(part.shas)}
@@ -123,7 +124,7 @@ def _through(outer: Facts, entered: Sequence[MergeResult]) -> tuple[list[Facts],
         for sha, p in zip(members, share, strict=True)
     ]
     return [*inner_set, {**outer, "probability": max(0.0, outer["probability"] - sum(share))}], [
-        f"it came in with the merge {merge}, in whose branch: {_in_words(conclusion.reason, part)}"
+        f"merged by {merge}, whose branch gave: {_in_words(conclusion.reason, part)}"
     ]
 
 
@@ -156,19 +157,22 @@ def _members(
 
 
 def _layout_checked(culprits: Sequence[Facts], booted: Sequence[BootResult]) -> bool | None:
-    """Whether each named commit and what it was measured against were also measured in another layout of their code; None if none is named."""
+    """True if each culprit and its reference were also measured in another code layout.
+
+    None if there is no culprit.
+    """
     again = {b.sha for b in booted if b.layout and b.values}
     return all({c["commit"], c["parent"]} <= again for c in culprits) if culprits else None
 
 
 def _levels(
-    found: RangeResult, culprits: Sequence[Facts], booted: Sequence[BootResult]
+    result: RangeResult, culprits: Sequence[Facts], booted: Sequence[BootResult]
 ) -> list[Facts]:
-    """Mean of boot means of the ends, of each culprit and of what it was measured against."""
+    """Means of boot means for both ends, each culprit and its reference."""
     shas = [
-        found.part.range.shas[0],
+        result.part.range.shas[0],
         *(sha for c in culprits for sha in (c["parent"], c["commit"])),
-        found.part.range.shas[-1],
+        result.part.range.shas[-1],
     ]
     means = {
         sha: [sum(b.values) / len(b.values) for b in booted if b.sha == sha and b.values]
@@ -180,10 +184,12 @@ def _levels(
     ]
 
 
-def _candidates(found: RangeResult) -> list[Facts]:
-    """The range's commits; behind an entered merge those of its branch, which share its probability."""
+def _candidates(result: RangeResult) -> list[Facts]:
+    """Commits of the range; a searched merge is preceded by its branch, which shares its
+    probability.
+    """
     inside: dict[str, MergeResult] = {
-        e.merge: e for e in found.entered if e.conclusion.kind != "not_reproduced"
+        e.merge: e for e in result.entered if e.conclusion.kind != "not_reproduced"
     }
 
     def listed(whole: CommitRange, conclusion: Conclusion, share: float) -> list[Facts]:
@@ -192,29 +198,29 @@ def _candidates(found: RangeResult) -> list[Facts]:
             sha, p = whole.shas[c.idx], share * c.probability
             inner = inside.get(sha)
             below = listed(inner.part.range, inner.conclusion, p) if inner else []
-            left = max(0.0, p - sum(row["probability"] for row in below))
+            remainder = max(0.0, p - sum(row["probability"] for row in below))
             rows += [
                 *below,
                 {
                     "commit": sha,
                     "subject": whole.subject(sha),
-                    "probability": left,
+                    "probability": remainder,
                     "state": c.state,
                 },
             ]
         return rows
 
-    return listed(found.part.range, found.conclusion, 1.0)
+    return listed(result.part.range, result.conclusion, 1.0)
 
 
 def _dead_end(conclusion: Conclusion, whole: CommitRange, booted: Sequence[BootResult]) -> bool:
-    """An end that never gave a value: nothing was found out."""
+    """True if an end never gave a value, so that there is no result."""
     gave = {b.sha for b in booted if b.values}
     return conclusion.kind == "inconclusive" and not {whole.shas[0], whole.shas[-1]} <= gave
 
 
 def _in_words(reason: str, whole: CommitRange) -> str:
-    """The engine speaks of `commit 12` and kernels; here commits have names."""
+    """Replace the engine's `commit 12` by the commit id, and "kernel" by "commit"."""
     words = []
     parts = reason.split(" ")
     for i, word in enumerate(parts):
@@ -237,7 +243,7 @@ def _in_words(reason: str, whole: CommitRange) -> str:
 
 
 def spent(booted: Sequence[BootResult]) -> Counter[str]:
-    """Boots by what came of them."""
+    """Number of boots by outcome."""
     return Counter(
         "value" if b.values else "untestable" if b.untestable else "failed" for b in booted
     )

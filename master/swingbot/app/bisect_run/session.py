@@ -1,4 +1,4 @@
-"""One call of `swingbot bisect run` from arguments to exit status."""
+"""One invocation of `swingbot bisect run`, from arguments to exit status."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from swingbot.app.bisect_run.repository import Repository
 from swingbot.app.commands.context import say_json
 from swingbot.core.bisect.thresholds import Policy
 
-# what makes old boots worthless if it differs
+# Old boots are invalid if one of these differs.
 _STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")
-_MOST_OF_A_FILE: Final = 64 << 20  # bytes; what is larger is data, and not looked at
+_MOST_OF_A_FILE: Final = 64 << 20  # bytes; larger files are data and are not hashed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """The arguments, as the command line gives them."""
+    """The arguments of the command line."""
 
     range_: str
     command: tuple[str, ...]
@@ -61,7 +61,10 @@ class Invocation:
 
 
 def call(it: Invocation) -> int:
-    """Bisect, print, and say the exit status: 0 there is an answer, 1 we failed, 2 wrong input, 130 interrupted."""
+    """Bisect and print; return the exit status.
+
+    0: answered, 1: failed, 2: invalid input, 130: interrupted; for 3 and 4 see `exit_status`.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -79,7 +82,7 @@ def call(it: Invocation) -> int:
         click.echo(f"swingbot: {error.filename or 'input or output'}: {error.strerror}", err=True)
         return 1
     except KeyboardInterrupt:
-        click.echo("swingbot: interrupted; the same command goes on from here", err=True)
+        click.echo("swingbot: interrupted; run the same command to resume", err=True)
         return 130
 
 
@@ -105,13 +108,14 @@ def _bisect(it: Invocation) -> int:
     )
     try:
         if journal.unanswered_anywhere() and (ended := process.end_leftovers(place)):
-            say(f"ended {ended} processes that an interrupted call had left behind")
+            say(f"killed {ended} processes left running by an interrupted invocation")
         if journal.booted:
-            say(f"going on after {len(journal.booted)} boots ({journal.path})")
+            say(f"resuming after {len(journal.booted)} boots ({journal.path})")
         changed = _changed(journal.begin, begin)
         if changed:
             say(
-                f"{', '.join(changed)}: changed since the bisection began; --restart measures again"
+                f"{', '.join(changed)}: changed since the bisection started; --restart measures"
+                " again"
             )
         lab = CommandPool(
             repository,
@@ -119,35 +123,38 @@ def _bisect(it: Invocation) -> int:
             BenchmarkCommand(argv=it.command, checkout=it.checkout, pattern=pattern, jobs=it.jobs),
             _zero(journal),
         )
-        hunt = Bisector(
+        bisector = Bisector(
             journal, lab, repository, _wanted(it), output.teller(say) if not it.quiet else _silent
         )
         before = len(journal.booted)
-        found = hunt.run(whole)
+        result = bisector.run(whole)
         lab.take_down()
         known = _answered_before(journal, before) | {"cmd_changed": changed}
-        return _print(it, repository, found, journal, known)
+        return _print(it, repository, result, journal, known)
     finally:
         journal.close()
 
 
-def _silent(news: ProgressEvent, hunt: Bisector) -> None:
-    """Progress costs a posterior each time."""
+def _silent(event: ProgressEvent, bisector: Bisector) -> None:
+    """Ignore progress: each line costs the computation of a posterior."""
 
 
 def _check(it: Invocation) -> re.Pattern[str] | None:
-    """What can be seen to be wrong before anything is started."""
+    """Check the arguments before anything starts; return the compiled pattern.
+
+    Raises UsageError.
+    """
     if not it.command:
         raise UsageError(
-            "no CMD: write it behind --, as in `swingbot bisect run GOOD..BAD -- ./bench`"
+            "CMD is missing; write it after --, as in `swingbot bisect run GOOD..BAD -- ./bench`"
         )
     name = it.command[0]
     relative = "/" in name and not os.path.isabs(name)
     if not (it.checkout and relative) and shutil.which(name) is None:
         why = (
-            "is not executable (chmod +x, or start it as `sh FILE`)"
+            "is not executable (run chmod +x, or start it as `sh FILE`)"
             if Path(name).is_file()
-            else "is not found"
+            else "was not found"
         )
         raise UsageError(f"CMD {name!r} {why}")
     try:
@@ -157,25 +164,27 @@ def _check(it: Invocation) -> re.Pattern[str] | None:
 
 
 def _ends(repository: Repository, text: str, say: Callable[[str], None]) -> tuple[str, str]:
-    """Both ends as full ids, the older one first."""
+    """Both ends as full commit ids, the older one first. Raises UsageError."""
     good_ref, dots, bad_ref = text.partition("..")
     if not dots or not good_ref or bad_ref.startswith("."):
         raise UsageError(f"{text!r}: write the range as GOOD..BAD")
     good, bad = repository.resolve(good_ref), repository.resolve(bad_ref or "HEAD")
     if good == bad:
         raise UsageError(
-            f"{good_ref} and {bad_ref or 'HEAD'} are the same commit, {good[:12]}; there is nothing between them"
+            f"{good_ref} and {bad_ref or 'HEAD'} are the same commit, {good[:12]}; there is nothing"
+            " to bisect"
         )
     if repository.is_ancestor(good, bad):
         return good, bad
     if repository.is_ancestor(bad, good):
         say(
-            f"{bad_ref} is older than {good_ref}: bisecting {bad_ref}..{good_ref}; the change is said from the older to the newer one"
+            f"{bad_ref} is older than {good_ref}; bisecting {bad_ref}..{good_ref}; the change is"
+            " reported from older to newer"
         )
         return bad, good
     base = repository.merge_base(good, bad)
     hint = (
-        f"bisect {base[:12]}..{bad_ref}, from where they part, or {base[:12]}..{good_ref}"
+        f"bisect {base[:12]}..{bad_ref}, from the merge base, or {base[:12]}..{good_ref}"
         if base
         else "they have no commit in common"
     )
@@ -209,26 +218,26 @@ def _begin(it: Invocation, good: str, bad: str) -> dict[str, Any]:
 
 
 def _files(it: Invocation) -> dict[str, str]:
-    """The files that CMD names, by their content: SHA-256 each. With --checkout a relative one is the commit's own."""
-    found = {}
+    """SHA-256 of each file that CMD names, except files that --checkout takes from the commit."""
+    digests = {}
     for place, word in enumerate(it.command):
         path = Path((shutil.which(word) if place == 0 else word) or word)
         if it.checkout and not Path(word).is_absolute() and "/" in word:
             continue
         with contextlib.suppress(OSError, ValueError):
             if path.is_file() and path.stat().st_size <= _MOST_OF_A_FILE:
-                found[word] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
+                digests[word] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
 
 
 def _changed(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Files that CMD names and that are not what they were when the bisection began."""
+    """Files named by CMD that have changed since the bisection started."""
     old = begun.get("files", {})
     return [word for word, digest in now["files"].items() if old.get(word, digest) != digest]
 
 
 def _answered_before(journal: Journal, before: int) -> dict[str, Any]:
-    """Where this call booted nothing, because an earlier one gave the answer: when that was, and from how many boots."""
+    """Time and number of boots of the earlier answer, if this invocation booted nothing."""
     if not before or len(journal.booted) > before:
         return {"answered_before": None}
     ended = float(journal.begin.get("began", 0.0)) + max(b.at + b.seconds for b in journal.booted)
@@ -237,7 +246,7 @@ def _answered_before(journal: Journal, before: int) -> dict[str, Any]:
 
 
 def _zero(journal: Journal) -> float:
-    """What makes the monotonic clock count on from the last boot, whatever the wall clock did meanwhile."""
+    """Offset by which the monotonic clock continues from the last boot despite wall-clock jumps."""
     last = max((b.at + b.seconds for b in journal.booted), default=0.0)
     return max(last, time.time() - float(journal.begin.get("began", 0.0))) - time.monotonic()
 
@@ -257,12 +266,12 @@ def _wanted(it: Invocation) -> SearchOptions:
 def _print(
     it: Invocation,
     repository: Repository,
-    found: RangeResult,
+    result: RangeResult,
     journal: Journal,
     known: result_json.Facts,
 ) -> int:
     facts = known | result_json.facts(
-        found, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path)
+        result, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path)
     )
     if it.json_:
         say_json(facts)
