@@ -371,9 +371,9 @@ def test_the_commands_say_what_they_did(
     kept = str(tmp_path / "kept")
     made = run(settings, "backup", kept)
     assert made.exit_code == 0
-    assert "is whole; not in it, keep them elsewhere: the settings file, and secret" in made.output
+    assert "is complete; it does not contain the settings file and secrets (secret" in made.output
     assert "2 artifacts" in run(settings, "backup", kept, "--list").output
-    assert ": whole" in run(settings, "backup", kept, "--verify").output
+    assert ": complete" in run(settings, "backup", kept, "--verify").output
     restored = run(
         load(environ=brain_environment(tmp_path / "x", empty_url)),
         "restore",

@@ -463,7 +463,8 @@ def test_the_command_line_says_since_when_and_why(
     code, told = swingbot("testbox", "check", "rack7")
     assert (code, told) == (
         1,
-        "swingbot: testbox rack7 is driven from lab1; type there: swingbot-worker check rack7   (or here, with --here, if this host reaches it too)\n",
+        "swingbot: testbox rack7 is driven by host lab1; run there: swingbot-worker check rack7"
+        "   (or use --here if this host can reach the testbox, too)\n",
     )
     code, told = swingbot("testbox", "check", "nowhere")
     assert (code, told.count("\n")) == (2, 1)

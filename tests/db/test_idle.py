@@ -299,7 +299,7 @@ def test_a_script_can_wait_until_nothing_is_open(brain: Brain, db_url: str) -> N
     assert "not idle after 0 s (comparisons: 1, orders: " in told
     assert "\nidle      no (comparisons: 1, orders: " in swingbot(brain, db_url, "status")[1]
     to_the_end(brain)
-    assert swingbot(brain, db_url, "wait", "--idle") == (0, "idle: nothing is open\n", "")
+    assert swingbot(brain, db_url, "wait", "--idle") == (0, "idle: no open work\n", "")
     status, out, _ = swingbot(brain, db_url, "wait", "--idle", "--json")
     assert (status, json.loads(out)["idle"]) == (0, True)
     assert (
@@ -313,4 +313,4 @@ def test_a_script_can_wait_until_nothing_is_open(brain: Brain, db_url: str) -> N
 def test_what_to_wait_for_has_to_be_said_once(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(main, ["--state", str(tmp_path), "wait", *words])
     assert done.exit_code == 2
-    assert "--idle" in done.stderr or "its ID" in done.stderr
+    assert "--idle" in done.stderr or "the ID of" in done.stderr

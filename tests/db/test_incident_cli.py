@@ -65,9 +65,9 @@ def test_incidents_are_merged_and_split(lab: scenario.Lab, conn: sa.Connection) 
         sa.text("INSERT INTO sighting (incident, bisection, culprit) VALUES (:i, :b, :v)"),
         {"i": two, "b": lab.running_bisection, "v": other.id},
     )
-    assert "i1 is open and has i2" in run("merge", "i2", "--into", "i1").output
+    assert "i1 is open and includes i2" in run("merge", "i2", "--into", "i1").output
     assert "i2 is duplicate of i1" in run("duplicate", "i2", "i1").output
-    assert "i2 is open and stands on its own" in run("split", "i2").output
+    assert "i2 is open and is a separate incident again" in run("split", "i2").output
     assert run("split", "i1", "--bisection", "b1").exit_code == 2
 
 

@@ -644,8 +644,8 @@ def test_swingbot_reparse_says_in_words_and_as_json_what_changed(
 ) -> None:
     nothing = swingbot(own_brain, "reparse")
     assert (
-        "0 runs of 6 boots were read again, 12 had been read by today's parser before; 0 runs changed"
-        in nothing.stdout
+        "parsed 0 runs of 6 boots again; skipped 12 runs already parsed by the current parser;"
+        " 0 runs changed" in nothing.stdout
     )
     mended(own_brain, tmp_path, HALVED)
     monkeypatch.setenv("SWINGBOT_PATHS_JOBS", str(tmp_path / "jobs"))

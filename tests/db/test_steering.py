@@ -430,7 +430,7 @@ def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain:
     assert brain.count("incident") == 0
     done = swingbot("wait", "b1", "--timeout", "0")
     assert done.exit_code == 1
-    assert "is not over" in done.output
+    assert "has not finished" in done.output
 
 
 def test_a_merge_that_is_slow_by_itself_is_named_itself(brain: Brain) -> None:

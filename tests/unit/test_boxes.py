@@ -463,12 +463,12 @@ def test_findings_are_printed_with_what_to_do(
         "ok   kexec: kexec 2.0.25",
         "NOT  power: no answer",
         "     do: plug it in",
-        "testbox rack7 lacks 1 of 2; do what is said and check again",
+        "testbox rack7 failed 1 of 2 checks; follow the advice above and check again",
     ]
-    with pytest.raises(check_testbox.CannotCheck, match="type there: swingbot-worker check rack7"):
+    with pytest.raises(check_testbox.CannotCheck, match="run there: swingbot-worker check rack7"):
         check_testbox.check("rack7", "lab1.example")
     worker.write_text("#!/bin/sh\necho '[{\"what\": 1}]'\n")
-    with pytest.raises(check_testbox.CannotCheck, match="gave no findings"):
+    with pytest.raises(check_testbox.CannotCheck, match="printed no findings"):
         check_testbox.check("rack7", None)
     worker.write_text("#!/bin/sh\necho 'rack7 is not described on this worker' >&2; exit 2\n")
     with pytest.raises(check_testbox.CannotCheck, match="status 2.: rack7 is not described"):

@@ -80,9 +80,9 @@ def test_the_master_takes_plain_text_on_loopback_and_tls_elsewhere(tmp_path: Pat
         worker_port=9989,
     )
     assert buildmaster.worker_endpoint(tls).startswith("ssl:9989:interface=0.0.0.0:privateKey=")
-    with pytest.raises(SettingsError, match=r"buildbot.tls_key: name the PEM file"):
+    with pytest.raises(SettingsError, match=r"buildbot.tls_key is not set"):
         buildmaster.worker_endpoint(with_buildbot(tls_certificate=str(made.certificate)))
-    with pytest.raises(SettingsError, match=r"buildbot.tls_key: .* cannot be read"):
+    with pytest.raises(SettingsError, match=r"buildbot.tls_key: cannot read "):
         buildmaster.worker_endpoint(
             with_buildbot(tls_certificate=str(made.certificate), tls_key=str(tmp_path / "nothing"))
         )
@@ -284,7 +284,7 @@ def test_the_secret_of_a_worker_is_printed_and_strange_names_are_refused(tmp_pat
         main, [*state, "worker", "secret", "builder", "--new"]
     ).stdout not in ("", first.stdout)
     strange = CliRunner().invoke(main, [*state, "worker", "secret", "../x"])
-    assert strange.exit_code == 2 and "there is no worker '../x'" in strange.stderr
+    assert strange.exit_code == 2 and "worker '../x' does not exist" in strange.stderr
 
 
 def test_a_ca_bundle_becomes_a_directory_of_single_certificates(tmp_path: Path) -> None:

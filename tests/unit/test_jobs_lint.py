@@ -92,7 +92,7 @@ def test_lint_says_what_is_wrong_in_each_file_and_ends_with_2(tmp_path: Path) ->
         "error: lost.yaml:1: the file 'none.yaml' that is included here was not found, neither beside this file nor among the other jobs",
         "error: takes.yaml: bad.yaml:2: unknown key 'x'",
         "good.yaml: 1 unit job on nominal",
-        "3 of 4 job files can't be run",
+        "3 of 4 job files have errors",
     ]
 
 
@@ -146,7 +146,7 @@ def test_expand_tells_what_else_belongs_to_a_unit_job(tmp_path: Path) -> None:
     )
     lines = run("expand", tmp_path / "j.yaml", "--testbox", "vm-icount").stdout.splitlines()
     assert lines[2].startswith(
-        "    hackbench, 1 run after 1 to warm up, 1 with vmstat; governor is performance: datasize=100"
+        "    hackbench, 1 run after 1 warm-up, 1 with vmstat; governor is performance: datasize=100"
     )
     assert lines[3] == "1 unit job on vm-icount, 3 runs a boot"
 
@@ -154,7 +154,7 @@ def test_expand_tells_what_else_belongs_to_a_unit_job(tmp_path: Path) -> None:
 def test_expand_refuses_an_unknown_testbox_and_a_wrong_job_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "j.yaml").write_text("hackbench:\nx: 1\n")
     assert run("expand", tmp_path / "j.yaml", "--testbox", "vm-tgc").stderr.startswith(
-        "swingbot: there is no testbox 'vm-tgc'; known are "
+        "swingbot: testbox 'vm-tgc' does not exist; the testboxes are "
     )
     done = run("expand", tmp_path / "j.yaml", "--testbox", "vm-tcg")
     assert (done.exit_code, done.stderr.partition(";")[0]) == (

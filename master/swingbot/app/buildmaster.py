@@ -1,4 +1,4 @@
-"""Buildbot's configuration, made from our settings: a builder for kernels, one for each testbox, and the dispatcher."""
+"""Buildbot configuration: a builder for kernels, one for each testbox, and the dispatcher."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from swingbot.adapters.buildbot import compilers
 
 SCHEDULER: Final = "swingbot"
-LOG_BYTES: Final = 2 << 20  # of one step; whole build logs come as artifacts
+LOG_BYTES: Final = 2 << 20  # per step; complete build logs are stored as artifacts
 
 
 class MasterError(Exception):
-    """The Buildbot master cannot run; the message is one sentence that says what to do."""
+    """The Buildbot master cannot run; the message says what to do."""
 
 
 def boot_worker(box: str) -> str:
@@ -44,12 +44,12 @@ def boot_builder(box: str) -> str:
 
 
 def testboxes(settings: Settings) -> dict[str, Testbox]:
-    """The testboxes that are declared, by name. Raises TestboxError."""
+    """Declared testboxes by name. Raises TestboxError."""
     return load_all(Path(settings.paths.workers) / "testboxes")
 
 
 def worker_names(settings: Settings) -> list[str]:
-    """Workers that build kernels, then those of the testboxes."""
+    """Names of the build workers, then of the testbox workers."""
     return [
         *build_workers(settings.build),
         *(boot_worker(box) for box in sorted(testboxes(settings))),
@@ -57,7 +57,7 @@ def worker_names(settings: Settings) -> list[str]:
 
 
 def builders(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Each builder's workers and deadline in seconds, by its name."""
+    """Workers and deadline (seconds) of each builder, by name."""
     table: dict[str, dict[str, Any]] = {
         KERNEL_BUILDER: {
             "workers": build_workers(settings.build),
@@ -73,7 +73,7 @@ def builders(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def is_elsewhere(settings: Settings, worker: str) -> bool:
-    """Whether `worker` runs on another host, so that `swingbot up` does not start it."""
+    """Return True if `worker` runs on another host, so that `swingbot up` does not start it."""
     return any(
         fnmatch.fnmatchcase(worker, pattern.strip())
         for pattern in settings.buildbot.elsewhere.split(",")
@@ -86,32 +86,38 @@ def secret_file(settings: Settings, worker: str) -> Path:
 
 
 def make_secrets(settings: Settings) -> None:
-    """A secret for each worker that has none. Raises SecretError."""
+    """Create a secret for each worker without one. Raises SecretError."""
     for worker in worker_names(settings):
         worker_secrets.make(secret_file(settings, worker))
 
 
 def worker_endpoint(settings: Settings) -> str:
-    """Where the master listens for workers, as Twisted spells it. Raises SettingsError where plain text would leave this host."""
+    """Twisted endpoint on which the master listens for workers.
+
+    Raises SettingsError if secrets would leave this host in plain text.
+    """
     chosen = settings.buildbot
     host = f"interface={_quoted(chosen.host)}" if chosen.host else ""
     if not chosen.tls_certificate and not chosen.tls_key:
         if not is_loopback(chosen.host):
             raise SettingsError(
-                f"buildbot.host: workers would send their secrets in plain text to {chosen.host or 'any address'}; set buildbot.tls_certificate and"
-                " buildbot.tls_key (`swingbot worker certificate` makes a pair), or listen on 127.0.0.1"
+                "buildbot.host: workers would send their secrets in plain text to"
+                f" {chosen.host or 'any address'}; set buildbot.tls_certificate and"
+                " buildbot.tls_key (`swingbot worker certificate` creates both), or listen on"
+                " 127.0.0.1"
             )
         return f"tcp:{settings.buildbot_worker_port}:{host}"
     for key, file in (("tls_certificate", chosen.tls_certificate), ("tls_key", chosen.tls_key)):
         if not file:
-            raise SettingsError(
-                f"buildbot.{key}: name the PEM file; certificate and key go together"
-            )
+            raise SettingsError(f"buildbot.{key} is not set; certificate and key are both required")
         if not os.access(file, os.R_OK):
             raise SettingsError(
-                f"buildbot.{key}: {file} cannot be read; name a PEM file that the service may read"
+                f"buildbot.{key}: cannot read {file}; give a PEM file that the service may read"
             )
-    files = f"privateKey={_quoted(chosen.tls_key)}:certKey={_quoted(chosen.tls_certificate)}:extraCertChain={_quoted(chosen.tls_certificate)}"
+    certificate = _quoted(chosen.tls_certificate)
+    files = (
+        f"privateKey={_quoted(chosen.tls_key)}:certKey={certificate}:extraCertChain={certificate}"
+    )
     return (
         f"ssl:{settings.buildbot_worker_port}:{host}:{files}"
         if host
@@ -120,12 +126,12 @@ def worker_endpoint(settings: Settings) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As an argument of a Twisted endpoint, in which colons part arguments."""
+    """Escape an argument of a Twisted endpoint, where colons separate arguments."""
     return text.replace("\\", "\\\\").replace(":", "\\:").replace("=", "\\=")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent to `host` stays on this host."""
+    """Return True if traffic to `host` stays on this host."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -142,7 +148,10 @@ def terms(settings: Settings) -> Terms:
 
 
 def order_of(settings: Settings, conn: Connection, attempt: int) -> dict[str, Any] | None:
-    """The order document of `attempt`; None if there is no such attempt or it is over. It holds the attempt's token: never log it."""
+    """Order document of `attempt`; None if the attempt does not exist or is over.
+
+    It contains the attempt's token: never log it.
+    """
     facts = attempts.order_facts(conn, attempt)
     if facts is None or facts.attempt_state != "running":
         return None
@@ -155,12 +164,18 @@ def order_of(settings: Settings, conn: Connection, attempt: int) -> dict[str, An
 
 
 def operator_of(engine: Engine, token: str) -> str | None:
-    """Whose token this is, if it is good and an operator's."""
+    """Name of the operator who owns a valid `token`; None for any other token."""
     if not tokens.looks_like_one(token):
         return None
     with engine.begin() as conn:
         person = access.holder(conn, tokens.digest(token))
     return person.who if person is not None and person.role is Role.OPERATOR else None
+
+
+def _description(builder: str) -> str:
+    if builder == KERNEL_BUILDER:
+        return "swingbot: kernel builds"
+    return f"swingbot: boots of {builder.removeprefix('boot-')}"
 
 
 def _worker(settings: Settings, name: str, announced: compilers.CompilerAnnouncements) -> Any:
@@ -174,7 +189,10 @@ def _worker(settings: Settings, name: str, announced: compilers.CompilerAnnounce
 
 
 def config(settings: Settings) -> dict[str, Any]:
-    """Buildbot's `BuildmasterConfig`. Makes the workers' secrets if they are not there; raises SettingsError or SecretError."""
+    """Return Buildbot's `BuildmasterConfig`; creates missing worker secrets.
+
+    Raises SettingsError or SecretError.
+    """
     from buildbot.plugins import schedulers, util
 
     from swingbot.adapters.buildbot import compilers, database, dispatcher, pages, steps
@@ -218,11 +236,12 @@ def config(settings: Settings) -> dict[str, Any]:
                 canStartBuild=compilers.routing(rows) if name == KERNEL_BUILDER else None,
                 factory=steps.factory(make_order, entry["deadline_seconds"], settings.web_url),
                 collapseRequests=False,
-                description=f"swingbot: {'kernel builds' if name == KERNEL_BUILDER else 'boots of ' + name.removeprefix('boot-')}",
+                description=_description(name),
             )
             for name, entry in table.items()
         ],
-        # Never triggered: Buildbot wants a scheduler for each builder, and the dispatcher's buildsets bear this one's name.
+        # Never triggered: Buildbot requires a scheduler for each builder, and the dispatcher's
+        # buildsets use its name.
         "schedulers": [schedulers.Triggerable(name=SCHEDULER, builderNames=list(table))],
         "services": [dispatcher.Dispatcher(rows)],
         "configurators": [

@@ -11,12 +11,13 @@ from swingbot.app.commands.context import CommandContext, sentence
 from swingbot.app.commands.lazy_group import Place, lazily
 from swingbot.app.settings import SettingsError, load, with_place
 
-# Who types what. A command is imported when it is used: numbers, database and Buildbot take most of a second.
-_DEVELOPER: Final = "Measure and find (developers)"
-_LOOK: Final = "Look at results (developers)"
+# Commands by audience. A command is imported on use, because importing numpy, the database and
+# Buildbot takes most of a second.
+_DEVELOPER: Final = "Measure and bisect (developers)"
+_LOOK: Final = "Inspect results (developers)"
 _MAINTAINER: Final = "Decide and report (maintainers)"
 _SERVICE: Final = "Run the service (operators)"
-_LAB: Final = "Look after the lab (operators)"
+_LAB: Final = "Maintain the lab (operators)"
 
 COMMANDS: Final = {
     "compare": Place("requests:compare", "Measure two commits and compare them", _DEVELOPER),
@@ -31,33 +32,33 @@ COMMANDS: Final = {
         (),
     ),
     "wait": Place(
-        "requests:wait", "Wait until a measurement, or everything, has ended", _DEVELOPER
+        "requests:wait", "Wait until a measurement, or everything, has finished", _DEVELOPER
     ),
     "cancel": Place("requests:cancel", "Cancel a comparison, experiment or bisection", _DEVELOPER),
     "jobs": Place("jobs:jobs", "Expand and check job files (needs no service)", _DEVELOPER, ()),
     "show": Place(
-        "inspection:show", "Show one thing by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK
+        "inspection:show", "Show an object by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK
     ),
     "list": Place(
-        "inspection:list_", "List comparisons, bisections, incidents, boots and so on", _LOOK
+        "inspection:list_", "List comparisons, bisections, incidents, orders, ...", _LOOK
     ),
     "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
-    "reproduce": Place("reproduce:reproduce", "Make a kit that measures a report again", _LOOK),
+    "reproduce": Place("reproduce:reproduce", "Create a kit that reproduces a report", _LOOK),
     "stats": Place(
         "stats:stats",
-        "Compare numbers of your own, judge their history (needs no service)",
+        "Compare your own numbers, analyse their history (needs no service)",
         _LOOK,
         (),
     ),
     "parse": Place(
         "parse:parse_", "Print the samples in a program's raw output (needs no service)", _LOOK, ()
     ),
-    "facts": Place("facts:facts_", "List the facts recorded of every boot", _LOOK, ()),
+    "facts": Place("facts:facts_", "List the facts recorded for every boot", _LOOK, ()),
     "incident": Place(
         "incidents:incident", "Merge, split, explain and close incidents", _MAINTAINER
     ),
     "report": Place("reports:report", "Read, release and drop reports; stop all mail", _MAINTAINER),
-    "proof": Place("proof:proof", "Show and run the gates that a culprit has to pass", _MAINTAINER),
+    "proof": Place("proof:proof", "Show and run the gates that a culprit must pass", _MAINTAINER),
     "recipients": Place(
         "recipients:recipients", "Show who would receive a report about a commit", _MAINTAINER
     ),
@@ -68,16 +69,16 @@ COMMANDS: Final = {
         ("master", "worker"),
     ),
     "status": Place(
-        "inspection:status", "Show what each part is doing and what is wrong", _SERVICE
+        "inspection:status", "Show the state of all components, and problems", _SERVICE
     ),
-    "settings": Place("service:settings_", "Show the settings in force and their origin", _SERVICE),
-    "master": Place(
-        "fleet:master", "Run the Buildbot master alone", _SERVICE, ("master", "worker")
+    "settings": Place(
+        "service:settings_", "Show the effective settings and their origin", _SERVICE
     ),
-    "loop": Place("service:loop", "Run the loop that decides what to measure, alone", _SERVICE),
-    "web": Place("service:web", "Run pages, API and artifact store alone", _SERVICE),
+    "master": Place("fleet:master", "Run only the Buildbot master", _SERVICE, ("master", "worker")),
+    "loop": Place("service:loop", "Run only the loop that decides what to measure", _SERVICE),
+    "web": Place("service:web", "Run only the web pages, API and artifact store", _SERVICE),
     "git": Place("fleet:git_", "Serve the mirror to build workers on other hosts", _SERVICE),
-    "smtpd": Place("service:smtpd", "Run the local mail server alone", _SERVICE),
+    "smtpd": Place("service:smtpd", "Run only the local mail server", _SERVICE),
     "db": Place("service:db", "Upgrade the database, set up its roles", _SERVICE),
     "describe": Place(
         "service:describe_",
@@ -85,16 +86,16 @@ COMMANDS: Final = {
         _SERVICE,
         ("master", "worker"),
     ),
-    "backup": Place("keep:backup", "Back up database and state", _SERVICE),
+    "backup": Place("keep:backup", "Back up the database and the state directory", _SERVICE),
     "restore": Place("keep:restore", "Restore a backup into a new state directory", _SERVICE),
-    "retention": Place("keep:retention", "Show and delete what is past its time", _SERVICE),
+    "retention": Place("keep:retention", "Show and delete expired files", _SERVICE),
     "tree": Place("trees:tree", "Add, show and change watched git trees", _LAB),
     "testbox": Place("testboxes:testbox", "Show, check, drain and quarantine testboxes", _LAB),
-    "worker": Place("fleet:worker", "Secrets and certificates of the workers", _LAB),
+    "worker": Place("fleet:worker", "Manage secrets and certificates of the workers", _LAB),
     "compilers": Place("compilers:compilers", "List the compilers of the build workers", _LAB),
     "token": Place("access:token", "Create and revoke tokens for the pages", _LAB),
     "key": Place("reports:key", "Print the operator's first token", _LAB),
-    "reparse": Place("raw:reparse", "Parse kept raw results again after a parser changed", _LAB),
+    "reparse": Place("raw:reparse", "Parse stored raw results again after a parser changed", _LAB),
 }
 
 
@@ -105,7 +106,7 @@ COMMANDS: Final = {
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="Settings file; default: SWINGBOT_CONFIG or /etc/swingbot/swingbot.toml.",
+    help="Settings file (default: SWINGBOT_CONFIG or /etc/swingbot/swingbot.toml).",
 )
 @click.option(
     "--state",
@@ -118,7 +119,7 @@ def main(context: click.Context, config: Path | None, state: Path | None, port: 
     """swingbot builds kernels, boots and measures them, and names the commit behind a change.
 
     \b
-    A first look:
+    Quick start:
       swingbot up                                            (in one terminal)
       swingbot tree add linux /srv/linux.git --branch master --base v6.1 --job vm-netperf.yaml
       swingbot compare base tip --tree linux --wait          (in another)

@@ -1,4 +1,4 @@
-"""`swingbot token`: who may write over the web, and in which role."""
+"""`swingbot token`: tokens that allow people to write over the web."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from swingbot_db import access
 
 @click.group()
 def token() -> None:
-    """Who may write over the web: a token bears a person's name and one role.
+    """Manage tokens for the web. A token has an owner and one role.
 
     \b
-    reader     reads pages where settings require a token
-    submitter  asks for comparisons, within a quota
+    reader     reads pages, where the settings require a token
+    submitter  requests comparisons, within a quota
     moderator  decides about reports and incidents, stops and resumes mail
-    operator   does all that can be done on pages, without a quota
+    operator   may use every page, without a quota
 
-    Each may all that those above it may. Commands on this host need no token: who may use the service's files and database is the operator.
+    Each role includes those above it. Commands on this host need no token: whoever can access the
+    service's files and database is an operator.
     """
 
 
@@ -35,22 +36,22 @@ def token() -> None:
     "--role",
     type=click.Choice([role.value for role in Role]),
     required=True,
-    help="What the token is good for.",
+    help="Role of the token.",
 )
 @click.option(
     "--for",
     "life",
     metavar="TIME",
-    help="How long it is good, such as 12h, 90d or 52w; default: until it is revoked.",
+    help="Lifetime, such as 12h, 90d or 52w (default: until revoked).",
 )
-@click.option("--note", help="What it is for, such as 'nightly script on ci3'.")
+@click.option("--note", help="Purpose, such as 'nightly script on ci3'.")
 @as_json
 @pass_session
 @guarded
 def create(
     session: CommandContext, who: str, role: str, life: str | None, note: str | None, json_: bool
 ) -> None:
-    """Make a token and print it, once: only its SHA-256 is kept.
+    """Create a token and print it once. Only its SHA-256 is stored.
 
     \b
     Example:
@@ -60,34 +61,35 @@ def create(
         name, lasting = tokens.name_of(who), tokens.life_of(life) if life else None
     except tokens.BadToken as error:
         raise RequestError(str(error)) from None
-    made = tokens.PREFIX + secrets.token_urlsafe(tokens.RANDOM_BYTES)
+    new_token = tokens.PREFIX + secrets.token_urlsafe(tokens.RANDOM_BYTES)
     with session.engine.begin() as conn:
         number = access.create(
             conn,
             who=name,
             role=Role(role),
-            digest=tokens.digest(made),
+            digest=tokens.digest(new_token),
             life=lasting,
             note=note,
             by=whoami(),
         )
     if json_:
-        say_json({"id": number, "who": name, "role": role, "token": made})
+        say_json({"id": number, "who": name, "role": role, "token": new_token})
         return
-    click.echo(made)
+    click.echo(new_token)
     click.echo(
-        f"token {number} of {name} {PURPOSES[Role(role)]}; it is not shown again. Sign in with it at {session.placed.web_url}/login",
+        f"token {number} of {name} {PURPOSES[Role(role)]}; it is not shown again. Sign in at"
+        f" {session.placed.web_url}/login",
         err=True,
     )
 
 
 @token.command("list")
-@click.option("--all", "all_", is_flag=True, help="Also those that were revoked or have expired.")
+@click.option("--all", "all_", is_flag=True, help="Include revoked and expired tokens.")
 @as_json
 @pass_session
 @guarded
 def list_(session: CommandContext, all_: bool, json_: bool) -> None:
-    """Tokens that are good, and when each was used last; never the tokens themselves.
+    """List valid tokens and their last use, never the tokens themselves.
 
     \b
     Example:
@@ -98,7 +100,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
     if json_:
         say_json(rows)
         return
-    heads = ("ID", "WHO", "ROLE", "MADE", "BY", "EXPIRES", "LAST USED", "REVOKED", "NOTE")
+    heads = ("ID", "WHO", "ROLE", "CREATED", "BY", "EXPIRES", "LAST USED", "REVOKED", "NOTE")
     cells = (
         "id",
         "who",
@@ -123,7 +125,7 @@ def list_(session: CommandContext, all_: bool, json_: bool) -> None:
 @pass_session
 @guarded
 def revoke(session: CommandContext, number: int) -> None:
-    """End a token at once, with every session that was begun with it.
+    """Revoke a token and end all its sessions immediately.
 
     \b
     Example:
@@ -131,21 +133,28 @@ def revoke(session: CommandContext, number: int) -> None:
     """
     with session.engine.begin() as conn:
         try:
-            whose = access.revoke(conn, number, by=whoami())
+            owner = access.revoke(conn, number, by=whoami())
         except access.NoSuchToken as error:
             raise RequestError(str(error)) from None
-    click.echo(f"token {number} of {whose} is good no more")
+    click.echo(f"token {number} of {owner} is revoked")
 
 
 @token.command()
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many."
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Number of entries.",
 )
 @as_json
 @pass_session
 @guarded
 def log(session: CommandContext, limit: int, json_: bool) -> None:
-    """What was done with tokens, latest first: made, revoked, signed in and out, refused, comparisons asked for.
+    """Show the log of tokens, latest entry first.
+
+    Entries: created, revoked, signed in and out, refused,
+    comparisons asked for.
 
     \b
     Example:

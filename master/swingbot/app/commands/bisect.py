@@ -1,4 +1,4 @@
-"""`swingbot bisect`: its commands, by place."""
+"""`swingbot bisect`: group of commands, imported on use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`swingbot bisect run`: what `git bisect run` would be for noisy numbers. Needs no service, no database and no settings."""
+"""`swingbot bisect run`: `git bisect run` for noisy numbers, without service or database."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ import click
 from swingbot.app.commands.context import as_json
 
 
-@click.command(short_help="Find the commit behind a change of a number that any CMD prints.")
+@click.command(short_help="Find the commit that changed the number printed by a command.")
 @click.argument("range_", metavar="GOOD..BAD")
 @click.argument("command", metavar="-- CMD...", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--repo",
     type=click.Path(path_type=Path),
     default=".",
-    help="Repository that holds the range; default: here.",
+    help="Repository that contains the range (default: current directory).",
 )
 @click.option(
     "--checkout",
     is_flag=True,
-    help="Start CMD in a work tree of its own with the commit checked out; yours is not touched.",
+    help="Run CMD in a separate work tree with the commit checked out; yours stays untouched.",
 )
 @click.option(
     "--lower-is-better",
     is_flag=True,
-    help="Numbers are times or costs. Only for words: both directions are found.",
+    help="Numbers are times or costs. Affects wording only; both directions are detected.",
 )
 @click.option(
     "--pattern",
     metavar="REGEX",
-    help="Take numbers only from lines where this is found: its first group, or all of it.",
+    help="Take the number from lines that match: the first group, or the whole match.",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End a CMD that takes longer; 0: never. Default: 10 times the longest boot.",
+    help="Timeout of CMD; 0: none (default: 10 times the longest boot).",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="CMDs at once; only if they do not disturb each other.",
+    help="Number of CMDs to run in parallel; they must not disturb each other.",
 )
 @click.option(
     "--min-effect",
@@ -52,13 +52,13 @@ from swingbot.app.commands.context import as_json
     default=1.0,
     show_default=True,
     metavar="PCT",
-    help="Smallest change worth finding.",
+    help="Smallest change of interest, in percent.",
 )
 @click.option(
     "--noise",
     type=click.FloatRange(0, 100),
     metavar="PCT",
-    help="Spread between boots if you know it; default: learnt from the boots.",
+    help="Known standard deviation between boots, in percent (default: estimated).",
 )
 @click.option(
     "--confidence",
@@ -66,7 +66,7 @@ from swingbot.app.commands.context import as_json
     default=0.99,
     show_default=True,
     metavar="P",
-    help="Name a commit at this probability.",
+    help="Probability required to name a commit.",
 )
 @click.option(
     "--boots-max",
@@ -74,27 +74,33 @@ from swingbot.app.commands.context import as_json
     default=200,
     show_default=True,
     metavar="N",
-    help="Boots to spend at most.",
+    help="Maximum number of boots.",
 )
-@click.option("--first-parent", is_flag=True, help="Do not look into merged branches.")
+@click.option("--first-parent", is_flag=True, help="Do not search merged branches.")
 @click.option(
-    "--paths", multiple=True, metavar="GLOB", help="Only commits that touch these can be to blame."
+    "--paths",
+    multiple=True,
+    metavar="GLOB",
+    help="Consider only commits that touch these files; may be repeated.",
 )
 @click.option(
     "--layouts",
     is_flag=True,
-    help="CMD builds a commit in the memory layout that SWINGBOT_LAYOUT (0, 1, ...) names; then each step is checked in others.",
+    help="CMD builds the code layout given by SWINGBOT_LAYOUT (0, 1, ...); each step is then"
+    " checked in other layouts.",
 )
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where the journal is kept; default: inside the .git directory.",
+    help="Directory of the journal (default: inside .git).",
 )
-@click.option("--restart", is_flag=True, help="Forget an earlier bisection of this range.")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("--restart", is_flag=True, help="Discard an earlier bisection of this range.")
+@click.option("--quiet", is_flag=True, help="Print no progress.")
 @click.option(
-    "--exit-code", is_flag=True, help="3 if something got worse, 4 if the answer is not clear."
+    "--exit-code",
+    is_flag=True,
+    help="Exit with 3 if a metric got worse, 4 if the answer is unclear.",
 )
 @as_json
 def run(
@@ -105,16 +111,17 @@ def run(
     quiet: bool,
     **options: object,
 ) -> None:
-    """Find the commit between GOOD and BAD that changed the numbers that CMD prints, however noisy they are.
+    """Find the commit between GOOD and BAD that changed the numbers printed by CMD, even if noisy.
 
-    CMD is started once a boot with SWINGBOT_COMMIT set and prints one number a line, one line a run. Exit status 125: this commit cannot
-    be tested; 126, 127 and 128 or more: stop; any other but 0: this boot failed. The same command goes on after an interruption.
+    CMD runs once per boot with SWINGBOT_COMMIT set, and prints one number per run, each on its own
+    line. Exit status 125: this commit cannot be tested; 126 and above: stop; any other except 0:
+    this boot failed. After an interruption, run the same command to resume.
 
     \b
     Example:
       swingbot bisect run v1.0..main --checkout -- sh -c 'make -s >&2 && ./bench --runs 3'
     """
-    # scipy takes its time; other commands do not wait for it
+    # Importing scipy is slow; only this command pays for it.
     from swingbot.app.bisect_run.session import Invocation, call
 
     raise SystemExit(

@@ -1,4 +1,4 @@
-"""`swingbot compilers`: what the build workers can compile kernels with."""
+"""`swingbot compilers`: compilers of the build workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swingbot_db import read
 def compilers(session: CommandContext, json_: bool) -> None:
     """List the compilers that each build worker announced when it last logged in.
 
-    A worker looks for compilers when it starts: restart it after installing one.
+    A worker detects compilers when it starts; restart it after installing one.
     """
     with session.reading() as conn:
         rows = read.list_compilers(conn)

@@ -1,4 +1,4 @@
-"""What every command shares: settings, a lab on demand, errors in one sentence, JSON or text."""
+"""Shared by all commands: settings, access to database and lab, error messages, JSON output."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ R = TypeVar("R")
 
 
 class CommandContext:
-    """One call of `swingbot`: its settings, and the database and lab once a command needs them."""
+    """One invocation of `swingbot`: its settings; opens database and lab on demand."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     @functools.cached_property
     def engine(self) -> Engine:
-        """A pool on the database, whose schema is the one that this program knows. Raises NotRunning, SchemaError."""
+        """Connection pool; checks the schema version. Raises NotRunning, SchemaError."""
         from swingbot.app.wiring import connect
         from swingbot_db import migrate
 
@@ -50,14 +50,14 @@ class CommandContext:
 
     @functools.cached_property
     def lab(self) -> Lab:
-        """What use cases work on; its links lead to the running service."""
+        """The lab that use cases work on; its links point to the running service."""
         from swingbot.app.wiring import make_lab
 
         return make_lab(self.placed, self.engine)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A read-only transaction in which every query sees the same state."""
+        """Open a read-only transaction in which all queries see the same snapshot."""
         from swingbot_db.engine import snapshot
 
         with snapshot(self.engine) as conn:
@@ -69,21 +69,21 @@ as_json = click.option("--json", "json_", is_flag=True, help="Print JSON.")
 
 
 def sentence(error: BaseException) -> str:
-    """An error as one line for a person."""
+    """Format an error as one line for the user."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'input or output'}: {error.strerror}"
     return str(error).strip() or type(error).__name__
 
 
 def guarded(run: Callable[P, R]) -> Callable[P, R]:
-    """Turn expected errors into one sentence and an exit status; anything else is a bug and keeps its traceback."""
+    """Turn expected errors into one sentence and an exit status; a bug keeps its traceback."""
 
     @functools.wraps(run)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return run(*args, **kwargs)
         except BrokenPipeError:
-            sys.stderr.close()  # the reader has what it wanted
+            sys.stderr.close()  # the reader closed the pipe
             raise SystemExit(0) from None
         except Exception as error:
             from swingbot.app.commands import errors
@@ -102,29 +102,27 @@ def say_json(document: Any) -> None:
 
 
 def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
-    """Job files as given: a path, or the name of one that is shipped. Raises RequestError."""
+    """Read job files, given as paths or names of shipped jobs. Raises RequestError."""
     from swingbot.adapters.job_files import read_job
     from swingbot.core.model.records import JobFile
     from swingbot.service.ports import RequestError
 
-    found = []
+    jobs = []
     for name in files:
         path = job_path(name, jobs_dir)
         try:
-            found.append(JobFile(name=path.name, text=read_job(path, [Path(jobs_dir)])))
+            jobs.append(JobFile(name=path.name, text=read_job(path, [Path(jobs_dir)])))
         except (OSError, UnicodeDecodeError) as error:
             shipped = ", ".join(sorted(p.name for p in Path(jobs_dir).glob("*.yaml")))
             why = error.strerror if isinstance(error, OSError) else "not text"
-            raise RequestError(
-                f"job file {name}: {why}; give a path, or one of {shipped}"
-            ) from None
-    return found
+            raise RequestError(f"job file {name}: {why}; give a path or one of {shipped}") from None
+    return jobs
 
 
 def job_path(name: str, jobs_dir: str) -> Path:
-    """The job file that is meant: a file of that name, else the shipped one, with or without its suffix."""
+    """Find the job file: the path if it exists, else the shipped job, with or without suffix."""
     path = Path(name)
-    # the caller may be in a folder that is not theirs to look into: there is none then, too
+    # isfile also returns False if the current directory may not be searched.
     if path.name != name or os.path.isfile(path):
         return path
     shipped = (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml")
@@ -132,7 +130,7 @@ def job_path(name: str, jobs_dir: str) -> Path:
 
 
 def read_overrides(pairs: Sequence[str]) -> dict[str, str]:
-    """`KEY=VALUE` pairs of --set. Raises RequestError."""
+    """Parse `KEY=VALUE` pairs of --set. Raises RequestError."""
     from swingbot.service.ports import RequestError
 
     overrides = {}

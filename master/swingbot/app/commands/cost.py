@@ -1,4 +1,4 @@
-"""What a request costs, in words; and the question whether it is to be queued."""
+"""Cost of a request as text and JSON, and the confirmation prompt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swingbot.service.ports import RequestError
 
 
 def cost_lines(cost: ExperimentCost) -> list[str]:
-    """Kernels, boots on each testbox, what they resolve, and how long it all takes."""
+    """Kernels, boots per testbox, the effect they resolve, and the total time."""
     known = cost.kernels - cost.builds
     building = f", about {text.seconds(cost.build_seconds)}" if cost.builds else ""
     lines = [f"kernels: {cost.builds} to build{building}; {known} known"]
@@ -38,8 +38,8 @@ def cost_json(cost: ExperimentCost) -> dict[str, Any]:
 
 
 def confirm(*, yes: bool) -> None:
-    """Ask before queueing, on a terminal. Raises RequestError if the answer is no."""
+    """Ask for confirmation on a terminal. Raises RequestError if the user declines."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    if not click.confirm("Queue it?", default=True, err=True):
+    if not click.confirm("Queue this request?", default=True, err=True):
         raise RequestError("nothing was queued")

@@ -1,13 +1,13 @@
-"""The errors that a command expects, and the exit status of each.
+"""Expected errors of commands, and their exit statuses.
 
-Named rather than imported: a command that fails needs neither database nor Buildbot to say so.
+Listed by name, not imported, so that reporting an error needs neither database nor Buildbot.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# What was asked for is wrong.
+# Invalid requests.
 USAGE: Final = frozenset(
     {
         "swingbot.service.ports.lab.RequestError",
@@ -22,7 +22,7 @@ USAGE: Final = frozenset(
         "swingbot.core.patchset.model.SeriesError",
     }
 )
-# We could not do it.
+# Failures of the service or the lab.
 OURS: Final = frozenset(
     {
         "swingbot.app.wiring.NotRunning",
@@ -37,7 +37,7 @@ OURS: Final = frozenset(
 
 
 def status_of(error: Exception) -> int | None:
-    """2 where the request is wrong, 1 where we could not do it; None for a bug, which keeps its traceback."""
+    """Exit status: 2 for an invalid request, 1 for a failure, None for a bug (with traceback)."""
     names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
     if names & USAGE:
         return 2

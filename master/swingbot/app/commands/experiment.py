@@ -1,4 +1,4 @@
-"""`swingbot experiment`: N kernels, one table."""
+"""`swingbot experiment`: measure N kernels in one table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 AXES: Final = ("compiler", "fragment", "cmdline", "sysctl")
 RULES: Final[tuple[ReferenceRule, ...]] = ("above", "first", "base", "pair")
-_SHOWN: Final = 12  # rows of a plan that are listed
+_SHOWN: Final = 12  # rows of a plan listed at most
 
 
 def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
@@ -56,55 +56,55 @@ def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
 
 @click.command()
 @click.argument("range_", metavar="[A..B]", required=False)
-@click.option("--base", help="The kernel that the others are built from, the first row.")
-@_several("--head", "heads", metavar="REF", help="A commit, tag or branch as a row.")
+@click.option("--base", help="Kernel that the others are based on; the first row.")
+@_several("--head", "heads", metavar="REF", help="Add a commit, tag or branch as a row.")
 @click.option(
     "--series",
     metavar="FILE|DIR",
     type=click.Path(exists=True, path_type=Path),
-    help="A row for each patch: mbox, what b4 writes, quilt, or a directory of patches.",
+    help="Add a row for each patch: mbox (also from b4), quilt, or a directory of patches.",
 )
 @_several(
     "--variant",
     "variants",
     metavar="NAME=FILE[,FILE]|REF",
-    help="A named row: patches on the base, or a commit.",
+    help="Add a named row: patches on the base, or a commit.",
 )
-@_several("--paths", "paths", metavar="GLOB", help="Of a range, only commits that touch GLOB.")
+@_several("--paths", "paths", metavar="GLOB", help="Restrict the range to commits that touch GLOB.")
 @_several(
-    "--compiler", "compilers", metavar="[NAME=]CC", help="A row for each: gcc-12, clang-19 ..."
+    "--compiler", "compilers", metavar="[NAME=]CC", help="Add rows per compiler: gcc-12, clang-19."
 )
-@_several(
-    "--fragment", "fragments", metavar="NAME=FRAGMENT", help="A row for each kconfig fragment."
-)
-@_several("--cmdline", "cmdlines", metavar="NAME=WORDS", help="A row for each command line.")
-@_several("--sysctl", "sysctls", metavar="NAME=KEY=VALUE", help="A row for each setting.")
-@_several("--exclude", "exclude", metavar="AXIS=NAME[,...]", help="Leave out a combination.")
+@_several("--fragment", "fragments", metavar="NAME=FRAGMENT", help="Add rows per kconfig fragment.")
+@_several("--cmdline", "cmdlines", metavar="NAME=WORDS", help="Add rows per command line.")
+@_several("--sysctl", "sysctls", metavar="NAME=KEY=VALUE", help="Add rows per sysctl setting.")
+@_several("--exclude", "exclude", metavar="AXIS=NAME[,...]", help="Omit a combination.")
 @click.option(
     "--against",
     metavar="RULE[,RULE]",
-    help="What a row is compared with: above, first, base or pair (base and head under the same"
+    help="Reference of each row: above, first, base or pair (base and head under the same"
     " conditions).",
 )
 @click.option(
     "--with",
     "beside",
     metavar="WHAT[,WHAT]",
-    help="Beside the numbers: locks, buddyinfo, size, profile, or a metric by its name.",
+    help="Additional columns: locks, buddyinfo, size, profile, or the name of a metric.",
 )
 @tree_option
 @job_option
 @set_option
-@_several("--testbox", "testboxes", metavar="ID|GROUP", help="Where; default: the tree's.")
-@click.option(
-    "--boots", type=click.IntRange(1, 1000), help=f"Of each row; default: {DEFAULT_BOOTS}."
+@_several(
+    "--testbox", "testboxes", metavar="ID|GROUP", help="Testboxes to use (default: the tree's)."
 )
-@click.option("--trusted", is_flag=True, help="You vouch for the patches.")
+@click.option(
+    "--boots", type=click.IntRange(1, 1000), help=f"Boots per row (default: {DEFAULT_BOOTS})."
+)
+@click.option("--trusted", is_flag=True, help="Treat the patches as trusted code.")
 @click.option(
     "--file",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="All of this from a YAML file; options add to it.",
+    help="Read the experiment from a YAML file; options add to it.",
 )
 @dry_run_option
 @yes_option
@@ -114,10 +114,10 @@ def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
 @pass_session
 @guarded
 def experiment(session: CommandContext, /, **given: Any) -> None:
-    """Measure N kernels side by side: one table, each row against its reference.
+    """Measure N kernels in one table, each row against its reference.
 
-    Rows are the commits of A..B; or --base with the patches of --series, with named --variant
-    rows, with --head. Compilers, fragments, command lines and sysctls multiply them.
+    Rows are the commits of A..B, or --base with the patches of --series, named --variant rows and
+    --head. Compilers, fragments, command lines and sysctls multiply the rows.
 
     \b
     Examples:
@@ -180,7 +180,7 @@ def _range(given: str | None) -> tuple[str, str] | None:
         return None
     first, dots, last = given.partition("..")
     if not dots or not first or not last or last.startswith("."):
-        raise RequestError(f"{given}: write a range as A..B; one commit is given with --head")
+        raise RequestError(f"{given}: write the range as A..B; use --head for a single commit")
     return first, last
 
 
@@ -203,7 +203,7 @@ def _axes(options: Options) -> list[Axis]:
 
 
 def _value(axis: str, given: str) -> tuple[str, str]:
-    """(label, value): a compiler is its own label, all else is NAME=VALUE."""
+    """Return (label, value); a compiler is its own label, all other axes use NAME=VALUE."""
     label, sign, value = given.partition("=")
     if axis == "compiler" and not sign:
         return given, given
@@ -213,24 +213,24 @@ def _value(axis: str, given: str) -> tuple[str, str]:
 
 
 def _pairs(option: str, given: str) -> dict[str, str]:
-    found = {}
+    labels = {}
     for pair in given.split(","):
         axis, sign, label = pair.partition("=")
         if not sign or not axis or not label:
-            raise RequestError(f"{option} {given}: write it as AXIS=NAME, several with commas")
-        found[axis] = label
-    return found
+            raise RequestError(f"{option} {given}: write it as AXIS=NAME[,AXIS=NAME]")
+        labels[axis] = label
+    return labels
 
 
 def _rule(name: str) -> ReferenceRule:
     for rule in RULES:
         if rule == name:
             return rule
-    raise RequestError(f"--against {name}: it is one of {', '.join(RULES)}")
+    raise RequestError(f"--against must be one of {', '.join(RULES)}, got {name}")
 
 
 def plan_lines(planned: Planned) -> list[str]:
-    """What would be queued, and what it costs, for a person."""
+    """Format the plan and its cost as text."""
     rows = len(planned.arms)
     lines = [
         f"{rows} rows of tree {planned.tree}, {planned.boots} boots of each,"
@@ -245,7 +245,7 @@ def plan_lines(planned: Planned) -> list[str]:
 
 
 def plan_json(planned: Planned) -> dict[str, Any]:
-    """What would be queued, and what it costs, for a script."""
+    """The plan and its cost as JSON."""
     return {
         "tree": planned.tree,
         "against": list(planned.against),

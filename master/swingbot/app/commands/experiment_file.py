@@ -1,4 +1,4 @@
-"""What an experiment is asked for with: options of the command line, or the same from a YAML file."""
+"""Options of an experiment, from the command line or from a YAML file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from swingbot.core.patchset.read import read_series
 from swingbot.service.compare.kernels import NamedKernel
 from swingbot.service.ports import RequestError
 
-LARGEST: Final = 1 << 20  # bytes of a file
+LARGEST: Final = 1 << 20  # bytes of an experiment file
 
-# key of the file -> field; a mapping {NAME: VALUE} or a list is taken for what may be given often.
+# Key of the file -> field. Repeatable options take a list or a mapping {NAME: VALUE}.
 _KEYS: Final[Mapping[str, str]] = {
     "range": "range",
     "base": "base",
@@ -44,7 +44,7 @@ _SINGLE: Final = ("range", "base", "series", "tree", "boots", "trusted")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of an experiment as text; files are relative to `directory`."""
+    """The options of an experiment as text."""
 
     range: str | None = None
     base: str | None = None
@@ -68,7 +68,7 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
-        """From the parameters of the command."""
+        """Build from the parameters of the command."""
         split = {
             "against": _listed(given["against"] or ""),
             "beside": _listed(given["beside"] or ""),
@@ -79,7 +79,7 @@ class Options:
         return cls(range=given["range_"], tree=given["tree_name"], **(plain | split))
 
     def joined(self, other: Options) -> Options:
-        """This one with what `other` gives: lists grow, single values are replaced."""
+        """Merge with `other`: lists are appended, single values are replaced."""
         changed: dict[str, Any] = {}
         for field in fields(self):
             own, new = getattr(self, field.name), getattr(other, field.name)
@@ -90,11 +90,14 @@ class Options:
         return replace(self, **changed)
 
     def read_series(self) -> PatchSeries | None:
-        """The patches of `series`. Raises SeriesError."""
+        """Read the patches of `series`. Raises SeriesError."""
         return None if self.series is None else read_series(patch_sources([self.series]))
 
     def named(self) -> list[NamedKernel]:
-        """The variants: NAME=FILE[,FILE] where the files are there, NAME=REF otherwise. Raises RequestError, SeriesError."""
+        """Parse the variants: NAME=FILE[,FILE] if the files exist, else NAME=REF.
+
+        Raises RequestError, SeriesError.
+        """
         return [_variant(given) for given in self.variants]
 
 
@@ -103,47 +106,50 @@ def _variant(given: str) -> NamedKernel:
     if not sign or not name or not value:
         raise RequestError(f"--variant {given}: write it as NAME=FILE or NAME=REF")
     paths = [Path(one) for one in value.split(",")]
-    there = [path for path in paths if path.exists()]
-    if len(there) == len(paths):
+    existing = [path for path in paths if path.exists()]
+    if len(existing) == len(paths):
         return NamedKernel(name=name, patches=read_series(patch_sources(paths)).patches)
-    missing = next(path for path in paths if path not in there)
+    missing = next(path for path in paths if path not in existing)
     if len(paths) > 1 or "/" in value or missing.suffix in (".patch", ".diff", ".mbox", ".mbx"):
-        raise RequestError(f"--variant {name}: there is no file {missing}")
+        raise RequestError(f"--variant {name}: file {missing} does not exist")
     return NamedKernel(name=name, ref=value)
 
 
 def read_file(path: Path) -> Options:
-    """An experiment from a YAML file. Raises RequestError that names the key."""
+    """Read an experiment from a YAML file. Raises RequestError that names the key."""
     with path.open("rb") as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise RequestError(f"{path}: an experiment's file has at most {LARGEST >> 10} KiB")
+        raise RequestError(
+            f"{path} is larger than {LARGEST >> 10} KiB, the limit for an experiment file"
+        )
     try:
         document = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise RequestError(f"{path}: not YAML: {str(error).splitlines()[0]}") from None
+        raise RequestError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(document, dict):
-        raise RequestError(f"{path}: an experiment is a mapping of {', '.join(_KEYS)}")
+        raise RequestError(f"{path}: an experiment must be a mapping with keys {', '.join(_KEYS)}")
     unknown = [key for key in document if key not in _KEYS]
     if unknown:
         raise RequestError(
-            f"{path}: there is no key {str(unknown[0])[:80]!r}; the keys are {', '.join(_KEYS)}"
+            f"{path}: unknown key {str(unknown[0])[:80]!r}; valid keys are {', '.join(_KEYS)}"
         )
     values = {_KEYS[key]: _read(path, key, value) for key, value in document.items()}
-    return _beside(Options(**values), path.parent)
+    return _resolve_paths(Options(**values), path.parent)
 
 
 def _read(path: Path, key: str, value: Any) -> Any:
     if key in ("boots", "trusted"):
-        wanted = int if key == "boots" else bool
-        if type(value) is not wanted or (key == "boots" and not 1 <= value <= 1000):
+        expected = int if key == "boots" else bool
+        if type(value) is not expected or (key == "boots" and not 1 <= value <= 1000):
             raise RequestError(
-                f"{path}: {key} is {'a number from 1 to 1000' if key == 'boots' else 'true or false'}"
+                f"{path}: {key} must be"
+                f" {'an integer from 1 to 1000' if key == 'boots' else 'true or false'}"
             )
         return value
     if key in _SINGLE:
         if not isinstance(value, str):
-            raise RequestError(f"{path}: {key} is one text")
+            raise RequestError(f"{path}: {key} must be a single string")
         return Path(value) if key == "series" else value
     return tuple(_texts(path, key, value))
 
@@ -167,11 +173,11 @@ def _text(path: Path, key: str, value: Any) -> str:
         return ""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return str(value)
-    raise RequestError(f"{path}: {key} has a value that is not text: {str(value)[:80]!r}")
+    raise RequestError(f"{path}: value of {key} is not a string: {str(value)[:80]!r}")
 
 
-def _beside(options: Options, directory: Path) -> Options:
-    """Paths of patches as the file means them: beside itself."""
+def _resolve_paths(options: Options, directory: Path) -> Options:
+    """Resolve paths of patches and jobs relative to the experiment file."""
     series = None if options.series is None else directory / options.series
     return replace(
         options,

@@ -1,4 +1,4 @@
-"""`swingbot extend`: more boots for a comparison or experiment, or another row."""
+"""`swingbot extend`: add boots or rows to a comparison or experiment."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from swingbot.service.ports import RequestError
 @click.command()
 @click.argument("id_", metavar="ID")
 @click.option(
-    "--boots", type=click.IntRange(1, 1000), required=True, help="That many more of each row."
+    "--boots",
+    type=click.IntRange(1, 1000),
+    required=True,
+    help="Number of boots to add to each row.",
 )
 @click.option(
     "--variant",
     "variants",
     multiple=True,
     metavar="NAME=FILE[,FILE]|REF",
-    help="Another row: patches on the base, or a commit (experiments).",
+    help="Add a row: patches on the base, or a commit (experiments only).",
 )
-@click.option("--trusted", is_flag=True, help="You vouch for the patches.")
+@click.option("--trusted", is_flag=True, help="Treat the patches as trusted code.")
 @wait_option
 @exit_code_option
 @as_json
@@ -40,19 +43,19 @@ def extend(
     exit_code: bool,
     json_: bool,
 ) -> None:
-    """Boot each row of a comparison or experiment BOOTS more times, and judge it again.
+    """Boot each row of a comparison or experiment BOOTS more times and evaluate it again.
 
-    A row that is added is compared over the new boots alone, in which all rows stand side by side.
+    An added row is compared over the new boots only, which all rows share.
 
     \b
-    Example:
+    Examples:
       swingbot extend e3 --boots 4
       swingbot extend e3 --boots 4 --variant v2=v2.patch --wait
     """
     kind, number = ids.read(id_)
     if kind not in ("comparison", "experiment"):
         raise RequestError(
-            f"a {kind} cannot be extended; comparisons (c5) and experiments (e6) can"
+            f"{id_} cannot be extended; give the id of a comparison (c5) or experiment (e6)"
         )
     total = extend_it(
         session.lab,

@@ -1,4 +1,4 @@
-"""`swingbot facts`: the list of what is noted of a boot, and who sees to a quiet testbox."""
+"""`swingbot facts`: facts recorded for a boot, and the checklist of a quiet testbox."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from swingbot_jobs.contract.facts import checklist, known
     "--checklist",
     "quiet",
     is_flag=True,
-    help="The checklist of a quiet testbox instead: who enforces, verifies and records each item.",
+    help="Show the checklist of a quiet testbox: what enforces, verifies and records each item.",
 )
 @as_json
 @guarded
 def facts_(quiet: bool, json_: bool) -> None:
-    """List the facts that are noted of every boot: any of them can be demanded by a job or a testbox.
+    """List the facts recorded for every boot. A job or testbox can require any of them.
 
     \b
     Example:
@@ -46,4 +46,4 @@ def facts_(quiet: bool, json_: bool) -> None:
             (fact.group, fact.name, "sets it" if fact.set else "", fact.compare, fact.about)
             for fact in known().values()
         ]
-        click.echo(text.table(rows, ("GROUP", "FACT", "RUNNER", "COMPARED AS", "WHAT IT IS")))
+        click.echo(text.table(rows, ("GROUP", "FACT", "RUNNER", "COMPARED AS", "DESCRIPTION")))

@@ -1,4 +1,4 @@
-"""`swingbot master`, `worker`: the parts that run on hosts of their own."""
+"""`swingbot master`, `worker`, `git`: components that run on separate hosts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @pass_session
 @guarded
 def master(session: CommandContext) -> None:
-    """Run the Buildbot master alone in the foreground, as a process manager starts it.
+    """Run only the Buildbot master, in the foreground, for use by a process manager.
 
-    Makes the master's directory and, if the database's user may, Buildbot's tables. SIGTERM stops it; boots and
-    builds under way go on by themselves and are taken up at the next start.
+    Creates the master's directory and, if the database user may, Buildbot's tables. SIGTERM stops
+    it; running boots and builds continue and are picked up at the next start.
     """
     from swingbot.app import master as program
 
@@ -34,7 +34,7 @@ def master(session: CommandContext) -> None:
 
 @click.group()
 def worker() -> None:
-    """The Buildbot workers: their names, their secrets, and the certificate that the master shows them."""
+    """Manage Buildbot workers: names, secrets and the master's certificate."""
 
 
 @worker.command("list", epilog="Example:  swingbot worker list --json")
@@ -42,7 +42,7 @@ def worker() -> None:
 @pass_session
 @guarded
 def list_(session: CommandContext, json_: bool) -> None:
-    """All workers that the master knows, and how each is started on its host."""
+    """List all workers of the master and the command that starts them."""
     rows = [_row(session.settings, name) for name in buildmaster.worker_names(session.settings)]
     if json_:
         say_json(rows)
@@ -75,7 +75,7 @@ def _row(settings: Settings, name: str) -> dict[str, Any]:
 
 
 def serve_command(settings: Settings, name: str) -> str:
-    """What starts worker `name` on its host."""
+    """Command that starts worker `name` on its host."""
     tls = " --tls-ca CA.pem" if settings.buildbot.tls_certificate else ""
     return (
         f"swingbot-worker serve {name} --master {settings.master_address} --secret-file FILE{tls}"
@@ -92,21 +92,22 @@ Examples:
 @click.option(
     "--new",
     is_flag=True,
-    help="Make another secret; the old one is refused at the worker's next login.",
+    help="Replace the secret; the old one is rejected at the worker's next login.",
 )
 @pass_session
 @guarded
 def secret(session: CommandContext, name: str, new: bool) -> None:
-    """Print the secret of worker NAME, and make it if there is none."""
+    """Print the secret of worker NAME. Creates it if it does not exist."""
     _check_name(session.settings, name)
     file = buildmaster.secret_file(session.settings, name)
     if new:
         worker_secrets.renew(file)
-    made = worker_secrets.make(file)
+    created = worker_secrets.make(file)
     click.echo(worker_secrets.read(file))
-    if new or made:
+    if new or created:
         click.echo(
-            f"a new secret, kept in {file}; on the worker's host: {serve_command(session.settings, name)}",
+            f"new secret, stored in {file}; on the worker's host run:"
+            f" {serve_command(session.settings, name)}",
             err=True,
         )
 
@@ -115,7 +116,8 @@ def _check_name(settings: Settings, name: str) -> None:
     known = buildmaster.worker_names(settings)
     if name not in known:
         raise SettingsError(
-            f"there is no worker {name!r}; known are {', '.join(known)} (a testbox's worker is box-NAME, with workers/testboxes/NAME.yaml)"
+            f"worker {name!r} does not exist; the workers are {', '.join(known)} (the worker of a"
+            " testbox is box-NAME, declared in workers/testboxes/NAME.yaml)"
         )
 
 
@@ -140,60 +142,62 @@ def _check_name(settings: Settings, name: str) -> None:
     default=1095,
     show_default=True,
     type=click.IntRange(1, 3650),
-    help="How long the master's certificate is valid.",
+    help="Validity of the master's certificate, in days.",
 )
 @pass_session
 @guarded
 def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days: int) -> None:
-    """Make a CA and a certificate for the master, for a lab that has no CA.
+    """Create a CA and a certificate for the master, for a lab without its own CA.
 
-    A CA that is in the directory already is used again, so that workers that trust it need nothing new.
+    A CA that already exists in the directory is reused, so workers that trust it need no change.
     """
     from swingbot.adapters import certificates
 
     try:
-        made = certificates.make(out, names, days)
+        pair = certificates.make(out, names, days)
     except certificates.CertificateError as error:
         raise SettingsError(str(error)) from None
-    click.echo(f"{made.certificate}\n{made.key}\n{made.ca}")
+    click.echo(f"{pair.certificate}\n{pair.key}\n{pair.ca}")
     click.echo(
-        f'[buildbot] tls_certificate = "{made.certificate}", tls_key = "{made.key}", tls_ca = "{made.ca}"; give {made.ca} to the workers',
+        f'[buildbot] tls_certificate = "{pair.certificate}", tls_key = "{pair.key}",'
+        f' tls_ca = "{pair.ca}"; copy {pair.ca} to the workers',
         err=True,
     )
 
 
 @click.command(
     "roles",
-    epilog="Example:  swingbot db roles --url postgresql://postgres@/swingbot --service-password-file /etc/swingbot/db_service",
+    epilog="Example:  swingbot db roles --url postgresql://postgres@/swingbot"
+    " --service-password-file /etc/swingbot/db_service",
 )
 @click.option(
     "--url",
     envvar="SWINGBOT_DB_ADMIN_URL",
-    help="The database as a superuser; default db.owner_url, db.url. Also SWINGBOT_DB_ADMIN_URL.",
+    help="Database URL of a superuser (default: db.owner_url, db.url). Also SWINGBOT_DB_ADMIN_URL.",
 )
 @click.option(
     "--url-password-file",
     envvar="SWINGBOT_DB_ADMIN_PASSWORD_FILE",
     type=FILE,
-    help="Its password. Also SWINGBOT_DB_ADMIN_PASSWORD_FILE.",
+    help="Password file for --url. Also SWINGBOT_DB_ADMIN_PASSWORD_FILE.",
 )
 @click.option(
     "--owner-password-file",
     envvar="SWINGBOT_DB_OWNER_PASSWORD_FILE",
     type=FILE,
-    help="Password of swingbot_owner; default db.owner_password_file.",
+    help="Password file of swingbot_owner (default: db.owner_password_file).",
 )
 @click.option(
     "--service-password-file",
     envvar="SWINGBOT_DB_PASSWORD_FILE",
     type=FILE,
-    help="Password of swingbot_service; default db.password_file.",
+    help="Password file of swingbot_service (default: db.password_file).",
 )
 @click.option(
     "--grafana-password-file",
     envvar="SWINGBOT_DB_GRAFANA_PASSWORD_FILE",
     type=FILE,
-    help="Of swingbot_grafana. Also SWINGBOT_DB_GRAFANA_PASSWORD_FILE.",
+    help="Password file of swingbot_grafana. Also SWINGBOT_DB_GRAFANA_PASSWORD_FILE.",
 )
 @pass_session
 @guarded
@@ -205,18 +209,19 @@ def roles(
     service_password_file: Path | None,
     grafana_password_file: Path | None,
 ) -> None:
-    """Make the roles swingbot_owner, swingbot_service and swingbot_grafana, with the rights that each needs in this database.
+    """Create the roles swingbot_owner, swingbot_service and swingbot_grafana and grant their
+    rights.
 
-    The owner migrates, the service reads and writes rows, Grafana reads the views of panels. A role without a
-    password file keeps the password that it has. Safe to repeat; `swingbot db upgrade` keeps the rights.
+    The owner migrates, the service reads and writes rows, Grafana reads the views of panels. A role
+    without a password file keeps its password. Safe to repeat; `swingbot db upgrade` keeps rights.
     """
-    from swingbot_db import roles as made
+    from swingbot_db import roles as db_roles
 
     chosen = session.settings.db
     files = {
-        made.OWNER: owner_password_file or _path(chosen.owner_password_file),
-        made.SERVICE: service_password_file or _path(chosen.password_file),
-        made.GRAFANA: grafana_password_file,
+        db_roles.OWNER: owner_password_file or _path(chosen.owner_password_file),
+        db_roles.SERVICE: service_password_file or _path(chosen.password_file),
+        db_roles.GRAFANA: grafana_password_file,
     }
     passwords = {
         role: database.password(file, f"the password of {role}")
@@ -229,11 +234,12 @@ def roles(
         else database.owner_url(session.settings)
     )
     try:
-        made.make(connect(session.settings, address), passwords)
-    except made.RolesError as error:
+        db_roles.make(connect(session.settings, address), passwords)
+    except db_roles.RolesError as error:
         raise MasterError(str(error)) from None
     click.echo(
-        f"roles {', '.join(made.ROLES)} have their rights; a password was set for {', '.join(passwords) or 'none'}"
+        f"granted rights to roles {', '.join(db_roles.ROLES)}; passwords set:"
+        f" {', '.join(passwords) or 'none'}"
     )
 
 
@@ -245,10 +251,11 @@ def _path(text: str) -> Path | None:
 @pass_session
 @guarded
 def git_(session: CommandContext) -> None:
-    """Serve the mirror to build workers on other hosts, read-only, at git.host and git.port, in the foreground.
+    """Serve the mirror read-only to build workers on other hosts, in the foreground.
 
-    Everyone who reaches that address may read all commits, patches under test included. Where that is too many,
-    leave this away and name another way to the mirror in git.url, such as ssh://.
+    Listens on git.host and git.port. Anyone who can reach that address can read all commits,
+    including patches under test. To restrict access, do not run this; set git.url to another
+    address of the mirror, such as ssh://.
     """
     from swingbot.app import git_server
 

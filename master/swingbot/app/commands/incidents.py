@@ -1,4 +1,4 @@
-"""`swingbot incident`: one culprit with all that it does, and what a person decides about it."""
+"""`swingbot incident`: inspect culprits with all their effects, and decide about them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,23 @@ from swingbot.service.incident import keep as keep
 from swingbot_db import read
 
 reason_option = click.option(
-    "--reason", metavar="TEXT", help="Why, in a sentence; it is kept, and a retraction says it."
+    "--reason",
+    metavar="TEXT",
+    help="Reason, in one sentence; it is recorded and quoted in a retraction.",
 )
 _ID = click.argument("id_", metavar="ID")
 
 
 @click.group()
 def incident() -> None:
-    """Look at incidents and decide about them. A decision is kept with who took it; saying the same twice is saying it once."""
+    """Inspect incidents and decide about them.
+
+    Each decision is recorded with its author; repeating a decision has no effect.
+    """
 
 
 def somebody() -> str:
-    """user@host of who decides; SWINGBOT_USER names the user."""
+    """user@host of the person who decides; SWINGBOT_USER overrides the user."""
     host = "".join(c for c in socket.gethostname() if c.isprintable())[:60] or os.uname().nodename
     return f"{person()}@{host}"
 
@@ -39,8 +44,8 @@ def _number(id_: str, kind: str = "incident") -> int:
 
 
 @incident.command("list")
-@click.option("--status", help="Only those, such as open or expected; several with commas.")
-@click.option("--tree", help="Only those of this tree.")
+@click.option("--status", help="Show only these, such as open,expected.")
+@click.option("--tree", help="Show only incidents of this tree.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @as_json
 @pass_session
@@ -48,7 +53,7 @@ def _number(id_: str, kind: str = "incident") -> int:
 def list_(
     session: CommandContext, status: str | None, tree: str | None, limit: int, json_: bool
 ) -> None:
-    """Incidents, latest first.
+    """List incidents, latest first.
 
     \b
     Example:
@@ -87,7 +92,7 @@ def _status(facts: text.Facts) -> str:
 @pass_session
 @guarded
 def show(session: CommandContext, id_: str, json_: bool) -> None:
-    """Show a culprit with all that it does, where it was found, its mails, and what people said.
+    """Show a culprit: its effects, where it was found, its mails and decisions.
 
     \b
     Example:
@@ -102,17 +107,17 @@ def show(session: CommandContext, id_: str, json_: bool) -> None:
 
 
 def told(facts: text.Facts) -> list[str]:
-    """An incident for a terminal."""
+    """Format an incident as text."""
     culprit = facts["culprit"]
     lines = [f"{facts['id']} is {_status(facts)}: {culprit['commit'][:12]} {culprit['subject']}"]
     lines += [f"  by {culprit['author']}"] if culprit["author"] else []
     if facts["fixed_by"]:
-        waits = (
+        check = (
             f"checked by {facts['fix_check']}"
             if facts["fix_check"]
-            else "checked at the first tip that has it"
+            else "to be checked at the first tip that contains it"
         )
-        lines += [f"  fixed by {facts['fixed_by'][:12]}, {waits}"]
+        lines += [f"  fixed by {facts['fixed_by'][:12]}, {check}"]
     lines += ["", "significant impact on"] if facts["impact"] else []
     shown = [
         (
@@ -120,7 +125,7 @@ def told(facts: text.Facts) -> list[str]:
             one["metric"],
             place["testbox"],
             place["tree"],
-            place["words"] + (", the other way elsewhere" if one["split"] else ""),
+            place["words"] + (", opposite direction elsewhere" if one["split"] else ""),
         )
         for one in facts["impact"]
         for place in one["places"]
@@ -130,7 +135,7 @@ def told(facts: text.Facts) -> list[str]:
         if shown
         else []
     )
-    found = [
+    sightings = [
         (
             s["bisection"],
             s["tree"],
@@ -146,10 +151,11 @@ def told(facts: text.Facts) -> list[str]:
         [
             "",
             *text.table(
-                found, ("FOUND BY", "TREE", "COMMIT", "METRIC", "TESTBOX", "MEASURED BY", "TOLD BY")
+                sightings,
+                ("FOUND BY", "TREE", "COMMIT", "METRIC", "TESTBOX", "MEASURED BY", "REPORT"),
             ).splitlines(),
         ]
-        if found
+        if sightings
         else []
     )
     mails = [
@@ -164,7 +170,7 @@ def told(facts: text.Facts) -> list[str]:
 
 
 def event_line(event: text.Facts) -> str:
-    """One line of an incident's history."""
+    """Format one line of an incident's history."""
     about = ", ".join(
         f"{key} {_short(value)}"
         for key, value in event["detail"].items()
@@ -183,7 +189,7 @@ def _short(value: Any) -> str:
 
 
 def _said(session: CommandContext, number: int, json_: bool, words: str) -> None:
-    """Answer with the incident as it is now."""
+    """Print the current state of the incident."""
     with session.reading() as conn:
         facts = read.incident(conn, number)
     if json_:
@@ -192,11 +198,11 @@ def _said(session: CommandContext, number: int, json_: bool, words: str) -> None
     click.echo(f"{facts['id']} is {_status(facts)}{words}")
     for mail in facts["report_list"]:
         if mail["withdrawn"]:
-            click.echo(f"  {mail['id']} was taken back: {mail['withdrawn']}")
+            click.echo(f"  {mail['id']} was withdrawn: {mail['withdrawn']}")
 
 
 def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
-    """A command that says one thing about an incident."""
+    """Create a command that records one decision about an incident."""
 
     @incident.command(name, help=help_)
     @_ID
@@ -213,20 +219,24 @@ def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
 
 close = _command(
     "close",
-    "Nothing more is to be done: no more mails. `reopen` takes it back.\n\n\b\nExample:\n  swingbot incident close i3 --reason 'the driver is gone'",
+    "Close the incident: no further mails. `reopen` undoes this."
+    "\n\n\b\nExample:\n  swingbot incident close i3 --reason 'the driver is gone'",
 )
 reopen = _command(
     "reopen",
-    "Open again, after close, expected, invalid or fixed. What was mailed is not mailed again.\n\n\b\nExample:\n  swingbot incident reopen i3",
+    "Reopen after close, expected, invalid or fixed. Sent mails are not sent again."
+    "\n\n\b\nExample:\n  swingbot incident reopen i3",
 )
 expected = _command(
     "expected",
-    "The change is wanted: later tips are held against the new level.\n\n\b\nExample:\n  swingbot incident expected i3 --reason 'traded for latency'",
-    "; later tips are held against the new level",
+    "Accept the change: later tips are compared with the new level."
+    "\n\n\b\nExample:\n  swingbot incident expected i3 --reason 'traded for latency'",
+    "; later tips are compared with the new level",
 )
 invalid = _command(
     "invalid",
-    "The finding is wrong. Where its mail was sent, a retraction is drafted.\n\n\b\nExample:\n  swingbot incident invalid i3 --reason 'the testbox overheated'",
+    "Mark the finding as wrong. If its mail was sent, a retraction is drafted."
+    "\n\n\b\nExample:\n  swingbot incident invalid i3 --reason 'the testbox overheated'",
 )
 
 
@@ -240,9 +250,11 @@ invalid = _command(
 def fixed_by(
     session: CommandContext, id_: str, commit: str, reason: str | None, json_: bool
 ) -> None:
-    """COMMIT mends it: the first tip that has it is measured against the culprit's parent. If the number is back, the incident is fixed.
+    """Record COMMIT as the fix.
 
-    COMMIT may be any that the tree knows, or the 40 digits of one that it does not have yet.
+    The first tip that contains COMMIT is measured against the culprit's parent; if the metric has
+    recovered, the incident becomes fixed. COMMIT is a commit of the tree, or the 40-digit id of one
+    that the tree does not contain yet.
 
     \b
     Example:
@@ -257,13 +269,15 @@ def fixed_by(
         json_,
         ""
         if done.status == "fixed"
-        else f"; {str(done.fixed_by)[:12]} is checked at the first tip that has it",
+        else f"; {str(done.fixed_by)[:12]} will be checked at the first tip that contains it",
     )
 
 
 @incident.command("merge")
 @click.argument("ids_", nargs=-1, required=True, metavar="ID...")
-@click.option("--into", required=True, metavar="ID", help="The one that stays.")
+@click.option(
+    "--into", required=True, metavar="ID", help="Incident to keep; the others are merged into it."
+)
 @reason_option
 @as_json
 @pass_session
@@ -271,7 +285,7 @@ def fixed_by(
 def merge(
     session: CommandContext, ids_: tuple[str, ...], into: str, reason: str | None, json_: bool
 ) -> None:
-    """Make one incident of several. Nothing that was sent is sent again; mails of the others that wait are taken back.
+    """Merge incidents into one. Sent mails are not sent again; unsent ones are withdrawn.
 
     \b
     Example:
@@ -280,7 +294,7 @@ def merge(
     done = keep.merge(
         session.lab, [_number(id_) for id_ in ids_], _number(into), who=somebody(), reason=reason
     )
-    _said(session, done.id, json_, f" and has {', '.join(ids_)}")
+    _said(session, done.id, json_, f" and includes {', '.join(ids_)}")
 
 
 @incident.command("duplicate")
@@ -291,7 +305,7 @@ def merge(
 @pass_session
 @guarded
 def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, json_: bool) -> None:
-    """ID is the same as OF, which gets all that was found for it; as `merge ID --into OF`.
+    """Mark ID as a duplicate of OF, like `merge ID --into OF`.
 
     \b
     Example:
@@ -306,7 +320,8 @@ def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, js
 @click.option(
     "--bisection",
     metavar="ID",
-    help="Take out what this bisection found; without it, take a duplicate out of the incident it was merged into.",
+    help="Move the culprit found by this bisection to a new incident; without it, undo the merge"
+    " of a duplicate.",
 )
 @reason_option
 @as_json
@@ -315,13 +330,13 @@ def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, js
 def split(
     session: CommandContext, id_: str, bisection: str | None, reason: str | None, json_: bool
 ) -> None:
-    """Make two incidents of one, or undo a merge.
+    """Split an incident in two, or undo a merge.
 
     \b
-    Example:
+    Examples:
       swingbot incident split i3 --bisection b7
       swingbot incident split i4
     """
     which = _number(bisection, "bisection") if bisection is not None else None
     done = keep.split(session.lab, _number(id_), who=somebody(), reason=reason, bisection=which)
-    _said(session, done.id, json_, " and stands on its own")
+    _said(session, done.id, json_, " and is a separate incident again")

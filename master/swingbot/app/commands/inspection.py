@@ -1,4 +1,4 @@
-"""`swingbot status`, `list`, `show`: looking at what is there."""
+"""`swingbot status`, `list`, `show`: inspect the state of the service."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ _SHOWN: dict[str, Any] = {
 @pass_session
 @guarded
 def status(session: CommandContext, json_: bool) -> None:
-    """Parts, queue, testboxes, what each is doing, what is wrong."""
+    """Show the state of components, queue and testboxes, and problems."""
     with session.reading() as conn:
         facts = read.status(conn)
     facts["problems"] = problems_here(session.settings) + facts["problems"]
     if session.settings.mail.stop:
         facts["problems"].append(
             {
-                "text": "mail is stopped by the setting mail.stop: no report leaves",
+                "text": "the setting mail.stop stops all mail; no report is sent",
                 "link": "/outbox",
             }
         )
@@ -88,7 +88,7 @@ def status(session: CommandContext, json_: bool) -> None:
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Such as status=running or tree=linus; several must all hold.",
+    help="Filter such as status=running or tree=linus; repeated filters are combined with AND.",
 )
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @as_json
@@ -97,7 +97,7 @@ def status(session: CommandContext, json_: bool) -> None:
 def list_(
     session: CommandContext, kind: str, filters: tuple[str, ...], limit: int, json_: bool
 ) -> None:
-    """List what there is, latest first.
+    """List objects of one kind, latest first.
 
     \b
     Example:
@@ -130,35 +130,37 @@ def _cell(value: object) -> object:
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@click.option("--counters", is_flag=True, help="Comparisons: every row, counters of perf stat too.")
+@click.option(
+    "--counters", is_flag=True, help="Show all rows, including perf stat counters (comparisons)."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(sorted({*FORMS, *EXPERIMENT_FORMS})),
-    help="For a mail, as LKP or perf stat, for a commit, as CSV (experiments).",
+    help="Output format: for mail, LKP, perf stat, changelog, or CSV (experiments).",
 )
 @as_json
 @pass_session
 @guarded
 def show(session: CommandContext, id_: str, counters: bool, form: str | None, json_: bool) -> None:
-    """Show one thing by its id: c5, e6, b2, i1, r4, o12, v3, x7.
+    """Show an object by its id: c5, e6, b2, i1, r4, o12, v3, x7.
 
     \b
-    Example:
+    Examples:
       swingbot show b2 --json
       swingbot show c5 --format changelog
     """
     kind, _ = ids.read(id_)
     if form is not None:
         if json_:
-            raise RequestError("--format prints text; leave out --json, or --format")
+            raise RequestError("--format cannot be combined with --json; use one of them")
         with session.reading() as conn:
             click.echo(
                 printed(conn, id_, form, Artifacts(session.settings.artifacts).open), nl=False
             )
         return
     if kind not in _SHOWN:
-        raise RequestError(f"a {kind} has no page of its own; `swingbot tree list` shows trees")
+        raise RequestError(f"{id_} cannot be shown; use `swingbot tree list` to see trees")
     with session.reading() as conn:
         facts = _SHOWN[kind](conn, id_)
         if kind == "comparison":

@@ -1,4 +1,4 @@
-"""`swingbot jobs expand` and `lint`: what a job file would run, and what is wrong with it."""
+"""`swingbot jobs expand` and `lint`: expand and check job files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swingbot_jobs.testbox.file import load_all
 
 @click.group()
 def jobs() -> None:
-    """Job files."""
+    """Expand and check job files."""
 
 
 @jobs.command("expand")
@@ -46,9 +46,10 @@ def jobs() -> None:
 def jobs_expand(
     session: CommandContext, file: str, box: str, overrides: tuple[str, ...], json_: bool
 ) -> None:
-    """Print the unit jobs of a job FILE (a path, or the name of a shipped one) on a testbox: names, result roots and resolved values.
+    """Print the unit jobs of job FILE on a testbox: names, result roots and resolved values.
 
-    What a result root does not know before a kernel is measured stands in it as {rootfs}, {kconfig}, {compiler}, {commit} and {run}.
+    FILE is a path or the name of a shipped job. {rootfs}, {kconfig}, {compiler}, {commit} and {run}
+    in a result root are placeholders for values known only when a kernel is measured.
 
     \b
     Example:
@@ -56,7 +57,7 @@ def jobs_expand(
     """
     [chosen] = _testboxes(session, [box])
     path = _job_file(session, file)
-    found = chosen.demanded(
+    unit_jobs = chosen.demanded(
         expand(
             read_job(path, _roots(session)),
             path.name,
@@ -67,13 +68,17 @@ def jobs_expand(
     )
     if json_:
         say_json(
-            [job.to_json() | {"result_root": _result_root(job, chosen.tbox_group)} for job in found]
+            [
+                job.to_json() | {"result_root": _result_root(job, chosen.tbox_group)}
+                for job in unit_jobs
+            ]
         )
         return
-    for job in found:
+    for job in unit_jobs:
         click.echo(f"{job.name}\n    {_result_root(job, chosen.tbox_group)}\n    {_described(job)}")
     click.echo(
-        f"{_count(len(found), 'unit job')} on {chosen.name}, {_count(sum(len(job.numbers) for job in found), 'run')} a boot"
+        f"{_count(len(unit_jobs), 'unit job')} on {chosen.name},"
+        f" {_count(sum(len(job.numbers) for job in unit_jobs), 'run')} per boot"
     )
 
 
@@ -83,7 +88,7 @@ def jobs_expand(
     "--testbox",
     "boxes",
     multiple=True,
-    help="Look at it as it would be on this testbox; several may be given.",
+    help="Check for this testbox; may be repeated.",
 )
 @as_json
 @pass_session
@@ -91,10 +96,11 @@ def jobs_expand(
 def jobs_lint(
     session: CommandContext, files: tuple[str, ...], boxes: tuple[str, ...], json_: bool
 ) -> None:
-    """Say all that is wrong with job FILES (paths, or names of shipped ones); exit status 2 if something is.
+    """Check job FILES (paths or names of shipped jobs); exit status 2 if there are errors.
 
-    Unknown keys, options that no program declares, values that can't be, unit jobs that would share a name, and shares of CPUs that leave no thread.
-    Without --testbox, percentages are of a box with 100 CPUs.
+    Reports unknown keys, undeclared program options, invalid values, unit jobs with the same name,
+    and percentages of CPUs that yield no thread. Without --testbox, percentages refer to a testbox
+    with 100 CPUs.
 
     \b
     Example:
@@ -139,7 +145,7 @@ def _linted(
 
 
 def _named(finding: LintFinding, file_name: str) -> LintFinding:
-    """With the job's file in front where the place is in a file that it includes."""
+    """Prefix the finding with the job file if it refers to an included file."""
     return (
         finding
         if finding.text.startswith(f"{file_name}:")
@@ -155,16 +161,16 @@ def _say(linted: Sequence[LintResult], findings: Sequence[LintFinding]) -> None:
         counts = [f"{_count(count, 'unit job')} on {box}" for box, count in one.unit_jobs.items()]
         click.echo(f"{one.file_name}: {', '.join(counts)}")
     if len(good) < len(linted):
-        click.echo(f"{len(linted) - len(good)} of {len(linted)} job files can't be run")
+        click.echo(f"{len(linted) - len(good)} of {len(linted)} job files have errors")
 
 
 def _job_file(session: CommandContext, name: str) -> Path:
-    """Raises RequestError if there is no such file."""
+    """Path of a job file. Raises RequestError if it does not exist."""
     path = job_path(name, session.settings.paths.jobs)
     if not path.is_file():
         known = sorted(file.name for file in Path(session.settings.paths.jobs).glob("*.yaml"))
         raise RequestError(
-            f"there is no job file {name}; give a path, or one of {', '.join(known)}"
+            f"job file {name} does not exist; give a path or one of {', '.join(known)}"
         )
     return path
 
@@ -174,7 +180,7 @@ def _testboxes(session: CommandContext, names: Sequence[str]) -> list[Testbox]:
     missing = [name for name in names if name not in known]
     if missing:
         raise RequestError(
-            f"there is no testbox {missing[0]!r}; known are {', '.join(sorted(known))}"
+            f"testbox {missing[0]!r} does not exist; the testboxes are {', '.join(sorted(known))}"
         )
     return [known[name] for name in names]
 
@@ -188,16 +194,17 @@ def _roots(session: CommandContext) -> tuple[Path, ...]:
 
 
 def _described(job: UnitJob) -> str:
-    """`netperf, 2 runs after 1 to warm up, 1 with vmstat; governor is performance: ip=ipv4 test=TCP_RR`"""
-    runs = _count(job.runs, "run") + (f" after {job.warmup} to warm up" if job.warmup else "")
-    watched = "".join(f", 1 with {monitor}" for monitor in job.monitors)
+    """Describe a unit job, such as `netperf, 2 runs after 1 warm-up, 1 with vmstat: ip=ipv4`."""
+    runs = _count(job.runs, "run") + (f" after {job.warmup} warm-up" if job.warmup else "")
+    monitored = "".join(f", 1 with {monitor}" for monitor in job.monitors)
     conditions = [
-        *(f"{fact} is {wanted}" for fact, wanted in job.demand.items()),
+        *(f"{fact} is {value}" for fact, value in job.demand.items()),
         *([f"kernel_cmdline {job.cmdline}"] if job.cmdline else []),
         *(f"sets {name} to {value}" for name, value in job.sysctl.items()),
     ]
-    with_ = "".join(f"; {condition}" for condition in conditions)
-    return f"{job.program}, {runs}{watched}{with_}: {' '.join(f'{key}={value}' for key, value in job.params.items())}"
+    suffix = "".join(f"; {condition}" for condition in conditions)
+    params = " ".join(f"{key}={value}" for key, value in job.params.items())
+    return f"{job.program}, {runs}{monitored}{suffix}: {params}"
 
 
 def _count(number: int, what: str) -> str:
@@ -205,6 +212,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _result_root(job: UnitJob, tbox_group: str) -> str:
-    """LKP's result root as far as it is known before a kernel is measured."""
+    """Result root in LKP's format, with placeholders for values known only at measurement."""
     known = map(segment, (job.program, path_params(job.program, job.name), tbox_group))
     return "/".join((TOP, *known, "{rootfs}", "{kconfig}", "{compiler}", "{commit}", "{run}"))

@@ -1,4 +1,4 @@
-"""`swingbot backup`, `restore`, `retention`: copies of what must not be lost, the way back, and what may go."""
+"""`swingbot backup`, `restore`, `retention`: back up, restore and prune the service's data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def kept(run: Callable[P, R]) -> Callable[P, R]:
-    """Errors of this family as one sentence and an exit status, beside those that every command knows."""
+    """Turn errors of backup and restore into one sentence and an exit status, like `guarded`."""
 
     @functools.wraps(run)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -52,21 +52,21 @@ def kept(run: Callable[P, R]) -> Callable[P, R]:
     type=click.IntRange(1, 10_000),
     default=7,
     show_default=True,
-    help="Generations that stay; older ones go when this one is whole.",
+    help="Number of generations to keep; older ones are deleted once this one is complete.",
 )
 @click.option(
     "--link",
     is_flag=True,
-    help="Link raw results instead of copying them: quick, but no help when the disk breaks.",
+    help="Hard-link raw results instead of copying: fast, but no protection against disk failure.",
 )
 @click.option(
     "--verify",
     "verify_",
     is_flag=True,
-    help="Make nothing: read the latest generation, or --generation, again and compare every sha256.",
+    help="Only verify the latest generation, or --generation: read it and compare every sha256.",
 )
-@click.option("--generation", metavar="NAME", help="With --verify: which one.")
-@click.option("--list", "list_", is_flag=True, help="Make nothing: list the generations of DIR.")
+@click.option("--generation", metavar="NAME", help="Generation to verify.")
+@click.option("--list", "list_", is_flag=True, help="Only list the generations in DIR.")
 @as_json
 @pass_session
 @guarded
@@ -81,12 +81,13 @@ def backup(
     list_: bool,
     json_: bool,
 ) -> None:
-    """Copy database, raw results, git mirror and mails to DIR, while the service runs.
+    """Copy database, raw results, git mirror and mails to DIR while the service runs.
 
-    Each call makes a generation; raw results, mails and git objects are copied once. Secrets are not copied: docs/operations.md says why.
+    Each call creates a generation; raw results, mails and git objects are copied only once. Secrets
+    are not copied; docs/operations.md explains why.
 
     \b
-    Example:
+    Examples:
       swingbot backup /mnt/backup/swingbot
       swingbot backup /mnt/backup/swingbot --verify
     """
@@ -97,7 +98,7 @@ def backup(
         _verify(place, generation, json_)
     elif generation is not None:
         raise BadBackup(
-            "--generation goes with --verify; a new generation gets its name from the clock"
+            "--generation requires --verify; a new generation is named after the current time"
         )
     else:
         from swingbot.app.keep.backup import backup as make
@@ -121,13 +122,14 @@ def backup(
             )
         else:
             click.echo(
-                f"generation {name} is whole; not in it, keep them elsewhere: the settings file, and {', '.join(manifest.secrets) or 'no secret'}"
+                f"generation {name} is complete; it does not contain the settings file and"
+                f" secrets ({', '.join(manifest.secrets) or 'none'}): store them elsewhere"
             )
 
 
 def _list(place: BackupDirectory, json_: bool) -> None:
     place.check()
-    found = [(name, place.manifest(name)) for name in place.names()]
+    generations = [(name, place.manifest(name)) for name in place.names()]
     if json_:
         say_json(
             [
@@ -137,14 +139,16 @@ def _list(place: BackupDirectory, json_: bool) -> None:
                     "revision": one.revision,
                     "artifacts": one.artifacts,
                 }
-                for name, one in found
+                for name, one in generations
             ]
         )
         return
-    for name, one in found:
+    for name, one in generations:
         rows = sum(table.rows for table in one.tables)
-        files = f"{one.artifacts} artifacts ({amount(one.artifact_bytes)})  {len(one.letters)} mails  {len(one.refs)} refs"
-        click.echo(f"{name}  schema {one.revision}  {rows} rows  {files}")
+        click.echo(
+            f"{name}  schema {one.revision}  {rows} rows  {one.artifacts} artifacts"
+            f" ({amount(one.artifact_bytes)})  {len(one.letters)} mails  {len(one.refs)} refs"
+        )
 
 
 def _verify(place: BackupDirectory, generation: str | None, json_: bool) -> None:
@@ -157,7 +161,9 @@ def _verify(place: BackupDirectory, generation: str | None, json_: bool) -> None
     else:
         for problem in problems:
             click.echo(f"  {problem}")
-        click.echo(f"generation {name}: {'whole' if not problems else f'{len(problems)} problems'}")
+        click.echo(
+            f"generation {name}: {'complete' if not problems else f'{len(problems)} problems'}"
+        )
     if problems:
         raise SystemExit(1)
 
@@ -174,10 +180,10 @@ def _quiet(line: str) -> None:
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The new state directory: empty, or not there yet.",
+    help="New state directory; must be empty or not exist.",
 )
-@click.option("--generation", metavar="NAME", help="Which one; default: the latest.")
-@click.option("--unchecked", is_flag=True, help="Do not compare every sha256 first.")
+@click.option("--generation", metavar="NAME", help="Generation to restore (default: the latest).")
+@click.option("--unchecked", is_flag=True, help="Skip the comparison of every sha256.")
 @as_json
 @pass_session
 @guarded
@@ -190,10 +196,12 @@ def restore(
     unchecked: bool,
     json_: bool,
 ) -> None:
-    """Make a new state directory and a new database out of a backup. Starts nothing; mail is stopped until someone has looked.
+    """Restore a backup into a new state directory and a new database.
+
+    Starts nothing. Mail stays stopped until `swingbot report resume`.
 
     \b
-    Example:
+    Examples:
       swingbot restore /mnt/backup/swingbot --state /srv/swingbot
       swingbot up --state /srv/swingbot
     """
@@ -211,30 +219,33 @@ def restore(
         return
     changed = done["changed"]
     click.echo(
-        f"restored generation {done['generation']}: {changed['attempts']} attempts under way are made again;"
-        f" {changed['mails in doubt']} mails may have left and {changed['mails held']} are held"
+        f"restored generation {done['generation']}: {changed['attempts']} running attempts will be"
+        f" repeated; {changed['mails in doubt']} mails may have been sent,"
+        f" {changed['mails held']} are held"
     )
     click.echo(
-        "mail is stopped: look which mails left after the backup, then `swingbot report resume`"
+        "mail is stopped: check which mails were sent after the backup, then run"
+        " `swingbot report resume`"
     )
 
 
 @click.command()
 @click.option(
-    "--dry-run/--prune", default=True, show_default=True, help="Show what would go, or let it go."
+    "--dry-run/--prune", default=True, show_default=True, help="Show or delete expired files."
 )
 @as_json
 @pass_session
 @guarded
 @kept
 def retention(session: CommandContext, dry_run: bool, json_: bool) -> None:
-    """Show raw results by class, what may go by the rules of section [retention], and what the rest stays for.
+    """Show raw results by class, which of them have expired, and why the others are kept.
 
-    What an open request needs and all that stands behind an incident stays, whatever its age. Of a file that goes a note is left,
-    so that its page says when and why.
+    Section [retention] of the settings defines the rules. Files needed by an open request or an
+    incident are kept regardless of age. A deleted file leaves a note, so that its page shows when
+    and why it was deleted.
 
     \b
-    Example:
+    Examples:
       swingbot retention
       swingbot retention --prune
     """
@@ -257,25 +268,25 @@ def retention(session: CommandContext, dry_run: bool, json_: bool) -> None:
             [_class_row(kind, total) for kind, total in done.totals.items() if total.files],
             _HEADINGS,
         )
-        or "there are no raw results yet"
+        or "no raw results yet"
     )
     for kind, total in done.totals.items():
         for why, files in sorted(total.stays.items(), key=lambda item: -item[1]):
-            click.echo(f"  {kind}: {files} stay, {why}")
-    going = sum(total.goes_size for total in done.totals.values())
-    click.echo(f"{done.pruned_before} files were pruned before")
+            click.echo(f"  {kind}: {files} kept, {why}")
+    expired = sum(total.goes_size for total in done.totals.values())
+    click.echo(f"{done.pruned_before} files were deleted earlier")
     click.echo(
-        f"would free {amount(going)}; `swingbot retention --prune` does it"
+        f"would free {amount(expired)}; run `swingbot retention --prune` to delete"
         if dry_run
         else f"freed {amount(done.freed)}"
     )
 
 
-_HEADINGS = ("CLASS", "KEPT", "FILES", "SIZE", "OLDEST", "GO", "SIZE THAT GOES")
+_HEADINGS = ("CLASS", "KEPT FOR", "FILES", "SIZE", "OLDEST", "EXPIRED", "EXPIRED SIZE")
 
 
 def _class_row(kind: str, total: ClassTotal) -> tuple[str, ...]:
-    rule = f"{total.days:g} days" if total.days > 0 else "for ever"
+    rule = f"{total.days:g} days" if total.days > 0 else "forever"
     oldest = "" if total.oldest is None else f"{total.oldest:%Y-%m-%d}"
     return (
         kind,

@@ -1,6 +1,6 @@
-"""A group that imports a command's module when the command is used, and no other one.
+"""Command group that imports the module of a command only when the command is used.
 
-A command whose extra is not installed stays in the group: it says in one line which extra it needs.
+A command whose extra is not installed stays listed and reports in one line which extra it needs.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ NOT_INSTALLED = 2  # exit status of a command whose extra is not installed
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command is, and what the help of its group says about it without importing it."""
+    """Import path of a command, and its entry in the group's help."""
 
-    path: str  # "module:attribute", a module beside this one
-    summary: str = ""  # one line; default: the first sentence of the command's own help
-    section: str = "Commands"  # heading in the help of the group
+    path: str  # "module:attribute", relative to this package
+    summary: str = ""  # one line (default: first sentence of the command's help)
+    section: str = "Commands"  # heading in the group's help
     extras: tuple[str, ...] = ("master",)
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are named by place."""
+    """A group whose commands are imported on use."""
 
     places: Mapping[str, Place] = {}
 
@@ -39,15 +39,15 @@ class LazyGroup(click.Group):
         if cmd_name not in self.places:
             return super().get_command(ctx, cmd_name)
         place = self.places[cmd_name]
-        if lacking := extras.missing(place.extras):
-            return _Unavailable(cmd_name, place, lacking)
+        if missing_extras := extras.missing(place.extras):
+            return _Unavailable(cmd_name, place, missing_extras)
         module, _, attribute = place.path.partition(":")
         command = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands under their sections, in the order of the table, with whole sentences."""
+        """List the commands by section, in table order, without truncated sentences."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in [*self.places, *(n for n in self.commands if n not in self.places)]:
             place = self.places.get(name, Place(""))
@@ -59,12 +59,12 @@ class LazyGroup(click.Group):
 
 
 class _Unavailable(click.Command):
-    """A command that cannot run here; whatever follows its name, it says why and exits with status 2."""
+    """A command whose extra is missing: for any arguments it says so and exits with status 2."""
 
-    def __init__(self, name: str, place: Place, lacking: tuple[str, ...]) -> None:
-        note = f"(needs the extra {' and '.join(lacking)})"
+    def __init__(self, name: str, place: Place, missing_extras: tuple[str, ...]) -> None:
+        note = f"(needs the extra {' and '.join(missing_extras)})"
         super().__init__(name, help=f"{place.summary} {note}".strip(), add_help_option=False)
-        self.lacking = lacking
+        self.missing_extras = missing_extras
 
     def make_context(
         self,
@@ -74,7 +74,7 @@ class _Unavailable(click.Command):
         **extra: Any,
     ) -> NoReturn:
         words = f"{parent.command_path if parent else ''} {self.name}".strip()
-        click.echo(extras.advice(words, self.lacking), err=True)
+        click.echo(extras.advice(words, self.missing_extras), err=True)
         raise SystemExit(NOT_INSTALLED)
 
 
@@ -84,5 +84,5 @@ def _first_sentence(command: click.Command | None) -> str:
 
 
 def lazily(places: Mapping[str, Place]) -> type[LazyGroup]:
-    """The class of a group with these commands, for `click.group(cls=...)`."""
+    """Create a group class with these commands, for `click.group(cls=...)`."""
     return type("LazyGroup", (LazyGroup,), {"places": places})

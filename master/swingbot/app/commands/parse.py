@@ -1,4 +1,4 @@
-"""`swingbot parse`: the samples in the raw output of a program."""
+"""`swingbot parse`: print the samples in the raw output of a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swingbot_jobs.reading.parse import parse_file
 @pass_session
 @guarded
 def parse_(session: CommandContext, program: str, file: Path) -> None:
-    """Read the raw output of a PROGRAM and print its samples as JSON.
+    """Parse the raw output of a PROGRAM and print its samples as JSON.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`swingbot proof`: the gates between a culprit and its mail."""
+"""`swingbot proof`: gates that a culprit must pass before a mail."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ gate_option = click.option(
     "gates",
     multiple=True,
     metavar="GATE",
-    help=f"One of {', '.join(GATES)}; several may be given.",
+    help=f"Gate: {', '.join(GATES)}; may be repeated.",
 )
 
 
 @click.group()
 def proof() -> None:
-    """Proof before a mail: what a culprit has passed, what it failed, what was not looked at and why.
+    """Show and run the gates that a culprit must pass before a mail.
 
     \b
-    Example:
+    Examples:
       swingbot proof show i1
       swingbot proof run i1 --gate layout
     """
@@ -40,7 +40,7 @@ def proof() -> None:
 @pass_session
 @guarded
 def show(session: CommandContext, incident: str, json_: bool) -> None:
-    """Each gate with its answer, its figures, what it was foreseen to cost and its comparison.
+    """Show each gate with its status, reason, estimated cost and comparison.
 
     \b
     Example:
@@ -48,7 +48,7 @@ def show(session: CommandContext, incident: str, json_: bool) -> None:
     """
     number = ids.read(incident, "incident")[1]
     with session.reading() as conn:
-        read.incident(conn, number)  # there is one, or a sentence says so
+        read.incident(conn, number)  # raises NotFound
         gates = read.gates(conn, number)
     if json_:
         say_json({"incident": ids.show("incident", number), "gates": gates})
@@ -57,9 +57,12 @@ def show(session: CommandContext, incident: str, json_: bool) -> None:
 
 
 def as_text(gates: list[dict[str, Any]]) -> str:
-    """The gates as a table."""
+    """Format the gates as a table."""
     if not gates:
-        return "no gate is open yet: they open when the commit has been measured against its parent; `swingbot proof run` begins that where nothing else does"
+        return (
+            "no gate is open yet; gates open when the commit has been measured against its parent;"
+            " `swingbot proof run` starts that measurement if necessary"
+        )
     rows = [
         (
             gate["gate"],
@@ -70,13 +73,14 @@ def as_text(gates: list[dict[str, Any]]) -> str:
         )
         for gate in gates
     ]
-    return text.table(rows, ("GATE", "STATUS", "COMPARISON", "FORESEEN", "WHY"))
+    return text.table(rows, ("GATE", "STATUS", "COMPARISON", "ESTIMATED COST", "REASON"))
 
 
 def _cost(foreseen: dict[str, Any] | None) -> str | None:
     if foreseen is None:
         return None
-    return f"{foreseen['builds']:.0f} builds, {foreseen['boots']:.0f} boots, {spoken(foreseen['seconds'])}"
+    builds, boots = f"{foreseen['builds']:.0f} builds", f"{foreseen['boots']:.0f} boots"
+    return f"{builds}, {boots}, {spoken(foreseen['seconds'])}"
 
 
 @proof.command()
@@ -86,26 +90,28 @@ def _cost(foreseen: dict[str, Any] | None) -> str | None:
 @pass_session
 @guarded
 def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: bool) -> None:
-    """Ask for gates once more, with fresh boots; without --gate for all that proof.gates names. A mail that is drafted stays as it is.
+    """Run gates again with fresh boots; a drafted mail is not changed.
 
-    The culprit of a bisection that was started by hand is measured against its parent first; its gates open after that, and its mail is drafted.
+    Without --gate, all gates in the setting proof.gates are run. The culprit of a bisection started
+    by hand is first measured against its parent; then its gates open and its mail is drafted.
 
     \b
-    Example:
+    Examples:
       swingbot proof run i1 --gate layout --gate executed
     """
     number = ids.read(incident, "incident")[1]
-    begun = not prove_again(session.lab, number, gates)
+    measuring_parent = not prove_again(session.lab, number, gates)
     with session.reading() as conn:
-        found = read.gates(conn, number)
+        rows = read.gates(conn, number)
     if json_:
-        say_json({"incident": ids.show("incident", number), "gates": found})
-    elif begun:
+        say_json({"incident": ids.show("incident", number), "gates": rows})
+    elif measuring_parent:
         click.echo(
-            f"{ids.show('incident', number)} is measured against its parent first; its gates open by themselves after that"
+            f"{ids.show('incident', number)} is measured against its parent first; its gates then"
+            " open automatically"
         )
     else:
-        click.echo(as_text(found))
+        click.echo(as_text(rows))
 
 
 @proof.command()
@@ -115,15 +121,15 @@ def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: b
 @pass_session
 @guarded
 def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: bool) -> None:
-    """What the gates would cost if they were asked for now; asks for nothing.
+    """Estimate the cost of running the gates now; requests nothing.
 
     \b
     Example:
       swingbot proof cost i1
     """
-    found = foresee_gates(session.lab, ids.read(incident, "incident")[1], gates)
+    estimates = foresee_gates(session.lab, ids.read(incident, "incident")[1], gates)
     if json_:
-        say_json([asdict(one) for one in found])
+        say_json([asdict(one) for one in estimates])
         return
     rows = [
         (
@@ -134,6 +140,6 @@ def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: 
                 else (one.builds, one.boots, f"about {spoken(one.seconds)}")
             ),
         )
-        for one in found
+        for one in estimates
     ]
-    click.echo(text.table(rows, ("GATE", "BUILDS", "BOOTS", "COST OR ANSWER")))
+    click.echo(text.table(rows, ("GATE", "BUILDS", "BOOTS", "TIME OR ANSWER")))

@@ -1,4 +1,4 @@
-"""`swingbot raw` and `swingbot reparse`: what was kept, brought here; and history read again by today's parsers."""
+"""`swingbot raw`: download raw results. `swingbot reparse`: parse stored results again."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ def _say(line: str) -> None:
     "--out",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory to write to; what is there and whole is kept.",
+    help="Output directory; complete files in it are kept.",
 )
 @click.option(
     "--without-kernels",
     is_flag=True,
-    help="Leave out configuration, System.map, build log and image of each kernel.",
+    help="Omit the configuration, System.map, build log and image of each kernel.",
 )
 @as_json
 @pass_session
 @guarded
 def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, json_: bool) -> None:
-    """Bring the raw results of a comparison, experiment, bisection, incident, report, order or boot.
+    """Fetch the raw results of a comparison, experiment, bisection, incident, report, order or
+    boot.
 
-    Every file as it came, checked against its sha256, a directory a run under LKP's result root names, and tables that R and
-    pandas read; README says what lies where. Call it again to go on after a break. ID may be an address of a web service.
+    Writes every file unmodified and checked against its sha256, one directory per run named like
+    LKP's result roots, and tables for R and pandas; README describes the layout. After an
+    interruption, run the command again to resume. ID may be a URL of a web service.
 
     \b
     Examples:
@@ -90,31 +92,31 @@ def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, jso
         )
     else:
         click.echo(
-            f"{export.fetched + export.kept} files ({export.kept} were there), {export.runs} runs and {export.samples} samples in {out}; see README there"
+            f"{export.fetched + export.kept} files ({export.kept} already present), {export.runs}"
+            f" runs and {export.samples} samples in {out}; see README there"
         )
     if export.notes:
         _say(
-            f"swingbot: {len(export.notes)} things could not be brought, README says which; the first: {export.notes[0]}"
+            f"swingbot: {len(export.notes)} items could not be fetched, see README; the first:"
+            f" {export.notes[0]}"
         )
         raise SystemExit(1)
 
 
 @click.command()
-@click.option(
-    "--program", metavar="P", help="Only runs of this program; a monitor is in the runs of all."
-)
-@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
-@click.option("--again", is_flag=True, help="Also read runs that today's parser has read already.")
+@click.option("--program", metavar="P", help="Parse only runs of this program or monitor.")
+@click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
+@click.option("--again", is_flag=True, help="Include runs already parsed by the current parser.")
 @as_json
 @pass_session
 @guarded
 def reparse(
     session: CommandContext, program: str | None, dry_run: bool, again: bool, json_: bool
 ) -> None:
-    """Read history again from the raw results that were kept, after a parser was mended, and say what changed.
+    """Parse stored raw results again after a parser was fixed, and report what changed.
 
-    Old values stay until the new ones of the same boot are in. Calling it again does nothing: each run knows the parser
-    that read it. Verdicts that were made from old values stand as they were made; the answer names them.
+    The values of a boot are replaced atomically. Repeating the command does nothing, because each
+    run records its parser. Verdicts based on old values are not changed; the output lists them.
 
     \b
     Example:
@@ -134,7 +136,7 @@ def reparse(
 
 
 class Ticker:
-    """Says every two seconds how far it is and how long the rest takes at the pace so far."""
+    """Prints progress and the estimated remaining time every two seconds."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -144,14 +146,15 @@ class Ticker:
         now = time.monotonic()
         if now - self._said >= _SAY_SECONDS and done.total:
             self._said = now
-            left = (done.total - done.boots) * (now - self._began) / max(1, done.boots)
+            remaining = (done.total - done.boots) * (now - self._began) / max(1, done.boots)
             self._say(
-                f"{done.boots} of {done.total} boots, {100 * done.boots / done.total:.0f} %, about {left:.0f} s left; {done.changed} runs changed"
+                f"{done.boots} of {done.total} boots, {100 * done.boots / done.total:.0f} %, about"
+                f" {remaining:.0f} s left; {done.changed} runs changed"
             )
 
 
 def reparse_facts(done: Reparsed, *, program: str | None, dry_run: bool) -> dict[str, Any]:
-    """The answer as JSON has it: counts, metrics with what became of them, the first thousand changed runs with old and new values."""
+    """Result as JSON: counts, changed metrics, and the first 1000 changed runs with values."""
     return {
         "program": program,
         "dry_run": dry_run,
@@ -196,10 +199,11 @@ def reparse_facts(done: Reparsed, *, program: str | None, dry_run: bool) -> dict
 
 
 def reparse_text(facts: Mapping[str, Any]) -> str:
-    """The same for a person."""
+    """Result as text."""
     would = "would change" if facts["dry_run"] else "changed"
     lines = [
-        f"{facts['runs_read']} runs of {facts['boots']} boots were read again, {facts['runs_current']} had been read by today's parser before;"
+        f"parsed {facts['runs_read']} runs of {facts['boots']} boots again; skipped"
+        f" {facts['runs_current']} runs already parsed by the current parser;"
         f" {facts['runs_changed']} runs {would}"
     ]
     lines += [f"{row['runs']} runs: {row['old']} -> {row['new']}" for row in facts["statuses"]]
@@ -214,24 +218,26 @@ def reparse_text(facts: Mapping[str, Any]) -> str:
             )
             for row in facts["metrics"]
         ]
-        lines.append(text.table(rows, ("METRIC", "ADDED", "GONE", "CHANGED", "FIRST")))
+        lines.append(text.table(rows, ("METRIC", "ADDED", "REMOVED", "CHANGED", "FIRST")))
     lines += [
-        f"{row['boot']} keeps what it has: {row['reason']}" for row in facts["unreadable"][:20]
+        f"{row['boot']} keeps its old values: {row['reason']}" for row in facts["unreadable"][:20]
     ]
     requests = [*facts["comparisons"], *facts["bisections"]]
     if requests:
         lines.append(
-            f"Judged from the old values, and left as they are: {', '.join(requests[:50])}{' and more' if len(requests) > 50 else ''}"
+            "based on old values and not changed:"
+            f" {', '.join(requests[:50])}{' and more' if len(requests) > 50 else ''}"
         )
     return "\n".join(lines)
 
 
 def _example(facts: Mapping[str, Any], metric: str) -> str:
-    """The first change of a metric: where, and from what to what."""
+    """Describe the first change of a metric: boot, run, old and new values."""
     for change in facts["changes"]:
         if metric in change["metrics"]:
             values = change["metrics"][metric]
-            return f"{change['boot']} {change['unit_job']} run {change['run']}: {_values(values['old'])} -> {_values(values['new'])}"
+            place = f"{change['boot']} {change['unit_job']} run {change['run']}"
+            return f"{place}: {_values(values['old'])} -> {_values(values['new'])}"
     return "see --json"
 
 

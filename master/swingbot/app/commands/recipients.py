@@ -1,4 +1,4 @@
-"""`swingbot recipients`: to whom a report about a commit would go; nothing is sent."""
+"""`swingbot recipients`: show the recipients of a report about a commit; sends nothing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from swingbot.service.report.address import addressed, would_go_to
 
 @click.command()
 @click.argument("commit")
-@click.option("--tree", required=True, help="The tree that the commit is in.")
+@click.option("--tree", required=True, help="Tree that contains the commit.")
 @as_json
 @pass_session
 @guarded
 def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> None:
-    """To whom a report about COMMIT would go, and who is left out and why. Sends nothing, to nobody.
+    """Show who would receive a report about COMMIT, and who is left out and why. Sends nothing.
 
     \b
     Example:
@@ -24,33 +24,35 @@ def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> 
     lab = session.lab
     commit = lab.git.resolve(tree, commit)
     chosen, problem = would_go_to(lab, tree, commit, lab.git.facts(commit).author)
-    found = addressed(lab.policies.mail, lab.policies.recipients, chosen, problem)
+    addressees = addressed(lab.policies.mail, lab.policies.recipients, chosen, problem)
     if json_:
-        left_out = [{"address": address, "reason": reason} for address, reason in found.left_out]
+        left_out = [
+            {"address": address, "reason": reason} for address, reason in addressees.left_out
+        ]
         facts = {
             "commit": commit,
-            "to": list(found.would_to),
-            "cc": list(found.would_cc),
-            "lists": list(found.lists),
+            "to": list(addressees.would_to),
+            "cc": list(addressees.would_cc),
+            "lists": list(addressees.lists),
             "left_out": left_out,
         }
         say_json(
             {
                 **facts,
-                "dry_run": found.dry_run,
-                "really_to": [*found.to, *found.cc],
+                "dry_run": addressees.dry_run,
+                "really_to": [*addressees.to, *addressees.cc],
                 "unknown": problem or None,
             }
         )
         return
     lines = [
-        *(f"To: {address}" for address in found.would_to),
-        *(f"Cc: {address}" for address in found.would_cc),
+        *(f"To: {address}" for address in addressees.would_to),
+        *(f"Cc: {address}" for address in addressees.would_cc),
     ]
-    lines += [f"not {address}: {reason}" for address, reason in found.left_out]
-    lines = [*(lines or ["nobody"]), *([problem] if problem else [])]
-    if found.dry_run:
-        lines.append(f"dry run: it goes to {', '.join(found.to)} alone (mail.dry_run)")
-    elif found.nobody:
-        lines.append(f"so it would be held, and go to {', '.join(found.to)}")
+    lines += [f"not {address}: {reason}" for address, reason in addressees.left_out]
+    lines = [*(lines or ["no recipients"]), *([problem] if problem else [])]
+    if addressees.dry_run:
+        lines.append(f"dry run: it is sent only to {', '.join(addressees.to)} (mail.dry_run)")
+    elif addressees.nobody:
+        lines.append(f"so it would be held and sent to {', '.join(addressees.to)}")
     click.echo("\n".join(lines))

@@ -1,4 +1,4 @@
-"""`swingbot report`: what has been written about culprits, who would get it, and whether it may leave."""
+"""`swingbot report`: read, release, hold and drop reports; stop and resume mail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from swingbot_db import moderation, read, reports
 @pass_session
 @guarded
 def key(session: CommandContext) -> None:
-    """Print the operator's key: the first token for the pages, of the role operator. `swingbot token create` makes one for each person.
+    """Print the operator's key, the first token for the web pages (role operator).
+
+    Use `swingbot token create` to create a token for each person.
 
     \b
     Example:
@@ -39,21 +41,21 @@ def report() -> None:
 
 
 def whoami() -> str:
-    """Who decides: kept beside what is decided."""
+    """user@host of the person who decides, recorded with the decision."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
-        user = "somebody"
+        user = "unknown"
     return f"{user}@{socket.gethostname()}"
 
 
 @report.command("list")
-@click.option("--state", help="Only reports in this state, such as held; several with commas.")
+@click.option("--state", help="Show only reports in these states, such as held,draft.")
 @as_json
 @pass_session
 @guarded
 def list_(session: CommandContext, state: str | None, json_: bool) -> None:
-    """Reports, latest first.
+    """List reports, latest first.
 
     \b
     Example:
@@ -78,27 +80,29 @@ def list_(session: CommandContext, state: str | None, json_: bool) -> None:
 def _stopped(mail: Mapping[str, Any], by_setting: bool) -> str:
     if not mail["stopped"]:
         return (
-            "mail is stopped by the setting mail.stop: nothing leaves"
+            "the setting mail.stop stops all mail; no report is sent"
             if by_setting
             else "mail is not stopped"
         )
     return (
-        f"mail is stopped since {mail['at']} by {mail['who']}"
+        f"mail has been stopped since {mail['at']} by {mail['who']}"
         + (f" ({mail['why']})" if mail["why"] else "")
-        + ": nothing leaves"
+        + "; no report is sent"
     )
 
 
 @report.command("show")
 @click.argument("id_", metavar="ID")
 @click.option(
-    "--mail", is_flag=True, help="The whole message, headers included, as it was or will be sent."
+    "--mail",
+    is_flag=True,
+    help="Print the complete message with headers, as it was or will be sent.",
 )
 @as_json
 @pass_session
 @guarded
 def show(session: CommandContext, id_: str, mail: bool, json_: bool) -> None:
-    """Show a report: the mail, who gets it or would get it, why it is where it is, and what people decided.
+    """Show a report: the mail, its recipients, its state with the reason, and decisions.
 
     \b
     Example:
@@ -124,14 +128,17 @@ def _head(facts: Mapping[str, Any]) -> list[str]:
     lines.append(f"to {_people(facts['to'], facts['cc'])}")
     if facts["dry_run"]:
         lines.append(
-            f"dry run; would be sent to: {_people(facts['would_to'], facts['would_cc']) or 'nobody'}"
+            "dry run; would be sent to:"
+            f" {_people(facts['would_to'], facts['would_cc']) or 'no recipients'}"
         )
     lines += [f"  not {left['address']}: {left['reason']}" for left in facts["left_out"]]
     lines.append(
         "evidence: " + ", ".join(f"{gate} {word}" for gate, word in facts["evidence"].items())
     )
     if facts["error"]:
-        lines.append(f"{facts['tries']} tries; {facts['error']}; next {facts['next_try']}")
+        lines.append(
+            f"{facts['tries']} attempts; {facts['error']}; next attempt {facts['next_try']}"
+        )
     return lines + [
         f"{act['at']} {act['act']} by {act['who']}" + (f": {act['why']}" if act["why"] else "")
         for act in facts["acts"]
@@ -139,7 +146,7 @@ def _head(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _people(to: Sequence[str], cc: Sequence[str]) -> str:
-    return ", ".join(to) + (f"; copies to {', '.join(cc)}" if cc else "")
+    return ", ".join(to) + (f"; cc {', '.join(cc)}" if cc else "")
 
 
 def _decide(session: CommandContext, id_: str, verb: ReportAct, why: str) -> None:
@@ -148,7 +155,7 @@ def _decide(session: CommandContext, id_: str, verb: ReportAct, why: str) -> Non
         click.echo(f"{id_} is {reports.ACTS[verb](conn, number, who=whoami(), why=why)}")
 
 
-because = click.option("--reason", "why", default="", help="Why; kept beside the decision.")
+because = click.option("--reason", "why", default="", help="Reason; recorded with the decision.")
 
 
 @report.command()
@@ -157,7 +164,7 @@ because = click.option("--reason", "why", default="", help="Why; kept beside the
 @pass_session
 @guarded
 def release(session: CommandContext, id_: str, why: str) -> None:
-    """Let a report leave; one whose fate is unknown is sent again.
+    """Release a report for sending. A report of unknown delivery status is sent again.
 
     \b
     Example:
@@ -187,7 +194,7 @@ def drop(session: CommandContext, id_: str, why: str) -> None:
 @pass_session
 @guarded
 def hold(session: CommandContext, id_: str, why: str) -> None:
-    """Keep a report from leaving until a person releases it.
+    """Hold a report until a person releases it.
 
     \b
     Example:
@@ -201,7 +208,9 @@ def hold(session: CommandContext, id_: str, why: str) -> None:
 @pass_session
 @guarded
 def readdress_(session: CommandContext, id_: str) -> None:
-    """Compute the recipients of a held report again, with the settings of now: after a dry run, or when somebody wants no mail any more.
+    """Recompute the recipients of a held report with the current settings.
+
+    Useful after a dry run, or when a recipient has opted out.
 
     \b
     Example:
@@ -212,7 +221,8 @@ def readdress_(session: CommandContext, id_: str) -> None:
         case = reports.case_of(conn, number)
         if case is None:
             raise RequestError(
-                f"{id_} tells of no commit; a digest goes to mail.digest_to, a mail about the lab to mail.to"
+                f"{id_} is not about a commit; digests are sent to mail.digest_to, mails about the"
+                " lab to mail.to"
             )
         new = readdress(session.lab, case)
         reports.set_addressed(conn, number, new.addressed, new.message, who=whoami())
@@ -224,25 +234,28 @@ def readdress_(session: CommandContext, id_: str) -> None:
 @pass_session
 @guarded
 def classes(session: CommandContext, json_: bool) -> None:
-    """Which classes of reports have earned to leave by themselves: (metric, testbox, gates passed), and what people decided about each.
+    """List classes of reports and whether they have earned automatic release.
+
+    A class is (metric, testbox, gates passed); its record is the decisions of people.
 
     \b
     Example:
       swingbot report classes
     """
     with session.reading() as conn:
-        found = read.report_classes(conn)
+        records = read.report_classes(conn)
     if json_:
-        say_json(found)
+        say_json(records)
         return
     rows = [
         (c["metric"], c["testbox"], ", ".join(c["gates"]) or "none", c["reports"], c["words"])
-        for c in found
+        for c in records
     ]
     click.echo(text.table(rows, ("METRIC", "TESTBOX", "GATES PASSED", "REPORTS", "RECORD")))
     if session.settings.mail.release != "earned":
         click.echo(
-            f"mail.release is `{session.settings.mail.release}`: the record decides only with `earned`"
+            f"mail.release is `{session.settings.mail.release}`; the record is used only with"
+            " `earned`"
         )
 
 
@@ -251,7 +264,7 @@ def classes(session: CommandContext, json_: bool) -> None:
 @pass_session
 @guarded
 def stop(session: CommandContext, why: str) -> None:
-    """Let no mail leave until `swingbot report resume`. Nothing is lost: reports are written and wait.
+    """Stop all mail until `swingbot report resume`. New reports are still drafted and wait.
 
     \b
     Example:
@@ -265,7 +278,7 @@ def stop(session: CommandContext, why: str) -> None:
 @pass_session
 @guarded
 def resume(session: CommandContext, why: str) -> None:
-    """Let mail leave again.
+    """Resume sending mail.
 
     \b
     Example:
@@ -280,4 +293,4 @@ def _switch(session: CommandContext, stopped: bool, why: str) -> None:
         mail = read.switch(conn)
     click.echo(_stopped(mail, session.settings.mail.stop))
     if stopped and mail["sending"]:
-        click.echo(f"{', '.join(mail['sending'])} had been handed to the mail server before")
+        click.echo(f"{', '.join(mail['sending'])} had already been handed to the mail server")

@@ -1,4 +1,4 @@
-"""`swingbot reproduce`: reported numbers on a machine that has nothing of ours."""
+"""`swingbot reproduce`: create a kit that reproduces reported numbers without swingbot."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from swingbot.core.reproduce import boot_ids, kind_of, members
     "--out",
     required=True,
     type=click.Path(path_type=Path),
-    help="A file that ends in .tar.gz, or a directory that is not there yet.",
+    help="Output: a file that ends in .tar.gz, or a new directory.",
 )
 @click.option(
     "--without-kernels",
     is_flag=True,
-    help="Leave out the kernel images; build.sh in it makes them.",
+    help="Omit the kernel images; build.sh in the kit builds them.",
 )
 @click.option(
     "--testbox",
-    help="Testbox whose boots to take (default: the first virtual one; not for reports).",
+    help="Testbox whose boots are used (default: the first virtual one; not for reports).",
 )
 @click.option(
     "--incomplete",
     is_flag=True,
-    help="Write what there is although something is missing; README names it.",
+    help="Write an incomplete kit; README lists what is missing.",
 )
 @as_json
 @pass_session
@@ -46,10 +46,11 @@ def reproduce(
     incomplete: bool,
     json_: bool,
 ) -> None:
-    """Everything to see reported numbers elsewhere: the kernels, the job, QEMU's command, and a script that runs it all.
+    """Create a kit that reproduces reported numbers: kernels, job, QEMU command line and a script.
 
-    ID is a report, a comparison or an experiment. The script needs QEMU, tar, awk and sha256sum; it boots each kernel as it was booted here
-    and compares each number with the reported one. The web service has the same at /report/ID/reproduce.tar.gz, /comparison/ID/... and
+    ID is a report, a comparison or an experiment. The script needs QEMU, tar, awk and sha256sum; it
+    boots each kernel as it was booted here and compares each number with the reported one. The web
+    service offers the same kit at /report/ID/reproduce.tar.gz, /comparison/ID/... and
     /experiment/ID/...
 
     \b
@@ -59,20 +60,23 @@ def reproduce(
       swingbot reproduce c5 --out /tmp/c5 --testbox vm-icount
       cd /tmp/r4 && ./reproduce.sh
 
-    Exit status: 0 written, 1 something is missing or could not be written, 2 wrong usage.
+    Exit status: 0 written, 1 incomplete or not writable, 2 usage error.
     """
-    made = Reproductions(session.engine, Artifacts(session.settings.artifacts), session.placed)
-    kit = made.kit(id_, kernels=not without_kernels, testbox=testbox)
+    reproductions = Reproductions(
+        session.engine, Artifacts(session.settings.artifacts), session.placed
+    )
+    kit = reproductions.kit(id_, kernels=not without_kernels, testbox=testbox)
     if kit.missing and not incomplete:
         click.echo(
-            f"swingbot: {IncompleteReproduction(kit.id, kit.missing)}; --incomplete writes what there is",
+            f"swingbot: {IncompleteReproduction(kit.id, kit.missing)}; use --incomplete to write"
+            " the kit anyway",
             err=True,
         )
         raise SystemExit(1)
     if out.name.endswith((".tar.gz", ".tgz")):
-        size = made.write(kit, out)
+        size = reproductions.write(kit, out)
     else:
-        made.unpack(kit, out)
+        reproductions.unpack(kit, out)
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     boots = boot_ids(kit)
     if json_:
@@ -94,7 +98,8 @@ def reproduce(
             else f"{kit.directory}/reproduce.sh in it"
         )
         click.echo(
-            f"{out}: {len(members(kit))} files, {size / 1e6:.1f} MB; {inside} makes {len(boots)} boots and compares"
+            f"{out}: {len(members(kit))} files, {size / 1e6:.1f} MB; {inside} makes {len(boots)}"
+            " boots and compares"
         )
     raise SystemExit(0)
 

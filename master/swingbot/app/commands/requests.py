@@ -1,4 +1,4 @@
-"""`swingbot compare`, `bisect`, `wait`, `cancel`: work asked for by hand."""
+"""`swingbot compare`, `bisect start`, `wait`, `cancel`: requests made by hand."""
 
 from __future__ import annotations
 
@@ -45,27 +45,29 @@ _POLL_SECONDS: Final = 1.0
 Facts = dict[str, Any]
 
 tree_option = click.option(
-    "--tree", "tree_name", help="Tree of the commits; default: the only one that has them."
+    "--tree", "tree_name", help="Tree of the commits (default: the only tree that contains them)."
 )
 job_option = click.option(
     "--job",
     "jobs",
     multiple=True,
     metavar="FILE",
-    help="Job file: a path, or the name of a shipped one; default: the tree's jobs.",
+    help="Job file: a path or the name of a shipped job (default: the tree's jobs).",
 )
 set_option = click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file."
 )
-dry_run_option = click.option("--dry-run", is_flag=True, help="Print plan and cost; queue nothing.")
-yes_option = click.option("--yes", is_flag=True, help="Do not ask before queueing.")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Print the plan and its cost; queue nothing."
+)
+yes_option = click.option("--yes", is_flag=True, help="Queue without confirmation.")
 wait_option = click.option(
-    "--wait", "wait_", is_flag=True, help="Wait for the end, showing progress."
+    "--wait", "wait_", is_flag=True, help="Wait for the result and show progress."
 )
 exit_code_option = click.option(
     "--exit-code",
     is_flag=True,
-    help="With --wait: 3 if something got worse, 4 if the answer is unclear or invalid.",
+    help="Wait, then exit with 3 if a metric got worse, 4 if the answer is unclear or invalid.",
 )
 
 
@@ -80,20 +82,20 @@ exit_code_option = click.option(
     "testboxes",
     multiple=True,
     metavar="ID|GROUP",
-    help="Where; default: the tree's testboxes.",
+    help="Testboxes to use (default: the tree's).",
 )
-@click.option("--boots", type=click.IntRange(1, 1000), help="Boots a side.")
+@click.option("--boots", type=click.IntRange(1, 1000), help="Boots per kernel.")
 @click.option(
     "--patch",
     "patches",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    help="Patch, mailbox, quilt directory or directory of patches to apply on HEAD first.",
+    help="Patch, mailbox, quilt directory or directory of patches to apply to HEAD.",
 )
 @click.option(
     "--trusted",
     is_flag=True,
-    help="You vouch for the patches: they are built and booted like the tree itself.",
+    help="Treat the patches as trusted: build and boot them like the tree itself.",
 )
 @dry_run_option
 @yes_option
@@ -121,8 +123,8 @@ def compare(
 ) -> None:
     """Compare kernel HEAD with kernel BASE.
 
-    Commits may be given by any unique prefix, tag or branch, or as `base` and `tip` of the tree.
-    What it costs is printed first; on a terminal it then asks before it queues anything.
+    A commit is a unique prefix, tag or branch, or `base` or `tip` of the tree. The command prints
+    the cost first; on a terminal it asks for confirmation before it queues anything.
 
     \b
     Example:
@@ -164,18 +166,18 @@ def compare(
 
 @click.command()
 @click.argument("range_", metavar="GOOD..BAD", required=False)
-@click.option("--good", help="One end; with --bad, in any order.")
-@click.option("--bad", help="The other end.")
+@click.option("--good", help="One end of the range; requires --bad; the order does not matter.")
+@click.option("--bad", help="Other end of the range.")
 @tree_option
 @job_option
 @set_option
-@click.option("--metric", required=True, help="Full name, such as netperf.Throughput_Mbps.")
-@click.option("--unit-job", help="Which unit job, where several give the metric.")
-@click.option("--testbox", metavar="ID|GROUP", help="Where; default: the tree's first testbox.")
+@click.option("--metric", required=True, help="Full metric name, such as netperf.Throughput_Mbps.")
+@click.option("--unit-job", help="Unit job, if several have the metric.")
+@click.option("--testbox", metavar="ID|GROUP", help="Testbox to use (default: the tree's first).")
 @click.option(
     "--trusted",
     is_flag=True,
-    help="You vouch for commits of the range that were made here out of patches.",
+    help="Treat commits in the range that swingbot created from patches as trusted.",
 )
 @wait_option
 @exit_code_option
@@ -198,11 +200,14 @@ def start(
     exit_code: bool,
     json_: bool,
 ) -> None:
-    """Bisect GOOD..BAD for METRIC: ends first, then where it tells most, then fresh boots of culprit and parent.
+    """Bisect GOOD..BAD for METRIC.
+
+    Measures the ends first, then the most informative commits, and finally confirms the culprit
+    with fresh boots of it and its parent.
 
     \b
     Example:
-      swingbot bisect start base..tip --tree linus --job vm-netperf.yaml --metric netperf.Throughput_Mbps --wait
+      swingbot bisect start base..tip --tree linus --metric netperf.Throughput_Mbps --wait
     """
     if range_ is not None and (good or bad):
         raise RequestError("give either GOOD..BAD or --good and --bad, not both")
@@ -211,7 +216,7 @@ def start(
         if not dots:
             raise RequestError(f"{range_}: write the range as GOOD..BAD")
     if not good or not bad:
-        raise RequestError("a bisection needs both ends: GOOD..BAD, or --good G --bad B")
+        raise RequestError("give both ends of the range: GOOD..BAD, or --good G --bad B")
     number = start_bisection(
         session.lab,
         BisectionRequest(
@@ -237,12 +242,12 @@ def start(
 
 @click.command()
 @click.argument("id_", metavar="ID", required=False)
-@click.option("--idle", is_flag=True, help="Wait until nothing is open, mails included.")
+@click.option("--idle", is_flag=True, help="Wait until no work is open, including mails.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
     metavar="S",
-    help="Give up after so many seconds (exit status 1).",
+    help="Timeout in seconds (exit status 1).",
 )
 @exit_code_option
 @as_json
@@ -256,13 +261,13 @@ def wait(
     exit_code: bool,
     json_: bool,
 ) -> None:
-    """Wait for the end of a comparison, experiment or bisection, or (--idle) of everything that is open.
+    """Wait for a comparison, experiment or bisection, or (--idle) for all open work.
 
-    Idle means: no work is open, and another look at what came back would not begin any. Exit status 1 if --timeout comes first;
-    with --timeout 0 it only asks.
+    Idle means that no work is open and that processing the latest results would not start any. Exit
+    status 1 on timeout; --timeout 0 only checks the current state.
 
     \b
-    Example:
+    Examples:
       swingbot wait c5 --timeout 3600
       swingbot wait --idle --timeout 3600 && swingbot list reports
     """
@@ -271,7 +276,7 @@ def wait(
     if id_ is not None:
         answer(session, id_, wait_=True, exit_code=exit_code, json_=json_, timeout=timeout)
     elif exit_code:
-        raise RequestError("--exit-code is about one comparison or bisection; give its ID")
+        raise RequestError("--exit-code requires the ID of a comparison, experiment or bisection")
     else:
         _wait_idle(session, timeout, json_)
 
@@ -281,7 +286,7 @@ def wait(
 @pass_session
 @guarded
 def cancel(session: CommandContext, id_: str) -> None:
-    """Cancel a comparison, experiment or bisection; work that nothing else needs is stopped.
+    """Cancel a comparison, experiment or bisection and stop work needed only by it.
 
     \b
     Example:
@@ -294,13 +299,13 @@ def cancel(session: CommandContext, id_: str) -> None:
         done = cancel_bisection(session.lab, number)
     else:
         raise RequestError(
-            f"a {kind} cannot be cancelled; comparisons (c5), experiments (e6) and bisections (b2) can"
+            f"{id_} cannot be cancelled; give a comparison (c5), experiment (e6) or bisection (b2)"
         )
-    click.echo(f"{id_} is cancelled" if done else f"{id_} was over already")
+    click.echo(f"{id_} is cancelled" if done else f"{id_} had already finished")
 
 
 def _say_series(series: PatchSeries) -> None:
-    """Each patch and whatever is not applied, so that a wrong mailbox is seen before anything is built."""
+    """List applied and skipped patches, so that a wrong mailbox is noticed before a build."""
     for patch in series.patches:
         click.echo(f"patch {patch.number}/{len(series.patches)}: {patch.subject}", err=True)
     for letter in series.left_out:
@@ -325,7 +330,8 @@ def answer(
         click.echo(say(facts))
     else:
         click.echo(
-            f"{id_} is {facts['status']}: {session.placed.web_url}/{ids.read(id_)[0]}/{id_}  (swingbot wait {id_})"
+            f"{id_} is {facts['status']}: {session.placed.web_url}/{ids.read(id_)[0]}/{id_} "
+            f" (swingbot wait {id_})"
         )
     if exit_code:
         sys.exit(verdict_status(facts))
@@ -344,13 +350,12 @@ def _reader(
     if kind == "bisection":
         return read.bisection, text.bisection
     raise RequestError(
-        f"there is nothing to wait for in a {kind}; comparisons (c5), experiments (e6) and"
-        " bisections (b2) end"
+        f"cannot wait for {id_}; give a comparison (c5), experiment (e6) or bisection (b2)"
     )
 
 
 def _tables(session: CommandContext, experiment: Facts) -> str:
-    """An experiment as `swingbot show` prints it."""
+    """Format an experiment as `swingbot show` does."""
     with session.reading() as conn:
         store = Artifacts(session.settings.artifacts)
         return as_text(sheet_with_beside(read, store.open, conn, experiment)).rstrip()
@@ -376,7 +381,7 @@ def _wait(
         _progress,
         timeout,
         lambda facts, waited: (
-            f"{id_} is not over after {waited}; it goes on, `swingbot wait {id_}` waits again"
+            f"{id_} has not finished after {waited}; it continues, run `swingbot wait {id_}` again"
         ),
     )
 
@@ -386,19 +391,19 @@ def _wait_idle(session: CommandContext, timeout: float | None, json_: bool) -> N
         with session.reading() as conn:
             return read.open_work(conn)
 
-    found = _poll(
+    facts = _poll(
         load,
         lambda facts: bool(facts["idle"]),
         lambda facts: text.open_work(facts["open"]),
         timeout,
         lambda facts, waited: (
-            f"not idle after {waited} ({text.open_work(facts['open'])}); work goes on"
+            f"not idle after {waited} ({text.open_work(facts['open'])}); work continues"
         ),
     )
     if json_:
-        say_json(found)
+        say_json(facts)
     else:
-        click.echo("idle: nothing is open")
+        click.echo("idle: no open work")
 
 
 def _poll(
@@ -408,39 +413,47 @@ def _poll(
     timeout: float | None,
     late: Callable[[Facts, str], str],
 ) -> Facts:
-    """Look once a second until it is over, showing progress. Raises TimeoutError with what `late` says of the last look."""
-    began, told = time.monotonic(), ""
+    """Poll once per second until finished, showing progress.
+
+    Raises TimeoutError with the text that `late` gives for the last state.
+    """
+    began, printed = time.monotonic(), ""
     while True:
         facts = load()
         if over(facts):
             return facts
         line = progress(facts)
-        if line != told:
+        if line != printed:
             click.echo(f"[{text.seconds(time.monotonic() - began)}] {line}", err=True)
-            told = line
+            printed = line
         if timeout is not None and time.monotonic() - began > timeout:
             raise TimeoutError(0, late(facts, text.seconds(timeout)))
         time.sleep(_POLL_SECONDS)
 
 
 def _progress(facts: Facts) -> str:
-    left = "; ".join(facts["waits"]) or text.left(facts)
+    remaining = "; ".join(facts["waits"]) or text.left(facts)
     if facts["id"].startswith("b"):
-        return f"{facts['id']} {facts.get('phase') or 'start'}: {facts['boots']} boots, {_belief(facts)}; {left}"
+        phase = facts.get("phase") or "start"
+        return f"{facts['id']} {phase}: {facts['boots']} boots, {_belief(facts)}; {remaining}"
     done = facts["progress"]
-    return f"{facts['id']} {done['builds']}/{done['builds_total']} kernels, {done['boots']}/{done['boots_total']} boots; {left}"
+    return (
+        f"{facts['id']} {done['builds']}/{done['builds_total']} kernels,"
+        f" {done['boots']}/{done['boots_total']} boots; {remaining}"
+    )
 
 
 def _belief(facts: Facts) -> str:
-    """Who is suspected most, and how much doubt is left."""
+    """Most likely culprit, and the remaining uncertainty in bits."""
     searched = [branch["words"] for branch in facts["branches"] if not branch["over"]]
     if searched:
         return str(searched[0])
     best = max(facts["candidates"], key=lambda c: c["probability"] or 0.0, default=None)
     if best is None or not best["probability"]:
-        return "no belief yet"
+        return "no suspect yet"
     bits = (
-        f", {facts['progress']['bits_left']:.1f} of {facts['progress']['bits_at_start']:.1f} bits of doubt left"
+        f", {facts['progress']['bits_left']:.1f} of {facts['progress']['bits_at_start']:.1f} bits"
+        " of uncertainty left"
         if facts.get("progress")
         else ""
     )
@@ -448,7 +461,7 @@ def _belief(facts: Facts) -> str:
 
 
 def verdict_status(facts: Facts) -> int:
-    """The exit status of --exit-code: 3 something got worse, 4 unclear or invalid, 0 otherwise; 1 if it failed."""
+    """Exit status for --exit-code: 3 worse, 4 unclear or invalid, 1 failed, else 0."""
     if facts["status"] in ("failed", "cancelled"):
         return 1
     if facts["id"].startswith("b"):

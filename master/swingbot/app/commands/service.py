@@ -1,4 +1,4 @@
-"""`swingbot up`, `loop`, `web`, `smtpd`, `db`, `settings`, `describe`: the service and its parts."""
+"""`swingbot up`, `loop`, `web`, `smtpd`, `db`, `settings`, `describe`: the service."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from swingbot.app.wiring import connect
     help="State directory (paths.state).",
 )
 @click.option(
-    "--port", type=click.IntRange(1, 65000), help="First of the four ports used (web.port)."
+    "--port", type=click.IntRange(1, 65000), help="First of four consecutive ports (web.port)."
 )
 @pass_session
 @guarded
 def up(session: CommandContext, state: Path | None, port: int | None) -> None:
-    """Run the embedded service in the foreground: database, Buildbot, workers, loop, pages, local mail. Ctrl-C stops it.
+    """Run the whole service in the foreground; Ctrl-C stops it.
+
+    Starts the database, Buildbot, workers, loop, web pages and local mail server.
 
     \b
     Example:
@@ -45,7 +47,7 @@ def up(session: CommandContext, state: Path | None, port: int | None) -> None:
 @pass_session
 @guarded
 def loop(session: CommandContext) -> None:
-    """Run the brain alone, as a process manager starts it."""
+    """Run only the loop that decides what to measure, for use by a process manager."""
     from swingbot.app.loop import run
     from swingbot.app.wiring import make_lab
 
@@ -57,30 +59,31 @@ def loop(session: CommandContext) -> None:
 @pass_session
 @guarded
 def web(session: CommandContext) -> None:
-    """Run pages, API and artifact store alone."""
+    """Run only the web pages, API and artifact store."""
     from swingbot.app.web import serve
 
     serve(session.settings, session.engine)
 
 
 @click.command(
-    epilog="Example:  swingbot smtpd --host 0.0.0.0 --smtp-port 2525   (in a container, where only our own parts reach it)"
+    epilog="Example:  swingbot smtpd --host 0.0.0.0 --smtp-port 2525   (in a private container"
+    " network)"
 )
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on: whoever reaches it may leave mail.",
+    help="Address to listen on; anyone who can reach it can deliver mail.",
 )
 @click.option(
     "--smtp-port",
     type=click.IntRange(1, 65535),
-    help="Port; default: the one that the loop sends to.",
+    help="Port (default: the port to which the loop sends mail).",
 )
 @pass_session
 @guarded
 def smtpd(session: CommandContext, host: str, smtp_port: int | None) -> None:
-    """Run the local mail server, which delivers into a Maildir under the state directory. It sends nothing on."""
+    """Run the local mail server. It delivers to a Maildir in the state directory, never relays."""
     from swingbot.app import smtpd as server
 
     server.serve(session.settings, host, smtp_port)
@@ -88,14 +91,14 @@ def smtpd(session: CommandContext, host: str, smtp_port: int | None) -> None:
 
 @click.group(cls=lazily({"roles": Place("fleet:roles")}))
 def db() -> None:
-    """The database."""
+    """Upgrade the database and set up its roles."""
 
 
 @db.command()
 @pass_session
 @guarded
 def upgrade(session: CommandContext) -> None:
-    """Bring the database to the newest schema, ours and Buildbot's, as the user of db.owner_url. Safe to repeat."""
+    """Upgrade the schemas of swingbot and Buildbot, as the user of db.owner_url. Safe to repeat."""
     from swingbot.app import master
     from swingbot_db import migrate, roles
 
@@ -103,20 +106,20 @@ def upgrade(session: CommandContext) -> None:
     migrate.upgrade(engine)
     master.upgrade_as_owner(session.settings, click.echo)
     with engine.begin() as conn:
-        roles.grant(conn)  # to Buildbot's tables, which are there now
+        roles.grant(conn)  # on Buildbot's tables, which now exist
     click.echo("the database is up to date")
 
 
 @click.command("settings")
 @click.argument("sections", nargs=-1, type=click.Choice(SECTIONS), metavar="[SECTION]...")
-@click.option("--reference", is_flag=True, help="Print docs/settings.md: defaults and examples.")
+@click.option("--reference", is_flag=True, help="Print docs/settings.md (defaults and examples).")
 @as_json
 @pass_session
 @guarded
 def settings_(
     session: CommandContext, sections: tuple[str, ...], reference: bool, json_: bool
 ) -> None:
-    """Every setting: what is in force, where it came from, what it means.
+    """Show every setting: its effective value, origin and meaning.
 
     \b
     Examples:
@@ -165,7 +168,7 @@ def settings_(
 @pass_session
 @guarded
 def describe_(session: CommandContext) -> None:
-    """What Buildbot is told to be: builders, schedulers, workers, locks and testboxes, as YAML."""
+    """Print Buildbot's configuration as YAML: builders, schedulers, workers, locks, testboxes."""
     from swingbot.app.describe import describe
 
     click.echo(describe(session.settings), nl=False)

@@ -1,4 +1,4 @@
-"""`docs/settings.md`: every setting with its default and meaning, grouped, with an example for each group."""
+"""Generate `docs/settings.md`: settings by group, with defaults, meanings and examples."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from swingbot_jobs import resources
 _HEAD = f"""\
 # Settings
 
-One TOML file: `--config FILE`, else `SWINGBOT_CONFIG`, else `/etc/swingbot/swingbot.toml`. A
-variable `SWINGBOT_<SECTION>_<KEY>` wins over the file: `{variable_of("watch.boots")}=5` is
-`boots = 5` in `[watch]`. A service on one machine needs none of them. `swingbot settings` prints
-what is in force and where it came from; this page is what `swingbot settings --reference` prints.
+Settings are read from one TOML file: `--config FILE`, else `SWINGBOT_CONFIG`, else
+`/etc/swingbot/swingbot.toml`. An environment variable `SWINGBOT_<SECTION>_<KEY>` overrides the
+file: `{variable_of("watch.boots")}=5` is `boots = 5` in `[watch]`. A service on a single machine
+needs no settings. `swingbot settings` prints the effective values and their origin;
+`swingbot settings --reference` prints this page.
 
-An unknown section or key is an error that names the file. Secrets are never settings: keys named
-`*_file` name the files that hold them.
+An unknown section or key is an error that names the file. Secrets are never settings: keys ending
+in `_file` name the files that contain them.
 """
 
 
 def page() -> str:
-    """The page as Markdown; paths of this machine are left out."""
+    """The page as Markdown, without paths of this machine."""
     parts = [_HEAD]
     for group in GROUPS:
         parts.append(f"## {group.title}\n\n```toml\n{group.example}```\n")
         parts += [_section(name) for name in group.sections]
-    gone = "\n".join(f"| `{key}` | {value:g} |" for key, value in CONSTANTS.items())
+    constants = "\n".join(f"| `{key}` | {value:g} |" for key, value in CONSTANTS.items())
     parts.append(
-        "## No longer settings\n\nA file may still give these the value that they have;"
-        f" another value is refused with a sentence.\n\n| key | value |\n|---|---|\n{gone}\n"
+        "## Removed settings\n\nThese are now constants. A file may still set them to the value"
+        " below;"
+        f" any other value is an error.\n\n| key | value |\n|---|---|\n{constants}\n"
     )
     return "\n".join(parts)
 

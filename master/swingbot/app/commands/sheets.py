@@ -1,4 +1,4 @@
-"""The numbers of a comparison, bisection, incident or report, ready to be printed in any form."""
+"""Print the numbers of a comparison, bisection, incident, report or experiment in any format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swingbot.web.ports import OpenArtifact
 from swingbot_db import read
 from swingbot_db.engine import Connection
 
-# What can be printed of each kind.
+# Formats available for each kind.
 TABLE_FORMS: Final[Mapping[str, Collection[str]]] = {
     **dict.fromkeys(("comparison", "bisection", "incident", "report"), FORMS),
     "experiment": EXPERIMENT_FORMS,
@@ -23,17 +23,21 @@ TABLE_FORMS: Final[Mapping[str, Collection[str]]] = {
 
 
 def printed(conn: Connection, id_: str, form: str, open_artifact: OpenArtifact) -> str:
-    """The numbers of `id_` as `form`, one of FORMS or EXPERIMENT_FORMS. Raises RequestError."""
+    """Format the numbers of `id_` as `form`, one of FORMS or EXPERIMENT_FORMS.
+
+    Raises RequestError.
+    """
     kind = ids.read(id_)[0]
     experiment = kind == "experiment"
     forms = TABLE_FORMS.get(kind, FORMS)
     if form not in forms:
-        what = "an experiment" if experiment else "this"
-        raise RequestError(f"{what} has no form {form}; there are {', '.join(sorted(forms))}")
+        raise RequestError(
+            f"format {form} is not available for {id_}; use one of {', '.join(sorted(forms))}"
+        )
     try:
         if experiment:
-            found = read.experiment(conn, id_)
-            sheet = sheet_with_beside(read, open_artifact, conn, found, every_run=form == "lkp")
+            facts = read.experiment(conn, id_)
+            sheet = sheet_with_beside(read, open_artifact, conn, facts, every_run=form == "lkp")
             return EXPERIMENT_FORMS[form](sheet)
         return FORMS[form](sheet_of(conn, id_))
     except NothingToShow as error:
@@ -41,9 +45,11 @@ def printed(conn: Connection, id_: str, form: str, open_artifact: OpenArtifact) 
 
 
 def sheet_of(conn: Connection, id_: str) -> Sheet:
-    """A report and an incident are shown by the comparison of culprit and parent, a bisection by its own boots until there is one.
+    """Build the sheet of `id_`.
 
-    Raises RequestError for a kind without numbers and for a bisection that has named no commit.
+    Reports and incidents use the comparison of culprit and parent; a bisection uses its own boots
+    until that comparison exists. Raises RequestError for a kind without numbers and for a bisection
+    without a culprit.
     """
     kind, _ = ids.read(id_)
     if kind == "bisection":
@@ -52,26 +58,30 @@ def sheet_of(conn: Connection, id_: str) -> Sheet:
         incident = read.report(conn, id_)["incident"] if kind == "report" else id_
         comparison = read.incident(conn, incident)["comparison"]
         if comparison is None:
-            raise RequestError(f"{id_}: its commit was not yet compared with its parent")
+            raise RequestError(f"{id_}: the commit has not been compared with its parent yet")
         return _of_comparison(conn, id_, comparison)
     if kind != "comparison":
         raise RequestError(
-            f"a {kind} cannot be shown in this form; comparisons (c5), bisections (b2), incidents (i1) and reports (r4) can"
+            f"{id_} has no numbers; give a comparison (c5), bisection (b2), incident (i1) or report"
+            " (r4)"
         )
     return _of_comparison(conn, id_, id_)
 
 
 def _of_bisection(conn: Connection, id_: str) -> Sheet:
-    found = read.bisection(conn, id_)
+    bisection = read.bisection(conn, id_)
     comparison = (
-        read.incident(conn, found["incident"])["comparison"] if found.get("incident") else None
+        read.incident(conn, bisection["incident"])["comparison"]
+        if bisection.get("incident")
+        else None
     )
     if comparison is not None:
         return _of_comparison(conn, id_, comparison)
-    sheet = sheet_of_bisection(found)
+    sheet = sheet_of_bisection(bisection)
     if sheet is None:
         raise RequestError(
-            f"{id_} is {found['status']}: it has named no commit that was measured beside its parent; `swingbot show {id_}` tells more"
+            f"{id_} is {bisection['status']}: it has no culprit that was measured together with its"
+            f" parent; see `swingbot show {id_}`"
         )
     return sheet
 

@@ -1,4 +1,4 @@
-"""`swingbot stats`: the verdicts of swingbot for any numbers."""
+"""`swingbot stats`: apply swingbot's statistics to any numbers."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ LARGEST_FILE = 64 << 20  # bytes
 
 @click.group()
 def stats() -> None:
-    """Statistics on any numbers."""
+    """Compare any numbers and analyse their history."""
 
 
 @stats.command("compare")
-@click.option("--base", help="Runs of the base: commas between runs, semicolons between boots.")
-@click.option("--head", help="Runs of the head, likewise.")
+@click.option("--base", help="Runs of the base: runs separated by commas, boots by semicolons.")
+@click.option("--head", help="Runs of the head, in the same format.")
 @click.option(
     "--file",
     "path",
     type=click.Path(allow_dash=True, exists=True, dir_okay=False),
-    help="Both sides from a JSON, CSV or TSV file; - for stdin.",
+    help="JSON, CSV or TSV file with both sides; - for stdin.",
 )
 @click.option(
     "--base-perf",
     type=click.Path(exists=True, dir_okay=False),
     multiple=True,
-    help="Output of perf stat [-r N] in one boot of the base; once for each boot.",
+    help="Output of perf stat [-r N] in one boot of the base; repeat for each boot.",
 )
 @click.option(
     "--head-perf",
@@ -58,28 +58,28 @@ def stats() -> None:
     multiple=True,
     help="The same for the head.",
 )
-@click.option("--event", help="Which counter of perf stat, such as cycles or seconds-elapsed.")
+@click.option("--event", help="Counter of perf stat, such as cycles or seconds-elapsed.")
 @click.option(
     "--repetitions",
     type=click.IntRange(2, 1_000_000),
-    help="N of perf stat -r N where its output does not tell (-x and -j).",
+    help="N of perf stat -r N, if its output omits N (-x and -j).",
 )
 @click.option(
     "--order",
-    help="In which order the boots ran: b or h for each, such as bhhbbhhb. Default: the sides took turns.",
+    help="Order of the boots, b or h for each, such as bhhbbhhb (default: sides alternate).",
 )
 @click.option(
     "--lower-is-better",
     is_flag=True,
-    help="Smaller numbers are better; so they are of --class time.",
+    help="Smaller numbers are better; implied by --class time.",
 )
 @click.option(
-    "--paired", is_flag=True, help="The n-th boot of base belongs to the n-th boot of head."
+    "--paired", is_flag=True, help="Pair the n-th boot of base with the n-th boot of head."
 )
 @click.option(
     "--unordered",
     is_flag=True,
-    help="The boots are not given in the order they ran: look for no drift.",
+    help="The boots are not in the order they ran; do not test for drift.",
 )
 @click.option(
     "--class",
@@ -87,23 +87,23 @@ def stats() -> None:
     type=click.Choice(CLASSES),
     default="kpi",
     show_default=True,
-    help="Rules of which class of metric.",
+    help="Class of metric whose rules apply.",
 )
 @click.option(
     "--min-effect",
     type=float,
     default=1.0,
     show_default=True,
-    help="Smallest change in per cent that counts; points for --class share.",
+    help="Smallest change of interest, in percent (percentage points for --class share).",
 )
 @click.option(
     "--alpha",
     type=float,
     default=0.005,
     show_default=True,
-    help="How often equal kernels may get a verdict with a direction.",
+    help="Error rate: probability of worse or better for equal kernels.",
 )
-@click.option("--exit-code", is_flag=True, help="3 if it got worse, 4 if unclear or invalid.")
+@click.option("--exit-code", is_flag=True, help="Exit with 3 if worse, 4 if unclear or invalid.")
 @as_json
 @guarded
 def stats_compare(
@@ -126,21 +126,23 @@ def stats_compare(
 ) -> None:
     """Compare two sets of numbers as swingbot does.
 
-    A file holds {"base": [[1, 2], [3, 4]], "head": [...]} (a list of runs for each boot), or a table: a line a run with the columns
-    side, boot and value, or a line a boot with the columns base and head. A column time (base_time and head_time), or {"runs": [1, 2],
-    "time": 3} in JSON, tells when a boot ran: then a drift is looked for in that order, and sides that ran in blocks are recognised.
+    A file contains {"base": [[1, 2], [3, 4]], "head": [...]} (a list of runs per boot), or a table:
+    one line per run with the columns side, boot and value, or one line per boot with the columns
+    base and head. A column time (base_time and head_time), or {"runs": [1, 2], "time": 3} in JSON,
+    gives the time of a boot: boots are then tested for drift in that order, and sides that ran in
+    blocks are detected.
 
     \b
     Examples:
       swingbot stats compare --base '100,101;99,102;101,100;100,99' --head '90,91;92,90;91,93;90,92'
       swingbot stats compare --file runs.csv --class time --paired --json
-      swingbot stats compare --base-perf a1 --base-perf a2 --head-perf b1 --head-perf b2 --event cycles --lower-is-better
+      swingbot stats compare --base-perf a1 --head-perf b1 --event cycles --lower-is-better
     """
     _check(min_effect, alpha)
     if base_perf or head_perf or event or repetitions:
         if base is not None or head is not None or path is not None:
             raise RequestError(
-                "--base-perf and --head-perf do not go with --base, --head or --file"
+                "--base-perf and --head-perf cannot be combined with --base, --head or --file"
             )
         sides = _perf_sides(base_perf, head_perf, event, repetitions)
     else:
@@ -160,7 +162,9 @@ def stats_compare(
     else:
         click.echo("\n".join(_words(row)))
         if not known and not unordered and not paired:
-            click.echo("  assumed: boots of base and head took turns (--order or times tell)")
+            click.echo(
+                "  assumed: boots of base and head alternate (give --order or times otherwise)"
+            )
     if exit_code:
         sys.exit({"worse": 3, "unclear": 4, "invalid": 4}.get(row.verdict, 0))
 
@@ -172,17 +176,18 @@ def stats_compare(
     type=float,
     default=0.0,
     show_default=True,
-    help="Leave out steps that are smaller than so many per cent.",
+    help="Omit steps smaller than this, in percent.",
 )
-@click.option("--no-picture", is_flag=True, help="Only the findings.")
+@click.option("--no-picture", is_flag=True, help="Print only the findings.")
 @as_json
 @guarded
 def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -> None:
     """Find steps, creep and changes of noise in a history of numbers.
 
-    FILE is a CSV or TSV table with the columns x (a commit, a date, a number) and value, or a JSON list of objects with these
-    keys; - is stdin. Optional columns: time (a number; points are sorted by it), run (lines of one x are its runs and are
-    averaged), anchor (what one unchanged kernel gave beside this point: shows whether the machine moved).
+    FILE is a CSV or TSV table with the columns x (a commit, a date, a number) and value, or a JSON
+    list of objects with these keys; - is stdin. Optional columns: time (a number; points are sorted
+    by it), run (lines with the same x are runs and are averaged), anchor (value of an unchanged
+    kernel measured together with this point; shows whether the machine changed).
 
     \b
     Examples:
@@ -198,8 +203,9 @@ def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -
         raise RequestError(str(error)) from None
     values = [point.value for point in points]
     anchors = [point.anchor for point in points if point.anchor is not None]
-    found = look(values, anchors or None)
-    shown = replace(found, changes=tuple(c for c in found.changes if abs(c.pct) >= min_effect))
+    findings = look(values, anchors or None)
+    large = tuple(c for c in findings.changes if abs(c.pct) >= min_effect)
+    shown = replace(findings, changes=large)
     if json_:
         say_json({"x": [point.x for point in points], **shown.to_json()})
         return
@@ -211,17 +217,15 @@ def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -
 
 def _check(min_effect: float, alpha: float) -> None:
     if not 0 <= min_effect <= 1e6:
-        raise RequestError(
-            f"--min-effect {min_effect:g} is no change in per cent; give a number from 0 up"
-        )
+        raise RequestError(f"--min-effect must be between 0 and 1e6 percent, got {min_effect:g}")
     if not 0 < alpha < 0.5:
         raise RequestError(
-            f"--alpha {alpha:g} is no error rate; give a number above 0 and below 0.5, such as 0.005 for 1 in 200"
+            f"--alpha must be between 0 and 0.5, got {alpha:g}; 0.005 is an error rate of 1 in 200"
         )
 
 
 def _sides(base: str | None, head: str | None, path: str | None) -> Sides:
-    """The boots of both sides, counted from 1 as people count."""
+    """Boots of both sides, numbered from 1."""
     if (path is None) == (base is None and head is None) or (
         path is None and (base is None or head is None)
     ):
@@ -237,14 +241,14 @@ def _sides(base: str | None, head: str | None, path: str | None) -> Sides:
 
 
 def _content(path: str) -> str:
-    """The text of a file or of stdin (-). Raises RequestError."""
+    """Contents of a file or of stdin (-) as text. Raises RequestError."""
     try:
         raw = sys.stdin.buffer.read(LARGEST_FILE + 1) if path == "-" else Path(path).read_bytes()
         if len(raw) > LARGEST_FILE:
-            raise RequestError(f"the file is larger than {LARGEST_FILE >> 20} MiB")
+            raise RequestError(f"{path} is larger than {LARGEST_FILE >> 20} MiB, the limit")
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise RequestError("the file is not valid UTF-8 text") from None
+        raise RequestError(f"{path} is not valid UTF-8 text") from None
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror}") from None
 
@@ -253,7 +257,7 @@ def _perf_sides(
     base: tuple[str, ...], head: tuple[str, ...], event: str | None, repetitions: int | None
 ) -> Sides:
     if not base or not head:
-        raise RequestError("give --base-perf and --head-perf, once for each boot")
+        raise RequestError("give both --base-perf and --head-perf, once for each boot")
     sides = []
     for paths in (base, head):
         texts = []
@@ -281,8 +285,8 @@ def _from_one(boots: list[BootRuns]) -> list[BootRuns]:
 
 
 def _words(row: ComparisonRow) -> list[str]:
-    """The row for a person: verdict and change, both sides, interval, how the level was made, why."""
-    # with the digits that the printed change can be recomputed from
+    """Format a row as text: verdict and change, both sides, interval, error level, reason."""
+    # Enough digits to recompute the printed change.
     means = levels(row.base.mean, row.head.mean)
     lines = [
         _headline(row),
@@ -300,7 +304,7 @@ def _words(row: ComparisonRow) -> list[str]:
 
 
 def _headline(row: ComparisonRow) -> str:
-    """`18.0% worse`; other verdicts first, with the measured change behind."""
+    """Headline such as `18.0% worse`; other verdicts are followed by the measured change."""
     if row.verdict in ("worse", "better"):
         return text.change(row)
     return f"{row.verdict}" + (
