@@ -118,7 +118,7 @@ def test_up_starts_survives_kills_refuses_a_second_one_and_stops_cleanly(service
             subprocess.run(argv, stdout=output, stderr=output, timeout=60, check=False).returncode
             == 1
         )
-    assert f"another swingbot (process {up.pid}) runs on" in second.read_text()
+    assert f"another swingbot (process {up.pid}) is using" in second.read_text()
     assert len(second.read_text().splitlines()) == 1
 
     postgres = service.pid("bin/postgres -D")
@@ -130,7 +130,7 @@ def test_up_starts_survives_kills_refuses_a_second_one_and_stops_cleanly(service
             and service.pid("bin/postgres -D") not in (0, postgres)
         ),
     )
-    eventually("it was told", lambda: "postgres died and is started again" in service.said())
+    eventually("it was told", lambda: "postgres died and is being restarted" in service.said())
 
     up.kill()
     up.wait()

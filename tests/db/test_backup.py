@@ -249,11 +249,11 @@ def test_nothing_that_is_there_is_written_over(
     tmp_path: Path, db_url: str, engine: sa.Engine, empty_url: str
 ) -> None:
     settings = a_state(tmp_path, db_url)
-    with pytest.raises(KeepError, match="lies in the state directory"):
+    with pytest.raises(KeepError, match="is inside the state directory"):
         backup(settings, engine, settings.state / "kept", quiet, keep=3)
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.tex").write_text("x")
-    with pytest.raises(BadBackup, match="not empty and no backup"):
+    with pytest.raises(BadBackup, match="neither empty nor a swingbot backup"):
         backup(settings, engine, tmp_path / "precious", quiet, keep=3)
     kept = tmp_path / "kept"
     backup(settings, engine, kept, quiet, keep=3)
@@ -295,11 +295,11 @@ def test_what_an_interrupted_backup_left_is_no_generation_and_is_used_by_the_nex
     half = place.generations / ".20260101T000000Z.part" / "database"
     half.mkdir(parents=True)
     (half / "tree.copy.zst").write_bytes(b"half")
-    with pytest.raises(BadBackup, match="has no generation that is whole"):
+    with pytest.raises(BadBackup, match="has no complete generation"):
         place.choose(None)
     name, _ = backup(settings, engine, tmp_path / "kept", quiet, keep=3)
     assert [path.name for path in place.generations.iterdir()] == [name]
-    with pytest.raises(BadBackup, match=f"there are {name}"):
+    with pytest.raises(BadBackup, match=f"use one of {name}"):
         place.choose("20260101T000000Z")
 
 
@@ -385,4 +385,4 @@ def test_the_commands_say_what_they_did(
     assert "mail is stopped" in restored.output
     missing = run(settings, "backup", str(tmp_path / "none"), "--verify")
     assert missing.exit_code == 2
-    assert "is no backup of swingbot" in missing.output
+    assert "is not a swingbot backup" in missing.output

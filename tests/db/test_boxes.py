@@ -457,7 +457,7 @@ def test_the_command_line_says_since_when_and_why(
     code, told = swingbot("testbox", "show", "rack7")
     assert (code, told.splitlines()[0]) == (0, "rack7  drained: new disk")
     assert told.splitlines()[1].startswith("drained, still running since 20")
-    assert ": the job began; driven by lab1, whose lease holds until 20" in told
+    assert ": the job began; driven by lab1, whose lease is valid until 20" in told
     assert "leased -> running" in told
     assert "testbox   rack7  drained, still running" in swingbot("status")[1]
     code, told = swingbot("testbox", "check", "rack7")

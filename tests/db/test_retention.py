@@ -264,7 +264,7 @@ def test_backup_and_retention_never_work_at_the_same_time(
     settings.state.mkdir()
     with (
         alone(settings),
-        pytest.raises(KeepError, match="another backup or retention run is at work"),
+        pytest.raises(KeepError, match="another backup or retention run is using"),
     ):
         retain(settings, engine, NOW, really=True)
 

@@ -271,7 +271,7 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("hint", "b1", "SECOND", "--why", "x" * 501), "--why is longer"),
     (("resume", "b1", "--boots", "10"), "b1 is running"),
     (("resume", "b1", "--boots", "0"), "from 1 to"),
-    (("replay", "b1"), "no step yet"),
+    (("replay", "b1"), "no recorded steps"),
     (("replay", "README.md"), "not JSON"),
     (("log", "b77"), "there is no bisection b77"),
 )
@@ -321,7 +321,7 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
 ) -> None:
     lab = scenario.a_lab(conn)
     old, running = f"b{lab.bisection}", f"b{lab.running_bisection}"
-    assert "older than journals" in swingbot("bisect", "replay", old).output
+    assert "predates journals" in swingbot("bisect", "replay", old).output
     assert swingbot("bisect", "log", old).output.count("\n") > 20
     assert swingbot("bisect", "visualize", old, "--ascii", "--width", "90").exit_code == 0
     advance_bisections(brain.lab, Faults(brain.lab))

@@ -97,5 +97,5 @@ def test_the_command_line_names_aliases_beside_their_original() -> None:
         "rows": [row.to_json() for row in judged(job, rows)],
     }
     text = comparison(facts, counters=True)
-    assert "  the same number: netperf.Throughput_total_Mbps\n" in text
+    assert "  aliases: netperf.Throughput_total_Mbps\n" in text
     assert text.count("netperf.Throughput_total_Mbps") == 1

@@ -1,4 +1,4 @@
-"""Which database the settings mean, and as whom."""
+"""Database addresses and passwords from the settings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from swingbot.app.settings import Settings, SettingsError
 
 
 def database_url(settings: Settings) -> str:
-    """The database that the settings mean: `db.url`, or else the embedded one under the state directory. Holds the password; raises SettingsError."""
+    """Database URL with password: `db.url`, else the embedded database. Raises SettingsError."""
     return _url(settings.db.url, settings.db.password_file, "db.password_file") or postgres.url(
         settings.state
     )
 
 
 def owner_url(settings: Settings) -> str:
-    """The same database as the role that may change tables; raises SettingsError."""
+    """URL of the same database for the role that may change tables. Raises SettingsError."""
     return _url(
         settings.db.owner_url, settings.db.owner_password_file, "db.owner_password_file"
     ) or database_url(settings)
@@ -35,17 +35,17 @@ def _url(url: str, password_file: str, key: str) -> str:
 
 
 def with_password(url: str, file: Path | None) -> str:
-    """`url` with the password from `file`, if there is one. Raises SettingsError."""
+    """Return `url` with the password from `file`, if given. Raises SettingsError."""
     return _url(url, str(file or ""), "the password file")
 
 
 def password(file: Path, key: str) -> str:
-    """The first line of `file`; raises SettingsError if there is none."""
+    """Read the first line of `file`. Raises SettingsError if it is missing or empty."""
     try:
         lines = file.expanduser().read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError(f"{key}: the password cannot be read from {file}: {why}") from None
+        why = error.strerror if isinstance(error, OSError) else "not valid UTF-8 text"
+        raise SettingsError(f"{key}: cannot read the password from {file}: {why}") from None
     if not lines or not lines[0].strip():
         raise SettingsError(f"{key}: {file} is empty; write the password on its first line")
     return lines[0].strip()

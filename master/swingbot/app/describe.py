@@ -1,4 +1,7 @@
-"""`swingbot describe`: what Buildbot is made to do, as YAML. Its text is a golden, so that a change of configuration is reviewed as its effect."""
+"""`swingbot describe`: Buildbot's configuration as YAML.
+
+The output is a golden, so that a change of configuration is reviewed by its effect.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,17 @@ _FILE_LOCK = "file lock on the worker's host: one boot at a time"
 
 
 def describe(settings: Settings) -> str:
-    """Builders, schedulers, workers, locks and testboxes in force. Raises TestboxError for a testbox file that is wrong."""
+    """Describe builders, schedulers, workers, locks and testboxes.
+
+    Raises TestboxError for an invalid testbox file.
+    """
     boxes = buildmaster.testboxes(settings)
     document = {
         "builders": _builders(settings),
         "schedulers": {
             buildmaster.SCHEDULER: {
                 "builders": list(buildmaster.builders(settings)),
-                "started_by": "the dispatcher, one buildset a dispatch",
+                "started_by": "the dispatcher, one buildset per dispatch",
             }
         },
         "workers": {name: {"max_builds": 1} for name in buildmaster.worker_names(settings)},
@@ -47,9 +53,9 @@ def _builders(settings: Settings) -> dict[str, Any]:
 
 
 def _locks(box: Testbox) -> list[str]:
-    """What a boot of `box` holds while it runs."""
+    """Locks held by a boot of `box`."""
     host = (
-        ["host alone: no kernel build and no other such boot beside it"]
+        ["exclusive use of the host: no kernel build and no other such boot at the same time"]
         if box.virtual and not box.repeatable
         else []
     )
@@ -59,7 +65,8 @@ def _locks(box: Testbox) -> list[str]:
         else "row in table lease: one attempt at a time"
     )
     file = (
-        f"file lock of {' and '.join(box.nodes)} on the worker's host, all or none: one boot at a time"
+        f"file locks of {' and '.join(box.nodes)} on the worker's host, all or none: one boot at a"
+        " time"
         if box.nodes
         else _FILE_LOCK
     )

@@ -2,10 +2,11 @@
 
     up -> supervisord -> postgres, smtpd, web, buildbot-master, loop, workers
 
-A lock on the state directory keeps a second service away. If `up` dies, even by SIGKILL, its supervisor gets
-SIGTERM and stops the rest in order; whatever is left all the same is found by its mark and ended at the next start.
-Executors of attempts (`swingbot-worker attempt`) are not part of the service: they finish what they are at,
-keep the results, and the next start takes them up.
+A lock on the state directory prevents a second service. If `up` dies, even by SIGKILL, its
+supervisor gets SIGTERM and stops the other programs in order; the next start finds remaining
+processes by an environment variable and kills them. Executors of attempts
+(`swingbot-worker attempt`) are not part of the service: they finish their attempt and keep its
+results, and the next start picks them up.
 """
 
 from __future__ import annotations
@@ -39,25 +40,26 @@ from swingbot_db.engine import make_engine
 
 Announce = Callable[[str], None]
 
-START_SECONDS: Final = (
-    240.0  # a loaded machine has been seen to need 50 s for the Buildbot master alone
-)
+START_SECONDS: Final = 240.0  # on a loaded machine, the Buildbot master alone took 50 s
 STOP_SECONDS: Final = 40.0
 LOG_LINES: Final = 5
-NEEDED_BYTES: Final = 200 << 20  # a new database takes 60 MiB, its log as much again
+NEEDED_BYTES: Final = 200 << 20  # a new database takes 60 MiB, its write-ahead log another 60 MiB
 TELL_AGAIN_SECONDS: Final = 60.0
 
 
 class UpError(Exception):
-    """The service cannot run; the message is one sentence that says what to do."""
+    """The service cannot run; the message says what to do."""
 
 
 class _Stop(Exception):
-    """A signal asked us to stop."""
+    """SIGINT or SIGTERM was received."""
 
 
 def up(settings: Settings, announce: Announce) -> int:
-    """Run the embedded service until SIGINT or SIGTERM; 0 after an ordered stop, 1 if it could not run."""
+    """Run the embedded service until SIGINT or SIGTERM.
+
+    Returns 0 after a clean stop, 1 if the service could not run.
+    """
     state = settings.state
     try:
         with _stop_on_signal(), _lock(state):
@@ -67,7 +69,8 @@ def up(settings: Settings, announce: Announce) -> int:
                 _stop(state, announce)
     except _Stop:
         announce(
-            "swingbot has stopped; boots and builds under way finish by themselves and count at the next start"
+            "swingbot has stopped; running boots and builds finish on their own, and their results"
+            " are collected at the next start"
         )
         return 0
     except (UpError, postgres.PostgresError, SettingsError, SecretError) as error:
@@ -89,38 +92,38 @@ def _run(settings: Settings, announce: Announce) -> None:
     buildmaster.worker_endpoint(settings)
     leftovers = process.stop_members(state, STOP_SECONDS)
     if leftovers:
-        announce(f"ended {leftovers} processes that an earlier service had left behind")
+        announce(f"killed {leftovers} processes left running by an earlier service")
     _check_disk(state)
     _check_ports(settings)
     prepare_directories(settings)
-    wanted = supervision.programs(settings)
-    embedded = any(program.name == POSTGRES for program in wanted)
+    planned = supervision.programs(settings)
+    embedded = any(program.name == POSTGRES for program in planned)
     if embedded:
         announce("preparing the database")
         postgres.prepare(state)
     env = supervision.environment(settings, os.environ) | {process.INSTANCE_VARIABLE: str(state)}
-    child, supervisor = _start_supervisor(settings, wanted, env)
+    child, supervisor = _start_supervisor(settings, planned, env)
     if embedded:
         supervisor.start(POSTGRES)
         _wait("the database", lambda: postgres.answers(state), settings, child, POSTGRES)
         postgres.create_database(state)
     _migrate(settings)
-    for program in sorted(wanted, key=lambda program: program.order):
+    for program in sorted(planned, key=lambda program: program.order):
         if program.name != POSTGRES:
             supervisor.start(program.name)
     _wait_until_healthy(settings, child)
-    # before anyone hears that we are up: a part that dies from then on is told
+    # Before "swingbot is up" is announced: programs that die from now on are reported.
     started = _starts(supervisor)
     _announce_addresses(settings, announce)
-    _watch(settings, wanted, env, child, supervisor, announce, started)
+    _watch(settings, planned, env, child, supervisor, announce, started)
 
 
-# -- before anything runs -------------------------------------------------------------------------------------------
+# -- before anything runs -----------------------------------------------------
 
 
 @contextmanager
 def _stop_on_signal() -> Iterator[None]:
-    """SIGINT and SIGTERM raise _Stop, once; while we stop, further ones change nothing."""
+    """Raise _Stop on the first SIGINT or SIGTERM; ignore further ones while stopping."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         for one in (signal.SIGINT, signal.SIGTERM):
@@ -144,7 +147,8 @@ def _lock(state: Path) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             raise UpError(
-                f"another swingbot (process {file.read().strip() or 'unknown'}) runs on {state}; stop it or give another --state"
+                f"another swingbot (process {file.read().strip() or 'unknown'}) is using {state};"
+                " stop it, or choose another --state"
             ) from None
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
@@ -156,20 +160,21 @@ def _check_disk(state: Path) -> None:
     free = shutil.disk_usage(state).free
     if free < NEEDED_BYTES:
         raise UpError(
-            f"the disk that holds {state} has {free >> 20} MiB left, {NEEDED_BYTES >> 20} are needed; free some space or give another --state"
+            f"the disk of {state} has {free >> 20} MiB free, {NEEDED_BYTES >> 20} MiB are required;"
+            " free some space, or choose another --state"
         )
 
 
 def _check_ports(settings: Settings) -> None:
-    wanted = {
+    planned = {
         settings.web.port: (settings.web.host, "the web pages"),
         settings.buildbot_worker_port: (settings.buildbot.host, "Buildbot's workers"),
     }
     if settings.buildbot.pages != "off":
-        wanted[settings.buildbot_www_port] = (settings.buildbot.www_host, "Buildbot's pages")
+        planned[settings.buildbot_www_port] = (settings.buildbot.www_host, "Buildbot's pages")
     if not settings.mail.host:
-        wanted[settings.smtp_port] = ("127.0.0.1", "the local mailbox")
-    for port, (host, purpose) in wanted.items():
+        planned[settings.smtp_port] = ("127.0.0.1", "the local mailbox")
+    for port, (host, purpose) in planned.items():
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -177,10 +182,12 @@ def _check_ports(settings: Settings) -> None:
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
                     raise UpError(
-                        f"port {port} of {host}, needed for {purpose}, is taken; choose other ports with --port or stop what listens there"
+                        f"port {port} of {host}, needed for {purpose}, is in use; choose other"
+                        " ports with --port, or stop the program that uses it"
                     ) from None
                 raise UpError(
-                    f"cannot listen on {host} port {port} for {purpose}: {error.strerror}; set web.host and web.port"
+                    f"cannot listen on {host} port {port} for {purpose}: {error.strerror}; set"
+                    " web.host and web.port"
                 ) from None
 
 
@@ -197,24 +204,24 @@ def prepare_directories(settings: Settings) -> None:
     run.mkdir(mode=0o700, exist_ok=True)
     if run.stat().st_uid != os.geteuid():
         raise UpError(
-            f"{run} belongs to somebody else; remove it or choose a --state with a shorter path"
+            f"{run} is owned by another user; remove it, or choose a --state with a shorter path"
         )
     supervision.socket(settings.state).unlink(missing_ok=True)
-    address.record(settings)  # not the one of an earlier start while the pages are starting
+    address.record(settings)  # replace a stale address before the pages start
     artifacts.secret(settings.secret_file)
     buildmaster.make_secrets(settings)
 
 
-# -- starting -------------------------------------------------------------------------------------------------------
+# -- starting -----------------------------------------------------------------
 
 
 def _start_supervisor(
-    settings: Settings, wanted: list[SupervisedProgram], env: Mapping[str, str]
+    settings: Settings, planned: list[SupervisedProgram], env: Mapping[str, str]
 ) -> tuple[process.Child, Supervisor]:
-    for program in wanted:
+    for program in planned:
         program.directory.mkdir(parents=True, exist_ok=True)
     file = settings.state / "run" / "supervisord.conf"
-    file.write_text(supervision.supervisor_config(settings, wanted))
+    file.write_text(supervision.supervisor_config(settings, planned))
     argv = [sys.executable, "-m", "supervisor.supervisord", "-c", str(file)]
     child = process.start(argv, env=env, cwd=settings.state, log=settings.log / "supervisord.out")
     supervisor = Supervisor(settings.state)
@@ -229,18 +236,18 @@ def _migrate(settings: Settings) -> None:
     except Exception as error:
         words = str(error).splitlines()[0]
         raise UpError(
-            f"the database {postgres.hidden(settings.db.url)} cannot be brought up to date: {words}"
+            f"cannot upgrade the database {postgres.hidden(settings.db.url)}: {words}"
         ) from error
     finally:
         engine.dispose()
 
 
-# -- health ---------------------------------------------------------------------------------------------------------
+# -- health -------------------------------------------------------------------
 
 
 def _get(url: str) -> bytes | None:
-    """What stands behind `url`; None if nobody answers, or not with success."""
-    # never through a proxy: it is this host
+    """Fetch `url`; None if the server does not answer, or not with success."""
+    # The URL is on this host, so bypass any proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=5) as answer:
@@ -254,7 +261,10 @@ def web_answers(settings: Settings) -> bool:
 
 
 def attached_workers(settings: Settings) -> set[str] | None:
-    """Names of the workers that are connected to Buildbot; None if Buildbot does not answer, or not to everyone (buildbot.pages)."""
+    """Names of the workers connected to Buildbot.
+
+    None if Buildbot does not answer, or requires a login (buildbot.pages).
+    """
     body = _get(f"http://{settings.buildbot.www_host}:{settings.buildbot_www_port}/api/v2/workers")
     try:
         answer = json.loads(body or b"")
@@ -278,7 +288,7 @@ def _wait_until_healthy(settings: Settings, child: process.Child) -> None:
     _wait("the web pages", lambda: web_answers(settings), settings, child, "web")
     _wait("the Buildbot master", lambda: _master_listens(settings), settings, child, MASTER)
     if settings.buildbot.pages != "open":
-        return  # it tells strangers nothing, so we cannot see who has come
+        return  # the API requires a login, so connected workers cannot be queried
     names = {
         name
         for name in buildmaster.worker_names(settings)
@@ -304,24 +314,26 @@ def _wait(
     while not ready():
         if child.poll() is not None:
             raise UpError(
-                f"the supervisor ended while {what} was starting; see {settings.log / 'supervisord.out'}"
+                f"the supervisor exited while {what} was starting; see"
+                f" {settings.log / 'supervisord.out'}"
             )
         if time.monotonic() > end:
             raise UpError(
-                f"{what} did not come up within {START_SECONDS:.0f} s; the end of its log:\n{log_tail(settings, log)}"
+                f"{what} did not start within {START_SECONDS:.0f} s; end of its"
+                f" log:\n{log_tail(settings, log)}"
             )
         time.sleep(0.1)
 
 
 def log_tail(settings: Settings, name: str) -> str:
-    """The last lines that a program wrote, with the name of the file."""
+    """Last lines of a program's log, with the name of the file."""
     file = settings.log / f"{name}.log"
     try:
         with file.open("rb") as source:
             source.seek(max(0, file.stat().st_size - 8192))
             lines = source.read().decode(errors="replace").splitlines()
     except OSError:
-        lines = ["(it wrote nothing)"]
+        lines = ["(empty)"]
     return "\n".join(["  " + line for line in lines[-LOG_LINES:]] + [f"  ({file})"])
 
 
@@ -339,11 +351,11 @@ def _announce_addresses(settings: Settings, announce: Announce) -> None:
     announce(f"  logs      {settings.log}")
 
 
-# -- running and stopping -------------------------------------------------------------------------------------------
+# -- running and stopping -----------------------------------------------------
 
 
 def _starts(supervisor: Supervisor) -> dict[str, int]:
-    """When each part was started last; empty if the supervisor cannot say just now."""
+    """Last start time of each program; empty if the supervisor does not answer."""
     try:
         return {name: start for name, (_, _, start) in supervisor.states().items()}
     except Supervisor.ERRORS:
@@ -352,45 +364,49 @@ def _starts(supervisor: Supervisor) -> dict[str, int]:
 
 def _watch(
     settings: Settings,
-    wanted: list[SupervisedProgram],
+    planned: list[SupervisedProgram],
     env: Mapping[str, str],
     child: process.Child,
     supervisor: Supervisor,
     announce: Announce,
     started: dict[str, int],
 ) -> None:
-    """Until a signal comes: tell when a part died since `started`, and no more than once a minute for each; a supervisor that died is replaced."""
-    told: dict[str, float] = {}
+    """Report programs that died since `started`, until a signal arrives.
+
+    Reports each program at most once per minute. Replaces a supervisor that died.
+    """
+    announced: dict[str, float] = {}
     while True:
         time.sleep(1.0)
         if child.poll() is not None:
-            announce("the supervisor died; starting everything again")
-            child, supervisor = _start_again(settings, wanted, env)
+            announce("the supervisor died; restarting all programs")
+            child, supervisor = _start_again(settings, planned, env)
             started = {}
             continue
         try:
             states = supervisor.states()
         except Supervisor.ERRORS:
-            continue  # it is busy or dying; the next look tells
+            continue  # busy or dying; check again in the next iteration
         for name, (word, words, start) in states.items():
             died = start != started.get(name, start) or word in ("BACKOFF", "FATAL", "UNKNOWN")
-            if died and time.monotonic() - told.get(name, float("-inf")) > TELL_AGAIN_SECONDS:
+            if died and time.monotonic() - announced.get(name, float("-inf")) > TELL_AGAIN_SECONDS:
                 announce(
-                    f"{name} died and is started again ({words}); the end of its log:\n{log_tail(settings, name)}"
+                    f"{name} died and is being restarted ({words}); end of its"
+                    f" log:\n{log_tail(settings, name)}"
                 )
-                told[name] = time.monotonic()
+                announced[name] = time.monotonic()
             started[name] = start
 
 
 def _start_again(
-    settings: Settings, wanted: list[SupervisedProgram], env: Mapping[str, str]
+    settings: Settings, planned: list[SupervisedProgram], env: Mapping[str, str]
 ) -> tuple[process.Child, Supervisor]:
     process.stop_members(settings.state, STOP_SECONDS)
     if settings.db.url == postgres.url(settings.state):
         postgres.prepare(settings.state)
     supervision.socket(settings.state).unlink(missing_ok=True)
-    child, supervisor = _start_supervisor(settings, wanted, env)
-    for program in sorted(wanted, key=lambda program: program.order):
+    child, supervisor = _start_supervisor(settings, planned, env)
+    for program in sorted(planned, key=lambda program: program.order):
         supervisor.start(program.name)
     return child, supervisor
 
@@ -403,9 +419,7 @@ def _stop(state: Path, announce: Announce) -> None:
 
 def _words(error: OSError, state: Path) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk that holds {state} is full; free some space or give another --state"
+        return f"the disk of {state} is full; free some space, or choose another --state"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return (
-            f"{error.filename or state} cannot be written ({error.strerror}); give another --state"
-        )
+        return f"cannot write {error.filename or state} ({error.strerror}); choose another --state"
     return f"{error.filename or state}: {error.strerror or error}"

@@ -1,4 +1,4 @@
-"""`swingbot git`: git's own daemon, for the mirror alone."""
+"""`swingbot git`: serve the mirror with git daemon."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from swingbot.app import process
 from swingbot.app.settings import Settings, SettingsError
 
 CONNECTIONS: Final = 16
-SILENCE_SECONDS: Final = 600  # packing a kernel's tree for the first time takes minutes
-# Build workers ask for one commit by its id; a mirror that belongs to another user of this host is meant.
+SILENCE_SECONDS: Final = 600  # the first pack of a kernel tree takes minutes
+# Build workers fetch commits by id; the mirror may be owned by another user.
 _CONFIG: Final = {"uploadpack.allowAnySHA1InWant": "true", "safe.directory": "*"}
 
 
 def argv(settings: Settings) -> list[str]:
-    """The command that serves the mirror as `git://<host>:<port>/mirror.git`, and nothing else."""
+    """Command that serves only the mirror, as `git://<host>:<port>/mirror.git`."""
     mirror = settings.mirror
     return [
         *(
@@ -45,7 +45,7 @@ def argv(settings: Settings) -> list[str]:
 
 
 def environment(inherited: dict[str, str]) -> dict[str, str]:
-    """What git needs to know, told without anybody's configuration files."""
+    """Environment that configures git independently of any configuration file."""
     settings = {
         f"GIT_CONFIG_{part}_{number}": text
         for number, pair in enumerate(_CONFIG.items())
@@ -64,14 +64,15 @@ def environment(inherited: dict[str, str]) -> dict[str, str]:
 
 
 def run(settings: Settings, announce: Callable[[str], None]) -> NoReturn:
-    """Become the daemon. Raises SettingsError or OSError."""
+    """Exec the daemon. Raises SettingsError or OSError."""
     if not settings.git.host:
         raise SettingsError(
-            "git.host: name the one address that the mirror is served on; 0.0.0.0 is all of them"
+            "git.host is not set; set it to the address on which to serve the mirror (0.0.0.0: all)"
         )
-    # a new lab: the mirror comes with its first tree
+    # In a new lab the mirror does not exist before the first tree is added.
     settings.state.mkdir(parents=True, exist_ok=True)
     announce(
-        f"serving {settings.mirror} at git://{settings.git.host}:{settings.git.port}/{settings.mirror.name}"
+        f"serving {settings.mirror} at"
+        f" git://{settings.git.host}:{settings.git.port}/{settings.mirror.name}"
     )
     process.become(argv(settings), env=environment(dict(os.environ)), cwd=settings.state)

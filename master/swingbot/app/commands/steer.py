@@ -1,4 +1,4 @@
-"""`swingbot bisect log | replay | skip | hint | resume | explain | visualize`: reading and steering a bisection."""
+"""`swingbot bisect log`, `replay`, `skip`, `hint`, ...: inspect and steer a bisection."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from swingbot.service.ports import RequestError
 from swingbot_db import read
 
 _LARGEST_LOG: Final = 1 << 30
-why_option = click.option("--why", metavar="TEXT", help="The reason, for whoever reads the log.")
-undo_option = click.option("--undo", is_flag=True, help="Take the skip back.")
+why_option = click.option("--why", metavar="TEXT", help="Reason, recorded in the log.")
+undo_option = click.option("--undo", is_flag=True, help="Undo an earlier skip.")
 
 
 def person() -> str:
-    """Who gives the advice: SWINGBOT_USER, or the name this host knows them by."""
+    """Name of the user: SWINGBOT_USER, or the login name."""
     try:
         name = os.environ.get("SWINGBOT_USER") or getpass.getuser()
     except (KeyError, OSError):
         name = f"uid {os.getuid()}"
-    return "".join(c for c in name if c.isprintable())[:80] or "somebody"
+    return "".join(c for c in name if c.isprintable())[:80] or "unknown"
 
 
 def _number(id_: str) -> int:
@@ -45,7 +45,9 @@ def _number(id_: str) -> int:
 @pass_session
 @guarded
 def log_(session: CommandContext, id_: str, json_: bool) -> None:
-    """Print all that a bisection was shown and decided, step by step. Lines with # are for people; `replay` reads the others.
+    """Print the input and the decision of every step of a bisection.
+
+    Lines that start with # are comments; `replay` reads the others.
 
     \b
     Example:
@@ -62,10 +64,12 @@ def log_(session: CommandContext, id_: str, json_: bool) -> None:
 @pass_session
 @guarded
 def replay(session: CommandContext, what: str, json_: bool) -> None:
-    """Decide every step of a log again: are the decisions the same, byte for byte? Exit status 1 and the first difference if not.
+    """Replay a log and check that every decision is the same, byte for byte.
+
+    If one differs, prints the first difference; exit status 1.
 
     \b
-    Example:
+    Examples:
       swingbot bisect replay b2.log
       swingbot bisect replay b2
     """
@@ -76,7 +80,7 @@ def replay(session: CommandContext, what: str, json_: bool) -> None:
         raise RequestError(f"{what}: {error}") from None
     others = sorted({entry.engine for entry in steps} - {engine()})
     if json_:
-        found = done.difference and {
+        difference = done.difference and {
             "step": done.difference.step,
             "recorded": done.difference.recorded,
             "now": done.difference.now,
@@ -85,16 +89,17 @@ def replay(session: CommandContext, what: str, json_: bool) -> None:
             {
                 "steps": done.steps,
                 "same": done.difference is None,
-                "difference": found,
+                "difference": difference,
                 "engine": engine(),
                 "recorded_by": sorted({s.engine for s in steps}),
             }
         )
     elif done.difference is None:
-        click.echo(f"{done.steps} steps, decided again: the same, byte for byte")
+        click.echo(f"replayed {done.steps} steps: all decisions are the same, byte for byte")
     else:
         click.echo(
-            f"step {done.difference.step} of {len(steps)} is decided differently\n  recorded {done.difference.recorded}\n  now      {done.difference.now}"
+            f"the decision of step {done.difference.step} of {len(steps)} differs\n"
+            f"  recorded {done.difference.recorded}\n  now      {done.difference.now}"
         )
     if others and not json_:
         click.echo(f"  (recorded by engine {', '.join(others)}; this is {engine()})")
@@ -108,17 +113,17 @@ def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
         steps = list(steering.logbook(session.lab, _number(what)).steps)
         if not steps:
             raise RequestError(
-                f"{what} has made no step yet, or it is older than journals: there is nothing to decide again"
+                f"{what} has no recorded steps to replay: it has not made any, or predates journals"
             )
         return steps
     if what != "-" and path.stat().st_size > _LARGEST_LOG:
-        raise RequestError(f"{what} is larger than any log")
+        raise RequestError(f"{what} is larger than {_LARGEST_LOG >> 30} GiB, the limit for a log")
     content = sys.stdin.buffer.read() if what == "-" else path.read_bytes()
     try:
         return logbook.read(content.decode().split("\n"))
     except UnicodeDecodeError:
         raise RequestError(
-            f"{what}: not text; give what `swingbot bisect log ID` printed"
+            f"{what} is not valid UTF-8 text; give the output of `swingbot bisect log ID`"
         ) from None
 
 
@@ -132,17 +137,19 @@ def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
 def skip(
     session: CommandContext, id_: str, commits: tuple[str, ...], why: str | None, undo: bool
 ) -> None:
-    """Never measure these commits. They stay among the suspects, together with their neighbours.
+    """Never measure these commits. They remain suspects, together with their neighbours.
 
-    A..B stands for the commits after A up to and with B.
+    A..B means the commits after A up to and including B.
 
     \b
     Example:
       swingbot bisect skip b2 3f2a91c --why 'hangs in the boot of this box'
     """
     done = steering.skip(session.lab, _number(id_), commits, who=person(), why=why, undo=undo)
-    word = "will be measured again where that tells something" if undo else "will not be measured"
-    click.echo(f"{id_}: {', '.join(commit[:12] for commit in done)} {word}, from the next step on")
+    effect = "may be measured again" if undo else "will not be measured"
+    click.echo(
+        f"{id_}: {', '.join(commit[:12] for commit in done)} {effect}, from the next step on"
+    )
 
 
 @click.command()
@@ -153,7 +160,7 @@ def skip(
     type=float,
     default=10.0,
     show_default=True,
-    help="Times as likely as before any boot; below 1 less likely, 1 takes a hint back.",
+    help="Factor on the prior probability; below 1: less likely; 1: undo a hint.",
 )
 @why_option
 @pass_session
@@ -161,9 +168,10 @@ def skip(
 def hint(
     session: CommandContext, id_: str, commits: tuple[str, ...], factor: float, why: str | None
 ) -> None:
-    """Say that you suspect these commits (or, with a factor below 1, that you do not).
+    """Mark commits as more likely culprits (or less likely, with a factor below 1).
 
-    A right hint of 10 saves about three boots of a good signal; a wrong one costs as many. It never decides: boots outweigh it.
+    A correct hint of 10 saves about three boots if the signal is clear; a wrong one costs as many.
+    A hint never decides the result, because boots outweigh it.
 
     \b
     Example:
@@ -171,20 +179,21 @@ def hint(
     """
     done = steering.hint(session.lab, _number(id_), commits, factor, who=person(), why=why)
     click.echo(
-        f"{id_}: {', '.join(commit[:12] for commit in done)} counts {factor:g} times as likely, from the next step on"
+        f"{id_}: {', '.join(commit[:12] for commit in done)} weighted {factor:g} times as likely,"
+        " from the next step on"
     )
 
 
 @click.command()
 @click.argument("id_", metavar="ID")
 @click.option(
-    "--boots", type=int, required=True, metavar="N", help="How many more boots it may spend."
+    "--boots", type=int, required=True, metavar="N", help="Number of additional boots allowed."
 )
 @why_option
 @pass_session
 @guarded
 def resume(session: CommandContext, id_: str, boots: int, why: str | None) -> None:
-    """Go on with a bisection that ended without an answer: everything observed still counts.
+    """Resume a bisection that ended without an answer. All observations still count.
 
     \b
     Example:
@@ -192,7 +201,7 @@ def resume(session: CommandContext, id_: str, boots: int, why: str | None) -> No
     """
     allowed = steering.resume(session.lab, _number(id_), boots, who=person(), why=why)
     click.echo(
-        f"{id_} is running again; it may spend up to {allowed} boots in all  (swingbot wait {id_})"
+        f"{id_} is running again with a limit of {allowed} boots in total  (swingbot wait {id_})"
     )
 
 
@@ -202,42 +211,44 @@ def resume(session: CommandContext, id_: str, boots: int, why: str | None) -> No
 @pass_session
 @guarded
 def explain(session: CommandContext, id_: str, json_: bool) -> None:
-    """Say in words what is believed and why, what comes next, and what would change the mind.
+    """Explain the current suspects and why, the next step, and what would change the result.
 
     \b
     Example:
       swingbot bisect explain b2
     """
-    found = explain_bisection(session.lab, _number(id_))
-    told = explain_text.told(
-        found.explanation, found.state, found.commits, found.unit, text.seconds
-    )
+    it = explain_bisection(session.lab, _number(id_))
+    lines = explain_text.told(it.explanation, it.state, it.commits, it.unit, text.seconds)
     if json_:
         say_json(
             {
                 "id": id_,
-                "text": told,
-                **journal.plain(found.explanation),
-                "action": journal.decision(found.explanation.action),
+                "text": lines,
+                **journal.plain(it.explanation),
+                "action": journal.decision(it.explanation.action),
             }
         )
     else:
-        click.echo("\n".join(told))
+        click.echo("\n".join(lines))
 
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@click.option("--ascii", "ascii_", is_flag=True, help="Only characters of ASCII.")
+@click.option("--ascii", "ascii_", is_flag=True, help="Use only ASCII characters.")
 @click.option(
-    "--all", "everything", is_flag=True, help="A line for every commit, also where nobody looked."
+    "--all", "everything", is_flag=True, help="Show every commit, including unmeasured ones."
 )
-@click.option("--width", type=click.IntRange(48, 500), help="Columns; default: the terminal's.")
+@click.option(
+    "--width",
+    type=click.IntRange(48, 500),
+    help="Width in columns (default: width of the terminal).",
+)
 @pass_session
 @guarded
 def visualize(
     session: CommandContext, id_: str, ascii_: bool, everything: bool, width: int | None
 ) -> None:
-    """Draw the probability of each commit, with its boots, their mean and spread, skips and hints.
+    """Plot the probability of each commit, with its boots, mean, deviation, skips and hints.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`swingbot testbox`: the measured machines, their noise, and taking them out of work."""
+"""`swingbot testbox`: list, check, drain and quarantine testboxes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from swingbot.service.lab import set_testboxes
 from swingbot_db import read
 
 reason_option = click.option(
-    "--reason", default="by hand", show_default=True, help="Why; shown wherever the testbox is."
+    "--reason", default="by hand", show_default=True, help="Reason; shown with the testbox."
 )
 
 
 @click.group()
 def testbox() -> None:
-    """Testboxes: what they are, how noisy, and whether they may work.
+    """List, check, drain and quarantine testboxes.
 
     \b
     Example:
@@ -32,7 +32,7 @@ def testbox() -> None:
 @pass_session
 @guarded
 def list_(session: CommandContext, json_: bool) -> None:
-    """All testboxes, and what is wrong with them."""
+    """List all testboxes with their state and problems."""
     with session.reading() as conn:
         rows = read.list_testboxes(conn)
     if json_:
@@ -57,7 +57,7 @@ def list_(session: CommandContext, json_: bool) -> None:
 @pass_session
 @guarded
 def show(session: CommandContext, name: str, json_: bool) -> None:
-    """A testbox with its noise record: standard deviations in per cent, of how many degrees of freedom.
+    """Show a testbox and its noise: standard deviations in percent (degrees of freedom).
 
     \b
     Example:
@@ -75,11 +75,10 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
     )
     click.echo(_now(facts))
     if nodes := (facts["facts"].get("cluster") or {}).get("nodes"):
-        click.echo(
-            f"cluster of {', '.join(f'{role} {node}' for role, node in sorted(nodes.items(), reverse=True))}; leased and booted together"
-        )
+        click.echo(f"cluster of {_members(nodes)}; leased and booted together")
     click.echo(
-        f"{facts['boots']} boots, {facts['boots_not_up']} of them did not come up; {facts['queued']} in the queue\n"
+        f"{facts['boots']} boots, {facts['boots_not_up']} of them failed to come up;"
+        f" {facts['queued']} queued\n"
     )
     parts = ("run", "boot", "boot_mean", "pair", "day", "layout")
     rows = [
@@ -94,12 +93,13 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
     )
     for anchor in facts["anchors"]:
         click.echo(
-            f"anchor {anchor['id']}  {anchor['at']}  {anchor['status']}  {anchor['reason'] or 'as before'}"
+            f"anchor {anchor['id']}  {anchor['at']}  {anchor['status']}"
+            f"  {anchor['reason'] or 'unchanged'}"
         )
     for alert in facts["alerts"][:5]:
         click.echo(
             f"alert  {alert['began_at']}  {alert['kind']}: {alert['reason']}"
-            + (f" (over {alert['ended_at']})" if alert["ended_at"] else " (it lasts)")
+            + (f" (ended {alert['ended_at']})" if alert["ended_at"] else " (ongoing)")
         )
     if facts["events"]:
         changes = [
@@ -109,24 +109,26 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
         click.echo("\n" + text.table(changes, ("CHANGED AT", "FROM -> TO", "FOR", "WHY")))
 
 
+def _members(nodes: dict[str, str]) -> str:
+    return ", ".join(f"{role} {node}" for role, node in sorted(nodes.items(), reverse=True))
+
+
 def _lost(row: dict[str, Any]) -> str:
     return row["now"]["why"] if row["now"]["state"] == "lost" else ""
 
 
 def _now(facts: dict[str, Any]) -> str:
-    """What it does, since when, why, and for whom: one line."""
+    """One line: state, since when, reason, controller and failures."""
     now = facts["now"]
     since = f" since {now['since']}" if now["since"] else ""
     why = f": {now['why']}" if now["why"] and now["why"] != facts["reason"] else ""
-    held = (
-        f"; driven by {now['holder']}, whose lease holds until {now['until']}"
+    lease = (
+        f"; driven by {now['holder']}, whose lease is valid until {now['until']}"
         if now["holder"]
         else ""
     )
-    failures = (
-        f"; attempts in a row that were lost to it: {now['failures']}" if now["failures"] else ""
-    )
-    return f"{facts['words']}{since}{why}{held}{failures}"
+    failures = f"; consecutive failed attempts: {now['failures']}" if now["failures"] else ""
+    return f"{facts['words']}{since}{why}{lease}{failures}"
 
 
 def _part(spread: dict[str, Any]) -> str | None:
@@ -140,12 +142,12 @@ def _part(spread: dict[str, Any]) -> str | None:
 @pass_session
 @guarded
 def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> None:
-    """Its numbers are not to be trusted: its orders wait until `resume`."""
+    """Quarantine a testbox whose results cannot be trusted; its orders wait until `resume`."""
     set_testboxes.quarantine(session.lab, name, reason)
     _moved(
         session,
         name,
-        f"testbox {name} is quarantined; `swingbot testbox resume {name}` when it is fit",
+        f"testbox {name} is quarantined; run `swingbot testbox resume {name}` when it is repaired",
         json_,
     )
 
@@ -157,26 +159,30 @@ def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> 
 @pass_session
 @guarded
 def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
-    """What runs there ends; nothing new begins until `resume`."""
+    """Drain a testbox: running boots finish; no new ones start until `resume`."""
     set_testboxes.drain(session.lab, name, reason)
     _moved(
         session,
         name,
-        f"testbox {name} is drained; `swingbot testbox resume {name}` lets it work again",
+        f"testbox {name} is drained; run `swingbot testbox resume {name}` to use it again",
         json_,
     )
 
 
 @testbox.command(
-    epilog="Exit status: 0 it has all that it needs; 1 something is missing, or it could not be checked; 2 there is no such testbox."
+    epilog="Exit status: 0 all checks passed; 1 a check failed or could not run; 2 unknown testbox."
 )
 @click.argument("name")
-@click.option("--here", is_flag=True, help="Check from this host, whichever drives the testbox.")
+@click.option(
+    "--here", is_flag=True, help="Check from this host even if another host drives the testbox."
+)
 @as_json
 @pass_session
 @guarded
 def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
-    """Whether it has all that it needs, and what to do for each thing that is missing. Its controller host looks.
+    """Check the configuration of a testbox and print a remedy for each failed check.
+
+    The check runs on the host that drives the testbox.
 
     \b
     Example:
@@ -185,12 +191,12 @@ def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
     with session.reading() as conn:
         read.testbox(conn, name)  # raises NotFound
         driver = None if here else read.controller(conn, name)
-    found = check_testbox.check(name, driver)
+    findings = check_testbox.check(name, driver)
     if json_:
-        say_json(found)
+        say_json(findings)
     else:
-        click.echo(check_testbox.as_text(name, found))
-    if not all(finding["ok"] for finding in found):
+        click.echo(check_testbox.as_text(name, findings))
+    if not all(finding["ok"] for finding in findings):
         raise SystemExit(1)
 
 
@@ -200,15 +206,15 @@ def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
 @pass_session
 @guarded
 def resume(session: CommandContext, name: str, json_: bool) -> None:
-    """Let it work again, as it is now: earlier boots of its anchor are no measure any more."""
+    """Return a testbox to service. Earlier boots of its anchor no longer serve as reference."""
     set_testboxes.resume(session.lab, name)
     _moved(session, name, f"testbox {name} is active", json_)
 
 
-def _moved(session: CommandContext, name: str, told: str, json_: bool) -> None:
-    """Say that it is done: the testbox as it is now, or in a sentence."""
+def _moved(session: CommandContext, name: str, message: str, json_: bool) -> None:
+    """Print the new state of the testbox: as JSON, or as `message`."""
     if json_:
         with session.reading() as conn:
             say_json(read.testbox(conn, name))
     else:
-        click.echo(told)
+        click.echo(message)

@@ -1,4 +1,4 @@
-"""Facts as plain text for a terminal: the same dicts that `--json` prints, laid out for people."""
+"""Format facts, the dicts that `--json` prints, as plain text for a terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MARKED = (
 
 
 def table(rows: Iterable[Sequence[object]], heads: Sequence[str]) -> str:
-    """Columns as wide as they need; numbers are given as text already."""
+    """Format rows as aligned columns; numbers must already be text."""
     body = [[("-" if cell is None or cell == "" else str(cell)) for cell in row] for row in rows]
     if not body:
         return "(none)"
@@ -39,7 +39,7 @@ def table(rows: Iterable[Sequence[object]], heads: Sequence[str]) -> str:
 
 
 def left(facts: Facts) -> str:
-    """How long a comparison or bisection that is under way will take, to ten seconds; or that it waits."""
+    """Remaining time of an open comparison or bisection, rounded to 10 s, or that it waits."""
     if facts.get("waits"):
         return "waits for a testbox"
     eta = facts.get("eta_seconds")
@@ -47,7 +47,7 @@ def left(facts: Facts) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration as people say it: 45 s, 3 min 20 s, 2 h 5 min."""
+    """Format a duration: 45 s, 3 min 20 s, 2 h 5 min."""
     if value is None:
         return "unknown"
     whole = round(value)
@@ -65,7 +65,7 @@ def number(value: float | None) -> str:
 
 
 def change(row: ComparisonRow) -> str:
-    """`18.0% worse`: direction in words, never a bare sign."""
+    """Format a change such as `18.0% worse`: the direction in words, never only a sign."""
     pct, verdict = row.change_pct, row.verdict
     if pct is None:
         return verdict
@@ -85,7 +85,7 @@ def side(of: Side) -> str:
 
 
 def comparison(facts: Facts, *, counters: bool = False) -> str:
-    """A comparison: the headline metric of each unit job, or with `counters` every row."""
+    """Format a comparison: the headline metric of each unit job, or every row with `counters`."""
     lines = [
         f"{facts['id']}  {facts['base'][:12]} -> {facts['head'][:12]}  {facts['status']}"
         + (f": {facts['reason']}" if facts.get("reason") else "")
@@ -108,7 +108,7 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
                 f"  verdict {row.verdict}, 95 % interval {interval(row)}",
             ]
         if also := aliases_of(row, given):
-            lines.append(f"  the same number: {', '.join(also)}")
+            lines.append(f"  aliases: {', '.join(also)}")
         if row.reason:
             lines.append(f"  {row.reason}")
         if row.label:
@@ -116,35 +116,41 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
     if hidden:
         lines += [
             "",
-            f"{hidden} further rows (counters, other metrics of the same runs); --counters shows them",
+            f"{hidden} more rows (counters, other metrics of the same runs); show them with"
+            " --counters",
         ]
     return "\n".join(lines)
 
 
 def kernel_change(facts: Facts) -> str:
-    """What the change did to the kernel, or why that is not known."""
-    return f"What the change did to the kernel\n{change_text(facts, most=20) if facts['state'] == 'compared' else facts['reason']}"
+    """Effect of the change on the kernel image, or why it is unknown."""
+    compared = facts["state"] == "compared"
+    body = change_text(facts, most=20) if compared else facts["reason"]
+    return f"What the change did to the kernel\n{body}"
 
 
-def differences(found: Iterable[Facts]) -> list[str]:
-    """How the fact sheets of the two sides differ; the variant itself, which has to, in one line."""
+def differences(differing: Iterable[Facts]) -> list[str]:
+    """Differences of the two fact sheets; expected ones (the variant) in a single line."""
     marks = {
         "blocks": "BLOCKS A VERDICT",
         "compared": "compared by the job",
         "told": "may be the explanation",
     }
     shown = [
-        f"  {d['testbox']}: {d['words']} [{marks[d['kind']]}]" for d in found if d["kind"] in marks
+        f"  {d['testbox']}: {d['words']} [{marks[d['kind']]}]"
+        for d in differing
+        if d["kind"] in marks
     ]
-    variant = sorted({d["fact"] for d in found if d["kind"] == "variant"})
+    variant = sorted({d["fact"] for d in differing if d["kind"] == "variant"})
     shown += [f"  the variant itself: {', '.join(variant)}"] if variant else []
     return ["facts that differ:", *shown] if shown else []
 
 
 def boot(facts: Facts) -> str:
-    """A boot: how it ended, its runs, and its fact sheet; what is not known is `-`."""
+    """Format a boot: outcome, runs and fact sheet; `-` is an unknown value."""
     lines = [
-        f"{facts['id']}  {facts['commit'][:12]} on {facts['testbox']}, k={facts['k']}{_purpose(facts)}  {facts['outcome']}"
+        f"{facts['id']}  {facts['commit'][:12]} on {facts['testbox']},"
+        f" k={facts['k']}{_purpose(facts)}  {facts['outcome']}"
         + (f": {facts['reason']}" if facts["reason"] else "")
     ]
     lines += [
@@ -152,29 +158,30 @@ def boot(facts: Facts) -> str:
         + (f": {run['reason']}" if run["reason"] else "")
         for run in facts["runs"]
     ]
-    for group, told in facts["sheet"].items():
-        wide = max((len(line["name"]) for line in told), default=0)
+    for group, entries in facts["sheet"].items():
+        wide = max((len(line["name"]) for line in entries), default=0)
         lines += ["", group]
-        for line in told:
+        for line in entries:
             value = "-" if line["value"] is None else f"{line['value']} {line['unit']}".rstrip()
             lines.append(f"  {line['name']:{wide}}  {value}")
     return "\n".join(lines)
 
 
 def _purpose(facts: Facts) -> str:
-    """What a boot was for, where its number is not one of the search."""
+    """Purpose of a boot other than the search."""
     return "" if facts["purpose"] == SEARCH else f" of {facts['purpose']}"
 
 
 def bisection(facts: Facts) -> str:
-    """A bisection: how it stands, and a picture of what is believed of each commit."""
-    return f"{bisection_head(facts)}\n\n{bisection_picture(facts, width=shutil.get_terminal_size((100, 24)).columns)}"
+    """Format a bisection: its state, and a plot of the probability of each commit."""
+    width = shutil.get_terminal_size((100, 24)).columns
+    return f"{bisection_head(facts)}\n\n{bisection_picture(facts, width=width)}"
 
 
 def bisection_picture(
     facts: Facts, *, width: int, ascii: bool | None = None, everything: bool = False
 ) -> str:
-    """A bar for each commit. `ascii` None: as standard output can."""
+    """Plot a bar for each commit. `ascii` None: depends on the encoding of stdout."""
     lines = [
         PlotPoint(
             idx=p["idx"],
@@ -201,7 +208,7 @@ def bisection_picture(
 
 
 def prints(characters: str) -> bool:
-    """Whether standard output can carry these characters."""
+    """Return True if stdout can encode these characters."""
     try:
         characters.encode(sys.stdout.encoding or "ascii")
     except (UnicodeError, LookupError):
@@ -210,9 +217,10 @@ def prints(characters: str) -> bool:
 
 
 def bisection_head(facts: Facts) -> str:
-    """A bisection in a few lines: what it found, or how it stands."""
+    """Format a bisection in a few lines: its result or its state."""
     lines = [
-        f"{facts['id']}  {facts['metric']} of {facts['unit_job']} on {facts['testbox']}  {facts['status']}"
+        f"{facts['id']}  {facts['metric']} of {facts['unit_job']} on {facts['testbox']}"
+        f"  {facts['status']}"
     ]
     if facts.get("reason"):
         lines.append(f"  {facts['reason']}")
@@ -226,22 +234,24 @@ def bisection_head(facts: Facts) -> str:
         )
     if facts["status"] == "running" and facts.get("why"):
         lines.append(f"  {facts.get('phase') or 'start'}: {facts['why']}; {left(facts)}")
-    lines += [f"  waits: {why}" for why in facts.get("waits", ())]
+    lines += [f"  waiting: {why}" for why in facts.get("waits", ())]
     lines += [f"  {branch['words']}" for branch in facts.get("branches", ())]
     if facts["status"] == "several":
         lines += [
-            f"  culprit {c['commit'][:12]} ({c['subject']}): {_pct(c['change_pct'])}{_share(c)}, P = {c['probability']:.3f}"
+            f"  culprit {c['commit'][:12]} ({c['subject']}): {_pct(c['change_pct'])}{_share(c)},"
+            f" P = {c['probability']:.3f}"
             for c in facts["culprits"]
         ]
     if facts.get("parent"):
         lines.append(
             f"  searches the branch that {facts['merged'][:12]} merged, for {facts['parent']}"
         )
-    lines += [f"  told by {steer['words']}" for steer in facts.get("steers", ())]
+    lines += [f"  advice by {steer['words']}" for steer in facts.get("steers", ())]
     lines.append(f"  {facts['boots']} boots, {facts['builds']} kernels built")
     if facts.get("resumable"):
         lines.append(
-            f"  swingbot bisect resume {facts['id']} --boots N  goes on with it; all that was observed still counts"
+            f"  to continue: swingbot bisect resume {facts['id']} --boots N"
+            "  (all observations still count)"
         )
     return "\n".join(lines)
 
@@ -254,22 +264,22 @@ def _share(culprit: Facts) -> str:
     return (
         ""
         if culprit.get("share") is None
-        else f" ({100 * culprit['share']:.0f} % of the whole change)"
+        else f" ({100 * culprit['share']:.0f} % of the total change)"
     )
 
 
 def open_work(counts: Mapping[str, int]) -> str:
-    """What is open, as `comparisons: 2, orders: 14`."""
+    """Format open work, such as `comparisons: 2, orders: 14`."""
     words = {
         "trees": "trees not polled yet",
-        "reports": "reports on their way",
-        "unseen": "changes that the loop has not seen",
+        "reports": "reports being sent",
+        "unseen": "changes not yet processed by the loop",
     }
     return ", ".join(f"{words.get(kind, kind)}: {n}" for kind, n in counts.items() if n)
 
 
 def status(facts: Facts) -> str:
-    """`swingbot status`."""
+    """Format the output of `swingbot status`."""
     queue = facts["queue"]
     lines = [
         "queue     "
@@ -286,16 +296,18 @@ def status(facts: Facts) -> str:
         )
     for job in facts["running"]:
         lines.append(
-            f"running   {job['id']}  {job['kind']}  {job.get('testbox') or 'kernel'}  {(job.get('commit') or '')[:12]}"
+            f"running   {job['id']}  {job['kind']}  {job.get('testbox') or 'kernel'}"
+            f"  {(job.get('commit') or '')[:12]}"
         )
     for tree in facts["trees"]:
         lines.append(
-            f"tree      {tree['name']}  {tree['branch']}  tip {(tree['tip_commit'] or 'not looked at yet')[:12]}"
+            f"tree      {tree['name']}  {tree['branch']}"
+            f"  tip {(tree['tip_commit'] or 'not polled')[:12]}"
         )
     for open_ in [*facts["comparisons"], *facts["experiments"], *facts["bisections"]]:
         lines.append(f"open      {open_['id']}  {open_['status']}, {left(open_)}")
     for problem in facts["problems"]:
         lines.append(f"PROBLEM   {problem['text']}")
     if not facts["problems"]:
-        lines.append("nothing is wrong")
+        lines.append("no problems")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`swingbot tree`: which branches are watched."""
+"""`swingbot tree`: manage watched branches of git trees."""
 
 from __future__ import annotations
 
@@ -44,44 +44,44 @@ def tree() -> None:
 @click.option(
     "--base",
     required=True,
-    help="Commit, tag or branch that the branch grew from; the first comparison is base..tip.",
+    help="Commit, tag or branch on which the branch is based; base..tip is compared first.",
 )
 @click.option(
     "--job",
     "jobs",
     multiple=True,
     metavar="FILE",
-    help="Job file: a path, or the name of a shipped one. May be given several times.",
+    help="Job file: a path or the name of a shipped job; may be repeated.",
 )
 @click.option(
     "--testbox",
     "testboxes",
     multiple=True,
     metavar="ID|GROUP",
-    help="Where to measure; default: watch.testbox.",
+    help="Testboxes to use (default: watch.testbox).",
 )
 @click.option(
     "--paths",
     multiple=True,
     metavar="GLOB",
-    help="Only changes of these paths matter, such as 'mm/*'.",
+    help="Consider only changes of these paths, such as 'mm/*'; may be repeated.",
 )
 @click.option(
     "--kconfig",
     metavar="NAME",
-    help="Kernel configuration, as vm-x86_64 or vm-x86_64+align64; default: build.kconfig.",
+    help="Kernel configuration, such as vm-x86_64+align64 (default: build.kconfig).",
 )
 @click.option(
     "--compiler",
     metavar="CC",
-    help="Compiler, as gcc-12 or clang-19 (see `swingbot compilers`); default: build.compiler.",
+    help="Compiler, such as clang-19; see `swingbot compilers` (default: build.compiler).",
 )
 @click.option(
     "--trust",
     type=click.Choice(LEVELS),
     default="trusted",
     show_default=True,
-    help="untrusted: anybody's code; docs/walls.md says what that means.",
+    help="Trust in the code of the tree; see docs/walls.md.",
 )
 @as_json
 @pass_session
@@ -100,16 +100,17 @@ def add(
     trust: Trust,
     json_: bool,
 ) -> None:
-    """Measure BASE..tip of a branch at once, then watch it.
+    """Measure BASE..tip of a branch immediately, then watch it.
 
     \b
     Example:
-      swingbot tree add mm /srv/linux.git --branch mm-unstable --base v6.1 --job vm-netperf.yaml --job vm-hackbench.yaml --paths 'mm/*'
+      swingbot tree add mm /srv/linux.git --branch mm-unstable --base v6.1 --job vm-netperf.yaml
     """
     settings = session.settings
     url = str(Path(url).absolute()) if url.startswith(("./", "../")) else url
     click.echo(
-        f"fetching {branch} of {url} (minutes for a whole kernel history, seconds when it is there)",
+        f"fetching {branch} of {url} (minutes for a complete kernel history, seconds for an"
+        " update)",
         err=True,
     )
     added = add_tree(
@@ -136,7 +137,8 @@ def add(
         say_json(facts)
     else:
         click.echo(
-            f"tree {added.name} is watched: {added.base_commit[:12]}..{(facts['tip_commit'] or '')[:12]} on {', '.join(added.testboxes)}"
+            f"watching tree {added.name}: {added.base_commit[:12]}.."
+            f"{(facts['tip_commit'] or '')[:12]} on {', '.join(added.testboxes)}"
         )
 
 
@@ -145,7 +147,7 @@ def add(
 @pass_session
 @guarded
 def list_(session: CommandContext, json_: bool) -> None:
-    """Trees that are watched, and what is wrong with them."""
+    """List watched trees and their problems."""
     with session.reading() as conn:
         rows = read.list_trees(conn, {"state": "watched"})
     if json_:
@@ -172,12 +174,12 @@ def list_(session: CommandContext, json_: bool) -> None:
 
 @tree.command()
 @click.argument("name")
-@click.option("--all", "all_", is_flag=True, help="Patches that stayed as they were, too.")
+@click.option("--all", "all_", is_flag=True, help="Include unchanged patches.")
 @as_json
 @pass_session
 @guarded
 def show(session: CommandContext, name: str, all_: bool, json_: bool) -> None:
-    """A branch patch by patch: what the last move made of each, and what each costs where that was measured.
+    """Show the patches of a branch: state after the last update, and measured effect.
 
     \b
     Example:
@@ -190,23 +192,24 @@ def show(session: CommandContext, name: str, all_: bool, json_: bool) -> None:
         return
     patches = facts["patches"]
     click.echo(
-        f"tree {facts['name']}, branch {facts['branch']}, at {(facts['tip_commit'] or 'nothing yet')[:12]}"
+        f"tree {facts['name']}, branch {facts['branch']}, tip"
+        f" {(facts['tip_commit'] or 'not polled')[:12]}"
     )
     click.echo(tally([patch["state"] for patch in patches]))
-    said = [
+    shown = [
         patch
         for patch in patches
         if patch["costs"]
         or patch["incidents"]
         or (patch["state"] != "below" and (all_ or patch["state"] != "same"))
     ]
-    heads = ("NO", "STATE", "COMMIT", "INCIDENT", "COST", "SUBJECT")
-    if said:
-        click.echo(text.table([line for patch in said for line in _lines(patch)], heads))
+    heads = ("NO", "STATE", "COMMIT", "INCIDENT", "EFFECT", "SUBJECT")
+    if shown:
+        click.echo(text.table([line for patch in shown for line in _lines(patch)], heads))
 
 
 def _lines(patch: Mapping[str, Any]) -> list[tuple[object, ...]]:
-    """A patch, with a line more for each further metric that it was measured by."""
+    """Rows of a patch: one for each metric that was measured, at least one."""
     incidents = ", ".join(
         f"{one['id']} {one['status']}{' (new version)' * (one['part'] == 'version')}"
         for one in patch["incidents"]
@@ -218,7 +221,7 @@ def _lines(patch: Mapping[str, Any]) -> list[tuple[object, ...]]:
         patch["commit"][:12],
         incidents,
         costs[0],
-        printable(patch["subject"], " "),  # anybody's words
+        printable(patch["subject"], " "),  # untrusted text
     )
     return [first, *(("", "", "", "", cost, "") for cost in costs[1:])]
 
@@ -226,22 +229,25 @@ def _lines(patch: Mapping[str, Any]) -> list[tuple[object, ...]]:
 def _cost(cost: Mapping[str, Any]) -> str:
     low, high = cost["interval_pct"] or (None, None)
     between = f" ({low:+.1f} .. {high:+.1f} %)" if low is not None and high is not None else ""
-    return f"{cost['metric']} {cost['change_pct']:+.1f} %{between} {cost['verdict']}, {cost['boots']} a side, {cost['comparison']}"
+    return (
+        f"{cost['metric']} {cost['change_pct']:+.1f} %{between} {cost['verdict']},"
+        f" {cost['boots']} boots per kernel, {cost['comparison']}"
+    )
 
 
 @tree.command()
 @click.argument("name")
-@click.option("--metric", help="Only this metric.")
-@click.option("--testbox", help="Only this testbox.")
+@click.option("--metric", help="Show only this metric.")
+@click.option("--testbox", help="Show only this testbox.")
 @as_json
 @pass_session
 @guarded
 def history(
     session: CommandContext, name: str, metric: str | None, testbox: str | None, json_: bool
 ) -> None:
-    """Steps, creep and changes of noise in what the tips of a branch measured.
+    """Find steps, creep and changes of noise in the measurements of a branch's tips.
 
-    The same as `swingbot stats history` finds in any numbers, for each headline metric on each testbox.
+    Runs the analysis of `swingbot stats history` for each headline metric on each testbox.
 
     \b
     Examples:
@@ -249,18 +255,18 @@ def history(
       swingbot tree history linus --metric netperf.Throughput_Mbps --json
     """
     with session.reading() as conn:
-        found = [
+        rows = [
             row
             for row in read.levels(conn, name)
             if metric in (None, row["metric"]) and testbox in (None, row["testbox"])
         ]
-    seen = [look([level["mean"] for level in row["levels"]]) for row in found]
+    findings = [look([level["mean"] for level in row["levels"]]) for row in rows]
     if json_:
-        say_json([row | {"findings": s.to_json()} for row, s in zip(found, seen, strict=True)])
+        say_json([row | {"findings": s.to_json()} for row, s in zip(rows, findings, strict=True)])
         return
-    if not found:
+    if not rows:
         click.echo(f"no tip of {name} has been measured")
-    for row, one in zip(found, seen, strict=True):
+    for row, one in zip(rows, findings, strict=True):
         click.echo(f"{row['metric']} of {row['unit_job']} on {row['testbox']}")
         tips = [level["commit"][:12] for level in row["levels"]]
         click.echo("\n".join(f"  {line}" for line in tell(one, tips)))
@@ -272,7 +278,7 @@ def history(
 @pass_session
 @guarded
 def poll(session: CommandContext, name: str, json_: bool) -> None:
-    """Look at a branch now instead of at the next `watch.poll_seconds`."""
+    """Poll a branch now instead of waiting for the next `watch.poll_seconds`."""
     problem = poll_tree(session.lab, known_tree(session.lab, name))
     if problem is not None:
         raise RequestError(problem)
@@ -281,7 +287,7 @@ def poll(session: CommandContext, name: str, json_: bool) -> None:
     if json_:
         say_json(facts)
     else:
-        click.echo(f"tree {name} is at {facts['tip_commit'][:12]}")
+        click.echo(f"tip of tree {name} is {facts['tip_commit'][:12]}")
 
 
 @tree.command()
@@ -289,8 +295,8 @@ def poll(session: CommandContext, name: str, json_: bool) -> None:
 @pass_session
 @guarded
 def remove(session: CommandContext, name: str) -> None:
-    """Stop watching a tree. What was measured stays; what is under way goes on."""
-    found = known_tree(session.lab, name)
+    """Stop watching a tree. Its results are kept; running work continues."""
+    watched = known_tree(session.lab, name)
     with session.lab.transaction("remove tree") as tx:
-        tx.trees.remove(found.id)
-    click.echo(f"tree {name} is not watched any more; its results stay")
+        tx.trees.remove(watched.id)
+    click.echo(f"tree {name} is no longer watched; its results are kept")

@@ -1,1 +1,1 @@
-"""Day two: copies of all that must not be lost, and the way back from them."""
+"""Operations on a running service: backup, restore, retention, health checks."""

@@ -1,7 +1,7 @@
-"""`swingbot backup`: one generation more, while the service runs.
+"""`swingbot backup`: create a new generation while the service runs.
 
-The database comes first and is of one moment; files only ever come to be before the rows that name them, so what is copied
-after it is enough for it. Pruning is kept away meanwhile by a lock.
+The database is copied first, from one snapshot. A file is always created before the row that refers
+to it, so files copied afterwards are complete for that snapshot. A lock prevents pruning meanwhile.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ _GIT_SECONDS: Final = 6 * 3600.0
 
 
 class KeepError(Exception):
-    """A backup, a restore or a clean-up cannot be done; the message says what to do."""
+    """A backup, restore or retention run failed; the message says what to do."""
 
 
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
-    """Only one of backup and retention at a time works on a state directory. Raises KeepError."""
+    """Exclude concurrent backup and retention runs on a state directory. Raises KeepError."""
     with (settings.state / "keep.lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise KeepError(
-                f"another backup or retention run is at work on {settings.state}; wait until it is done"
+                f"another backup or retention run is using {settings.state}; wait until it has"
+                " finished"
             ) from None
         yield
 
@@ -64,18 +65,22 @@ def backup(
     keep: int,
     link: bool = False,
 ) -> tuple[str, Manifest]:
-    """Make a generation in `directory` and let the oldest beyond `keep` go. Raises BadBackup, KeepError, OSError."""
+    """Create a generation in `directory` and delete the oldest beyond `keep`.
+
+    Raises BadBackup, KeepError, OSError.
+    """
     place = BackupDirectory(directory)
     if settings.state == place.directory or settings.state in place.directory.parents:
         raise KeepError(
-            f"{place.directory} lies in the state directory that it is to be a copy of; name a directory elsewhere"
+            f"{place.directory} is inside the state directory that it would back up; choose another"
+            " directory"
         )
     with alone(settings):
         place.create()
         name = generation_name(datetime.now(UTC))
         part = place.generations / f".{name}.part"
-        for left in place.generations.glob(".*.part"):
-            shutil.rmtree(left)
+        for unfinished in place.generations.glob(".*.part"):
+            shutil.rmtree(unfinished)
         (part / "database").mkdir(parents=True)
         manifest = _database(settings, engine, part / "database", announce)
         count, size = _artifacts(settings, place, part, announce, link=link)
@@ -93,19 +98,19 @@ def backup(
     return name, manifest
 
 
-# -- the database ---------------------------------------------------------------------------------------------------
+# -- the database -------------------------------------------------------------
 
 
 def _database(settings: Settings, engine: Engine, folder: Path, announce: Announce) -> Manifest:
     with snapshot(engine) as conn:
         migrate.check(conn)
-        found = dump.tables(conn)
+        tables = dump.tables(conn)
         progress = BackupProgress(
-            "database", len(found), sum(table.bytes for table in found), announce, noun="tables"
+            "database", len(tables), sum(table.bytes for table in tables), announce, noun="tables"
         )
         taken_at = datetime.now(UTC).isoformat(timespec="seconds")
         written = []
-        for table in found:
+        for table in tables:
             written.append(_table(conn, table, folder / f"{table.name}.copy.zst"))
             progress.add(table.bytes)
         manifest = Manifest(
@@ -123,13 +128,14 @@ def _database(settings: Settings, engine: Engine, folder: Path, announce: Announ
             settings=_given(settings),
         )
     announce(
-        f"database: {len(written)} tables, {sum(one.rows for one in written)} rows, {amount(sum(one.size for one in written))} compressed"
+        f"database: {len(written)} tables, {sum(one.rows for one in written)} rows,"
+        f" {amount(sum(one.size for one in written))} compressed"
     )
     return manifest
 
 
 class _Hashing:
-    """Passes bytes on to a file and keeps their sha256."""
+    """Writes to a file and computes the sha256 of the content."""
 
     def __init__(self, file: Any) -> None:
         self._file, self.digest, self.size = file, hashlib.sha256(), 0
@@ -143,7 +149,7 @@ class _Hashing:
 def _table(conn: Connection, table: dump.DumpTable, target: Path) -> TableFile:
     with target.open("xb") as file:
         hashing = _Hashing(file)
-        writer = ZstdWriter(hashing)  # type: ignore[arg-type]  # it writes and does nothing else
+        writer = ZstdWriter(hashing)  # type: ignore[arg-type]  # only write() is used
         rows = dump.write_table(conn, table, writer)
         writer.finish()
     return TableFile(
@@ -156,27 +162,30 @@ def _table(conn: Connection, table: dump.DumpTable, target: Path) -> TableFile:
 
 
 def _secrets(settings: Settings) -> tuple[str, ...]:
-    """Files that the service reads secrets from, as paths below the state directory or, where they are elsewhere, as they are. They stay where they are."""
+    """Files with secrets, which are not copied.
+
+    Paths are relative to the state directory if the file is inside it.
+    """
     state = settings.state
-    there = [
+    files = [
         file
         for file in (settings.secret_file, *sorted(settings.worker_secrets.glob("*")))
         if file.is_file()
     ]
     return tuple(
-        str(file.relative_to(state) if file.is_relative_to(state) else file) for file in there
+        str(file.relative_to(state) if file.is_relative_to(state) else file) for file in files
     )
 
 
 def _given(settings: Settings) -> dict[str, Any]:
-    """Settings that somebody gave; not the database's address, which may have a password in it."""
-    found = {
+    """Settings that are not defaults, without the database URL, which may contain a password."""
+    values = {
         f"{section}.{field.name}": getattr(getattr(settings, section), field.name)
         for section in SECTIONS
         for field in _fields(settings, section)
     }
     return {
-        key: value for key, value in found.items() if key in settings.sources and key != "db.url"
+        key: value for key, value in values.items() if key in settings.sources and key != "db.url"
     }
 
 
@@ -184,17 +193,17 @@ def _fields(settings: Settings, section: str) -> tuple[dataclasses.Field[Any], .
     return dataclasses.fields(getattr(settings, section))
 
 
-# -- files ----------------------------------------------------------------------------------------------------------
+# -- files --------------------------------------------------------------------
 
 
 def _artifacts(
     settings: Settings, place: BackupDirectory, part: Path, announce: Announce, *, link: bool
 ) -> tuple[int, int]:
-    """Copy what the backup does not have yet; answers how many files the generation has, and their bytes."""
-    there = list(artifacts.Artifacts(settings.artifacts).stored())
+    """Copy artifacts missing in the backup; return number and bytes of all files."""
+    stored = list(artifacts.Artifacts(settings.artifacts).stored())
     new = [
         file
-        for file in there
+        for file in stored
         if not (place.artifacts / file.path).exists() or file.path.endswith(artifacts.GONE)
     ]
     progress = BackupProgress("artifacts", len(new), sum(file.size for file in new), announce)
@@ -204,19 +213,20 @@ def _artifacts(
             copied += 1
         progress.add(file.size)
     with (part / "artifacts.list").open("w") as out:
-        out.writelines(f"{file.path}\n" for file in there)
-    size = sum(file.size for file in there)
+        out.writelines(f"{file.path}\n" for file in stored)
+    size = sum(file.size for file in stored)
     how = f"; {copied} could not be linked and were copied" if link and copied else ""
     announce(
-        f"artifacts: {len(there)} files, {amount(size)}; {len(new)} of them new, {amount(sum(file.size for file in new))}{how}"
+        f"artifacts: {len(stored)} files, {amount(size)}; {len(new)} of them new,"
+        f" {amount(sum(file.size for file in new))}{how}"
     )
-    return len(there), size
+    return len(stored), size
 
 
 def _mirror(mirror: Path, place: BackupDirectory, name: str, announce: Announce) -> dict[str, str]:
-    """Fetch all refs of the mirror into the backup's repository; answers them without `refs/` before them."""
+    """Fetch all refs of the mirror into the backup; return them without the `refs/` prefix."""
     if not mirror.exists():
-        announce("mirror: there is none yet")
+        announce("mirror: none yet")
         return {}
     if not place.mirror.exists():
         _git("init", "--quiet", "--bare", str(place.mirror))
@@ -230,13 +240,13 @@ def _mirror(mirror: Path, place: BackupDirectory, name: str, announce: Announce)
         str(mirror),
         f"+refs/*:refs/backup/{name}/*",
     )
-    found = refs(place.mirror, name)
-    announce(f"mirror: {len(found)} refs")
-    return found
+    fetched = refs(place.mirror, name)
+    announce(f"mirror: {len(fetched)} refs")
+    return fetched
 
 
 def refs(mirror: Path, name: str) -> dict[str, str]:
-    """The refs of a generation: what they were called below `refs/`, and their commits."""
+    """Refs of a generation: name without `refs/` -> commit."""
     prefix = f"refs/backup/{name}/"
     lines = _git(
         "-C", str(mirror), "for-each-ref", "--format=%(objectname) %(refname)", prefix
@@ -250,9 +260,8 @@ def refs(mirror: Path, name: str) -> dict[str, str]:
 def _git(*arguments: str) -> str:
     done = process.run(["git", *arguments], timeout=_GIT_SECONDS)
     if done.rc != 0:
-        raise KeepError(
-            f"git {arguments[2] if arguments[0] == '-C' else arguments[0]}: {(done.err.strip().splitlines() or ['failed'])[-1]}"
-        )
+        verb = arguments[2] if arguments[0] == "-C" else arguments[0]
+        raise KeepError(f"git {verb}: {(done.err.strip().splitlines() or ['failed'])[-1]}")
     return done.out
 
 
@@ -260,27 +269,27 @@ git = _git
 
 
 def _mail(folder: Path, place: BackupDirectory) -> tuple[MailFile, ...]:
-    found = []
+    mails = []
     for path in maildir.files(folder):
         try:
             content = path.read_bytes()
         except OSError:
-            continue  # a mail reader moved it; it is found under its new name, or somebody deleted it
+            continue  # moved or deleted by a mail reader
         sha256 = hashlib.sha256(content).hexdigest()
         target = place.letter(sha256)
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.with_name(target.name + ".part").write_bytes(content)
             target.with_name(target.name + ".part").replace(target)
-        found.append(MailFile(folder=path.parent.name, name=path.name, sha256=sha256))
-    return tuple(found)
+        mails.append(MailFile(folder=path.parent.name, name=path.name, sha256=sha256))
+    return tuple(mails)
 
 
-# -- letting old ones go --------------------------------------------------------------------------------------------
+# -- deleting old generations -------------------------------------------------
 
 
 def _forget(place: BackupDirectory, keep: int, announce: Announce) -> None:
-    """Remove generations beyond the latest `keep`, and the files that none of the others names."""
+    """Delete generations beyond the latest `keep`, and files that no other generation uses."""
     old = too_many(place.names(), keep)
     if not old:
         return
@@ -289,11 +298,11 @@ def _forget(place: BackupDirectory, keep: int, announce: Announce) -> None:
         if place.mirror.exists():
             for ref in refs(place.mirror, name):
                 _git("-C", str(place.mirror), "update-ref", "-d", f"refs/backup/{name}/{ref}")
-    kept_files: set[str] = set()
-    kept_mail: set[str] = set()
+    used_files: set[str] = set()
+    used_mail: set[str] = set()
     for name in place.names():
-        kept_files.update(place.artifact_list(name))
-        kept_mail.update(letter.sha256 for letter in place.manifest(name).letters)
+        used_files.update(place.artifact_list(name))
+        used_mail.update(letter.sha256 for letter in place.manifest(name).letters)
     gone = 0
     for path in [*place.artifacts.glob("??/*"), *place.mail.glob("??/*")]:
         named = (
@@ -301,10 +310,10 @@ def _forget(place: BackupDirectory, keep: int, announce: Announce) -> None:
             if path.is_relative_to(place.artifacts)
             else path.parent.name + path.name
         )
-        if named not in (kept_files if path.is_relative_to(place.artifacts) else kept_mail):
+        if named not in (used_files if path.is_relative_to(place.artifacts) else used_mail):
             path.unlink()
             gone += 1
-    announce(f"old generations removed: {', '.join(old)}, with {gone} files that only they had")
+    announce(f"deleted old generations {', '.join(old)} and {gone} files that only they used")
 
 
 __all__ = ["BadBackup", "KeepError", "backup"]

@@ -1,12 +1,13 @@
-"""The directory of a backup.
+"""Layout of a backup directory.
 
-    DIR/swingbot-backup.json               says that it is one
+    DIR/swingbot-backup.json               marks the directory as a backup
     DIR/artifacts/ab/cdef....zst           raw results by content, shared by all generations
-    DIR/mail/ab/cdef...                    mails by content, shared as well
-    DIR/mirror.git                         git objects of all generations; refs/backup/<generation>/...
+    DIR/mail/ab/cdef...                    mails by content, also shared
+    DIR/mirror.git                         git objects of all generations, refs/backup/NAME/...
     DIR/generations/20260102T030405Z/      manifest.json, artifacts.list, database/<table>.copy.zst
 
-A generation appears under its name when all of it is on the disk; what an interrupted one left is used by the next.
+A generation gets its final name once it is completely on disk. Files of an interrupted backup are
+reused by the next one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class BackupDirectory:
         self.generations = self.directory / "generations"
 
     def create(self) -> None:
-        """Make it if there is none. Raises BadBackup for a directory that is something else, OSError."""
+        """Create the directory if necessary. Raises BadBackup if it is not a backup, OSError."""
         self.directory.mkdir(parents=True, exist_ok=True)
         mark = self.directory / MARK
         if mark.exists():
@@ -43,40 +44,43 @@ class BackupDirectory:
             return
         if any(self.directory.iterdir()):
             raise BadBackup(
-                f"{self.directory} is not empty and no backup of swingbot; name another directory"
+                f"{self.directory} is neither empty nor a swingbot backup; choose another directory"
             )
         self.generations.mkdir()
         _write_whole(mark, json.dumps({"format": FORMAT}) + "\n")
-        self.directory.chmod(0o700)  # mails and results of embargoed work are in it
+        self.directory.chmod(0o700)  # contains mails and results of embargoed work
 
     def check(self) -> None:
-        """Raise BadBackup if the directory is none of ours."""
+        """Raise BadBackup if the directory is not a swingbot backup."""
         try:
             document = json.loads((self.directory / MARK).read_text())
         except (OSError, ValueError):
             raise BadBackup(
-                f"{self.directory} is no backup of swingbot: there is no readable {MARK} in it"
+                f"{self.directory} is not a swingbot backup: cannot read {MARK} in it"
             ) from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise BadBackup(
-                f"{self.directory} has another format than {FORMAT}: use the swingbot that made it"
+                f"{self.directory} does not have format {FORMAT}; use the version of swingbot that"
+                " created it"
             )
 
     def names(self) -> list[str]:
-        """Generations that are whole, oldest first."""
+        """Complete generations, oldest first."""
         return sorted(path.name for path in self.generations.glob("*") if is_generation(path.name))
 
     def choose(self, wanted: str | None) -> str:
-        """The generation of that name, or the latest. Raises BadBackup."""
+        """Name of the `wanted` generation, or of the latest. Raises BadBackup."""
         self.check()
         names = self.names()
         if not names:
             raise BadBackup(
-                f"{self.directory} has no generation that is whole; run `swingbot backup {self.directory}`"
+                f"{self.directory} has no complete generation; run `swingbot backup"
+                f" {self.directory}`"
             )
         if wanted is not None and wanted not in names:
             raise BadBackup(
-                f"{self.directory} has no generation {wanted}; there are {', '.join(names)}"
+                f"generation {wanted} does not exist in {self.directory}; use one of"
+                f" {', '.join(names)}"
             )
         return wanted or names[-1]
 
@@ -87,10 +91,10 @@ class BackupDirectory:
         except (OSError, ValueError) as error:
             if isinstance(error, BadBackup):
                 raise
-            raise BadBackup(f"{file} cannot be read ({error}); take another generation") from None
+            raise BadBackup(f"cannot read {file} ({error}); use another generation") from None
 
     def artifact_list(self, name: str) -> Iterator[str]:
-        """The names of a generation's artifacts as they stand in the store: `ab/cdef....zst`."""
+        """Paths of a generation's artifacts in the store, such as `ab/cdef....zst`."""
         with (self.generations / name / "artifacts.list").open() as file:
             for line in file:
                 yield line.rstrip("\n")
@@ -100,14 +104,14 @@ class BackupDirectory:
 
 
 def copy_whole(source: Path, target: Path, *, link: bool = False) -> bool:
-    """Let `target` appear as a copy of `source`, or as another name of it; False if that was not possible and it was copied."""
+    """Copy or hard-link `source` to `target` atomically; False if it had to be copied instead."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if link:
         try:
             os.link(source, target)
             return True
         except OSError:
-            pass  # another file system, or one without links
+            pass  # another file system, or no support for hard links
     temporary = target.with_name(target.name + ".part")
     shutil.copyfile(source, temporary)
     temporary.replace(target)

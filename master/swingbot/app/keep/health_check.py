@@ -1,4 +1,4 @@
-"""The condition of this machine, for the loop that hands out work and for whoever looks."""
+"""Health of this machine: free disk space and the loop's heartbeat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def beat_file(settings: Settings) -> Path:
 
 
 def free_bytes(settings: Settings) -> int:
-    """Free space for us on the disk of the state directory, in bytes; of the nearest directory above it while there is none."""
+    """Free bytes on the disk of the state directory, or of its nearest existing parent."""
     place = settings.state
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -28,31 +28,31 @@ def free_bytes(settings: Settings) -> int:
 
 
 def why_no_room(settings: Settings, times: float = 1.0) -> str | None:
-    """Why there is less room than `times` the space below which no order is handed out."""
+    """Reason if free space is below `times` the limit under which no orders are placed."""
     return no_room(free_bytes(settings), settings.disk.stop_below_mib, str(settings.state), times)
 
 
 def problems_here(settings: Settings) -> list[dict[str, Any]]:
-    """As `status` words problems. A database elsewhere may be looked at from a machine that has no state: of that one nothing is said."""
+    """Problems of this machine, in the format of `status`; none if it has no state directory."""
     if not settings.state.exists():
         return []
     disk = settings.disk
-    found = problems(
+    sentences = problems(
         free_bytes(settings),
         disk.stop_below_mib,
         disk.warn_below_mib,
         str(settings.state),
         last_beat(beat_file(settings)),
     )
-    return [{"text": text, "link": None} for text in found]
+    return [{"text": text, "link": None} for text in sentences]
 
 
 def read_here(settings: Settings) -> ReadModels:
-    """The read models, with this machine's problems before the others of `status`."""
+    """The read models; `status` lists this machine's problems first."""
 
     def status(conn: Connection) -> dict[str, Any]:
-        found = read.status(conn)
-        return found | {"problems": problems_here(settings) + found["problems"]}
+        facts = read.status(conn)
+        return facts | {"problems": problems_here(settings) + facts["problems"]}
 
     return cast(
         ReadModels,

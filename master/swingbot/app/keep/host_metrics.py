@@ -1,4 +1,4 @@
-"""What /metrics says of this machine."""
+"""Metrics of this machine for /metrics."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ _LOOK_SECONDS: Final = 600.0
 
 
 class _Store:
-    """Size of the artifact store. Counting 100 000 files takes a second, so it is done now and then, and never while somebody waits."""
+    """Size of the artifact store, counted in the background: 100 000 files take a second."""
 
     def __init__(self, artifacts: Artifacts) -> None:
         self._artifacts = artifacts
         self._looked = float("-inf")
-        self._found: tuple[int, int] | None = None
+        self._size: tuple[int, int] | None = None
         self._lock = threading.Lock()
 
     def size(self) -> tuple[int, int] | None:
-        """(files, bytes); None before the first look is over."""
+        """(files, bytes); None until the first count has finished."""
         with self._lock:
             if time.monotonic() - self._looked > _LOOK_SECONDS:
                 self._looked = time.monotonic()
                 threading.Thread(target=self._look, daemon=True).start()
-            return self._found
+            return self._size
 
     def _look(self) -> None:
         sizes = [file.size for file in self._artifacts.stored() if not file.path.endswith(GONE)]
-        self._found = len(sizes), sum(sizes)
+        self._size = len(sizes), sum(sizes)
 
 
 def metrics(settings: Settings, engine: Engine) -> Metrics:
     store = _Store(Artifacts(settings.artifacts))
 
-    def here() -> HostMetrics:
+    def host() -> HostMetrics:
         beat, size = last_beat(beat_file(settings)), store.size()
         return HostMetrics(
             disk_free=free_bytes(settings),
@@ -54,4 +54,4 @@ def metrics(settings: Settings, engine: Engine) -> Metrics:
             artifact_bytes=size and size[1],
         )
 
-    return Metrics(engine, figures, here)
+    return Metrics(engine, figures, host)

@@ -1,4 +1,4 @@
-"""A database server that runs for as long as a restore needs it."""
+"""Run a database server for the duration of a restore."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class DidNotStart(Exception):
-    """The server did not answer; the message says where its log is."""
+    """The server did not start; the message names its log."""
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def running(
     answers: Callable[[], bool],
     seconds: float,
 ) -> Iterator[None]:
-    """Run the server `argv` until the block ends; as `user` if one is given. Raises DidNotStart."""
+    """Run the server `argv`, as `user` if given, until the block ends. Raises DidNotStart."""
     with log.open("ab") as sink:
         child = subprocess.Popen(
             argv,

@@ -1,4 +1,4 @@
-"""Say how far a long copy is, and about how long it still takes."""
+"""Progress and remaining time of a long copy."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Final
 
 EVERY_SECONDS: Final = 2.0
-_ENOUGH: Final = 0.05  # of the bytes; what the first files took says little of the rest
+_ENOUGH: Final = 0.05  # fraction of the bytes before an estimate is meaningful
 
 
 def amount(size: float) -> str:
-    """Bytes for a person: 512 B, 3.4 MiB."""
+    """Format bytes: 512 B, 3.4 MiB."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -30,7 +30,7 @@ def duration(seconds: float) -> str:
 
 
 class BackupProgress:
-    """Tells `announce` at most every two seconds; the estimate is by bytes, so that a few large files do not fool it."""
+    """Announces progress at most every two seconds; estimates the remaining time by bytes."""
 
     def __init__(
         self,
@@ -48,22 +48,25 @@ class BackupProgress:
             announce,
             noun,
         )
-        self._begin = self._told = time.monotonic()
+        self._begin = self._announced = time.monotonic()
         self._done_files = self._done_bytes = 0
 
     def add(self, size: int) -> None:
         self._done_files += 1
         self._done_bytes += size
         now = time.monotonic()
-        if now - self._told < EVERY_SECONDS:
+        if now - self._announced < EVERY_SECONDS:
             return
-        self._told = now
-        left = (
+        self._announced = now
+        remaining = (
             (now - self._begin) * max(0, self._bytes - self._done_bytes) / max(1, self._done_bytes)
         )
         estimate = (
-            f", about {duration(left)} left" if self._done_bytes > _ENOUGH * self._bytes else ""
+            f", about {duration(remaining)} left"
+            if self._done_bytes > _ENOUGH * self._bytes
+            else ""
         )
         self._announce(
-            f"  {self._what}: {self._done_files} of {self._files} {self._noun}, {amount(self._done_bytes)} of {amount(self._bytes)}{estimate}"
+            f"  {self._what}: {self._done_files} of {self._files} {self._noun},"
+            f" {amount(self._done_bytes)} of {amount(self._bytes)}{estimate}"
         )
