@@ -99,8 +99,8 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ({"head": "a" * 5000}, "characters"),
         ({"boots": 0}, "1 to 50"),
         ({"boots": 10**9}, "number of boots"),
-        ({"job": "../../etc/passwd"}, "no job file"),
-        ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "no job file"),
+        ({"job": "../../etc/passwd"}, "does not exist; use one of"),
+        ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "does not exist; use one of"),
         ({"testbox": "nope"}, "no testbox or group"),
         ({"patch": "no patch"}, "patch of a web request: it has no diff"),
         (

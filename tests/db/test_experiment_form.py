@@ -114,7 +114,7 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
         ({"range": "base..tip", "boots": 51}, "1 to 50"),
         ({"range": "base..tip", "boots": 10**9}, "number of boots"),
         ({"range": "base..tip", "against": "left"}, "is not a reference"),
-        ({"range": "base..tip", "job": "../../etc/passwd"}, "no job file"),
+        ({"range": "base..tip", "job": "../../etc/passwd"}, "does not exist; use one of"),
         ({"range": "base..tip", "testbox": "nope"}, "no testbox or group"),
         ({"base": "base", "series": "no patch"}, "no diff"),
         ({"base": "base", "series": "GIT binary patch\nliteral 9\n"}, "no diff"),

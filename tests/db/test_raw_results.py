@@ -620,7 +620,7 @@ def read_samples(brain: Brain) -> list[Any]:
         ("c99", 2, "there is no comparison c99"),
         ("v1", 2, "a variant has no raw results"),
         ("nothing", 2, "is not an id"),
-        ("http://lab.example.org/comparison/c1", 2, "is not an address of raw results"),
+        ("http://lab.example.org/comparison/c1", 2, "is not a URL of raw results"),
         ("http://127.0.0.1:9/raw/c1/", 1, "Connection refused"),
     ],
 )

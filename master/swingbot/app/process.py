@@ -1,4 +1,4 @@
-"""Where the embedded service starts and stops processes."""
+"""Start and stop the processes of the embedded service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 import psutil
 
-# Marks every process of one embedded service, by the path of its state directory; executors of attempts drop the mark.
+# Set to the state directory for every process of an embedded service; executors unset it.
 INSTANCE_VARIABLE: Final = "SWINGBOT_INSTANCE"
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -23,10 +23,10 @@ TimedOut = subprocess.TimeoutExpired
 
 
 def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> Child:
-    """Start a process in a session of its own that gets SIGTERM when we die, even by SIGKILL."""
+    """Start a process in its own session; the kernel sends it SIGTERM when this process dies."""
     libc = ctypes.CDLL(None)
 
-    def tie_to_us() -> None:
+    def die_with_parent() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
     with log.open("ab") as sink:
@@ -38,12 +38,15 @@ def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) 
             env=dict(env),
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=tie_to_us,
+            preexec_fn=die_with_parent,
         )
 
 
 def answer(argv: Sequence[str], *, timeout: float) -> tuple[int, str, str]:
-    """Run a program of ours to its end: (status, what it printed, what it complained). Raises OSError, and TimedOut after `timeout` s."""
+    """Run a program to completion; return (exit status, stdout, stderr).
+
+    Raises OSError, and TimedOut after `timeout` seconds.
+    """
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
     )
@@ -55,7 +58,7 @@ def answer(argv: Sequence[str], *, timeout: float) -> tuple[int, str, str]:
 
 
 def become(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> NoReturn:
-    """Run another program in our place: it has our process id, our output and the signals that a process manager sends."""
+    """Exec another program: it keeps the process id and output, and gets the manager's signals."""
     os.chdir(cwd)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -63,8 +66,8 @@ def become(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> NoRetur
 
 
 def members(instance: Path) -> list[psutil.Process]:
-    """The processes that carry the mark of this instance, ourselves excepted."""
-    found = []
+    """Processes of this instance, except the current one."""
+    processes = []
     for candidate in psutil.process_iter():
         try:
             if (
@@ -72,28 +75,32 @@ def members(instance: Path) -> list[psutil.Process]:
                 and candidate.environ().get(INSTANCE_VARIABLE) == str(instance)
                 and candidate.status() != psutil.STATUS_ZOMBIE
             ):
-                found.append(candidate)
+                processes.append(candidate)
         except psutil.Error:
-            continue  # gone meanwhile, or somebody else's
-    return found
+            continue  # already gone, or owned by another user
+    return processes
 
 
 def stop_members(instance: Path, polite_seconds: float) -> int:
-    """End whatever still runs for this instance: its supervisor first and politely, as it stops the others in order. Says how many there were."""
-    left = members(instance)
-    count = len(left)
-    if not left:
+    """Stop all processes of this instance; return their number.
+
+    The supervisor gets SIGTERM first, because it stops the others in order. Processes that remain
+    after `polite_seconds` are killed.
+    """
+    running = members(instance)
+    count = len(running)
+    if not running:
         return 0
-    supervisors = [one for one in left if _is_supervisor(one)]
-    _signal(supervisors or left, signal.SIGTERM)
+    supervisors = [one for one in running if _is_supervisor(one)]
+    _signal(supervisors or running, signal.SIGTERM)
     end = time.monotonic() + polite_seconds
-    while left and time.monotonic() < end:
+    while running and time.monotonic() < end:
         time.sleep(0.1)
-        left = members(instance)
-        if left and not any(_is_supervisor(one) for one in left):
-            _signal(left, signal.SIGTERM)
-    _signal(left, signal.SIGKILL)
-    psutil.wait_procs(left, timeout=5)
+        running = members(instance)
+        if running and not any(_is_supervisor(one) for one in running):
+            _signal(running, signal.SIGTERM)
+    _signal(running, signal.SIGKILL)
+    psutil.wait_procs(running, timeout=5)
     return count
 
 

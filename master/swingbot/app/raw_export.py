@@ -1,4 +1,4 @@
-"""Bring raw results into a directory: safe to repeat, goes on where it stopped, every byte checked against its sha256."""
+"""Export raw results to a directory: safe to repeat, resumes, checks every sha256."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class TransferProgress:
-    """Says every two seconds how far the bytes are, and how long the rest takes at the pace so far."""
+    """Reports progress in bytes and the estimated remaining time every two seconds."""
 
     def __init__(self, total: int, say: Callable[[str], None]) -> None:
         self._total, self._say, self._done, self._fetched = max(1, total), say, 0, 0
@@ -41,15 +41,19 @@ class TransferProgress:
         now = time.monotonic()
         if now - self._said >= _SAY_SECONDS:
             self._said = now
-            left = (self._total - self._done) * (now - self._began) / max(1, self._fetched)
-            more = f", about {left:.0f} s left" if self._fetched else ""
+            remaining = (self._total - self._done) * (now - self._began) / max(1, self._fetched)
+            more = f", about {remaining:.0f} s left" if self._fetched else ""
             self._say(
-                f"{self._done / 1e6:.1f} of {self._total / 1e6:.1f} MB, {100 * self._done / self._total:.0f} %{more}"
+                f"{self._done / 1e6:.1f} of {self._total / 1e6:.1f} MB,"
+                f" {100 * self._done / self._total:.0f} %{more}"
             )
 
 
 class Export:
-    """One directory of raw results. `notes` says what is not there and why, `kept` and `fetched` count files."""
+    """Export to one directory.
+
+    `notes`: missing items and why; `kept`, `fetched`: numbers of files.
+    """
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class Export:
         self.fetched, self.kept, self.samples, self.runs, self.bytes = 0, 0, 0, 0, 0
 
     def run(self, *, kernels: bool = True) -> None:
-        """Bring everything. Raises OSError for a directory that cannot be written, Broken."""
+        """Fetch everything. Raises OSError if the directory is not writable, SourceFailed."""
         manifest = self._source.manifest()
         files = [
             file
@@ -74,7 +78,7 @@ class Export:
         self._out.mkdir(parents=True, exist_ok=True)
         progress = TransferProgress(sum(file["size"] for file in files), self._say)
         for file in files:
-            self._bring(file, progress)
+            self._fetch_file(file, progress)
         boots = {boot["id"]: boot for boot in manifest["boots"]}
         for boot in boots.values():
             self._unpack(boot, manifest["kind"], files)
@@ -89,18 +93,18 @@ class Export:
         self.runs = sum(len(boot["runs"]) for boot in boots.values())
 
     def _sound(self, file: Row) -> bool:
-        """A manifest may come from elsewhere: nothing in it leads out of the directory."""
+        """Validate a manifest entry: a foreign manifest must not lead out of the directory."""
         parts = str(file.get("path", "")).split("/")
         sound = all(
             _PART.fullmatch(part) and part.strip(".") for part in parts
         ) and _SHA256.fullmatch(str(file.get("sha256", "")))
         if not sound or not isinstance(file.get("size"), int):
-            self.notes.append(f"{str(file.get('path'))[:100]!r} is not a name of a result")
+            self.notes.append(f"{str(file.get('path'))[:100]!r} is not a valid path of a result")
         return bool(sound) and isinstance(file.get("size"), int)
 
-    # --- files as they came ---
+    # --- unmodified files ---
 
-    def _bring(self, file: Row, progress: TransferProgress) -> None:
+    def _fetch_file(self, file: Row, progress: TransferProgress) -> None:
         target = self._out / file["path"]
         self._sums[file["path"]] = file["sha256"]
         if (
@@ -114,13 +118,13 @@ class Export:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(target.name + ".part")
         try:
-            # a part of something else is begun anew, once
-            whole = self._fetch(file, part, progress) or self._fetch(file, part, progress)
+            # A partial file of other content is discarded and fetched again, once.
+            complete = self._fetch(file, part, progress) or self._fetch(file, part, progress)
         except FileUnavailable as error:
-            whole, reason = False, str(error)
+            complete, reason = False, str(error)
         else:
-            reason = "its bytes are not those that its sha256 promises"
-        if whole:
+            reason = "its content does not match its sha256"
+        if complete:
             part.replace(target)
             self.fetched += 1
             self.bytes += file["size"]
@@ -131,7 +135,7 @@ class Export:
             self.notes.append(f"{file['path']}: {reason}")
 
     def _fetch(self, file: Row, part: Path, progress: TransferProgress) -> bool:
-        """Go on with `part`; False, and no part any more, if what came is not what was promised."""
+        """Continue the download `part`; on a wrong sha256, delete it and return False."""
         digest = hashlib.sha256()
         begin = part.stat().st_size if part.is_file() and part.stat().st_size <= file["size"] else 0
         with part.open("r+b" if begin else "wb") as out:
@@ -152,17 +156,18 @@ class Export:
         part.unlink()
         return False
 
-    # --- one directory a boot, one a run ---
+    # --- a directory per boot and per run ---
 
     def _unpack(self, boot: Row, kind: str, files: Iterable[Row]) -> None:
         sha256 = ((boot["files"] or {}).get("results.tar") or {}).get("sha256")
-        found = sorted(
+        archives = sorted(
             file["path"]
             for file in files
             if file["sha256"] == sha256 and file["path"].endswith("results.tar")
         )
-        own = f"{boot['id']}/results.tar"  # equal results of two boots are one file in the store and two here
-        archive = own if own in found else next(iter(found), None)
+        # Equal results of two boots are one file in the store, but two files in the export.
+        own = f"{boot['id']}/results.tar"
+        archive = own if own in archives else next(iter(archives), None)
         place = (
             f"{boot['id']}/"
             if archive is None and kind != "boot"
@@ -184,7 +189,9 @@ class Export:
     def _unpack_archive(
         self, archive: Path, boot: str, place: str, roots: Mapping[tuple[str, int], str]
     ) -> None:
-        """The files of results.tar, each to its run's directory; what the box said of itself to the boot's."""
+        """Extract results.tar: files of runs to their directories, those of the testbox to the
+        boot's.
+        """
         with archive.open("rb") as tar:
             for member in members(tar, lambda note: self.notes.append(f"{boot}: {note}")):
                 root = (
@@ -194,7 +201,8 @@ class Export:
                 )
                 if root is None:
                     self.notes.append(
-                        f"{boot}: {member.unit_job}/{member.run} in results.tar is no run that was asked for; it is there, whole"
+                        f"{boot}: {member.unit_job}/{member.run} in results.tar is not a run of"
+                        " this boot; it is only in results.tar"
                     )
                     continue
                 try:
@@ -203,18 +211,18 @@ class Export:
                     self.notes.append(f"{boot}: {error}")
 
     def _link(self, root: str, place: str) -> None:
-        """`boot` in a run's directory leads to the boot's, so that a console log is there once."""
+        """Link `boot` in a run's directory to the boot's directory, to store a console log once."""
         directory = self._out / root
         directory.mkdir(parents=True, exist_ok=True)
-        link, wanted = directory / "boot", os.path.relpath(self._out / place, directory)
-        if not link.is_symlink() or os.readlink(link) != wanted:
+        link, target = directory / "boot", os.path.relpath(self._out / place, directory)
+        if not link.is_symlink() or os.readlink(link) != target:
             link.unlink(missing_ok=True)
-            link.symlink_to(wanted)
+            link.symlink_to(target)
 
     # --- tables ---
 
     def _write_samples(self, boots: Mapping[str, Row]) -> None:
-        """samples.csv, and in passing each run's stats.json and the names for metrics.csv."""
+        """Write samples.csv, each run's stats.json, and metrics.csv, in one pass."""
         metrics: set[str] = set()
 
         def rows() -> Iterator[Row]:
@@ -247,8 +255,8 @@ class Export:
             values.setdefault(row["metric"], []).append(row["value"])
         if _RESULT_ROOT.fullmatch(root):
             stats = {
-                metric: found[0] if len(found) == 1 else found
-                for metric, found in sorted(values.items())
+                metric: numbers[0] if len(numbers) == 1 else numbers
+                for metric, numbers in sorted(values.items())
             }
             self._write(f"{root}/stats.json", [json.dumps(stats, indent=1) + "\n"])
 
@@ -258,7 +266,7 @@ class Export:
         self._put(path, (line.encode() for line in lines))
 
     def _put(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Write a file whole or not at all, and note its sum."""
+        """Write a file atomically and record its sha256."""
         target = self._out / path
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(target.name + ".part")

@@ -1,4 +1,4 @@
-"""Where `swingbot raw` brings raw results from: the database and artifact store of this machine, or a web service elsewhere."""
+"""Sources of `swingbot raw`: this machine's database and store, or a remote web service."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from swingbot_db.engine import Engine
 Row = dict[str, Any]
 _CHUNK: Final = 1 << 20
 _TIMEOUT_SECONDS: Final = 60.0
-_PAUSES_SECONDS: Final = (1.0, 5.0, 20.0)  # before a download that broke is taken up again
+_PAUSES_SECONDS: Final = (1.0, 5.0, 20.0)  # delays before an interrupted download is resumed
 _MAX_MANIFEST_BYTES: Final = 256 << 20
 TOKEN_VARIABLE: Final = (
-    "SWINGBOT_TOKEN"  # environment variable with a reader's token for a service elsewhere
+    "SWINGBOT_TOKEN"  # environment variable with a reader's token for a remote service
 )
 ADDRESS: Final = re.compile(r"(https?://[^\s?#]+)/raw/([a-z][0-9]{1,18})/?")
 
 
 class FileUnavailable(Exception):
-    """A file is known but not to be had any more; the message says why."""
+    """A file is known but no longer available; the message says why."""
 
 
 class SourceFailed(Exception):
-    """The other side failed; the message says how."""
+    """The remote service failed; the message says how."""
 
 
 class RawSource(Protocol):
-    """`name` is what the README says of it."""
+    """A source of raw results; README quotes its `name`."""
 
     name: str
 
     def manifest(self) -> Row: ...
     def samples(self) -> Iterator[Row]: ...
     def content(self, file: Row, offset: int) -> Iterator[bytes]:
-        """The bytes of a manifest's file from `offset` on. Raises Gone, Broken."""
+        """Bytes of a file from `offset`. Raises FileUnavailable, SourceFailed."""
 
 
 class LocalSource:
-    """This machine's own."""
+    """Database and artifact store of this machine."""
 
     name = "this machine"
 
@@ -89,7 +89,8 @@ class RemoteSource:
         match = ADDRESS.fullmatch(address)
         if match is None:
             raise RequestError(
-                f"{address!r} is not an address of raw results; such as http://lab.example.org:8010/raw/c5/"
+                f"{address!r} is not a URL of raw results; give one such as"
+                " http://lab.example.org:8010/raw/c5/"
             )
         self.name = f"{match[1]}/raw/{match[2]}/"
 
@@ -97,18 +98,19 @@ class RemoteSource:
         with self._ask("manifest.json") as answer:
             text = answer.read(_MAX_MANIFEST_BYTES + 1)
         try:
-            found = json.loads(text) if len(text) <= _MAX_MANIFEST_BYTES else None
+            manifest = json.loads(text) if len(text) <= _MAX_MANIFEST_BYTES else None
             if (
-                not isinstance(found, dict)
-                or not isinstance(found.get("files"), list)
-                or not isinstance(found.get("boots"), list)
+                not isinstance(manifest, dict)
+                or not isinstance(manifest.get("files"), list)
+                or not isinstance(manifest.get("boots"), list)
             ):
                 raise ValueError
         except (ValueError, RecursionError):
             raise SourceFailed(
-                f"{self.name}manifest.json is not a manifest; is this a swingbot of today?"
+                f"{self.name}manifest.json is not a manifest; check that the URL is a current"
+                " swingbot"
             ) from None
-        return found
+        return manifest
 
     def samples(self) -> Iterator[Row]:
         with self._ask("samples.json") as answer:
@@ -117,7 +119,7 @@ class RemoteSource:
                     yield json.loads(text)
 
     def content(self, file: Row, offset: int) -> Iterator[bytes]:
-        """Takes a broken download up again where it broke, a few times."""
+        """Download a file; resumes an interrupted download a few times."""
         for pause in (*_PAUSES_SECONDS, None):
             try:
                 for chunk in self._chunks(file["path"], offset):
@@ -127,7 +129,7 @@ class RemoteSource:
             except (SourceFailed, OSError, http.client.HTTPException) as error:
                 if pause is None:
                     raise SourceFailed(
-                        f"{self.name}{file['path']}: {error}; call this again to go on"
+                        f"{self.name}{file['path']}: {error}; run the command again to resume"
                     ) from error
                 time.sleep(pause)
 
@@ -136,7 +138,7 @@ class RemoteSource:
             if answer.status == 416:
                 return
             if offset and answer.status != 206:
-                raise SourceFailed("it does not give a part of a file")
+                raise SourceFailed("the server does not support range requests")
             while chunk := answer.read(_CHUNK):
                 yield chunk
 
@@ -151,13 +153,15 @@ class RemoteSource:
                 return error
             if error.code == 401:
                 raise FileUnavailable(
-                    f"{self.name} shows raw results only to who has a token: put yours into {TOKEN_VARIABLE}"
+                    f"{self.name} requires a token; set {TOKEN_VARIABLE} to yours"
                 ) from error
             if error.code in (400, 404):
                 raise FileUnavailable(
-                    f"{request.full_url} says {error.code} {error.reason}"
+                    f"{request.full_url} returned {error.code} {error.reason}"
                 ) from error
-            raise SourceFailed(f"{request.full_url} says {error.code} {error.reason}") from error
+            raise SourceFailed(
+                f"{request.full_url} returned {error.code} {error.reason}"
+            ) from error
         except (OSError, http.client.HTTPException) as error:
             raise SourceFailed(
                 f"{request.full_url}: {getattr(error, 'reason', None) or error}"

@@ -1,4 +1,4 @@
-"""`reproduce.tar.gz` of a report, comparison or experiment: read what it takes, write it whole or not at all. Same facts, same bytes."""
+"""Create `reproduce.tar.gz` of a report, comparison or experiment, atomically and reproducibly."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ from swingbot_db.engine import Connection, Engine
 
 KINDS: Final = ("report", "comparison", "experiment")
 NAME: Final = "reproduce.tar.gz"
-KEPT: Final = 20  # tarballs that the web service keeps made; each is about 15 MB
+KEPT: Final = 20  # tarballs that the web service caches; each is about 15 MB
 _LEVEL: Final = 6
 _OF_PROGRAM: Final = (".awk", ".c")
 
 
 class IncompleteReproduction(Exception):
-    """Something that the tarball needs is gone; the message names it and says what to do."""
+    """Files that the kit needs are missing; the message lists them."""
 
     def __init__(self, id: str, missing: Sequence[str]) -> None:
-        told = "; ".join(missing[:5]) + (
+        listed = "; ".join(missing[:5]) + (
             f"; and {len(missing) - 5} more" if len(missing) > 5 else ""
         )
         super().__init__(
-            f"{id} cannot be reproduced in full, {len(missing)} thing{'s are' if len(missing) != 1 else ' is'} missing: {told}"
+            f"{id} cannot be reproduced in full, {len(missing)}"
+            f" item{'s are' if len(missing) != 1 else ' is'} missing: {listed}"
         )
         self.missing = tuple(missing)
 
 
 class LocalReproductionSources:
-    """`swingbot.service.report.pack_table.Sources` over this machine's database, artifact store, mirror and programs."""
+    """Implements `swingbot.service.report.pack_table.Sources` on this machine's data."""
 
     def __init__(self, conn: Connection, artifacts: Artifacts, settings: Settings) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings
@@ -80,7 +81,7 @@ class LocalReproductionSources:
         try:
             return read.tree(self._conn, name)
         except NotFound:
-            return {"url": "not watched any more", "branch": "not known any more"}
+            return {"url": "no longer watched", "branch": "unknown"}
 
     def page(self, id: str) -> str:
         return f"{self._settings.web_url}/{ids.read(id)[0]}/{id}"
@@ -110,26 +111,29 @@ class LocalReproductionSources:
 
 
 class Reproductions:
-    """Tarballs of reports, comparisons and experiments, made when they are asked for and kept a while."""
+    """Tarballs of reports, comparisons and experiments, built on demand and cached."""
 
     def __init__(self, engine: Engine, artifacts: Artifacts, settings: Settings) -> None:
         self._engine, self._artifacts, self._settings = engine, artifacts, settings
         self._one_at_a_time = threading.Lock()
 
     def kit(self, id: str, *, kernels: bool = True, testbox: str | None = None) -> Kit:
-        """What is known of the boots behind `id`, a report, comparison or experiment.
+        """Collect the kit for the boots behind `id`, a report, comparison or experiment.
 
-        `testbox` chooses one of a comparison's or experiment's. Raises BadId, NotFound.
+        `testbox` selects one testbox of a comparison or experiment. Raises BadId, NotFound.
         """
         kind, _ = ids.read(id)
         if kind not in KINDS:
             article = "an" if kind[0] in "aeio" else "a"
             raise ids.BadId(
                 f"{id!r} is the id of {article} {kind};"
-                " kits are made of a report, comparison or experiment"
+                " give the id of a report, comparison or experiment"
             )
         if kind == "report" and testbox is not None:
-            raise NotFound(f"{id} is a report, whose kit has the testbox of its headline")
+            raise NotFound(
+                f"{id} is a report; its kit uses the testbox of the headline, so --testbox does not"
+                " apply"
+            )
         with self._engine.connect() as conn:
             sources = LocalReproductionSources(conn, self._artifacts, self._settings)
             if kind == "report":
@@ -137,17 +141,17 @@ class Reproductions:
             return pack_table(sources, id, kernels=kernels, testbox=testbox)
 
     def write(self, kit: Kit, target: Path) -> int:
-        """Write the tarball; it appears whole or not at all. Answers its size in bytes. Raises OSError, ArtifactError."""
+        """Write the tarball atomically; return its size in bytes. Raises OSError, ArtifactError."""
         with _appearing(target) as file:
             self._pack(kit, file)
         return target.stat().st_size
 
     def unpack(self, kit: Kit, directory: Path) -> None:
-        """The tarball's content as a directory, which must not be there yet; it appears whole or not at all. Raises OSError, ArtifactError."""
+        """Unpack the kit to a new directory, atomically. Raises OSError, ArtifactError."""
         directory = directory.absolute()
         if directory.exists() and any(directory.iterdir()):
             raise FileExistsError(
-                errno.EEXIST, "is there and not empty; name another directory", str(directory)
+                errno.EEXIST, "is not empty; choose another directory", str(directory)
             )
         with _appearing(directory.with_name(f".{directory.name}.tar")) as file:
             self._pack(kit, file)
@@ -155,7 +159,7 @@ class Reproductions:
         temporary = directory.with_name(f".{directory.name}.part")
         try:
             with tarfile.open(archive) as tar:
-                # our own: `members` lets no name lead elsewhere; Debian 12 has no filters yet
+                # Safe: `members` rejects names that lead elsewhere. Debian 12 lacks filters.
                 tar.extractall(temporary)
             with suppress(FileNotFoundError):
                 directory.rmdir()
@@ -165,7 +169,7 @@ class Reproductions:
             _remove(temporary)
 
     def kept(self, kit: Kit) -> Path:
-        """The tarball of a kit, from what is kept or made now. Raises OSError, ArtifactError."""
+        """Path of the kit's tarball, cached or built now. Raises OSError, ArtifactError."""
         folder = self._settings.state / "reproductions"
         target = folder / f"{kit.id}-{_digest(members(kit))}.tar.gz"
         with self._one_at_a_time:
@@ -205,10 +209,10 @@ class Reproductions:
 
 
 class _Checked(io.RawIOBase):
-    """A stored file that raises at its end if its bytes are not those that were promised."""
+    """A stored file that raises ArtifactError at its end if its sha256 is wrong."""
 
     def __init__(self, file: BinaryIO, artifact: KitArtifact, path: str) -> None:
-        self._file, self._left, self._sha256, self._path = (
+        self._file, self._remaining, self._sha256, self._path = (
             file,
             artifact.size,
             artifact.sha256,
@@ -222,9 +226,9 @@ class _Checked(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         chunk = self._file.read(size)
         self._digest.update(chunk)
-        self._left -= len(chunk)
-        if (self._left <= 0 and self._digest.hexdigest() != self._sha256) or (
-            not chunk and self._left > 0
+        self._remaining -= len(chunk)
+        if (self._remaining <= 0 and self._digest.hexdigest() != self._sha256) or (
+            not chunk and self._remaining > 0
         ):
             raise ArtifactError(
                 f"{self._path} in the artifact store is damaged (sha256 {self._sha256})"
@@ -232,16 +236,19 @@ class _Checked(io.RawIOBase):
         return chunk
 
 
-def _digest(found: Sequence[KitMember]) -> str:
-    """Names the tarball by what is in it: SHA256SUMS, the last one, has the sum of all others."""
-    last = found[-1].content
+def _digest(kit_members: Sequence[KitMember]) -> str:
+    """Digest of the kit's content: of SHA256SUMS, the last member, which covers all others."""
+    last = kit_members[-1].content
     assert not isinstance(last, KitArtifact)
     return hashlib.sha256(last.content).hexdigest()[:16]
 
 
 @contextmanager
 def _appearing(target: Path) -> Iterator[BinaryIO]:
-    """A file that is written beside its place and moved there when it is whole and on the disk; of an unfinished one nothing is left."""
+    """Open a temporary file that replaces `target` once it is complete and synced.
+
+    On failure the temporary file is removed.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
     try:
@@ -251,10 +258,10 @@ def _appearing(target: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:
-        if error.filename is None and error.strerror:  # a write: what could not be written is this
+        if error.filename is None and error.strerror:  # a failed write carries no file name
             raise OSError(
                 error.errno,
-                f"{error.strerror}; make room there, or name another place",
+                f"{error.strerror}; free some disk space, or choose another path",
                 str(target),
             ) from error
         raise

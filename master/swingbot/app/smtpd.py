@@ -1,6 +1,7 @@
-"""The embedded mail server: takes mail from this machine alone, unless it is told otherwise, and delivers every message into the Maildir.
+"""The embedded mail server: delivers every message to the Maildir and never relays.
 
-It sends nothing on. A message that comes twice is delivered twice, so that nobody can overlook it.
+By default it accepts mail only from this machine. A duplicate message is delivered twice, so that
+it is noticed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from swingbot.app.settings import Settings
 
 HOST = "127.0.0.1"
-LARGEST_MAIL = 1024 * 1024  # bytes; ours are under 10 KB
+LARGEST_MAIL = 1024 * 1024  # bytes; swingbot's own mails are below 10 KB
 log = logging.getLogger(__name__)
 
 
 class Deliver:
-    """Answers DATA: delivered and on disk, or try again later."""
+    """Handles DATA: the message is on disk, or the client must retry later."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -39,14 +40,14 @@ class Deliver:
         try:
             letter = await asyncio.to_thread(maildir.deliver, self._path, content)
         except OSError as error:
-            log.error("mail not delivered to %s: %s; it will be tried again", self._path, error)
+            log.error("mail not delivered to %s: %s; the sender will retry", self._path, error)
             return f"451 cannot store mail now: {error.strerror}"
         log.info("delivered %s for %s", letter.name, ", ".join(envelope.rcpt_tos))
         return "250 delivered"
 
 
 async def run(path: Path, port: int, stop: asyncio.Event, host: str = HOST) -> None:
-    """Serve on `host`:`port` until `stop` is set. Raises OSError if the port is taken."""
+    """Serve on `host`:`port` until `stop` is set. Raises OSError if the port is in use."""
     factory = partial(
         SMTP,
         Deliver(path),
@@ -68,5 +69,5 @@ async def _until_signal(path: Path, port: int, host: str) -> None:
 
 
 def serve(settings: Settings, host: str = HOST, port: int | None = None) -> None:
-    """Run the embedded mail server in the foreground until SIGTERM or SIGINT. Raises OSError if the port is taken."""
+    """Run the mail server until SIGTERM or SIGINT. Raises OSError if the port is in use."""
     asyncio.run(_until_signal(settings.maildir, port or settings.smtp_port, host))

@@ -1,4 +1,4 @@
-"""Comparisons and experiments asked for over the web: within a quota, one request at a time."""
+"""Comparisons and experiments requested over the web, within a quota, one at a time."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from swingbot_db.engine import Engine
 
 
 class DatabaseSubmitter:
-    """`swingbot.web.compare.ComparisonSubmitter`. `lab` is made at the first wish."""
+    """Implements `swingbot.web.compare.ComparisonSubmitter`; creates `lab` on the first request."""
 
     def __init__(self, settings: Settings, engine: Engine, lab: Callable[[], Lab]) -> None:
         self._jobs, self._engine, self._lab = Path(settings.paths.jobs), engine, lab
         self._quota = Quota(
             open_requests=settings.web.open_requests, box_seconds=60.0 * settings.web.box_minutes
         )
-        # so that two requests at once do not both fit into what is left
+        # Two concurrent requests must not both use the remaining quota.
         self._one_at_a_time = threading.Lock()
 
     def choices(self) -> dict[str, list[str]]:
-        """Trees that are watched, job files that are shipped, testboxes."""
+        """Watched trees, shipped job files and testboxes."""
         with self._engine.connect() as conn:
             trees = [row["name"] for row in read.list_trees(conn, {"state": "watched"})]
         return {
@@ -48,14 +48,15 @@ class DatabaseSubmitter:
         }
 
     def job_files(self, names: Sequence[str]) -> list[JobFile]:
-        """Job files by the names that `choices` gives: nobody outside names a path. Raises RequestError."""
-        there = {path.name: path for path in self._jobs.glob("*.yaml")}
+        """Read job files by names from `choices`, never by path. Raises RequestError."""
+        shipped = {path.name: path for path in self._jobs.glob("*.yaml")}
         for name in names:
-            if name not in there:
+            if name not in shipped:
                 raise RequestError(
-                    f"there is no job file {name[:80]!r}; there are {', '.join(sorted(there))}"
+                    f"job file {name[:80]!r} does not exist; use one of"
+                    f" {', '.join(sorted(shipped))}"
                 )
-        return [JobFile(name=name, text=read_job(there[name], [self._jobs])) for name in names]
+        return [JobFile(name=name, text=read_job(shipped[name], [self._jobs])) for name in names]
 
     def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]:
         with self._engine.connect() as conn:
@@ -65,21 +66,21 @@ class DatabaseSubmitter:
         with self._engine.connect() as conn:
             return access.asked_by(conn, person.who, 20)
 
-    def foresee(self, person: Person, wish: ComparisonRequest) -> tuple[RequestCost, str | None]:
-        """What it costs, and why it would not be taken now. Raises RequestError."""
-        cost = foresee_cost(self._lab(), wish)
+    def foresee(self, person: Person, request: ComparisonRequest) -> tuple[RequestCost, str | None]:
+        """Return the cost, and the reason if the quota would reject it. Raises RequestError."""
+        cost = foresee_cost(self._lab(), request)
         used, most = self.used(person)
         return cost, quota.refusal(used, cost.box_seconds, most)
 
-    def ask(self, person: Person, wish: ComparisonRequest) -> SubmittedComparison:
-        """Queue it. Raises RequestError, OverQuota."""
+    def ask(self, person: Person, request: ComparisonRequest) -> SubmittedComparison:
+        """Queue the request. Raises RequestError, OverQuota."""
         with self._one_at_a_time:
-            cost, refused = self.foresee(person, wish)
+            cost, refused = self.foresee(person, request)
             if refused is not None:
                 raise OverQuota(refused)
             with self._engine.connect() as conn:
                 before = access.latest_comparison(conn)
-            number = ask_comparison(self._lab(), wish)
+            number = ask_comparison(self._lab(), request)
             new = number > before
             with self._engine.begin() as conn:
                 access.note_asked(conn, person, number, cost.box_seconds if new else 0.0)
@@ -89,24 +90,24 @@ class DatabaseSubmitter:
         with self._engine.connect() as conn:
             return access.experiments_asked_by(conn, person.who, 20)
 
-    def plan(self, person: Person, wish: ExperimentRequest) -> tuple[Planned, str | None]:
-        """What it comes to, and why it would not be taken now. Raises RequestError."""
-        planned = plan_asked(self._lab(), wish)
+    def plan(self, person: Person, request: ExperimentRequest) -> tuple[Planned, str | None]:
+        """Return the plan, and the reason if the quota would reject it. Raises RequestError."""
+        planned = plan_asked(self._lab(), request)
         used, most = self.used(person)
         return planned, quota.refusal(used, planned.cost.box_seconds, most)
 
     def plan_facts(self, planned: Planned) -> dict[str, Any]:
         return plan_json(planned)
 
-    def ask_experiment(self, person: Person, wish: ExperimentRequest) -> SubmittedExperiment:
-        """Queue it. Raises RequestError, OverQuota."""
+    def ask_experiment(self, person: Person, request: ExperimentRequest) -> SubmittedExperiment:
+        """Queue the request. Raises RequestError, OverQuota."""
         with self._one_at_a_time:
-            planned, refused = self.plan(person, wish)
+            planned, refused = self.plan(person, request)
             if refused is not None:
                 raise OverQuota(refused)
             with self._engine.connect() as conn:
                 before = access.latest_comparison(conn)
-            number = ask_experiment(self._lab(), wish)
+            number = ask_experiment(self._lab(), request)
             new = number > before
             seconds = planned.cost.box_seconds if new else 0.0
             with self._engine.begin() as conn:

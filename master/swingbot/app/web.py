@@ -1,4 +1,4 @@
-"""`swingbot web`: pages, API and artifact exchange in one process, behind their walls."""
+"""`swingbot web`: pages, API and artifact exchange in one process, with access control."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ from swingbot_db.attempts import Attempts
 from swingbot_db.engine import Engine
 from swingbot_jobs.language.program import load_programs
 
-OPEN_UPLOADS: Final = (
-    16  # files that workers may be bringing at once; each takes a connection and a buffer
-)
+OPEN_UPLOADS: Final = 16  # concurrent uploads of workers; each needs a connection and a buffer
 
 
 def serve(settings: Settings, engine: Engine) -> None:
@@ -65,16 +63,16 @@ def serve(settings: Settings, engine: Engine) -> None:
 
 
 def service(settings: Settings, engine: Engine) -> ASGIApp:
-    """The application with all its pages, behind its gate and walls."""
+    """The application with all its pages, access control and request limits."""
     store = Artifacts(settings.artifacts)
     store.sweep()
     renderer, key = Renderer(settings), secret(settings.secret_file)
     sessions = Sessions(key, Access(engine), secure=settings.web_url.startswith("https:"))
     forms = Forms(key, renderer, sessions, rate_of(settings.web.write_rate))
-    made = functools.cache(lambda: make_lab(settings, engine))
+    cached_lab = functools.cache(lambda: make_lab(settings, engine))
 
     def lab() -> Lab:
-        return load_testboxes(made())
+        return load_testboxes(cached_lab())
 
     incidents = IncidentPages(SnapshotReader(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10
@@ -129,9 +127,9 @@ def _cap(web: WebSettings) -> UploadLimits:
 
 
 def _limit(patch_bytes: int, method: str, path: str) -> int:
-    """Bytes that may be sent to an address."""
+    """Largest request body in bytes for a path."""
     if method == "POST" and path in ("/compare", "/experiment"):
-        # a file beside the one that was kept, or escaped in JSON
+        # a second file in addition to the stored one, or one escaped in JSON
         return 3 * patch_bytes + FORM_BYTES
     if method == "PUT" and path.startswith("/artifacts/"):
         return LIMIT_BYTES

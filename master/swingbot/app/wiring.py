@@ -1,4 +1,4 @@
-"""Put the parts together for one process: settings in, a Lab out."""
+"""Build the Lab of a process from the settings."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from swingbot_jobs.testbox.file import load_all
 
 
 class NotRunning(Exception):
-    """The service that a command needs is not there; the message says how to start it."""
+    """The service that a command needs is not running; the message says how to start it."""
 
 
 def connect(settings: Settings, url: str | None = None) -> Engine:
-    """An engine whose server answers, at `url` or else as the service. Raises NotRunning."""
+    """Connect to the database at `url` (default: the service's). Raises NotRunning."""
     engine = make_engine(url or database_url(settings))
     try:
         with engine.connect():
@@ -50,12 +50,16 @@ def connect(settings: Settings, url: str | None = None) -> Engine:
         what = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
         where = "" if settings.db.url else f" on {settings.state}"
         raise NotRunning(
-            f"no swingbot runs{where}: start it with `swingbot up`, or name its state directory with --state ({what})"
+            f"swingbot is not running{where}; start it with `swingbot up`, or give its state"
+            f" directory with --state ({what})"
         ) from None
 
 
 def make_lab(settings: Settings, engine: Engine) -> Lab:
-    """Everything a use case may reach. Raises for testbox, program or settings files that are wrong."""
+    """Build the Lab that use cases work on.
+
+    Raises an error for invalid testbox, program or settings files.
+    """
 
     @contextmanager
     def begin(name: str) -> Iterator[Transaction]:
@@ -65,7 +69,7 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
     workers = Path(settings.paths.workers)
     recipients = tuple(addresses(settings.mail.to))
     if not recipients:
-        raise SettingsError("mail.to: name at least one recipient of reports")
+        raise SettingsError("mail.to is empty; set it to at least one recipient of reports")
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     began = time.monotonic()
     lab = Lab(
@@ -126,13 +130,13 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
 
 
 def sync_testboxes(lab: Lab) -> None:
-    """Make the database agree with `workers/testboxes/*.yaml`."""
+    """Update the testboxes in the database from `workers/testboxes/*.yaml`."""
     with lab.transaction("sync testboxes") as tx:
         tx.testboxes.sync((box, box.to_json()) for box in lab.testboxes.present.values())
 
 
 def forget_workers(settings: Settings, lab: Lab) -> None:
-    """Forget the compilers of workers that no longer build kernels here (`build.workers`)."""
+    """Remove the compilers of workers that are no longer in `build.workers`."""
     with lab.transaction("forget workers") as tx:
         tx.compilers.keep(build_workers(settings.build))
 
@@ -142,7 +146,7 @@ def make_outbox(settings: Settings, engine: Engine) -> PostgresOutbox:
 
 
 def mail_ways(settings: Settings) -> tuple[SmtpMailer, Archive]:
-    """How reports leave, and where copies of them are."""
+    """Mailer for reports, and the archive with copies of sent mails."""
     mail = settings.mail
     copies = (Path(mail.bcc_maildir).expanduser(),) if mail.bcc_maildir else ()
     mailer = SmtpMailer(

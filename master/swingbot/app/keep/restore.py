@@ -1,7 +1,7 @@
-"""`swingbot restore`: a new state directory and a new database out of one generation of a backup.
+"""`swingbot restore`: create a state directory and a database from a generation of a backup.
 
-Nothing of the old service's is touched, and nothing is started. What was under way at the backup is made again; mail is
-stopped, because nobody here knows what left after it.
+The old service is not touched, and nothing is started. Attempts that were running at the time of
+the backup are repeated. Mail is stopped, because it is unknown which mails were sent afterwards.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ def restore(
     *,
     check: bool = True,
 ) -> dict[str, Any]:
-    """Fill `settings.state` and its database, both empty or not there yet; answers what was done. Raises BadBackup, KeepError, OSError."""
+    """Fill `settings.state` and its database, which must be empty or not exist.
+
+    Returns a summary. Raises BadBackup, KeepError, OSError.
+    """
     place, state = BackupDirectory(directory), settings.state
     name = place.choose(generation)
     manifest = place.manifest(name)
     _fits(manifest)
     if state.exists() and any(state.iterdir()):
-        raise KeepError(
-            f"{state} is not empty; a restore begins with nothing: name another directory with --state"
-        )
+        raise KeepError(f"{state} is not empty; choose a new directory with --state")
     if check and (problems := verify(place, name, announce)):
         raise KeepError(
-            f"generation {name} is not whole, {len(problems)} problems: {'; '.join(problems[:3])}; take another one, or --unchecked takes it as it is"
+            f"generation {name} has {len(problems)} problems: {'; '.join(problems[:3])}; use"
+            " another one, or restore it anyway with --unchecked"
         )
     state.mkdir(parents=True, exist_ok=True)
     with _server(settings) as engine:
@@ -69,13 +71,17 @@ def _fits(manifest: Manifest) -> None:
     known = migrate.known_revisions()
     if manifest.revision not in known:
         raise BadBackup(
-            f"the backup has schema {manifest.revision}, this program knows {known[-1]} at most: restore it with the swingbot that made it"
+            f"the backup has schema {manifest.revision}, but this version supports only up to"
+            f" {known[-1]}; restore it with the version of swingbot that created it"
         )
 
 
 @contextmanager
 def _server(settings: Settings) -> Iterator[Engine]:
-    """An engine on the empty database that is to be filled; the embedded server runs for as long. Raises KeepError, PostgresError."""
+    """Engine on the empty target database; runs the embedded server meanwhile.
+
+    Raises KeepError, PostgresError.
+    """
     with ExitStack() as stack:
         if not settings.db.url:
             postgres.prepare(settings.state)
@@ -98,7 +104,8 @@ def _server(settings: Settings) -> Iterator[Engine]:
             if (used := dump.in_use(conn)) is not None:
                 where = postgres.hidden(settings.db.url)
                 raise KeepError(
-                    f"the database {where} has the table {used} already; make a new, empty database and name it in db.url"
+                    f"the database {where} already contains table {used}; create an empty database"
+                    " and set db.url to it"
                 )
         yield engine
 
@@ -124,14 +131,17 @@ def _database(
                 rows = dump.read_table(conn, table.name, table.columns, source)
             if rows != table.rows:
                 raise KeepError(
-                    f"table {table.name} has {rows} rows in the backup, {table.rows} were written; take another generation"
+                    f"table {table.name} has {rows} rows in the backup instead of {table.rows}; use"
+                    " another generation"
                 )
             progress.add(table.size)
         dump.set_sequences(conn, manifest.sequences)
         changed = dump.make_sound(conn, manifest.taken_at)
     migrate.upgrade(engine)
     announce(
-        f"database: {len(manifest.tables)} tables, {sum(table.rows for table in manifest.tables)} rows, schema {manifest.revision}"
+        f"database: {len(manifest.tables)} tables, {sum(table.rows for table in manifest.tables)}"
+        " rows,"
+        f" schema {manifest.revision}"
     )
     return changed
 

@@ -1,4 +1,4 @@
-"""`swingbot retention`: count by class what is there, and let go what the rules allow."""
+"""`swingbot retention`: count stored files by class and delete expired ones."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from swingbot_db.engine import Engine
 from swingbot_db.keep import named_artifacts
 
 EVERY: Final = timedelta(days=1)
-KITS_DAYS: Final = 30.0  # after a tarball was fetched last; it is made again when it is wanted
+KITS_DAYS: Final = 30.0  # since a tarball was last fetched; it is rebuilt on demand
 _RECORD: Final = "rootfs.json"
 _RECORD_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """What a run of retention found: by class, how many files were pruned before, and the bytes that are free now (0 in a dry run)."""
+    """Result of a run: totals by class, files pruned earlier, bytes freed (0: dry run)."""
 
     totals: dict[str, ClassTotal]
     pruned_before: int
@@ -43,7 +43,7 @@ class Retained:
 
 
 def days_of(settings: Settings) -> dict[str, float]:
-    """Class -> days; 0: for ever."""
+    """Class -> days; 0: forever."""
     rules = settings.retention
     return {
         "kernels": rules.kernels_days,
@@ -56,12 +56,15 @@ def days_of(settings: Settings) -> dict[str, float]:
 
 
 def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -> Retained:
-    """Judge every file, and with `really` prune those that may go. Raises KeepError while a backup is made, OSError."""
+    """Classify every file and, with `really`, delete expired ones.
+
+    Raises KeepError during a backup, OSError.
+    """
     with alone(settings):
         store = Artifacts(settings.artifacts)
-        there, pruned = _there(store)
+        stored, pruned = _stored(store)
         days = days_of(settings)
-        verdicts = judge(there, _named(engine, store), days, now) + list(
+        verdicts = judge(stored, _named(engine, store), days, now) + list(
             _kits(settings, days["kits"], now)
         )
         freed = sum(_prune(settings, store, one) for one in verdicts if one.goes) if really else 0
@@ -71,7 +74,7 @@ def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -
 
 
 def due(settings: Settings, now: datetime) -> bool:
-    """Whether the daily run is to be made: it is switched on, and the last one is a day ago."""
+    """Return True if daily retention is enabled and the last run was at least a day ago."""
     if not settings.retention.enabled:
         return False
     try:
@@ -85,25 +88,25 @@ def _stamp(settings: Settings) -> Path:
     return settings.state / "retention.json"
 
 
-def _there(store: Artifacts) -> tuple[list[StoredFile], int]:
-    """The files of the store, and how many notes of pruned ones there are."""
-    found, notes = [], 0
+def _stored(store: Artifacts) -> tuple[list[StoredFile], int]:
+    """Files in the store, and the number of notes about pruned ones."""
+    files, notes = [], 0
     for file in store.stored():
         if file.path.endswith(GONE):
             notes += 1
         else:
-            found.append(
+            files.append(
                 StoredFile(
                     key=file.sha256,
                     size=file.size,
                     modified=datetime.fromtimestamp(file.modified, UTC),
                 )
             )
-    return found, notes
+    return files, notes
 
 
 def _named(engine: Engine, store: Artifacts) -> dict[str, list[FileReference]]:
-    """All namings; a root file system is named by the record of it that its boots brought."""
+    """References to each file; a boot's `rootfs.json` refers to its root file system."""
     with engine.connect() as conn:
         named = list(named_artifacts(conn))
     records: dict[str, list[FileReference]] = {}
@@ -121,7 +124,7 @@ def _named(engine: Engine, store: Artifacts) -> dict[str, list[FileReference]]:
 
 
 def _archive(store: Artifacts, sha256: str) -> str | None:
-    """The sha256 of the root file system that a record tells of."""
+    """The sha256 of the root file system that a record refers to."""
     try:
         with store.open(sha256) as file:
             document = json.loads(file.read(_RECORD_BYTES))
@@ -131,11 +134,11 @@ def _archive(store: Artifacts, sha256: str) -> str | None:
 
 
 def _kits(settings: Settings, days: float, now: datetime) -> Iterator[RetentionDecision]:
-    """Tarballs of kits: whoever asks for one that went gets it made again."""
+    """Decisions about tarballs of kits, which are rebuilt on demand."""
     for path in (settings.state / "reproductions").glob("*.tar.gz"):
-        found = path.stat()
-        modified = datetime.fromtimestamp(found.st_mtime, UTC)
-        file = StoredFile(key=str(path), size=found.st_size, modified=modified)
+        stat = path.stat()
+        modified = datetime.fromtimestamp(stat.st_mtime, UTC)
+        file = StoredFile(key=str(path), size=stat.st_size, modified=modified)
         if days > 0 and now - modified > timedelta(days=days):
             yield gone(file, "kits", modified, {"kits": days}, now)
         else:
@@ -144,7 +147,7 @@ def _kits(settings: Settings, days: float, now: datetime) -> Iterator[RetentionD
                 kind="kits",
                 used=modified,
                 goes=False,
-                why=f"younger than {days:g} days" if days > 0 else "kept for ever",
+                why=f"younger than {days:g} days" if days > 0 else "kept forever",
             )
 
 

@@ -1,4 +1,4 @@
-"""`swingbot backup --verify`: read every byte of a generation again and say what is not as it was written."""
+"""`swingbot backup --verify`: read every byte of a generation again and report any damage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _ENTRY: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})(\.zst|\.gone)?")
 
 
 def verify(place: BackupDirectory, name: str, announce: Callable[[str], None]) -> list[str]:
-    """What is wrong with a generation, one sentence each; nothing, if all of it is as it was written. Raises BadBackup for what is no generation."""
+    """Problems of a generation, one sentence each; empty if it is intact.
+
+    Raises BadBackup if it is not a generation.
+    """
     manifest = place.manifest(name)
     problems = [
         *_database(place, name, manifest),
@@ -28,24 +31,26 @@ def verify(place: BackupDirectory, name: str, announce: Callable[[str], None]) -
         *_mirror(place, name, manifest),
     ]
     announce(
-        f"database, {len(manifest.letters)} mails and {len(manifest.refs)} refs of the mirror: {_told(len(problems))}"
+        f"database, {len(manifest.letters)} mails and {len(manifest.refs)} refs of the mirror:"
+        f" {_summary(len(problems))}"
     )
-    wrong = list(_artifacts(place, name, manifest, announce))
+    damaged = list(_artifacts(place, name, manifest, announce))
     announce(
-        f"{manifest.artifacts} artifacts, {amount(manifest.artifact_bytes)}: {_told(len(wrong))}"
+        f"{manifest.artifacts} artifacts, {amount(manifest.artifact_bytes)}:"
+        f" {_summary(len(damaged))}"
     )
-    return problems + wrong
+    return problems + damaged
 
 
-def _told(count: int) -> str:
-    return "as they were written" if count == 0 else f"{count} problem{'s' if count != 1 else ''}"
+def _summary(count: int) -> str:
+    return "intact" if count == 0 else f"{count} problem{'s' if count != 1 else ''}"
 
 
 def checked_path(entry: str) -> str:
-    """A line of a generation's list of artifacts, if it can be one. Raises BadBackup."""
+    """Validate a line of a generation's list of artifacts. Raises BadBackup."""
     if _ENTRY.fullmatch(entry) is None:
         raise BadBackup(
-            f"{entry[:80]!r} in the list of artifacts is not the name of one; take another generation"
+            f"{entry[:80]!r} in the list of artifacts is not a valid path; use another generation"
         )
     return entry
 
@@ -68,25 +73,30 @@ def _file_sha256(path: Path) -> str | None:
 def _database(place: BackupDirectory, name: str, manifest: Manifest) -> Iterator[str]:
     for table in manifest.tables:
         file = place.generations / name / "database" / f"{table.name}.copy.zst"
-        if (found := _file_sha256(file)) != table.sha256:
-            yield f"{file} {'cannot be read' if found is None else f'has sha256 {found}, not {table.sha256}'}"
+        if (actual := _file_sha256(file)) is None:
+            yield f"cannot read {file}"
+        elif actual != table.sha256:
+            yield f"{file} has sha256 {actual}, expected {table.sha256}"
 
 
 def _mail(place: BackupDirectory, manifest: Manifest) -> Iterator[str]:
     for letter in manifest.letters:
         file = place.letter(letter.sha256)
-        if (found := _file_sha256(file)) != letter.sha256:
-            yield f"the mail {letter.name} ({file}) {'cannot be read' if found is None else 'is damaged'}"
+        if (actual := _file_sha256(file)) is None:
+            yield f"cannot read mail {letter.name} ({file})"
+        elif actual != letter.sha256:
+            yield f"mail {letter.name} ({file}) is damaged"
 
 
 def _mirror(place: BackupDirectory, name: str, manifest: Manifest) -> Iterator[str]:
     if not manifest.refs:
         return
     try:
-        there = refs(place.mirror, name)
+        stored = refs(place.mirror, name)
         for ref, commit in manifest.refs.items():
-            if there.get(ref) != commit:
-                yield f"{place.mirror}: refs/backup/{name}/{ref} is {there.get(ref, 'not there')}, not {commit}"
+            if stored.get(ref) != commit:
+                actual = stored.get(ref, "missing")
+                yield f"{place.mirror}: refs/backup/{name}/{ref} is {actual}, expected {commit}"
         git(
             "-C", str(place.mirror), "fsck", "--connectivity-only", "--no-dangling", "--no-progress"
         )
@@ -107,10 +117,10 @@ def _artifacts(
         try:
             progress.add(path.stat().st_size)
             with store.open(sha256) as file:
-                found = sha256_of(file)
-            if found != sha256:
-                yield f"{path} is damaged: its content has sha256 {found}"
+                actual = sha256_of(file)
+            if actual != sha256:
+                yield f"{path} is damaged: its content has sha256 {actual}"
         except FileNotFoundError:
             yield f"{path} is missing"
         except (ArtifactError, OSError) as error:
-            yield f"{path} cannot be read: {error}"
+            yield f"cannot read {path}: {error}"
