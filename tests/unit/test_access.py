@@ -127,11 +127,12 @@ def test_a_setting_is_shown_without_its_password(value: object, seen: object) ->
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("WEB_READ", "closed", "none of open, token"),
-        ("WEB_METRICS", "yes", "none of open, token, off"),
-        ("WEB_PROXIES", "10.0.0.1, proxy.example.org", "neither an address nor a network"),
-        ("WEB_BOX_MINUTES", "nan", "less than 0"),
-        ("GIT_FETCH_GIB", "0", "nothing to fetch"),
+        ("WEB_READ", "closed", "web.read must be one of open, token"),
+        ("WEB_METRICS", "yes", "must be one of open, token, off"),
+        ("WEB_PROXIES", "10.0.0.1, proxy.example.org", "is not a valid address or network"),
+        ("WEB_UPLOADS", "0", "less than 1"),
+        ("WEB_BOX_MINUTES", "nan", "must be 0 or more"),
+        ("GIT_FETCH_GIB", "0", "must be greater than 0"),
     ],
 )
 def test_settings_of_access_that_make_no_sense_are_refused(

@@ -43,10 +43,10 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path:
     [
         ("[watch]\nbots = 7\n", "unknown key watch.bots"),
         ("[wotch]\nboots = 7\n", r"unknown section \[wotch\]"),
-        ("[watch]\nboots = 'many'\n", r"watch.boots: 'many' is not a int"),
-        ("[mail]\nrelease = 'maybe'\n", "none of hold, earned, release"),
+        ("[watch]\nboots = 'many'\n", r"watch.boots must be an integer, got 'many'"),
+        ("[mail]\nrelease = 'maybe'\n", "must be one of hold, earned, release"),
         ("watch = 3\n", r"\[watch\] must be a table"),
-        ("[watch\n", "not TOML"),
+        ("[watch\n", "not valid TOML"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name_and_key(tmp_path: Path, text: str, told: str) -> None:
@@ -83,7 +83,9 @@ def test_a_setting_that_is_a_constant_now_is_refused_with_another_value(
     tmp_path: Path, key: str
 ) -> None:
     section, _, name = key.partition(".")
-    told = rf"{key} is no longer a setting: it is always {CONSTANTS[key]:g}, not 7; remove it"
+    told = (
+        rf"{key} is no longer a setting: its value is always {CONSTANTS[key]:g}, not 7; remove it"
+    )
     with pytest.raises(SettingsError, match=told):
         load(write(tmp_path, f"[{section}]\n{name} = 7\n"), {})
     with pytest.raises(SettingsError, match=f"{variable_of(key)} is no longer a setting"):

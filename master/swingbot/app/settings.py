@@ -1,8 +1,8 @@
-"""Settings: one TOML file, every key documented here, every key overridable by `SWINGBOT_<SECTION>_<KEY>`.
+"""Settings from one TOML file; `SWINGBOT_<SECTION>_<KEY>` overrides a key.
 
 Order of precedence: environment, then the file (`--config`, `SWINGBOT_CONFIG`,
 `/etc/swingbot/swingbot.toml`), then the default below. Unknown keys are errors that name the file.
-Secrets never stand here: they are files under `paths.state`, or named by `*_file` keys.
+Secrets are never settings: they are files under `paths.state`, or files named by `*_file` keys.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
 DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
 
 
-# Settings of earlier versions that are constants now, with their value. Who had set that value loses nothing.
+# Former settings that are constants now. A file may still set them to this value.
 CONSTANTS: Final[Mapping[str, float]] = {
     "web.uploads": 16,
     "boxes.lease_seconds": 300.0,
@@ -42,7 +42,7 @@ CONSTANTS: Final[Mapping[str, float]] = {
 
 
 class SettingsError(ValueError):
-    """A settings file or variable is wrong; says which key and what it should be."""
+    """Invalid settings file or variable; the message names the key and the expected value."""
 
 
 def _key(default: Any, doc: str) -> Any:
@@ -57,121 +57,143 @@ def _xdg(variable: str, fallback: str) -> str:
 class Paths:
     state: str = _key(
         "",
-        "directory of everything that must survive a restart; default ${XDG_STATE_HOME:-~/.local/state}/swingbot",
+        "directory for persistent data; default ${XDG_STATE_HOME:-~/.local/state}/swingbot",
     )
     cache: str = _key(
         "",
-        "directory of what can be made again: kernels, ccache, packages; default ${XDG_CACHE_HOME:-~/.cache}/swingbot",
+        "directory for data that can be recreated: kernels, ccache, packages; default"
+        " ${XDG_CACHE_HOME:-~/.cache}/swingbot",
     )
-    jobs: str = _key(str(resources.folder("jobs")), "job files, programs and schemas")
-    workers: str = _key(str(resources.folder("workers")), "testboxes/, kconfig/ and rootfs/")
+    jobs: str = _key(str(resources.folder("jobs")), "directory of job files, programs and schemas")
+    workers: str = _key(
+        str(resources.folder("workers")), "directory that contains testboxes/, kconfig/ and rootfs/"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Db:
     url: str = _key(
-        "", "postgresql+psycopg2://user@host/db; empty: the embedded server under paths.state"
+        "",
+        "database URL, postgresql+psycopg2://user@host/db; empty: embedded server under"
+        " paths.state",
     )
-    password_file: str = _key("", "file with the password of db.url's user")
+    password_file: str = _key("", "file with the password of the user in db.url")
     owner_url: str = _key(
         "",
-        "the same database as the role that owns the tables, for `swingbot db upgrade`; empty: db.url",
+        "URL of the same database for the role that owns the tables, used by `swingbot db"
+        " upgrade`; empty: db.url",
     )
-    owner_password_file: str = _key("", "file with the password of db.owner_url's user")
+    owner_password_file: str = _key("", "file with the password of the user in db.owner_url")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
-    host: str = _key("127.0.0.1", "address the pages listen on")
+    host: str = _key("127.0.0.1", "address on which the web service listens")
     port: int = _key(
-        8010, "port of pages, API and artifacts; the embedded Buildbot takes the next three"
+        8010,
+        "port of pages, API and artifacts; the embedded service also uses the next three ports",
     )
-    public_url: str = _key("", "what links in mails begin with; default http://<host>:<port>")
+    public_url: str = _key("", "base URL of links in mails; default http://<host>:<port>")
     exchange_url: str = _key(
-        "", "where workers bring results to and fetch kernels from; default http://<host>:<port>"
+        "",
+        "URL to which workers upload results and from which they fetch kernels; default"
+        " http://<host>:<port>",
     )
     read: str = _key(
         "open",
-        "open: everybody who reaches the pages reads them; token: only who has a token, of any role",
+        "access to pages: open: anyone who can reach them; token: only with a token of any role",
     )
     raw: str = _key(
         "open",
-        "open: raw results, artifacts and kits as web.read says; token: only with a token, and for workers with their attempt's",
+        "access to raw results, artifacts and kits: open: same as web.read; token: only with a"
+        " token, or a worker's token of an attempt",
     )
     metrics: str = _key(
-        "open", "/metrics is open: for everybody; token: only with a token; off: not there"
+        "open", "access to /metrics: open: anyone; token: only with a token; off: disabled"
     )
     proxies: str = _key(
         "",
-        "comma-separated addresses or networks of proxies whose X-Forwarded-For and -Proto are believed; empty: nobody's",
+        "comma-separated addresses or networks of trusted proxies (X-Forwarded-For and -Proto);"
+        " empty: none",
     )
     rate: int = _key(
-        1200, "requests a minute that one client may make, a quarter of them at once; 0: any number"
+        1200,
+        "requests per minute allowed for one client, a quarter of them in a burst; 0: no limit",
     )
     write_rate: int = _key(
         120,
-        "forms and requests a minute that one person's token may send to change something, a quarter of them at once; 0: any number",
+        "modifying requests per minute allowed for one person's token, a quarter of them in a"
+        " burst; 0: no limit",
     )
-    connections: int = _key(200, "connections at once; what comes beyond is answered with 503")
-    attempt_files: int = _key(200, "files that one attempt may bring")
-    attempt_mib: int = _key(4096, "MiB that the files of one attempt may have together")
+    connections: int = _key(
+        200, "maximum concurrent connections; further ones are answered with 503"
+    )
+    attempt_files: int = _key(200, "maximum number of files uploaded by one attempt")
+    attempt_mib: int = _key(4096, "maximum total size of the files of one attempt, in MiB")
     open_requests: int = _key(
-        5, "comparisons and experiments asked for over the web that one person may have under way"
+        5, "maximum number of open web requests (comparisons and experiments) per person"
     )
     box_minutes: float = _key(
         600.0,
-        "minutes of testboxes that one person's requests over the web may be foreseen to take in 24 hours",
+        "testbox time that one person's web requests may use in 24 hours, in minutes (estimated)",
     )
-    patch_kib: int = _key(1024, "KiB that a patch sent over the web may have")
+    patch_kib: int = _key(1024, "maximum size of a patch sent over the web, in KiB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buildbot:
     host: str = _key(
         "127.0.0.1",
-        "address that the master listens on for workers; another one than loopback needs tls_certificate and tls_key",
+        "address on which the master listens for workers; any except loopback requires"
+        " tls_certificate and tls_key",
     )
     worker_port: int = _key(0, "port for workers; 0: web.port + 2")
     www_host: str = _key(
         "127.0.0.1",
-        "address that Buildbot's own pages listen on; they speak plain HTTP, so put a proxy before them",
+        "address on which Buildbot's own pages listen; plain HTTP, so use a TLS proxy",
     )
     www_port: int = _key(0, "port of Buildbot's own pages; 0: web.port + 1")
     public_url: str = _key(
         "",
-        "what links to Buildbot's own pages begin with; default http://<host of web.public_url>:<www_port>/",
+        "base URL of Buildbot's own pages; default http://<host of web.public_url>:<www_port>/",
     )
     address: str = _key(
         "",
-        "name or address by which workers reach the master, as its certificate has it; default: buildbot.host, or 127.0.0.1 for any",
+        "name or address by which workers reach the master, as in its certificate; default:"
+        " buildbot.host, or 127.0.0.1 if that is a wildcard",
     )
     tls_certificate: str = _key(
         "",
-        "PEM file with the master's certificate, and after it the chain up to the CA; empty: plain text, on loopback alone",
+        "PEM file with the master's certificate followed by the chain up to the CA; empty: plain"
+        " text, on loopback only",
     )
-    tls_key: str = _key("", "PEM file with the key of tls_certificate")
+    tls_key: str = _key("", "PEM file with the private key of tls_certificate")
     tls_ca: str = _key(
         "",
         "PEM file with the CA that workers of `swingbot up` trust; empty: tls_certificate itself",
     )
     secrets: str = _key(
         "",
-        "directory with one file for each worker, named as it, that holds its secret; default <state>/worker-secrets",
+        "directory with the secret of each worker, in a file named after the worker; default"
+        " <state>/worker-secrets",
     )
     elsewhere: str = _key(
         "",
-        "comma-separated names of workers, or globs such as box-*, that run on other hosts: `swingbot up` starts none of them",
+        "comma-separated names or globs (such as box-*) of workers that run on other hosts;"
+        " `swingbot up` does not start them",
     )
     pages: str = _key(
         "open",
-        "who may read Buildbot's own pages: open: who reaches them; operator: who signs in with an operator's token; off: there are none",
+        "access to Buildbot's own pages: open: anyone who can reach them; operator: only with an"
+        " operator's token; off: disabled",
     )
     control: str = _key(
         "nobody",
-        "who may start and stop builds on Buildbot's own pages: nobody, or operator; swingbot itself needs neither",
+        "who may start and stop builds on Buildbot's own pages: nobody, or operator; swingbot"
+        " itself does not use them",
     )
     logs_days: float = _key(
-        56.0, "Buildbot's logs of a step are deleted after so many days; 0: never"
+        56.0, "days after which Buildbot deletes the logs of its steps; 0: never"
     )
 
 
@@ -179,72 +201,80 @@ class Buildbot:
 class Git:
     url: str = _key(
         "",
-        "where build workers fetch commits from; default: the path of the mirror, for workers on this host",
+        "URL from which build workers fetch commits; default: path of the mirror, for workers on"
+        " this host",
     )
     host: str = _key(
         "127.0.0.1",
-        "address that `swingbot git` serves the mirror on, read-only and to everyone who reaches it",
+        "address on which `swingbot git` serves the mirror, read-only, to anyone who can reach it",
     )
     port: int = _key(9418, "port of `swingbot git`")
     paths: str = _key(
         "*",
-        "comma-separated globs of paths on this host that trees may be fetched from, such as /srv/git/*; empty: URLs alone",
+        "comma-separated globs of local paths from which trees may be fetched, such as /srv/git/*;"
+        " empty: only URLs",
     )
-    fetch_gib: float = _key(20.0, "GiB that one fetch may bring; a whole kernel history has 5")
+    fetch_gib: float = _key(
+        20.0, "maximum size of one fetch, in GiB; a complete kernel history has 5"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    jobs: int = _key(0, "make -j; 0: number of processors")
+    jobs: int = _key(0, "parallel jobs of make (-j); 0: number of CPUs")
     kconfig: str = _key(
         "vm-x86_64",
-        "name of workers/kconfig/<name>.config used for new trees; <name>+align64 merges fragments/align64.config over it",
+        "kernel configuration of new trees, workers/kconfig/<name>.config; <name>+align64 also"
+        " merges fragments/align64.config",
     )
     compiler: str = _key(
-        "gcc", "compiler of new trees: gcc, gcc-12, clang-19 ...; `swingbot compilers` lists them"
+        "gcc", "compiler of new trees, such as gcc, gcc-12 or clang-19; see `swingbot compilers`"
     )
     workers: str = _key(
         "builder",
-        "comma-separated names of the workers that build kernels, each what it has a compiler for",
+        "comma-separated names of the workers that build kernels, each with the compilers it has",
     )
-    deadline_seconds: int = _key(3600, "a kernel build is given up after this")
+    deadline_seconds: int = _key(3600, "timeout of a kernel build, in seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
     deadline_seconds: int = _key(
-        900, "wall-clock limit of one boot with its runs, whatever the testbox says"
+        900, "timeout of one boot with its runs, in seconds; overrides the testbox"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmarks:
     dir: str = _key(
-        "", "directory of benchmark binaries that the operator has built; they win over Debian's"
+        "", "directory of locally built benchmark binaries, preferred to Debian's; empty: none"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    poll_seconds: float = _key(60.0, "how often branches are looked at")
-    boots: int = _key(3, "boots a side of an automatic comparison")
-    testbox: str = _key("vm-icount", "testbox of trees and comparisons that name none")
-    bisect_improvements: bool = _key(
-        False, "also look for the commit behind a change for the better"
-    )
+    poll_seconds: float = _key(60.0, "polling interval of watched branches, in seconds")
+    boots: int = _key(3, "boots per kernel in an automatic comparison")
+    testbox: str = _key("vm-icount", "default testbox of trees and comparisons")
+    bisect_improvements: bool = _key(False, "also bisect improvements")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisect:
-    confidence: float = _key(0.99, "posterior of a commit at which it is confirmed and named")
-    max_boots: int = _key(200, "a bisection that used so many boots ends as inconclusive")
+    confidence: float = _key(
+        0.99, "posterior probability at which a commit is confirmed as the culprit"
+    )
+    max_boots: int = _key(
+        200, "maximum number of boots of a bisection; then it ends as inconclusive"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     idle_aa_minutes: float = _key(
         30.0,
-        "a testbox idle for so long boots a known kernel again, for its noise record; 0: never",
+        "minutes after which an idle testbox boots a known kernel again, to measure its noise; 0:"
+        " never",
     )
 
 
@@ -252,22 +282,27 @@ class Policy:
 class Boxes:
     failures: int = _key(
         3,
-        "attempts in a row that a bare-metal testbox may fail before it is quarantined; 0: any number",
+        "consecutive failed attempts after which a bare-metal testbox is quarantined; 0: never",
     )
     screening_boots: int = _key(
         10,
-        "boots of an anchor that a bare-metal testbox makes before it may vote, when it is new or its hardware changed; 0: none",
+        "boots of an anchor that a bare-metal testbox must complete before its results count, if"
+        " it is new or its hardware changed; 0: none",
     )
     stuck_minutes: float = _key(
         120.0,
-        "the operator gets a mail when nothing ended for so long although orders wait; 0: never",
+        "minutes without any completed order, while orders wait, after which the operator gets a"
+        " mail; 0: never",
     )
     invalid_pct: float = _key(
-        20.0, "the operator gets a mail when more of a testbox's latest runs are invalid; 0: never"
+        20.0,
+        "percentage of invalid runs among a testbox's latest ones above which the operator gets a"
+        " mail; 0: never",
     )
     mails: bool = _key(
         True,
-        "mails about testboxes and the queue go to mail.to; false: pages and `swingbot status` alone tell of them",
+        "send mails about testboxes and the queue to mail.to; false: only pages and `swingbot"
+        " status` show problems",
     )
 
 
@@ -275,22 +310,26 @@ class Boxes:
 class Proof:
     gates: str = _key(
         "all",
-        "comma-separated gates that a culprit goes through before its mail (docs/proof.md); layout and executed build kernels of their own",
+        "comma-separated gates that are run for a culprit before its mail (docs/proof.md); layout"
+        " and executed build additional kernels",
     )
     require: str = _key(
         "reproduced,tip,code,facts",
-        "comma-separated gates that have to be passed before a mail leaves by itself; the others hold it if they fail",
+        "comma-separated gates that must pass before a mail is sent automatically; other gates"
+        " hold the mail only if they fail",
     )
     deadline_hours: float = _key(
-        24.0, "a gate that is not over after so long is not run, and the mail is written without it"
+        24.0, "hours after which an unfinished gate is abandoned and the mail is written without it"
     )
     budget_minutes: float = _key(
         240.0,
-        "what the gates of one culprit may be foreseen to cost together; those that do not fit are not run; 0: whatever it costs",
+        "estimated testbox minutes that the gates of one culprit may use together; gates beyond"
+        " that are not run; 0: no limit",
     )
     merged_trees: str = _key(
         "",
-        "comma-separated names of trees whose branch others base their work on, such as mainline; a report says so",
+        "comma-separated names of trees on which others base their work, such as mainline; reports"
+        " mention it",
     )
 
 
@@ -298,100 +337,107 @@ class Proof:
 class Mail:
     release: str = _key(
         "hold",
-        "hold: a person releases each report; earned: classes that people released often enough leave by themselves; release: all without doubts do",
+        "release of reports: hold: by a person; earned: automatic for classes that people released"
+        " often enough; release: automatic unless in doubt",
     )
     dry_run: bool = _key(
         True,
-        "all mail goes to mail.to alone, and pages say to whom it would be sent; false: it goes to author, maintainers and lists",
+        "send all mail only to mail.to, and show on pages who would receive it; false: send to"
+        " author, maintainers and lists",
     )
-    stop: bool = _key(
-        False, "nothing is sent, as after `swingbot report stop`, until this is false again"
-    )
-    sender: str = _key("swingbot <swingbot@localhost>", "From of every report")
+    stop: bool = _key(False, "stop all mail while true, like `swingbot report stop`")
+    sender: str = _key("swingbot <swingbot@localhost>", "From address of all reports")
     to: str = _key(
         "swingbot-reports@localhost",
-        "comma-separated addresses of the operator: who gets every report in a dry run, and one that has no one else",
+        "comma-separated addresses of the operator, who gets all reports in a dry run and reports"
+        " without other recipients",
     )
-    contact: str = _key("the operator of this swingbot", "a person, named in every mail")
+    contact: str = _key("the operator of this swingbot", "contact person named in every mail")
     bcc: str = _key(
         "",
-        "comma-separated addresses that get a hidden copy of every mail; one delivered to mail.bcc_maildir settles whether a mail left",
+        "comma-separated addresses for a blind copy of every mail; a copy in mail.bcc_maildir"
+        " proves that a mail was sent",
     )
-    bcc_maildir: str = _key("", "Maildir to which copies for mail.bcc are delivered")
+    bcc_maildir: str = _key("", "Maildir that receives the copies for mail.bcc")
     host: str = _key(
-        "", "SMTP server; empty: the embedded one, which delivers to a Maildir under paths.state"
+        "", "SMTP server; empty: embedded server, which delivers to a Maildir under paths.state"
     )
     port: int = _key(25, "port of mail.host")
-    domain: str = _key("swingbot.localdomain", "right side of Message-IDs; must never change")
+    domain: str = _key("swingbot.localdomain", "domain of Message-IDs; must never change")
     list_id: str = _key(
         "",
-        "name in the header List-Id, such as reports.swingbot.example.org; empty: no such header",
+        "value of the List-Id header, such as reports.swingbot.example.org; empty: no header",
     )
-    regzbot: bool = _key(
-        False, "reports about commits of proof.merged_trees ask regzbot to track them"
-    )
+    regzbot: bool = _key(False, "ask regzbot to track reports about commits in proof.merged_trees")
     archive: str = _key(
         "",
-        "archive of the mailing lists: a public-inbox git repository, a Maildir, or a file or directory of mbox; reports answer the patch",
+        "archive of mailing lists (public-inbox git repository, Maildir, mbox file or directory),"
+        " used to send reports as replies to the patch; empty: none",
     )
     still_days: float = _key(
         30.0,
-        "days between mails that only say that a change is still there, at tips measured anyway; 0: none",
+        "days between reminders that a change is still present, at tips measured anyway; 0: none",
     )
     get_maintainer: bool = _key(
         False,
-        "maintainers and lists come from the tree's own scripts/get_maintainer.pl, run behind walls; false: authors alone",
+        "take maintainers and lists from the tree's scripts/get_maintainer.pl, run in a sandbox;"
+        " false: only authors",
     )
     private_trees: str = _key(
         "",
-        "comma-separated names of trees, or globs such as dev-*, of whose commits only the author is told",
+        "comma-separated names or globs (such as dev-*) of trees whose reports are sent only to"
+        " the author",
     )
-    opt_outs: str = _key("", "comma-separated addresses, or @domains, that get no report")
-    most_recipients: int = _key(15, "recipients that one report has at most")
+    opt_outs: str = _key("", "comma-separated addresses or @domains that do not receive reports")
+    most_recipients: int = _key(15, "maximum number of recipients of one report")
     per_list: int = _key(
-        5, "mails that one mailing list gets in 24 hours at most; what is beyond is held"
+        5, "maximum number of mails to one mailing list in 24 hours; further ones are held"
     )
-    digest: bool = _key(
-        True, "improvements are told in one mail a week; false: each in a report of its own"
-    )
-    digest_to: str = _key("", "comma-separated readers of the weekly digest; empty: mail.to")
+    digest: bool = _key(True, "report improvements in one weekly mail; false: in separate reports")
+    digest_to: str = _key("", "comma-separated recipients of the weekly digest; empty: mail.to")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
     enabled: bool = _key(
         False,
-        "the loop prunes once a day what the rules below allow; false: `swingbot retention` alone does, when it is told to",
+        "delete expired files once a day by the rules below; false: only by `swingbot retention"
+        " --prune`",
     )
     kernels_days: float = _key(
         180.0,
-        "kernel images are kept so long after their last boot; one that is needed again is built again; 0: for ever",
+        "days to keep kernel images after their last boot; they are rebuilt if needed; 0: forever",
     )
     debug_days: float = _key(
         180.0,
-        "System.map, lists of objects and records of functions are kept so long after their kernel's last boot; 0: for ever",
+        "days to keep System.map, object lists and function records after the kernel's last boot;"
+        " 0: forever",
     )
     rootfs_days: float = _key(
-        365.0, "root file systems are kept so long after their last boot; 0: for ever"
+        365.0, "days to keep root file systems after their last boot; 0: forever"
     )
     results_days: float = _key(
         0.0,
-        "raw results are kept so long after their boot; without them nothing can be read again; 0: for ever",
+        "days to keep raw results after the boot; without them nothing can be parsed again; 0:"
+        " forever",
     )
-    logs_days: float = _key(90.0, "console and build logs are kept so long; 0: for ever")
+    logs_days: float = _key(90.0, "days to keep console and build logs; 0: forever")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
     stop_below_mib: int = _key(
         1000,
-        "no order is handed out while the disk of paths.state has less free space, in MiB; 0: whatever it has",
+        "free space on the disk of paths.state, in MiB, below which no orders are placed; 0: no"
+        " limit",
     )
-    warn_below_mib: int = _key(5000, "status and pages warn of less free space than this, in MiB")
+    warn_below_mib: int = _key(
+        5000, "free space in MiB below which status and pages show a warning"
+    )
 
 
 def _reachable(host: str) -> str:
-    """An address to connect to, for one to listen on."""
+    """Convert a listening address to one that clients can connect to."""
     return "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
 
 
@@ -413,7 +459,7 @@ class Settings:
     mail: Mail = field(default_factory=Mail)
     retention: Retention = field(default_factory=Retention)
     disk: Disk = field(default_factory=Disk)
-    # "section.key" -> where it came from, for `swingbot settings`
+    # "section.key" -> origin, shown by `swingbot settings`
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -438,14 +484,14 @@ class Settings:
 
     @property
     def exchange_url(self) -> str:
-        """Where workers bring results: the service itself, whatever address people see."""
+        """URL for workers: the service itself, not the public URL."""
         return (
             self.web.exchange_url or f"http://{_reachable(self.web.host)}:{self.web.port}"
         ).rstrip("/")
 
     @property
     def buildbot_url(self) -> str:
-        """Where people find Buildbot's own pages, ending with a slash; empty if there are none."""
+        """URL of Buildbot's own pages, with a trailing slash; empty if they are disabled."""
         if self.buildbot.pages == "off":
             return ""
         return (
@@ -455,7 +501,7 @@ class Settings:
 
     @property
     def master_address(self) -> str:
-        """How workers reach the master, `host:port`, an IPv6 address in brackets."""
+        """Address of the master for workers, `host:port`, with IPv6 addresses in brackets."""
         host = self.buildbot.address or _reachable(self.buildbot.host)
         return f"{f'[{host}]' if ':' in host else host}:{self.buildbot_worker_port}"
 
@@ -475,7 +521,7 @@ class Settings:
             else self.state / "worker-secrets"
         )
 
-    # The embedded service's other ports follow from the first, so that one --port moves them all.
+    # The other ports are relative to the first one, so that --port moves all of them.
     @property
     def buildbot_www_port(self) -> int:
         return self.buildbot.www_port or self.web.port + 1
@@ -488,7 +534,7 @@ class Settings:
     def smtp_port(self) -> int:
         return self.mail.port if self.mail.host else self.web.port + 3
 
-    # What lives where under the state directory.
+    # Paths under the state directory.
     @property
     def mirror(self) -> Path:
         return self.state / "mirror.git"
@@ -512,7 +558,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Sections that are set together, with an example as it may stand in the file."""
+    """Related sections, with an example for the settings file."""
 
     title: str
     sections: tuple[str, ...]
@@ -521,7 +567,7 @@ class Group:
 
 GROUPS: Final = (
     Group(
-        "Where it keeps things and is reached",
+        "Storage and network",
         ("paths", "db", "web", "git", "buildbot"),
         """\
 [paths]
@@ -535,7 +581,7 @@ proxies = "127.0.0.1"
 """,
     ),
     Group(
-        "What is built and measured",
+        "Builds and measurements",
         ("watch", "bisect", "build", "boot", "benchmarks", "boxes", "policy"),
         """\
 [watch]
@@ -547,7 +593,7 @@ compiler = "gcc-12"
 """,
     ),
     Group(
-        "What is proved and mailed",
+        "Proof and mail",
         ("proof", "mail"),
         """\
 [mail]
@@ -555,11 +601,11 @@ host = "smtp.example.org"
 sender = "swingbot <swingbot@example.org>"
 to = "lab@example.org"
 domain = "swingbot.example.org"   # must never change
-dry_run = true                    # all mail goes to mail.to alone
+dry_run = true                    # all mail goes only to mail.to
 """,
     ),
     Group(
-        "What is kept, and for how long",
+        "Retention",
         ("retention", "disk"),
         """\
 [retention]
@@ -573,11 +619,19 @@ stop_below_mib = 20000
 
 
 def shown(value: Any) -> Any:
-    """A value as it may be shown: a password in a URL is not."""
+    """Mask the password of a URL for display."""
     return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
 
 
 SECTIONS = tuple(f.name for f in dataclasses.fields(Settings) if f.name != "sources")
+
+
+_KIND_NAMES: Final[Mapping[type, str]] = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+}
 
 
 def _convert(where: str, kind: type, value: Any) -> Any:
@@ -594,9 +648,7 @@ def _convert(where: str, kind: type, value: Any) -> Any:
             raise ValueError
         return kind(value)
     except (KeyError, ValueError, TypeError):
-        raise SettingsError(
-            f"{where}: {value!r} is not {'true or false' if kind is bool else 'a ' + kind.__name__}"
-        ) from None
+        raise SettingsError(f"{where} must be {_KIND_NAMES[kind]}, got {value!r}") from None
 
 
 def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -617,10 +669,11 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             document = tomllib.loads(file.read_text())
         except OSError as error:
             raise SettingsError(
-                f"{file}: {error.strerror}; give another file with --config or unset SWINGBOT_CONFIG"
+                f"{file}: {error.strerror}; give another file with --config, or unset"
+                " SWINGBOT_CONFIG"
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{file}: not TOML: {error}") from None
+            raise SettingsError(f"{file}: not valid TOML: {error}") from None
     _drop_constants(document, file, env)
     hints = get_type_hints(Settings)
     sources: dict[str, str] = {}
@@ -635,7 +688,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         for key, value in given.items():
             if key not in known:
                 raise SettingsError(
-                    f"{file}: unknown key {name}.{key}; known are {', '.join(known)}"
+                    f"{file}: unknown key {name}.{key}; valid keys are {', '.join(known)}"
                 )
             values[key] = _convert(f"{file}: {name}.{key}", known[key], value)
             sources[f"{name}.{key}"] = str(file)
@@ -647,30 +700,33 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         sections[name] = kind(**values)
     if document:
         raise SettingsError(
-            f"{file}: unknown section [{next(iter(document))}]; known are {', '.join(SECTIONS)}"
+            f"{file}: unknown section [{next(iter(document))}]; valid sections are"
+            f" {', '.join(SECTIONS)}"
         )
     settings = Settings(**sections, sources=sources)
     for key, words in (("pages", ("open", "operator", "off")), ("control", ("nobody", "operator"))):
         if getattr(settings.buildbot, key) not in words:
             raise SettingsError(
-                f"buildbot.{key}: {getattr(settings.buildbot, key)!r} is none of {', '.join(words)}"
+                f"buildbot.{key} must be one of {', '.join(words)}, got"
+                f" {getattr(settings.buildbot, key)!r}"
             )
     if settings.mail.release not in RELEASES:
         raise SettingsError(
-            f"mail.release: {settings.mail.release!r} is none of {', '.join(RELEASES)}"
+            f"mail.release must be one of {', '.join(RELEASES)}, got {settings.mail.release!r}"
         )
     if settings.mail.bcc_maildir and not settings.mail.bcc:
         raise SettingsError(
-            "mail.bcc_maildir: name in mail.bcc the address whose mail is delivered there"
+            "mail.bcc_maildir requires mail.bcc; set it to the address delivered to that Maildir"
         )
     _check_web(settings.web)
     _check_build(settings.build)
     if not settings.git.fetch_gib > 0:
-        raise SettingsError(f"git.fetch_gib: {settings.git.fetch_gib} leaves nothing to fetch")
+        raise SettingsError(f"git.fetch_gib must be greater than 0, got {settings.git.fetch_gib}")
     for key in ("most_recipients", "per_list"):
         if getattr(settings.mail, key) < 1:
             raise SettingsError(
-                f"mail.{key}: {getattr(settings.mail, key)} is less than 1; `swingbot report stop` stops all mail"
+                f"mail.{key} must be at least 1, got {getattr(settings.mail, key)}; to stop all"
+                " mail, run `swingbot report stop`"
             )
     for key in ("gates", "require"):
         try:
@@ -680,12 +736,15 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     for section in ("retention", "disk"):
         for name, value in dataclasses.asdict(getattr(settings, section)).items():
             if not value >= 0:
-                raise SettingsError(f"{section}.{name}: {value} is less than 0")
+                raise SettingsError(f"{section}.{name} must be 0 or more, got {value}")
     return settings
 
 
 def _drop_constants(document: dict[str, Any], file: Path | None, env: Mapping[str, str]) -> None:
-    """Take what is a constant now out of `document`. Raises SettingsError if it was set to another value."""
+    """Remove former settings from `document`.
+
+    Raises SettingsError if one is set to another value than the constant.
+    """
     for key, constant in CONSTANTS.items():
         section, _, name = key.partition(".")
         table, variable = document.get(section), variable_of(key)
@@ -700,27 +759,29 @@ def _drop_constants(document: dict[str, Any], file: Path | None, env: Mapping[st
 def _check_constant(where: str, value: Any, constant: float) -> None:
     if str(value) not in (str(constant), f"{constant:g}"):
         raise SettingsError(
-            f"{where} is no longer a setting: it is always {constant:g}, not {value!r}; remove it"
+            f"{where} is no longer a setting: its value is always {constant:g}, not {value!r};"
+            " remove it"
         )
 
 
 def variable_of(key: str) -> str:
-    """The variable that sets section.key."""
+    """Environment variable that sets `key` ("section.key")."""
     return f"SWINGBOT_{key.replace('.', '_').upper()}"
 
 
 def _check_build(build: Build) -> None:
-    """Raise SettingsError for a compiler or a worker that cannot be one."""
+    """Raise SettingsError for an invalid compiler or worker name."""
     if not is_compiler(build.compiler):
         raise SettingsError(f"build.compiler: {build.compiler!r} is not a compiler; use {FORM}")
     names = build_workers(build)
     if not names or len(set(names)) != len(names):
-        raise SettingsError("build.workers: name each worker that builds kernels once")
+        raise SettingsError("build.workers must list at least one worker, and each only once")
     for name in names:
         if not _WORKER.fullmatch(name) or name.startswith("box-"):
             raise SettingsError(
-                f"build.workers: {name!r} cannot be a build worker; use letters, digits and ._-,"
-                " and no name that begins with box- (those drive testboxes)"
+                f"build.workers: {name!r} is not a valid name of a build worker; use letters,"
+                " digits"
+                " and ._-, and do not start with box- (reserved for testboxes)"
             )
 
 
@@ -730,31 +791,33 @@ def build_workers(build: Build) -> list[str]:
 
 
 def _check_web(web: Web) -> None:
-    """Raise SettingsError for words and numbers that make no sense."""
+    """Raise SettingsError for invalid values of section [web]."""
     for key, words in (
         ("read", ("open", "token")),
         ("raw", ("open", "token")),
         ("metrics", ("open", "token", "off")),
     ):
         if getattr(web, key) not in words:
-            raise SettingsError(f"web.{key}: {getattr(web, key)!r} is none of {', '.join(words)}")
+            raise SettingsError(
+                f"web.{key} must be one of {', '.join(words)}, got {getattr(web, key)!r}"
+            )
     for key in ("connections", "attempt_files", "attempt_mib", "patch_kib"):
         if getattr(web, key) < 1:
-            raise SettingsError(f"web.{key}: {getattr(web, key)} is less than 1")
+            raise SettingsError(f"web.{key} must be at least 1, got {getattr(web, key)}")
     for key in ("rate", "write_rate", "open_requests", "box_minutes"):
         if not getattr(web, key) >= 0:
-            raise SettingsError(f"web.{key}: {getattr(web, key)} is less than 0")
+            raise SettingsError(f"web.{key} must be 0 or more, got {getattr(web, key)}")
     for proxy in filter(None, (word.strip() for word in web.proxies.split(","))):
         try:
             ipaddress.ip_network(proxy)
         except ValueError:
             raise SettingsError(
-                f"web.proxies: {proxy!r} is neither an address nor a network such as 192.0.2.0/28"
+                f"web.proxies: {proxy!r} is not a valid address or network such as 192.0.2.0/28"
             ) from None
 
 
 def with_place(settings: Settings, state: Path | None, port: int | None) -> Settings:
-    """The same settings with another state directory or first port, as given on the command line."""
+    """Return the settings with the state directory and first port of the command line, if given."""
     if state is not None:
         settings = dataclasses.replace(
             settings,
