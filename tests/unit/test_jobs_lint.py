@@ -137,7 +137,7 @@ def test_expand_tells_a_person_names_values_and_how_many_runs(tmp_path: Path) ->
     ).stdout.splitlines()
     assert lines[0] == "j-pipe-7"
     assert lines[2].startswith("    hackbench, 2 runs: datasize=100 fds=20 ipc=pipe")
-    assert lines[-1] == "2 unit jobs on vm-icount, 4 runs a boot"
+    assert lines[-1] == "2 unit jobs on vm-icount, 4 runs per boot"
 
 
 def test_expand_tells_what_else_belongs_to_a_unit_job(tmp_path: Path) -> None:

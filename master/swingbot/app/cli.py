@@ -39,9 +39,7 @@ COMMANDS: Final = {
     "show": Place(
         "inspection:show", "Show an object by its id: c5, e6, b2, i1, r4, o12, v3, x7", _LOOK
     ),
-    "list": Place(
-        "inspection:list_", "List comparisons, bisections, incidents, orders, ...", _LOOK
-    ),
+    "list": Place("inspection:list_", "List comparisons, bisections, incidents and so on", _LOOK),
     "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
     "reproduce": Place("reproduce:reproduce", "Create a kit that reproduces a report", _LOOK),
     "stats": Place(

@@ -42,7 +42,7 @@ def worker() -> None:
 @pass_session
 @guarded
 def list_(session: CommandContext, json_: bool) -> None:
-    """List all workers of the master and the command that starts them."""
+    """List all workers and the command that starts them."""
     rows = [_row(session.settings, name) for name in buildmaster.worker_names(session.settings)]
     if json_:
         say_json(rows)
@@ -147,7 +147,7 @@ def _check_name(settings: Settings, name: str) -> None:
 @pass_session
 @guarded
 def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days: int) -> None:
-    """Create a CA and a certificate for the master, for a lab without its own CA.
+    """Create a CA and a certificate for the master.
 
     A CA that already exists in the directory is reused, so workers that trust it need no change.
     """

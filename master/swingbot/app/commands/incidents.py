@@ -92,7 +92,7 @@ def _status(facts: text.Facts) -> str:
 @pass_session
 @guarded
 def show(session: CommandContext, id_: str, json_: bool) -> None:
-    """Show a culprit: its effects, where it was found, its mails and decisions.
+    """Show a culprit, its effects, mails and history.
 
     \b
     Example:

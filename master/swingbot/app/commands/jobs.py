@@ -46,9 +46,10 @@ def jobs() -> None:
 def jobs_expand(
     session: CommandContext, file: str, box: str, overrides: tuple[str, ...], json_: bool
 ) -> None:
-    """Print the unit jobs of job FILE on a testbox: names, result roots and resolved values.
+    """Print the unit jobs of job FILE on a testbox.
 
-    FILE is a path or the name of a shipped job. {rootfs}, {kconfig}, {compiler}, {commit} and {run}
+    Prints names, result roots and resolved values. FILE is a path or the name of a shipped job.
+    {rootfs}, {kconfig}, {compiler}, {commit} and {run}
     in a result root are placeholders for values known only when a kernel is measured.
 
     \b
@@ -96,11 +97,11 @@ def jobs_expand(
 def jobs_lint(
     session: CommandContext, files: tuple[str, ...], boxes: tuple[str, ...], json_: bool
 ) -> None:
-    """Check job FILES (paths or names of shipped jobs); exit status 2 if there are errors.
+    """Check job FILES (paths or names of shipped jobs).
 
-    Reports unknown keys, undeclared program options, invalid values, unit jobs with the same name,
-    and percentages of CPUs that yield no thread. Without --testbox, percentages refer to a testbox
-    with 100 CPUs.
+    Exit status 2 if there are errors. Reports unknown keys, undeclared program options, invalid
+    values, unit jobs with the same name, and percentages of CPUs that yield no thread. Without
+    --testbox, percentages refer to a testbox with 100 CPUs.
 
     \b
     Example:

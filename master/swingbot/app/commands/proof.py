@@ -40,7 +40,7 @@ def proof() -> None:
 @pass_session
 @guarded
 def show(session: CommandContext, incident: str, json_: bool) -> None:
-    """Show each gate with its status, reason, estimated cost and comparison.
+    """Show each gate: status, reason, cost and comparison.
 
     \b
     Example:

@@ -102,7 +102,7 @@ def _stopped(mail: Mapping[str, Any], by_setting: bool) -> str:
 @pass_session
 @guarded
 def show(session: CommandContext, id_: str, mail: bool, json_: bool) -> None:
-    """Show a report: the mail, its recipients, its state with the reason, and decisions.
+    """Show a report: mail, recipients, state and decisions.
 
     \b
     Example:
@@ -208,9 +208,9 @@ def hold(session: CommandContext, id_: str, why: str) -> None:
 @pass_session
 @guarded
 def readdress_(session: CommandContext, id_: str) -> None:
-    """Recompute the recipients of a held report with the current settings.
+    """Recompute the recipients of a held report.
 
-    Useful after a dry run, or when a recipient has opted out.
+    Uses the current settings; useful after a dry run or when a recipient has opted out.
 
     \b
     Example:
@@ -234,9 +234,10 @@ def readdress_(session: CommandContext, id_: str) -> None:
 @pass_session
 @guarded
 def classes(session: CommandContext, json_: bool) -> None:
-    """List classes of reports and whether they have earned automatic release.
+    """List classes of reports and their records.
 
-    A class is (metric, testbox, gates passed); its record is the decisions of people.
+    A class is (metric, testbox, gates passed). Its record, the decisions of people, decides
+    whether it has earned automatic release.
 
     \b
     Example:

@@ -57,7 +57,9 @@ def list_(session: CommandContext, json_: bool) -> None:
 @pass_session
 @guarded
 def show(session: CommandContext, name: str, json_: bool) -> None:
-    """Show a testbox and its noise: standard deviations in percent (degrees of freedom).
+    """Show a testbox and its noise.
+
+    Noise is given as standard deviations in percent (degrees of freedom).
 
     \b
     Example:
@@ -142,7 +144,7 @@ def _part(spread: dict[str, Any]) -> str | None:
 @pass_session
 @guarded
 def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> None:
-    """Quarantine a testbox whose results cannot be trusted; its orders wait until `resume`."""
+    """Quarantine a testbox; its orders wait until `resume`."""
     set_testboxes.quarantine(session.lab, name, reason)
     _moved(
         session,
@@ -159,7 +161,7 @@ def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> 
 @pass_session
 @guarded
 def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
-    """Drain a testbox: running boots finish; no new ones start until `resume`."""
+    """Drain a testbox. Running boots finish; no new ones start until `resume`."""
     set_testboxes.drain(session.lab, name, reason)
     _moved(
         session,
@@ -180,9 +182,9 @@ def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
 @pass_session
 @guarded
 def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
-    """Check the configuration of a testbox and print a remedy for each failed check.
+    """Check the configuration of a testbox.
 
-    The check runs on the host that drives the testbox.
+    Prints a remedy for each failed check. Runs on the host that drives the testbox.
 
     \b
     Example:

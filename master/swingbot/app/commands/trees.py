@@ -179,7 +179,7 @@ def list_(session: CommandContext, json_: bool) -> None:
 @pass_session
 @guarded
 def show(session: CommandContext, name: str, all_: bool, json_: bool) -> None:
-    """Show the patches of a branch: state after the last update, and measured effect.
+    """Show the patches of a branch and their effects.
 
     \b
     Example:
@@ -245,7 +245,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
 def history(
     session: CommandContext, name: str, metric: str | None, testbox: str | None, json_: bool
 ) -> None:
-    """Find steps, creep and changes of noise in the measurements of a branch's tips.
+    """Find steps, creep and changes of noise in a branch.
 
     Runs the analysis of `swingbot stats history` for each headline metric on each testbox.
 
@@ -278,7 +278,7 @@ def history(
 @pass_session
 @guarded
 def poll(session: CommandContext, name: str, json_: bool) -> None:
-    """Poll a branch now instead of waiting for the next `watch.poll_seconds`."""
+    """Poll a branch now. Otherwise it is polled every `watch.poll_seconds`."""
     problem = poll_tree(session.lab, known_tree(session.lab, name))
     if problem is not None:
         raise RequestError(problem)
