@@ -262,7 +262,7 @@ def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(bra
     brain.run()
     assert box(brain)["now"]["screening"] is None
     assert {event["why"] for event in box(brain)["events"]} >= {
-        "screened: 3 boots of its anchor gave its noise record"
+        "screened: 3 anchor boots gave its noise record"
     }
     with brain.engine.connect() as conn:
         assert read.comparison(conn, name)["status"] == "done"
@@ -272,7 +272,7 @@ def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(bra
     change(brain, 'UPDATE boot SET facts = facts || \'{"microcode": "0x2"}\'')
     turn(brain)
     assert box(brain)["now"]["screening"] == {"boots": 0, "of": 3}
-    assert "its hardware changed: microcode 0x1 -> 0x2; it is screened anew" in {
+    assert "its hardware changed: microcode 0x1 -> 0x2; it is screened again" in {
         event["why"] for event in box(brain)["events"]
     }
 
@@ -285,7 +285,7 @@ def test_a_box_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Br
     for _ in range(6):
         tick(brain.lab)
         dead.work()
-    assert box(brain)["reason"] == "screening: 0 of 3 boots of its anchor came up"
+    assert box(brain)["reason"] == "screening: 0 of 3 anchor boots came up"
     assert sent(brain) == ["testbox rack7 is quarantined"]
     resume(brain.lab, "rack7")
     brain.run()
@@ -323,7 +323,7 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_box_boot_its_anchor(brain: Br
         dead.work()
     assert brain.count("comparison WHERE kind = 'anchor'") == anchors + 1
     assert (box(brain)["reason"] or "").startswith(
-        "moved: the same kernel gives no result any more"
+        "moved: the anchor kernel no longer gives results"
     )
     assert sent(brain) == ["testbox rack7 is not what it was"]
 

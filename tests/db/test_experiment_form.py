@@ -115,7 +115,7 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
         ({"range": "base..tip", "boots": 10**9}, "number of boots"),
         ({"range": "base..tip", "against": "left"}, "is not a reference"),
         ({"range": "base..tip", "job": "../../etc/passwd"}, "does not exist; use one of"),
-        ({"range": "base..tip", "testbox": "nope"}, "no testbox or group"),
+        ({"range": "base..tip", "testbox": "nope"}, "does not exist; choose from"),
         ({"base": "base", "series": "no patch"}, "no diff"),
         ({"base": "base", "series": "GIT binary patch\nliteral 9\n"}, "no diff"),
         ({"base": "base", "series": 5}, "series a text"),

@@ -362,7 +362,7 @@ def test_what_one_bisection_found_can_be_taken_out(world: World) -> None:
     out = split(world.lab, one, who="otto@lab", reason="another matter", bisection=of_two)
     assert (out.id, out.status) == (two, "open")
     assert of_two not in world.bisections(one)
-    with pytest.raises(RequestError, match="one commit is one incident"):
+    with pytest.raises(RequestError, match="each commit has exactly one incident"):
         split(world.lab, two, who="otto@lab", reason=None, bisection=of_two)
     with pytest.raises(RequestError, match="is not one of the bisections"):
         split(world.lab, one, who="otto@lab", reason=None, bisection=of_two)

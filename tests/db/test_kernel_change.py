@@ -143,7 +143,7 @@ def test_show_prints_it_and_its_json_has_it(site: Site, db_url: str, tmp_path: P
 
 def test_kernels_without_a_record_say_why_nothing_is_shown(site: Site) -> None:
     assert site.kernel()["state"] == "not recorded"
-    assert "left no record of its functions" in site.page()
+    assert "has no record of its functions" in site.page()
     base, head = site.keys()
     site.left(base, FILE, a_record(276))
     site.left(head, FILE, b"\x1f\x8b junk")

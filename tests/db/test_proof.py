@@ -284,7 +284,7 @@ def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(br
     brain.run()
     found = gates(brain)
     assert (found["tip"]["status"], found["revert"]["status"]) == ("fail", "not run")
-    assert "nothing to give back" in found["revert"]["reason"]
+    assert "nothing to revert" in found["revert"]["reason"]
     commit(brain, "mm: slow for another reason", bound=88)
     brain.poll()
     prove_again(brain.lab, 1, ["tip", "revert"])
@@ -370,7 +370,8 @@ def _on_the_command_line(brain: Brain) -> None:
 
     assert ask("proof", "show", "i9") == (
         2,
-        "swingbot: there is no incident i9; `swingbot list incidents` shows those there are\n",
+        "swingbot: i9 does not exist or was not measured against its parent; "
+        "`swingbot list incidents` lists all incidents\n",
     )
     assert ask("proof", "run", "i9")[0] == 2
     assert ask("proof", "run", "i1", "--gate", "tipp")[1].startswith(

@@ -403,5 +403,5 @@ def test_a_kernel_that_cannot_be_made_the_same_again_ends_its_orders(
         )
     assert len(reasons) == 1
     assert "was pruned on" in reasons[0]
-    assert "building it again did not give the same image" in reasons[0]
+    assert "the rebuild did not give the same image" in reasons[0]
     assert len([done for done in brain.fake.done if done[0] == "build"]) == 4

@@ -258,12 +258,12 @@ def test_advice_wakes_the_loop(brain: Brain) -> None:
 
 REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("skip", "b1", "0123456789"), "0123456789"),
-    (("skip", "b9", "tip"), "there is no bisection b9"),
+    (("skip", "b9", "tip"), "b9 does not exist"),
     (("skip", "c1", "tip"), "is the id of a comparison"),
     (("skip", "b1", "GOOD"), "is the good end"),
     (("skip", "b1", "BAD"), "is the bad end"),
     (("skip", "b1", "BAD..GOOD"), "does not come before"),
-    (("skip", "b1", "--undo", "SECOND"), "nobody had b1 skip that"),
+    (("skip", "b1", "--undo", "SECOND"), "none of these commits is skipped in b1"),
     (("skip", "b1", "nosuch"), "nosuch"),
     (("hint", "b1", "SECOND", "--factor", "0"), "from 0.001 to 1000"),
     (("hint", "b1", "SECOND", "--factor", "nan"), "from 0.001 to 1000"),
@@ -273,7 +273,7 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("resume", "b1", "--boots", "0"), "from 1 to"),
     (("replay", "b1"), "no recorded steps"),
     (("replay", "README.md"), "not JSON"),
-    (("log", "b77"), "there is no bisection b77"),
+    (("log", "b77"), "b77 does not exist"),
 )
 
 

@@ -177,7 +177,7 @@ def test_a_testbox_that_does_not_accept_any_more_is_handed_no_untrusted_order(br
             )
         )
         assert failed.scalars().all() == [
-            "vm-icount takes trusted kernels only, and this one is not trusted"
+            "vm-icount accepts only trusted kernels, and this kernel is untrusted"
         ]
         assert not [row for row in read.comparison(conn, number)["rows"] if row["head"]["boots"]]
 

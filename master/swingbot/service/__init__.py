@@ -1,10 +1,10 @@
-"""Use cases: each loads what it needs in one transaction, asks the core, and records what follows.
+"""Use cases: each loads what it needs in one transaction, asks the core, and records the decision.
 
-ports, faults, checkpoint   what use cases need from outside; what fails in a round; where a process may die
+ports, faults, checkpoint   interfaces to the outside; faults in a round; crash points for tests
 watch, kernel, lab          trees and jobs; variants and builds; testboxes
-order, result               work asked for; what came back
+order, result               orders to workers; their results
 detect, compare             swings suspected and proven; comparisons requested and judged
-incident, bisect, prove     culprits kept, searched for, proven
+incident, bisect, prove     culprits recorded, searched for, proven
 report                      mails
-tick                        one round of the brain: all steps in order
+tick                        one round of the service loop: all steps in order
 """

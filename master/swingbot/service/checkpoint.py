@@ -1,8 +1,10 @@
-"""Numbered points where a process may die: before and after each database commit and each call to the outside.
+"""Numbered points at which a process may die: before and after each database commit and each call
+to an external service.
 
-In service they do nothing. With `SWINGBOT_CRASH_AT=n` the n-th checkpoint that this process passes
-kills it with SIGKILL; with `SWINGBOT_CRASH_LOG=file` each name passed is appended to the file.
-That is how a test kills the service at every point of a bisection without choosing the points by hand.
+They do nothing in production. With `SWINGBOT_CRASH_AT=n` the n-th checkpoint that this process
+passes kills it with SIGKILL. With `SWINGBOT_CRASH_LOG=file` the name of each passed checkpoint is
+appended to the file. Tests use this to kill the service at every point of a bisection without
+listing the points by hand.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _passed = 0
 
 
 def checkpoint(name: str) -> None:
-    """Pass the point `name`; return, or die if it is this one's turn."""
+    """Pass the point `name`; return, or die if its number is the selected one."""
     global _passed
     at, log = os.environ.get("SWINGBOT_CRASH_AT"), os.environ.get("SWINGBOT_CRASH_LOG")
     if at is None and log is None:

@@ -1,4 +1,4 @@
-"""Which compilers this lab can build kernels with."""
+"""Check whether a build worker has a compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails in a round is told at its end, and keeps nothing else from being done."""
+"""Collect the faults of a round, so that one fault does not stop the rest of the round."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from swingbot.service.ports import Lab
 
 
 class Faults:
-    """Collects what went wrong, one part of the work at a time.
+    """Collects exceptions, one part of the work at a time.
 
-    If no transaction can be begun after a fault (the database is away), there is no use in going on: then the rest of the round is
-    left alone, and what the transaction raised is what the caller sees.
+    If no transaction can be started after a fault (the database is unreachable), the rest of the
+    round is skipped and the exception of the transaction reaches the caller.
     """
 
     def __init__(self, lab: Lab) -> None:
@@ -21,7 +21,7 @@ class Faults:
 
     @contextmanager
     def of(self, what: str) -> Iterator[None]:
-        """Do one part of the work; a fault in it is kept under the name `what`."""
+        """Run one part of the work; a fault in it is collected under the name `what`."""
         try:
             yield
         except Exception as fault:
@@ -30,7 +30,10 @@ class Faults:
             self.found.append((what, fault))
 
     def tell(self) -> None:
-        """Raises ExceptionGroup of all that was kept, if anything was. Its message names each part, with the fault it had."""
+        """Raise an ExceptionGroup of all collected faults, if there are any.
+
+        Its message names each part and its fault.
+        """
         if self.found:
             raise ExceptionGroup(
                 "; ".join(f"{what}: {in_a_line(fault)}" for what, fault in self.found),
@@ -39,7 +42,7 @@ class Faults:
 
 
 def in_a_line(fault: Exception) -> str:
-    """A fault as its first line says it; a group as all of its faults, which its message names."""
+    """Return the first line of a fault. The message of a group lists all of its faults."""
     if isinstance(fault, ExceptionGroup):
         return fault.message
     return f"{type(fault).__name__}: {fault}".splitlines()[0]

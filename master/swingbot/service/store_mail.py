@@ -18,7 +18,10 @@ from swingbot.service.ports.reports import NewReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenMail:
-    """A report in words, with who gets it (`filing`). `number` was reserved, for the mail names it."""
+    """A written report and its recipients (`filing`).
+
+    `number` was reserved because the mail contains it.
+    """
 
     number: int
     kind: ReportKind
@@ -27,13 +30,14 @@ class WrittenMail:
     mail: Mail
     filing: Filing
     incident: int | None = None
-    week: date | None = None  # of a digest: its Monday
-    alert: int | None = None  # of a mail about the lab itself
-    facts: Mapping[str, Any] | None = None  # what the words were made of (`ReportFacts.to_json`)
+    week: date | None = None  # digest only: Monday of its week
+    alert: int | None = None  # mail about the lab itself: number of its alert
+    # facts that the text was written from (`ReportFacts.to_json`)
+    facts: Mapping[str, Any] | None = None
 
 
 def store_mail(lab: Lab, tx: Transaction, written: WrittenMail) -> None:
-    """Add the report and its message; a report that is stored already stays."""
+    """Add the report and its message; a report that is already stored stays as it is."""
     to, cc = written.filing.addressed.to, written.filing.addressed.cc
     message = encode(
         written.mail,

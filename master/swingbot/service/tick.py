@@ -1,4 +1,7 @@
-"""One round of the brain: load, decide, record. Safe to stop at any line and to start again."""
+"""One round of the service loop: load, decide, record.
+
+Safe to stop at any line and to start again.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,14 @@ from swingbot.service.result.ingest import ingest_outcomes
 
 Step = Callable[[Lab, Transaction], None]
 
-# The order of a round, so that one round carries everything as far as it can: what came back is judged before it is told, what is
-# told comes before what is asked next, and what is asked is placed and handed out last. Each step reads what the steps before it
-# recorded; what only a later step makes possible waits for the next round.
+# The order of a round carries everything as far as possible in one round: results are judged before
+# they are reported, reports come before new requests, and orders are placed and dispatched last.
+# Each step reads what earlier steps recorded; what only a later step enables waits for the next
+# round.
 STEPS: tuple[tuple[str, Step], ...] = (
-    # 1. What the boots that came back show. Noise first: thresholds of everything below come from it. Anchors next: a testbox that
-    # moved judges nothing. What is not settled gets more boots before it is judged for good.
+    # 1. Evaluate completed boots. Noise first: all thresholds below derive from it. Anchors next: a
+    # testbox that moved judges nothing. Undecided comparisons get more boots before they are judged
+    # for good.
     ("measure noise", measure_noise),
     ("check anchors", check_anchors),
     ("extend comparisons", extend_comparisons),
@@ -46,8 +51,9 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("judge comparisons", judge_comparisons),
     ("weigh swings", weigh_swings),
     ("compare changes", compare_changes),
-    # 2. What is known of each culprit. Sightings must fold into their incident before it is reported, so that one mail tells of
-    # all of them; an incident is explained once, between its comparison and its mail, and gates stand between the two.
+    # 2. Update each culprit. Sightings must fold into their incident before it is reported, so that
+    # one mail covers all of them. An incident is explained once, between its comparison and its
+    # mail, with the gates between the two.
     ("identify sightings", identify_sightings),
     ("check versions", check_versions),
     ("check fixes", check_fixes),
@@ -55,17 +61,19 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("explain swings", explain_swings),
     ("open gates", open_gates),
     ("judge gates", judge_gates),
-    # 3. Mails about it.
+    # 3. Draft mails.
     ("draft reports", draft_reports),
     ("draft followups", draft_followups),
     ("draft digests", draft_digests),
-    # 4. What has to be measured next, dearest first. An incident that is being attributed explains other swings: those are
-    # proven and bisected only if it does not.
+    # 4. Request the next measurements, most valuable first. An incident that is being attributed
+    # may explain other swings:
+    # those are proven and bisected only if it does not.
     ("attribute incidents", attribute_incidents),
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
     ("boot anchors", boot_anchors),
-    # 5. Who measures it. Testboxes before orders: work that waits for a quarantined box may move to another of its group.
+    # 5. Assign work. Testboxes before orders: work that waits for a quarantined testbox may move to
+    # another one of its group.
     ("watch testboxes", watch_testboxes),
     ("screen testboxes", screen_testboxes),
     ("place comparisons", place_comparisons),
@@ -74,26 +82,29 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("foresee builds", foresee_open_builds),
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
-    # 6. What is wrong with the lab after all that.
+    # 6. Report lab problems that remain.
     ("alert operator", alert_operator),
 )
 
 
 def tick(lab: Lab) -> None:
-    """Everything that can be decided now. Each step is a transaction of its own, and so is each outcome and each bisection.
+    """Decide everything that can be decided now. Each step, each outcome and each bisection has its
+    own transaction.
 
-    What fails leaves the rest of the round to be done. Raises ExceptionGroup at the end with all that failed; at once whatever a
-    transaction raises that cannot even be begun, since the database is away then.
+    A fault does not stop the rest of the round. Raises ExceptionGroup at the end with all faults;
+    raises at once if a transaction cannot even be started, since the database is unreachable then.
 
-    Changes that were committed before the round began are marked as seen at its end, all but one if something failed: when none is
-    left unseen and nothing is open, another round would do nothing (docs/decisions/0008-idle.md).
+    Changes committed before the round began are marked as seen at its end, or all but one if there
+    was a fault. If none is unseen and nothing is open, another round would do nothing
+    (docs/decisions/0008-idle.md).
     """
-    # Before anything is loaded for the round: what is loaded is then at least as new as these changes.
+    # Before loading anything for the round: loaded data is then at least as new as these changes.
     with lab.transaction("begin round") as tx:
         unseen = tx.rounds.unseen()
     lab = load_testboxes(lab)
     faults = Faults(lab)
-    # Outcomes first: they decide what is known. Their orders are settled before bisections look, which would otherwise wait a round.
+    # Outcomes first: all decisions depend on them. Settle their orders before bisections look,
+    # which would otherwise wait a round.
     with faults.of("outcomes"):
         ingest_outcomes(lab, faults)
     with faults.of("settle orders"), lab.transaction("settle orders") as tx:

@@ -1,1 +1,1 @@
-"""Bisections: started, advanced one step at a time, steered by people, explained."""
+"""Bisections: start, advance step by step, steer and explain them."""

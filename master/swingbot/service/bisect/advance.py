@@ -1,7 +1,8 @@
-"""Bring each bisection one step on: learn from what came back, decide, record what it wants next.
+"""Advance each bisection by one step: record new observations, decide, and order the next boots.
 
-What a step asked for is recorded (`bisection_want`) in the same transaction as the orders for it, so a crash
-at any line loses nothing and asks nothing twice. The belief is recomputed from observations each time.
+A step's requests (`bisection_want`) and their orders are recorded in one transaction, so a crash
+at any line loses nothing and orders nothing twice. The belief is recomputed from the observations
+each time.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ USUAL_BOOT_SECONDS = 10.0
 
 
 def advance_bisections(lab: Lab, faults: Faults) -> None:
-    """One step of every running bisection, each in a transaction of its own."""
+    """Advance every running bisection by one step, each in its own transaction."""
     with lab.transaction("find bisections") as tx:
         running = tx.bisections.running()
     for number in running:
@@ -77,7 +78,8 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
             points,
             "failed",
             None,
-            f"the lab could not measure a kernel: {lost}; start it again when the lab is well",
+            f"the lab could not measure a kernel: {lost}; restart the bisection when the lab "
+            "works again",
         )
         return
     state = canonical(state_of(lab, tx, bisection, points, builds))
@@ -105,7 +107,8 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
 
 
 def policy_of(lab: Lab, bisection: Bisection) -> Policy:
-    """The settings, and what a person allowed this bisection beyond them."""
+    """Return the policy from the settings, with the boot limits that a person raised for this
+    bisection."""
     terms = bisection.terms
     limits = {"max_boots": terms.max_boots, "max_end_boots": terms.max_end_boots}
     return replace(
@@ -115,7 +118,7 @@ def policy_of(lab: Lab, bisection: Bisection) -> Policy:
 
 
 def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
-    """The noise that was expected when the bisection began."""
+    """Return the noise that was expected when the bisection started."""
     return bisection.terms.noise or noise_prior(None, paired)
 
 
@@ -136,51 +139,54 @@ def _observe(
     variants: Sequence[Variant],
     builds: Mapping[str, KernelBuild],
 ) -> str | None:
-    """Turn what has come back into observations. Returns why the lab failed us, if it did."""
+    """Record completed boots and failed builds as observations.
+
+    Returns the reason if an order failed for infrastructure reasons, else None.
+    """
     seen = {o.key for o in tx.bisections.observations(bisection.id)}
     orders = {order.key: order for order in tx.orders.wanted(bisection=bisection.id)}
-    for wanted in tx.bisections.wants(bisection.id):
-        if wanted.key in seen:
+    for request in tx.bisections.wants(bisection.id):
+        if request.key in seen:
             continue
-        variant = in_layout(lab, tx, variants[wanted.idx], wanted.layout)
-        build = (tx.builds.by_key([variant.build_key]) if wanted.layout else builds).get(
+        variant = in_layout(lab, tx, variants[request.idx], request.layout)
+        build = (tx.builds.by_key([variant.build_key]) if request.layout else builds).get(
             variant.build_key
         )
         if build is not None and build.image_sha256 is None:
-            tx.bisections.add_observation(bisection.id, *wanted.key, None, (), build.trouble)
+            tx.bisections.add_observation(bisection.id, *request.key, None, (), build.trouble)
             continue
         boots = (
             tx.boots.find(
                 build.image_sha256,
-                bisection.testboxes[wanted.box],
+                bisection.testboxes[request.box],
                 bisection.spec,
                 bisection.series,
-                BootNumbers([wanted.k]),
+                BootNumbers([request.k]),
             )
             if build and build.image_sha256
             else []
         )
         if boots:
-            _learn(tx, bisection, wanted, boots[0])
+            _learn(tx, bisection, request, boots[0])
             continue
-        order = orders.get(str(boot_key(bisection, variant, wanted.k, wanted.box)))
+        order = orders.get(str(boot_key(bisection, variant, request.k, request.box)))
         if order is not None and order.state == "failed":
-            return order.reason or "an order was given up"
+            return order.reason or "an order was abandoned"
     return None
 
 
-def _learn(tx: Transaction, bisection: Bisection, wanted: WantedBoot, boot: BootRecord) -> None:
+def _learn(tx: Transaction, bisection: Bisection, request: WantedBoot, boot: BootRecord) -> None:
     if boot.outcome != "up":
-        tx.bisections.add_observation(bisection.id, *wanted.key, boot.id, (), boot.trouble)
+        tx.bisections.add_observation(bisection.id, *request.key, boot.id, (), boot.trouble)
         return
     values = tx.boots.values(boot.id).get((bisection.unit_job, bisection.metric), [])
     problems = tx.boots.problems(boot.id, bisection.unit_job)
     tx.bisections.add_observation(
         bisection.id,
-        *wanted.key,
+        *request.key,
         boot.id,
         values,
-        None if values else (problems[0] if problems else f"no run gave {bisection.metric}"),
+        None if values else (problems[0] if problems else f"no run reported {bisection.metric}"),
     )
 
 
@@ -191,7 +197,7 @@ def state_of(
     points: Sequence[tuple[Variant, float, str | None]],
     builds: Mapping[str, KernelBuild],
 ) -> BisectionState:
-    """All that the next step depends on, from stored facts."""
+    """Load everything that the next step depends on from stored facts."""
     box = lab.testboxes.known(bisection.testbox)
     metric = metric_of(lab.programs, bisection.metric)
     job = tx.specs.get(bisection.spec)[0]
@@ -208,10 +214,10 @@ def state_of(
         ),
         observations=tuple(observed),
         in_flight=tuple(
-            wanted for wanted in tx.bisections.wants(bisection.id) if wanted.key not in seen
+            request for request in tx.bisections.wants(bisection.id) if request.key not in seen
         ),
         boxes=len(bisection.testboxes),
-        layouts=True,  # the same worker builds them all
+        layouts=True,  # the same worker builds all layouts
         paired=box.repeatable,
         better=metric.better,
         min_effect_pct=metric.min_effect(job.params),
@@ -225,9 +231,12 @@ def _points(
     builds: Mapping[str, KernelBuild],
     weighed: Weighed,
 ) -> list[PointState]:
-    """Points with what is known of their kernels. A commit whose image equals its parent's cannot be the culprit: weight 0."""
+    """Return the points with the state of their kernels.
+
+    A commit whose image equals its parent's cannot be the culprit and gets weight 0.
+    """
     first_with: dict[str, int] = {}
-    made: list[PointState] = []
+    states: list[PointState] = []
     previous: str | None = None
     for idx, (variant, _, skipped) in enumerate(points):
         build = builds.get(variant.build_key)
@@ -235,7 +244,7 @@ def _points(
         same_as = first_with.setdefault(image, idx) if image else None
         if build is not None and image is None:
             skipped = skipped or build.trouble
-        made.append(
+        states.append(
             PointState(
                 idx=idx,
                 weight=0.0 if image is not None and image == previous else weighed.weights[idx],
@@ -246,7 +255,7 @@ def _points(
             )
         )
         previous = image
-    return made
+    return states
 
 
 def _remember_belief(
@@ -270,7 +279,7 @@ def _end(
     conclusion: Conclusion | None,
     reason: str,
 ) -> None:
-    """Record how it ended, in the words of docs/json.md, and what follows for swings and incidents."""
+    """Record the conclusion (docs/json.md) and the reason, and update dependent swings and incidents."""
     observed = tx.bisections.observations(bisection.id)
     builds = tx.builds.by_key([points[idx][0].build_key for idx in {o.idx for o in observed}])
     tx.bisections.conclude(

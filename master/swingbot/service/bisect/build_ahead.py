@@ -1,4 +1,4 @@
-"""Use an idle build worker for the kernels that a running bisection will probably want next."""
+"""Use idle build workers for the kernels that a running bisection is likely to need next."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ def build_ahead(
     state: BisectionState,
     belief: Belief,
 ) -> None:
-    """Order builds that nobody asked for yet, behind all others, and take back those that are not likely any more.
+    """Order speculative builds at the lowest priority, and withdraw those that are
+    unlikely by now.
 
-    None while a kernel that is wanted waits or is built, and none while a boot is ordered on a testbox that needs its host alone.
+    Orders none while a requested kernel is queued or being built, or while a boot is ordered on a
+    testbox that needs its host to itself.
     """
-    kept = []
+    ahead = []
     if _idle(lab, tx.orders):
         for idx in builds_ahead(state, belief, KERNELS_AHEAD):
             order = tx.orders.ensure_build(variants[idx], AHEAD)
             tx.orders.want(order.id, bisection=bisection.id)
-            kept.append(order.id)
-    tx.orders.drop_ahead(bisection.id, AHEAD, kept)
+            ahead.append(order.id)
+    tx.orders.drop_ahead(bisection.id, AHEAD, ahead)
 
 
 def _idle(lab: Lab, orders: Orders) -> bool:

@@ -1,5 +1,8 @@
-"""A bisection runs along first parents. When it blames a merge, the branch that was merged is searched by a bisection of its own,
-and swings and incidents wait until that one has answered."""
+"""Bisect the branches behind a merge.
+
+A bisection follows first parents. When it blames a merge, each merged branch gets a bisection of
+its own, and swings and incidents wait for its conclusion.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ NAMED: Final = ("culprit", "several")
 def enter_merges(
     lab: Lab, tx: Transaction, bisection: Bisection, culprits: Sequence[Variant]
 ) -> list[Variant]:
-    """Open a bisection for each branch that a culprit merged; return the culprits that had one."""
+    """Open a bisection for each branch that a culprit merged; return these culprits."""
     entered = []
     for culprit in culprits:
         try:
@@ -39,21 +42,23 @@ def enter_merges(
                 )
                 tx.bisections.set_parent(child, bisection.id, culprit.commit)
         except (GitError, RequestError):
-            continue  # the branch cannot be read any more: the merge stays what was found
+            continue  # the branch has become unreadable: the merge stays the culprit
         if sides:
             entered.append(culprit)
     return entered
 
 
 def _branches(lab: Lab, commit: str) -> list[tuple[str, str]]:
-    """(merge base, tip) of each branch that `commit` merged into its first parent; none for an ordinary commit."""
+    """Return (merge base, tip) of each branch that `commit` merged into its first parent; empty for
+    an ordinary commit."""
     first, *others = lab.git.facts(commit).parents or ("",)
     pairs = [(lab.git.merge_base(first, tip), tip) for tip in others]
     return [(base, tip) for base, tip in pairs if base is not None and base != tip]
 
 
 def settle(lab: Lab, tx: Transaction, number: int) -> None:
-    """What follows for swings and incidents, once bisection `number` and those of the branches below it are over."""
+    """Update swings and incidents once bisection `number` and those of its merged branches have
+    ended."""
     if is_open(tx, number):
         return
     bisection = tx.bisections.get(number)
@@ -61,10 +66,10 @@ def settle(lab: Lab, tx: Transaction, number: int) -> None:
     branches = tx.bisections.branches_of(number)
     for merge in dict.fromkeys(merge for _, merge in branches):
         if not any(branch.status in NAMED for branch, of in branches if of == merge):
-            found = next(
+            culprit = next(
                 variant for variant, _, _ in tx.bisections.points(number) if variant.commit == merge
             )
-            note_culprit(lab, tx, bisection, found)
+            note_culprit(lab, tx, bisection, culprit)
     above = tx.bisections.parent_of(number)
     if above is not None:
         settle(lab, tx, above[0])
@@ -75,7 +80,7 @@ def settle(lab: Lab, tx: Transaction, number: int) -> None:
 
 
 def is_open(tx: Transaction, number: int) -> bool:
-    """Whether the bisection, or one of a branch below it, still runs."""
+    """Return whether the bisection, or one of a branch merged below it, is still running."""
     return tx.bisections.status(number) == "running" or any(
         is_open(tx, branch.id) for branch, _ in tx.bisections.branches_of(number)
     )

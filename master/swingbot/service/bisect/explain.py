@@ -1,4 +1,4 @@
-"""What a bisection believes and why, from its journal: the state is the one that its last step was shown."""
+"""Explain what a bisection believes and why, from its journal, using the state of its last step."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ class Explained:
 
 
 def explain_bisection(lab: Lab, number: int) -> Explained:
-    """Raises RequestError if there is no such bisection, or if it has not made a step yet."""
+    """Explain bisection `number`.
+
+    Raises RequestError if it does not exist or has not made a step yet.
+    """
     with lab.transaction("explain bisection") as tx:
         bisection = tx.bisections.get(number)
         if bisection is None:
             raise RequestError(
-                f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
+                f"b{number} does not exist; `swingbot list bisections` lists all bisections"
             )
         steps, points = tx.steering.steps(number), tx.bisections.points(number)
     if not steps:
         raise RequestError(
-            f"b{number} has made no step yet, or it is older than journals: there is nothing to explain"
+            f"b{number} has no journal: it has not made a step yet, or it was started by a "
+            "version without journals"
         )
     state, policy, order = shown(steps)
     return Explained(
@@ -43,15 +47,18 @@ def explain_bisection(lab: Lab, number: int) -> Explained:
 
 
 def shown(steps: list[journal.JournalStep]) -> tuple[BisectionState, Policy, list[Observation]]:
-    """What the last step was shown, and its observations in the order in which they came."""
+    """Return the state and policy of the last step, and its observations in order of arrival.
+
+    Raises RequestError if the journal is unreadable.
+    """
     try:
         shots = [shot for _, shot in journal.states(steps)]
         state, policy = journal.restored(shots[-1])
         order: list[Observation] = []
-        kept = set(state.observations)
+        current = set(state.observations)
         for entry in steps:
-            came = [journal.typed(Observation, seen) for seen in entry.facts.get("seen", ())]
-            order += [o for o in sorted(came, key=lambda o: (o.idx, o.k)) if o in kept]
+            arrived = [journal.typed(Observation, seen) for seen in entry.facts.get("seen", ())]
+            order += [o for o in sorted(arrived, key=lambda o: (o.idx, o.k)) if o in current]
     except journal.JournalError as error:
         raise RequestError(f"the journal cannot be read: {error}") from None
     return state, policy, list(dict.fromkeys(order))

@@ -1,4 +1,4 @@
-"""Note what a step of a bisection was shown and what it decided, in the transaction that acts on it."""
+"""Record the input and the decision of each bisection step, in the transaction that acts on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swingbot.service.ports.steering import Steering
 
 @lru_cache(maxsize=1)
 def engine() -> str:
-    """Which make of the engine this is: a digest of the sources that decide."""
+    """Return the version of the engine: a digest of the sources that decide."""
     digest = hashlib.sha256()
     files = [resources.files("swingbot.core") / "thresholds.py"]
     for package in ("swingbot.core.bisect", "swingbot.core.stats"):
@@ -28,7 +28,8 @@ def engine() -> str:
 def note_step(
     steering: Steering, bisection: int, state: BisectionState, policy: Policy, action: Action
 ) -> None:
-    """Add the step to the journal, unless it was shown exactly what the last one was, or only waits on while costs move."""
+    """Add a step to the journal, unless its input equals that of the last step, or it only keeps
+    waiting while costs change."""
     last = steering.last_step(bisection)
     now = journal.snapshot(state, policy)
     if last is not None and last[1] == now.digest:
@@ -36,6 +37,8 @@ def note_step(
     before: journal.Snapshot | None = None
     for entry in steering.steps(bisection):
         before = journal.apply(before, entry.facts)
-    facts, told = journal.difference(before, now), journal.decision(action)
-    if journal.worth_noting(last[2] if last else None, facts, told):
-        steering.add_step(bisection, last[0] + 1 if last else 1, engine(), facts, now.digest, told)
+    facts, decision = journal.difference(before, now), journal.decision(action)
+    if journal.worth_noting(last[2] if last else None, facts, decision):
+        steering.add_step(
+            bisection, last[0] + 1 if last else 1, engine(), facts, now.digest, decision
+        )

@@ -1,4 +1,4 @@
-"""Open a bisection: by hand, or for the strongest swing of a watched branch."""
+"""Open a bisection, by hand or for the strongest swing of a watched branch."""
 
 from __future__ import annotations
 
@@ -27,51 +27,58 @@ from swingbot_jobs.language.program import find_metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectionRequest:
-    """The commit between `good` and `bad` (in any order) that moved `metric` is wanted; job files of the tree where none are given."""
+    """Request to find the commit between `good` and `bad` (in either order) that changed `metric`.
+
+    Without `job_files`, the job files of the tree are used.
+    """
 
     good: str
     bad: str
     metric: str
-    tree: str | None = None  # None: the only one that has both ends
-    testbox: str | None = None  # or a group; None: the first of the tree that may boot the kernels
-    unit_job: str | None = None  # None: the only one that gives the metric
+    tree: str | None = None  # None: the only tree with both ends
+    testbox: str | None = None  # or a group; None: first of the tree that may boot the kernels
+    unit_job: str | None = None  # None: the only one that reports the metric
     job_files: Sequence[JobFile] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
-    trusted: bool = False  # the requester vouches for commits that were made of patches
+    trusted: bool = False  # the requester vouches for commits made from patches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedBisection:
-    """`good..bad` as it is bisected, once per `key`: its commits, testboxes and unit job are known.
+    """`good..bad` ready to be bisected: commits, testboxes and unit job are resolved.
 
-    `series`: on a testbox whose boots are not shared, where the boots of its ends are that there are already; None: nowhere.
+    There is at most one bisection per `key`.
+
+    `series`: on a testbox that does not share boots, the series that has existing boots of the two
+    ends, or None if there is none.
     """
 
     tree: Tree
     origin: Literal["asked", "watch"]
     good: str
     bad: str
-    testboxes: Sequence[str]  # all that share its boots
+    testboxes: Sequence[str]  # all testboxes that share the boots
     job: UnitJob
     metric: str
     key: str
     series: str | None = None
     vouched: bool = False
-    factors: Mapping[str, float] = field(default_factory=dict)  # of a commit's prior weight
+    factors: Mapping[str, float] = field(default_factory=dict)  # of prior weights, by commit
 
 
 def start_bisection(lab: Lab, request: BisectionRequest) -> int:
-    """Record that a bisection is wanted; its number. Raises RequestError."""
+    """Record a bisection and return its number. Raises RequestError."""
     tree = tree_of(lab, request.tree, [request.good, request.bad])
     ends = [resolve_commit(lab, tree, ref) for ref in (request.good, request.bad)]
     if not lab.git.is_ancestor(*ends):
         ends.reverse()
     if not lab.git.is_ancestor(*ends) or ends[0] == ends[1]:
         raise RequestError(
-            f"{request.good} and {request.bad} are not on one line of history: one must be an ancestor of the other"
+            f"{request.good} and {request.bad} are not on the same line of history: one must "
+            "be an ancestor of the other"
         )
     with lab.transaction("start bisection") as tx:
-        # a commit made of a patch has only such ones after it
+        # all commits after one made from a patch are made from patches too
         trust = trust_in(tx.variants, tree, lab.git.facts(ends[1]), vouched=request.trusted)
         named = request.testbox
         boxes = pick_testboxes(
@@ -83,7 +90,8 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
         )
         if len({spec for _, spec in parts}) > 1:
             raise RequestError(
-                f"the testboxes of {named!r} run the job with different parameters, so their boots are not alike; name one of {', '.join(boxes)}"
+                f"the testboxes of {named!r} run the job with different parameters, so their "
+                f"boots cannot be compared; name one of {', '.join(boxes)}"
             )
         job = _unit_job_of(lab, tx.specs.get(parts[0][1]), request.metric, request.unit_job)
         identity = json.dumps(
@@ -104,7 +112,10 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
 
 
 def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
-    """The first of the tree's testboxes that may boot its kernels; its first one if none may, to be refused by name."""
+    """Return the first testbox of the tree that may boot its kernels.
+
+    If none may, return the first one, so that the refusal names it.
+    """
     return [
         box
         for box in tree.testboxes
@@ -113,23 +124,30 @@ def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
 
 
 def _alike(lab: Lab, testboxes: Testboxes, boxes: list[str]) -> list[str]:
-    """Those of a group that work now; one alone is taken as it is. Raises RequestError if they differ in kind."""
+    """Return the active testboxes of a group; a single testbox is returned even if inactive.
+
+    Raises RequestError if the group mixes repeatable and other testboxes.
+    """
     if len(boxes) == 1:
         return boxes
     states = testboxes.states()
     if len({lab.testboxes.known(box).repeatable for box in boxes}) > 1:
         raise RequestError(
-            f"some of {', '.join(boxes)} repeat their results exactly and some do not, so they cannot share a bisection; name one"
+            f"some of {', '.join(boxes)} are repeatable and some are not, so they cannot "
+            "share a bisection; name one testbox"
         )
     return [box for box in boxes if states.get(box) == "active"] or boxes[:1]
 
 
 def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str | None) -> UnitJob:
-    """The one unit job that gives `metric`."""
+    """Return the one unit job that reports `metric`.
+
+    Raises RequestError if there is none or more than one.
+    """
     if find_metric(lab.programs, metric) is None:
         known = sorted(m for job in unit_jobs for m in lab.programs[job.program].metrics)
         raise RequestError(
-            f"there is no metric {metric!r}; these jobs give {', '.join(dict.fromkeys(known))}"
+            f"metric {metric!r} does not exist; these jobs report {', '.join(dict.fromkeys(known))}"
         )
     fitting = [
         job
@@ -138,17 +156,22 @@ def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str 
     ]
     if not fitting:
         raise RequestError(
-            f"none of the unit jobs gives {metric!r}; they are {', '.join(job.name for job in unit_jobs)}"
+            f"none of the unit jobs reports {metric!r}; the unit jobs are "
+            f"{', '.join(job.name for job in unit_jobs)}"
         )
     if len(fitting) > 1:
         raise RequestError(
-            f"{len(fitting)} unit jobs give {metric!r}: {', '.join(job.name for job in fitting)}; choose one with --unit-job"
+            f"{len(fitting)} unit jobs report {metric!r}: "
+            f"{', '.join(job.name for job in fitting)}; choose one with --unit-job"
         )
     return fitting[0]
 
 
 def open_bisection(lab: Lab, tx: Transaction, new: ResolvedBisection) -> int:
-    """Record a bisection along first parents; one boot runs the one unit job that matters. Raises RequestError."""
+    """Record a bisection along first parents and return its number.
+
+    Each boot runs only the unit job that reports the metric. Raises RequestError.
+    """
     points = _points(lab, tx, new)
     testbox, metric = new.testboxes[0], metric_of(lab.programs, new.metric)
     repeatable = lab.testboxes.known(testbox).repeatable
@@ -177,7 +200,7 @@ def open_bisection(lab: Lab, tx: Transaction, new: ResolvedBisection) -> int:
 
 
 def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Variant, float]]:
-    """The commits of `good..bad` with the weights of their prior; that of `good` is 0."""
+    """Return the commits of `good..bad` with their prior weights; `good` has weight 0."""
     try:
         commits = [new.good, *lab.git.first_parents(new.good, new.bad)]
         if not lab.git.is_ancestor(new.good, new.bad):
@@ -201,7 +224,8 @@ def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Var
 
 
 def bisect_swings(lab: Lab, tx: Transaction) -> None:
-    """For each comparison with open swings and none being bisected: bisect the strongest. The others wait, for the same commit mostly explains them."""
+    """For each comparison that has open swings but no running bisection, bisect the strongest
+    swing. The others wait, because the same commit usually explains them."""
     busy = {swing.comparison for swing in tx.swings.in_state("bisecting")} | set(
         tx.incidents.comparisons_being_attributed()
     )
@@ -221,7 +245,8 @@ def _bisect(
     row: ComparisonRow,
     swings: Mapping[tuple[str, str, str], Swing],
 ) -> None:
-    """Bisect between the kernels whose pairs proved the swing; these pairs are what it begins with."""
+    """Bisect between the kernels whose pairs proved the swing, starting from the boots of these
+    pairs."""
     tree, swing = (
         tx.trees.get(comparison.tree),
         swings[row.key],
@@ -256,7 +281,8 @@ def _bisect(
 
 
 def _before(lab: Lab, base: str, head: str) -> str:
-    """`base`; or where the two lines parted, if it is a tip that was rebased away (creep): the change lies after that."""
+    """Return `base`, or its merge base with `head` if `base` was rebased away (creep): the change
+    is after that commit."""
     try:
         return base if lab.git.is_ancestor(base, head) else lab.git.merge_base(base, head) or base
     except GitError:
@@ -264,9 +290,10 @@ def _before(lab: Lab, base: str, head: str) -> str:
 
 
 def _factors(tx: Transaction, comparison: Comparison) -> dict[str, float]:
-    """Where a tip is that of a rebased branch: what each commit's prior weight is multiplied by, for what the branch had before is not new."""
+    """Return the factor for each commit's prior weight where the tip is on a rebased branch:
+    patches that the branch already had are less likely culprits."""
     branch = tx.patches.branch(comparison.tree)
     head = tx.variants.get(comparison.head).commit
     if all(each.patch.commit != head for each in branch):
-        return {}  # it has moved on since
+        return {}  # the branch has moved since
     return {each.patch.commit: of_patch(each.state) for each in branch}

@@ -1,4 +1,7 @@
-"""What a person may tell a bisection: skip, hint, resume. Recorded with who, when and why; in force from its next step on."""
+"""Steer a bisection by hand: skip, hint, resume.
+
+Each act is recorded with who, when and why, and takes effect at the next step.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,21 @@ _LONGEST_WHY: Final = 500
 def skip(
     lab: Lab, number: int, commits: Sequence[str], *, who: str, why: str | None, undo: bool = False
 ) -> list[str]:
-    """Never (or, with `undo`, again) measure these commits; return them in full. Raises RequestError."""
+    """Never measure these commits, or allow it again with `undo`; return their full names.
+
+    Raises RequestError.
+    """
     points = _named(lab, number, commits)
     with lab.transaction("steer bisection") as tx:
         known = _running(tx, number)
-        wanted = sorted({idx for found in points for idx in found})
-        _not_an_end(wanted, known, "skipped; bisect between other ends instead")
+        wanted = sorted({idx for group in points for idx in group})
+        _not_an_end(wanted, known, "skipped; start a bisection with other ends instead")
         if undo:
             wanted = [idx for idx in wanted if known[idx][2] is not None]
             if not wanted:
                 raise RequestError(
-                    f"nobody had b{number} skip that; `swingbot bisect log b{number}` shows what it was told"
+                    f"none of these commits is skipped in b{number}; `swingbot bisect log "
+                    f"b{number}` lists its skips"
                 )
         reason = _tidy(why)
         tx.steering.set_skipped(
@@ -51,18 +58,23 @@ def skip(
 def hint(
     lab: Lab, number: int, commits: Sequence[str], factor: float, *, who: str, why: str | None
 ) -> list[str]:
-    """Make these commits `factor` times as likely before any boot; return them in full. The last hint on a commit holds. Raises RequestError."""
+    """Multiply the prior weight of these commits by `factor`; return their full names.
+
+    The last hint for a commit counts. Raises RequestError.
+    """
     if not (math.isfinite(factor) and HINT_LEAST <= factor <= HINT_MOST):
         raise RequestError(
-            f"--factor {factor:g}: give a number from {HINT_LEAST:g} to {HINT_MOST:g}; to have a commit never looked at, use skip"
+            f"--factor must be between {HINT_LEAST:g} and {HINT_MOST:g}, got {factor:g}; to "
+            "exclude a commit, use skip"
         )
     points = _named(lab, number, commits)
     with lab.transaction("steer bisection") as tx:
         known = _running(tx, number)
-        wanted = sorted({idx for found in points for idx in found})
+        wanted = sorted({idx for group in points for idx in group})
         if 0 in wanted:
             raise RequestError(
-                f"{known[0][0].commit[:12]} is the good end: it cannot be the culprit, so nothing is to hint at"
+                f"{known[0][0].commit[:12]} is the good end and cannot be the culprit; hint "
+                "at a later commit"
             )
         tx.steering.set_hint(number, wanted, factor)
         tx.steering.add(number, "hint", wanted, who=who, why=_tidy(why), factor=factor)
@@ -70,18 +82,21 @@ def hint(
 
 
 def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> int:
-    """Go on with a bisection that ended without an answer, with `boots` more at most; return what may be spent in all. Raises RequestError."""
+    """Resume a bisection that ended without an answer, with up to `boots` more boots; return the
+    new total budget in boots. Raises RequestError."""
     if not 1 <= boots <= MOST_BOOTS:
-        raise RequestError(f"--boots {boots}: give a number from 1 to {MOST_BOOTS}")
+        raise RequestError(f"--boots must be between 1 and {MOST_BOOTS}, got {boots}")
     with lab.transaction("resume bisection") as tx:
         bisection = _known(tx.bisections, number)
         if bisection.status == "running":
             raise RequestError(
-                f"b{number} is running; a budget can be raised when it has ended without an answer"
+                f"b{number} is running; its budget can be raised after it has ended without "
+                "an answer"
             )
         if bisection.status not in _RESUMABLE:
             raise RequestError(
-                f"b{number} has ended ({bisection.status}): there is nothing left to search; start another one"
+                f"b{number} has ended ({bisection.status}): there is nothing left to search; "
+                "start another bisection"
             )
         spent = len(tx.bisections.observations(number))
         allowed = spent + boots
@@ -96,7 +111,8 @@ def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> i
 
 
 def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
-    """Orders for what was wanted and never answered: they were called off or given up when the bisection ended."""
+    """Order the requested boots that have no observation: their orders were cancelled or abandoned
+    when the bisection ended."""
     seen = {o.key for o in tx.bisections.observations(bisection.id)}
     points = tx.bisections.points(bisection.id)
     for want in tx.bisections.wants(bisection.id):
@@ -113,7 +129,7 @@ def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
 
 
 def logbook(lab: Lab, number: int) -> Logbook:
-    """Everything that happened in a bisection. Raises RequestError if there is none."""
+    """Return everything that happened in a bisection. Raises RequestError if it does not exist."""
     with lab.transaction("read journal") as tx:
         bisection = _known(tx.bisections, number)
         points, above = tx.bisections.points(number), tx.bisections.parent_of(number)
@@ -157,7 +173,8 @@ Points = Sequence[tuple[Variant, float, str | None]]
 
 
 def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
-    """The points that each word names: a commit, or A..B for those after A up to and with B."""
+    """Return the points that each argument names: a commit, or A..B for the commits after A up to
+    and including B."""
     with lab.transaction("find commits") as tx:
         bisection, points = _known(tx.bisections, number), tx.bisections.points(number)
         tree = tx.trees.get(bisection.tree)
@@ -166,40 +183,42 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
     index = {variant.commit: idx for idx, (variant, _, _) in enumerate(points)}
 
     def one(ref: str) -> int:
-        begun = [
+        matches = [
             idx for commit, idx in index.items() if len(ref) >= 4 and commit.startswith(ref.lower())
         ]
-        if len(begun) > 1:
+        if len(matches) > 1:
             raise RequestError(
-                f"{ref!r} is the beginning of {len(begun)} commits of b{number}; give more digits"
+                f"{ref!r} is the prefix of {len(matches)} commits of b{number}; give more digits"
             )
-        commit = points[begun[0]][0].commit if begun else resolve_commit(lab, tree, ref)
+        commit = points[matches[0]][0].commit if matches else resolve_commit(lab, tree, ref)
         if commit not in index:
             raise RequestError(
-                f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; `swingbot show b{number}` lists them"
+                f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; "
+                f"`swingbot show b{number}` lists its commits"
             )
         return index[commit]
 
-    found = []
+    groups = []
     for word in commits:
         low, dots, high = word.partition("..")
         if not dots:
-            found.append([one(word)])
+            groups.append([one(word)])
             continue
         first, last = one(low), one(high)
         if first >= last:
             raise RequestError(
-                f"{word}: {low} does not come before {high}; A..B means the commits after A up to and with B"
+                f"{word}: {low} does not come before {high}; A..B means the commits after A "
+                "up to and including B"
             )
-        found.append(list(range(first + 1, last + 1)))
-    return found
+        groups.append(list(range(first + 1, last + 1)))
+    return groups
 
 
 def _known(bisections: Bisections, number: int) -> Bisection:
     bisection = bisections.get(number)
     if bisection is None:
         raise RequestError(
-            f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
+            f"b{number} does not exist; `swingbot list bisections` lists all bisections"
         )
     return bisection
 
@@ -208,11 +227,11 @@ def _running(tx: Transaction, number: int) -> Points:
     bisection = _known(tx.bisections, number)
     if bisection.status != "running":
         more = (
-            f"; `swingbot bisect resume b{number} --boots N` goes on with it"
+            f"; `swingbot bisect resume b{number} --boots N` resumes it"
             if bisection.status in _RESUMABLE
             else ""
         )
-        raise RequestError(f"b{number} is over ({bisection.status}): it takes no more advice{more}")
+        raise RequestError(f"b{number} has ended ({bisection.status}) and cannot be steered{more}")
     return tx.bisections.points(number)
 
 
@@ -225,7 +244,10 @@ def _not_an_end(wanted: Sequence[int], points: Points, words: str) -> None:
 
 
 def _tidy(why: str | None) -> str | None:
-    """One line of printable text, or None."""
+    """Return `why` as one line of printable text, or None if it is empty.
+
+    Raises RequestError if it is too long.
+    """
     line = " ".join(printable(why or "", " ").split())
     if len(line) > _LONGEST_WHY:
         raise RequestError(f"--why is longer than {_LONGEST_WHY} characters")

@@ -1,4 +1,5 @@
-"""What is known of the commits of a bisection before they are measured: how likely each is, and what its kernel would cost."""
+"""Estimate, before any measurement, how likely each commit of a bisection is the culprit and how
+long its kernel takes to build."""
 
 from __future__ import annotations
 
@@ -16,14 +17,17 @@ from swingbot.service.ports.builds import KernelBuilds
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """By point; point 0 has weight 0: no commit leads to it."""
+    """Prior weights and build times in seconds, by point.
+
+    Point 0 has weight 0, because no candidate commit leads to it.
+    """
 
     weights: list[float]
     build_seconds: list[float]
 
 
 def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, float]]) -> Weighed:
-    """Prior and build cost of `points` (with the weight that each was given), from all that builds have told so far."""
+    """Return prior and build cost of `points` (with their weights), from all builds so far."""
     variants = [variant for variant, _ in points]
     steps = _steps(lab, variants)
     lists = tx.builds.object_lists([variant.build_key for variant in variants])
@@ -37,14 +41,14 @@ def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, floa
         given
         * weight(paths, compiled)
         / weight(paths)
-        * (PRIOR_NO_CODE if _left_nothing(idx, paths, known) else 1.0)
+        * (PRIOR_NO_CODE if _changed_nothing(idx, paths, known) else 1.0)
         for idx, (paths, (_, given)) in enumerate(zip(steps, points[1:], strict=True), 1)
     ]
     return Weighed([0.0, *weights(relevance)], _costs(lab, tx.builds, variants, steps, compiled))
 
 
 def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
-    """Paths that each commit changes; nothing for one that git cannot tell of any more."""
+    """Return the paths that each commit changes; empty where git can no longer read the commit."""
     try:
         changed = lab.git.paths_along(variants[0].commit, variants[-1].commit)
     except GitError:
@@ -55,7 +59,8 @@ def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
 def _compiled(
     lab: Lab, builds: KernelBuilds, some: Variant, known: Mapping[int, Objects]
 ) -> frozenset[str] | None:
-    """Objects of this configuration: all that any of the range's kernels has, else those of the latest build there is."""
+    """Return the objects of this configuration: those of all built kernels in the range, or else of
+    the latest build."""
     if known:
         return frozenset().union(*known.values())
     sha256 = builds.any_object_list(some.kconfig, some.compiler)
@@ -63,21 +68,22 @@ def _compiled(
 
 
 def _objects(lab: Lab, sha256: str) -> Objects:
-    """An objects.json; empty if it is not what a worker of ours writes."""
+    """Load an objects.json; empty if it is not in the format that swingbot's workers write."""
     try:
         with lab.artifacts.open(sha256) as file:
-            found = json.load(file)
+            objects = json.load(file)
     except (OSError, ValueError, RecursionError):
         return {}
     return (
-        {str(path): str(digest) for path, digest in found.items()}
-        if isinstance(found, dict)
+        {str(path): str(digest) for path, digest in objects.items()}
+        if isinstance(objects, dict)
         else {}
     )
 
 
-def _left_nothing(idx: int, paths: Sequence[str], known: Mapping[int, Objects]) -> bool:
-    """Whether the kernels built next before and after commit `idx` have the same objects where it changed something."""
+def _changed_nothing(idx: int, paths: Sequence[str], known: Mapping[int, Objects]) -> bool:
+    """Return whether the kernels built next before and after commit `idx` have the same objects
+    wherever it changed something."""
     before = max((point for point in known if point < idx), default=None)
     after = min((point for point in known if point >= idx), default=None)
     return (
@@ -92,7 +98,7 @@ def _costs(
     steps: Sequence[Sequence[str]],
     compiled: frozenset[str] | None,
 ) -> list[float]:
-    """The cheapest of all build workers for each point."""
+    """Return the cost of each point on the cheapest build worker, in seconds."""
     history = builds.past(variants[0].kconfig, variants[0].compiler, PAST_BUILDS)
 
     def between(old: str, new: str) -> Iterable[str] | None:

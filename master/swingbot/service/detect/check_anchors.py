@@ -1,5 +1,7 @@
-"""Hold each anchor that has ended against earlier ones. A testbox that moved is quarantined: its orders wait until an anchor
-shows that it is what it was again, or a person resumes it.
+"""Compare each completed anchor with earlier ones.
+
+A testbox that moved is quarantined: its orders wait until an anchor shows its earlier level again,
+or a person resumes it.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from swingbot.service.kernel.images import images_of
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import boots_of
 
-REFERENCE: Final = 5  # earlier anchors that a new one is held against
+REFERENCE: Final = 5  # number of earlier anchors that a new one is compared with
 
 
 def check_anchors(lab: Lab, tx: Transaction) -> None:
-    """Hold each anchor that has ended against the earlier ones; quarantine a testbox that moved, and release one that is well again."""
+    """Compare each completed anchor with the earlier ones; quarantine a testbox that moved, and
+    release one that has recovered."""
     for comparison in tx.comparisons.open():
         orders = tx.orders.wanted(comparison=comparison.id)
         if (
@@ -80,7 +83,10 @@ def _trouble(
         for c in sound
     ]
     if not now and any(past):
-        return f"the same kernel gives no result any more: {problems[0] if problems else 'its boots were lost to the lab'}"
+        return (
+            "the anchor kernel no longer gives results: "
+            f"{problems[0] if problems else 'its boots were lost to infrastructure failures'}"
+        )
     for job in tx.specs.get(spec):
         for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
             key = (job.name, metric.name)
@@ -89,7 +95,7 @@ def _trouble(
             least = math.log1p(
                 rule_of(lab.testboxes.known(testbox), metric, job).min_effect_pct / 100.0
             )
-            told = moved(before, fresh, tx.noise.get(testbox, *key), least)
-            if told is not None:
-                return f"{metric.name} of {job.name}: {told}"
+            trouble = moved(before, fresh, tx.noise.get(testbox, *key), least)
+            if trouble is not None:
+                return f"{metric.name} of {job.name}: {trouble}"
     return None

@@ -1,4 +1,4 @@
-"""Changes that a person said to expect, where a tip's range has them: the tip is then held against the new level."""
+"""Compare a tip whose range contains expected changes with the new level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from swingbot.service.ports import GitError, Lab, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedInRange:
-    """An expected change and the commit of this history that makes it: the one that a person spoke of, or a rebased copy."""
+    """An expected change and the commit in this history that makes it: the commit that a person
+    named, or a rebased copy."""
 
     expected: Expected
     commit: str
@@ -29,25 +30,27 @@ class ExpectedInRange:
 def expected_within(
     lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow
 ) -> list[ExpectedInRange]:
-    """Expected changes of the row's metric that lie between base and head of the comparison, one for each incident."""
+    """Return the expected changes of the row's metric between base and head of the comparison, one
+    for each incident."""
     known = tx.incidents.expected_changes(*row.key)
     if not known:
         return []
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
-    found: dict[int, ExpectedInRange] = {}
+    by_incident: dict[int, ExpectedInRange] = {}
     for expected in known:
         commit = (
             copy_within(lab, expected.commit, expected.patch_id, base, head)
-            if expected.incident not in found
+            if expected.incident not in by_incident
             else None
         )
         if commit is not None:
-            found[expected.incident] = ExpectedInRange(expected=expected, commit=commit)
-    return list(found.values())
+            by_incident[expected.incident] = ExpectedInRange(expected=expected, commit=commit)
+    return list(by_incident.values())
 
 
 def copy_within(lab: Lab, commit: str, patch_id: str | None, base: str, head: str) -> str | None:
-    """The commit, or its copy, in base..head; None where it is not, or where the base has a copy of it already."""
+    """Return the commit, or its copy, in base..head; None if it is not there, or if the base
+    already has a copy."""
     try:
         if lab.git.is_ancestor(commit, base):
             return None
@@ -57,20 +60,21 @@ def copy_within(lab: Lab, commit: str, patch_id: str | None, base: str, head: st
             return commit
         return lab.git.find_patch(patch_id, commit, base, head) if patch_id else None
     except GitError:
-        return None  # the mirror cannot be read: nothing is known to be there
+        return None  # the mirror is unreadable: assume that the range has no copy
 
 
 def level_after(
-    lab: Lab, tx: Transaction, comparison: Comparison, found: Sequence[ExpectedInRange]
+    lab: Lab, tx: Transaction, comparison: Comparison, expected: Sequence[ExpectedInRange]
 ) -> int | None:
-    """The variant of the first commit of the branch that has them all: what comes after it is held against it. None where that is the tip itself."""
+    """Return the variant of the first commit of the branch that has all expected changes: later
+    tips are compared with it. None if that is the tip itself."""
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     try:
         line = lab.git.first_parents(base, head)
         low, high = 0, len(line) - 1
         while low < high:
             middle = (low + high) // 2
-            if all(lab.git.is_ancestor(within.commit, line[middle]) for within in found):
+            if all(lab.git.is_ancestor(within.commit, line[middle]) for within in expected):
                 high = middle
             else:
                 low = middle + 1
@@ -82,6 +86,6 @@ def level_after(
         return None
 
 
-def named(found: Sequence[ExpectedInRange]) -> str:
-    """For a sentence: the incidents that say so."""
-    return ", ".join(ids.show("incident", within.expected.incident) for within in found)
+def named(expected: Sequence[ExpectedInRange]) -> str:
+    """Return the names of the incidents, for use in a sentence."""
+    return ", ".join(ids.show("incident", within.expected.incident) for within in expected)

@@ -1,4 +1,4 @@
-"""Keep the noise records up to date with the boots that came in."""
+"""Update the noise records when new boots are complete."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Final
 from swingbot.core.plan.noise import estimate
 from swingbot.service.ports import Lab, Transaction
 
-# A record is made anew after so many boots, or a twentieth of those it has: more often costs time and changes nothing.
+# A record is recomputed after this many new boots, or a twentieth of those it has. More often costs
+# time and changes nothing.
 FRESH: Final = 4
 SHARE: Final = 0.05
 
 
 def measure_noise(lab: Lab, tx: Transaction) -> None:
-    """Make the records of each testbox anew whose boots have grown by enough. A metric without two boots of one kernel has none."""
+    """Recompute the records of each testbox that has enough new boots.
+
+    A metric without two boots of the same kernel has no record.
+    """
     for name, box in lab.testboxes.present.items():
         latest, fresh, boots = tx.noise.fresh_boots(name)
         if latest is None or fresh < max(FRESH, SHARE * boots):

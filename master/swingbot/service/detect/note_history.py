@@ -1,4 +1,4 @@
-"""What the tips of a branch show as a history, once another one of them is measured."""
+"""Analyse the history of a branch's tips each time another tip is measured."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from swingbot.service.ports import Transaction
 
 
 def note_history(tx: Transaction, comparison: Comparison, row: ComparisonRow) -> None:
-    """Look at the last tips of a headline metric, the one of this watch comparison among them, and store what they show."""
+    """Analyse the last tips of a headline metric, including that of this watch comparison, and
+    store the findings."""
     if row.head.mean is None:
         return
     levels = tx.swings.recent_levels(
         comparison.tree, *row.key, before=comparison.id + 1, most=HISTORY_TIPS
     )[::-1]
-    found = look([level.mean for level in levels])
+    findings = look([level.mean for level in levels])
     tips = {
         str(at): {
             "commit": levels[at].commit,
             "comparison": f"c{levels[at].comparison}",
         }
-        for at in sorted(_named(found))
+        for at in sorted(_named(findings))
     }
     tx.histories.put(
         TreeHistory(
@@ -31,18 +32,18 @@ def note_history(tx: Transaction, comparison: Comparison, row: ComparisonRow) ->
             unit_job=row.unit_job,
             metric=row.metric,
             upto=comparison.id,
-            findings=found.to_json() | {"tips": tips},
+            findings=findings.to_json() | {"tips": tips},
         )
     )
 
 
-def _named(found: Findings) -> set[int]:
-    """Tips that the findings speak of, by number."""
-    named = {0, found.points - 1}
-    for change in found.changes:
+def _named(findings: Findings) -> set[int]:
+    """Return the indices of the tips that the findings mention."""
+    named = {0, findings.points - 1}
+    for change in findings.changes:
         named |= {change.at, change.first, change.last}
-    for level in found.levels:
+    for level in findings.levels:
         named |= {level.first, level.last}
-    if found.spread is not None:
-        named.add(found.spread.at)
+    if findings.spread is not None:
+        named.add(findings.spread.at)
     return named

@@ -1,7 +1,9 @@
-"""Stage 2 of detection: fresh boots of both kernels in pairs for what is suspected, until the evidence suffices either way.
+"""Stage 2 of detection: boot both kernels in pairs until the evidence for or against a suspected
+swing suffices.
 
-The pairs are a comparison of their own (kind `prove`): one boot runs the one unit job that matters, as in the bisection that may follow,
-which begins with these boots. What raised the alarm never counts as evidence.
+The pairs are a comparison of their own (kind `prove`). Each boot runs only the unit job of the
+swing, as in the bisection that may follow, which starts from these boots. The boots that raised the
+alarm are never evidence.
 """
 
 from __future__ import annotations
@@ -46,13 +48,15 @@ from swingbot.service.result.boots import boots_of
 from swingbot.service.result.differences import differences_of
 from swingbot_jobs.contract.unit_job import UnitJob
 
-# A comparison is booted afresh until it has given up so many numbers; then a testbox whose facts still differ is left as it is, and its rows say so.
+# A comparison is rebooted until this many boot numbers were discarded. If the facts of a testbox
+# still differ then, its rows say so.
 RENEWED: Final = 60
 _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
 
 
 def prove_swings(lab: Lab, tx: Transaction) -> None:
-    """For each comparison with suspected swings and nothing under way: pairs for the strongest. The others wait, for one commit mostly explains them."""
+    """For each comparison with suspected swings and no proof under way, order pairs for the
+    strongest swing. The others wait, because one commit usually explains them."""
     recognising = recognise_culprits(lab, tx)
     suspected = tx.swings.in_state("suspected")
     busy = (
@@ -78,7 +82,8 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
     assert comparison is not None
     job = next(job for job in tx.specs.get(spec) if job.name == swing.unit_job)
     own, repeatable = tx.specs.add([job]), lab.testboxes.known(swing.testbox).repeatable
-    # On a repeatable testbox boots are shared: those that raised the alarm have the lowest k where they ran the same.
+    # On a repeatable testbox boots are shared. The boots that raised the alarm have the lowest k
+    # where they ran the same.
     first_k = comparison.first_k + comparison.boots if repeatable and own == spec else 0
     proof = tx.comparisons.add(
         NewComparison(
@@ -98,14 +103,16 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
 
 
 def _request_of(swing: Swing) -> str:
-    """One proof for a swing, or for each stretch of the branch in which it is looked for."""
+    """Return the request key: one proof per swing, or per stretch of the branch that is searched
+    for it."""
     if swing.upto is None:
         return f"swing:{swing.id}"
     return f"swing:{swing.id}:{swing.anchor or 'base'}..{swing.upto}"
 
 
 def extend_comparisons(lab: Lab, tx: Transaction) -> None:
-    """More boots for what has come to an end without an answer: pairs of a swing, and unclear rows of a tip within a budget."""
+    """Order more boots for completed comparisons without an answer: pairs of a swing, and unclear
+    rows of a tip, within a budget."""
     swings = {swing.proof: swing for swing in tx.swings.in_state("suspected")}
     for comparison in tx.comparisons.open():
         if comparison.kind not in ("prove", "watch", "still") or comparison.status != "running":
@@ -129,7 +136,7 @@ def extend_comparisons(lab: Lab, tx: Transaction) -> None:
 
 
 def _images(tx: Transaction, comparison: Comparison) -> list[str] | None:
-    """The kernels of base and head; None where one is not built or both are the same."""
+    """Return the image sha256 of base and head; None if one is not built or both are equal."""
     images = all_images_of(
         tx, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
     )
@@ -137,9 +144,11 @@ def _images(tx: Transaction, comparison: Comparison) -> list[str] | None:
 
 
 def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
-    """Whether shared boots of the base are from another time of the testbox (microcode, root file system, QEMU), and the tip's are not.
+    """Return whether the shared boots of the base come from another state of the testbox
+    (microcode, root file system, QEMU) than those of the tip.
 
-    Both kernels are then booted afresh, side by side: what the testbox changed cancels.
+    Both kernels are then booted again in pairs, so that changes of the testbox cancel out.
+
     """
     images = _images(tx, comparison)
     if images is None:
@@ -171,8 +180,9 @@ def _boots_of_proof(lab: Lab, tx: Transaction, comparison: Comparison, swing: Sw
 
 
 def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | None:
-    """The most boots a side that a headline metric wants: to settle its row, or to test what looks different."""
-    images, wish = _images(tx, comparison), 0
+    """Return the largest number of boots per side that a headline metric needs to settle its row or
+    to test an apparent difference; None if none needs more."""
+    images, boots = _images(tx, comparison), 0
     assert images is not None
     for testbox, spec in comparison.parts:
         series = series_of(lab.testboxes.known(testbox), f"c{comparison.id}")
@@ -187,12 +197,15 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
                 past = past_of(lab, tx, comparison, (testbox, job.name, metric.name), least)
                 row = compare(base, head, screen_rule(rule, past))
                 tip = [math.fsum(boot.values) / len(boot.values) for boot in head if boot.values]
-                wish = max(wish, boots_wanted(row, tip, comparison.boots, past) or 0)
-    return wish or None
+                boots = max(boots, boots_wanted(row, tip, comparison.boots, past) or 0)
+    return boots or None
 
 
 def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decision:
-    """What the pairs of `proof` say of `swing` so far; the same boots give the same answer whenever this is asked."""
+    """Return the decision about `swing` from the pairs of `proof` so far.
+
+    It depends only on the boots, not on when it is called.
+    """
     (testbox, spec), images = proof.parts[0], _images(tx, proof)
     (job,) = tx.specs.get(spec)
     if images is None:
@@ -201,7 +214,7 @@ def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decisi
             bf=0.0,
             pairs=0,
             mean=0.0,
-            reason="the two kernel images are identical byte for byte",
+            reason="the two kernel images are byte-identical",
         )
     series, key = (
         series_of(lab.testboxes.known(testbox), f"c{proof.id}"),
@@ -218,7 +231,8 @@ def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decisi
 
 
 def gate_of(lab: Lab, tx: Transaction, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
-    """What is known of the noise, and the evidence that the swing needs among the benchmark metrics of its head."""
+    """Return the noise prior and the evidence that the swing needs, given the number of benchmark
+    metrics of its head."""
     box, metric = lab.testboxes.known(swing.testbox), metric_of(lab.programs, swing.metric)
     rule, record = (
         rule_of(box, metric, job),
@@ -249,31 +263,38 @@ def weigh_swings(lab: Lab, tx: Transaction) -> None:
             tx.swings.weigh(
                 swing.id,
                 "not_found",
-                {"answer": "none", "reason": f"c{proof.id}, its pairs of boots, is {proof.status}"},
+                {
+                    "answer": "none",
+                    "reason": f"c{proof.id}, the comparison of its pairs, is {proof.status}",
+                },
             )
             continue
-        found = decide(lab, tx, proof, swing)
+        decision = decide(lab, tx, proof, swing)
         (job,) = tx.specs.get(proof.parts[0][1])
-        told = dataclasses.asdict(found) | {
+        evidence = dataclasses.asdict(decision) | {
             "wanted": wanted(*gate_of(lab, tx, swing, job)),
-            "bf": min(found.bf, 1e12),
+            "bf": min(decision.bf, 1e12),
         }
-        if found.answer == "accept":
-            tx.swings.weigh(swing.id, "open", told, 100.0 * math.expm1(found.mean))
+        if decision.answer == "accept":
+            tx.swings.weigh(swing.id, "open", evidence, 100.0 * math.expm1(decision.mean))
         elif not another_stretch(lab, tx, swing):
-            tx.swings.weigh(swing.id, "refuted", told | _why(swing, found))
-            if found.answer == "reject":
-                order_anchor(tx, swing.testbox)  # it may be the testbox that moved
+            tx.swings.weigh(swing.id, "refuted", evidence | _why(swing, decision))
+            if decision.answer == "reject":
+                order_anchor(tx, swing.testbox)  # the testbox may have moved
 
 
-def _why(swing: Swing, found: Decision) -> dict[str, str]:
-    """A shift that is there against the history and gone side by side is the testbox's."""
-    if swing.source == "history" and found.answer == "reject":
+def _why(swing: Swing, decision: Decision) -> dict[str, str]:
+    """Return the reason of a decision.
+
+    A shift against the history that disappears in pairs is caused by the testbox.
+    """
+    if swing.source == "history" and decision.answer == "reject":
         return {
-            "reason": f"the testbox moved, not the kernel: base and tip side by side show no such change; {found.reason}"
+            "reason": "the testbox moved, not the kernel: pairs of base and tip show no such "
+            f"change; {decision.reason}"
         }
     return {
-        "reason": found.reason
-        if found.answer == "reject"
-        else f"too few pairs came up; {found.reason}"
+        "reason": decision.reason
+        if decision.answer == "reject"
+        else f"too few pairs came up; {decision.reason}"
     }

@@ -1,8 +1,10 @@
-"""Culprits that are known and still in a branch that was rebased: recognised by a pair of boots, neither proven nor bisected again.
+"""Recognise known culprits that are still in a rebased branch, with one pair of boots instead of
+another proof and bisection.
 
-A suspected swing of a tip whose range has the copy of an incident's culprit waits for a comparison of that copy with its own
-parent (kind `still`, one boot a side). If the culprit is still there and makes the swing, the swing is `known`. What the tip
-shows beyond it is looked for on either side of the culprit.
+A suspected swing of a tip whose range has a copy of an incident's culprit waits for a comparison of
+that copy with its own parent (kind `still`, one boot per side). If the culprit is still effective
+and explains the swing, the swing is `known`. An effect of the tip beyond it is searched for on
+either side of the culprit.
 """
 
 from __future__ import annotations
@@ -44,16 +46,20 @@ from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.result.boots import boots_of
 
-# Incidents that have been told, or that a person wants to hear no more of. One that is fixed is over: its culprit is back.
+# Incidents that were reported, or that a person silenced. A fixed incident is over: if its culprit
+# shows again, it is back.
 _TOLD: Final[tuple[IncidentStatus, ...]] = ("open", "closed", "invalid")
-_Z95: Final = 1.96  # standard errors in half of a 95 % interval
+_Z95: Final = 1.96  # standard errors in half a 95 % interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CulpritCopy:
-    """A culprit that is known, as `commit` in the range of a tip. None: its new version is being measured.
+    """A known culprit as `commit` in the range of a tip.
 
-    `effect` is the change it makes of the metric in question, `error` its standard error (log ratios).
+    `commit` None: its new version is being measured.
+
+    `effect` is its effect on the metric, `error` the standard error (both log ratios).
+
     """
 
     incident: int
@@ -64,7 +70,10 @@ class CulpritCopy:
 
 
 def recognise_culprits(lab: Lab, tx: Transaction) -> set[int]:
-    """Settle suspected swings that known culprits make, and ask for the pairs that this takes. Gives the comparisons whose swings wait for such a pair."""
+    """Settle suspected swings that known culprits explain, and order the pairs needed for that.
+
+    Returns the numbers of the comparisons whose swings wait for a pair.
+    """
     waiting: set[int] = set()
     for swing in tx.swings.in_state("suspected"):
         comparison = tx.comparisons.get(swing.comparison)
@@ -76,24 +85,25 @@ def recognise_culprits(lab: Lab, tx: Transaction) -> set[int]:
         if any(answer is None for _, answer in answers):
             waiting.add(comparison.id)
             continue
-        there = [(copy, told) for copy, told in answers if told and told.answer == "still"]
-        if there and row is not None:
-            _settle(lab, tx, comparison, swing, row, there)
+        still = [(copy, answer) for copy, answer in answers if answer and answer.answer == "still"]
+        if still and row is not None:
+            _settle(lab, tx, comparison, swing, row, still)
     return waiting
 
 
 def known_within(
     lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow
 ) -> list[CulpritCopy]:
-    """Culprits of incidents of this branch that lie between base and head of a tip's comparison, and are known to change the row's metric."""
+    """Return the culprits of this branch's incidents that are between base and head of a tip's
+    comparison and are known to change the row's metric."""
     if comparison.kind != "watch":
         return []
-    found = []
+    copies = []
     for incident in tx.incidents.in_status(*_TOLD):
         copy = _copy(lab, tx, comparison, incident, row.key)
         if copy is not None:
-            found.append(copy)
-    return found
+            copies.append(copy)
+    return copies
 
 
 def _copy(
@@ -107,7 +117,7 @@ def _copy(
     for sighting in sightings:
         swings = tx.swings.of_bisection(sighting.bisection)
         if any(swing.comparison == comparison.id for swing in swings):
-            return None  # it was this very tip that it was found in
+            return None  # the culprit was found in this tip
     known = _effect(tx, incident, key)
     bisection = tx.bisections.get(sightings[-1].bisection) if sightings else None
     if known is None or bisection is None:
@@ -127,13 +137,14 @@ def _copy(
 def _version_is_measured(
     lab: Lab, tx: Transaction, comparison: Comparison, incident: Incident
 ) -> bool:
-    """Whether the tip's range has a new version of the patch whose measurement is under way, or about to begin."""
+    """Return whether the tip's range has a new version of the patch whose measurement is in
+    progress or about to begin."""
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     if incident.fix_check is not None and waits_for_fix(tx, incident):
         commit = incident.fixed_by
     else:
         branch = tx.patches.branch(comparison.tree)
-        open_ = incident.status == "open"  # of others no new version is measured
+        open_ = incident.status == "open"  # new versions are measured for open incidents only
         new = unmeasured_version(tx, incident, comparison.tree, branch) if open_ else None
         commit = new[1].commit if new is not None else None
     return commit is not None and copy_within(lab, commit, None, base, head) is not None
@@ -142,7 +153,8 @@ def _version_is_measured(
 def _effect(
     tx: Transaction, incident: Incident, key: tuple[str, str, str]
 ) -> tuple[float, float] | None:
-    """What the culprit makes of a metric, as fresh boots of it and its parent showed, and the standard error of that (log ratios)."""
+    """Return the effect of the culprit on a metric and its standard error (log ratios), from fresh
+    boots of culprit and parent."""
     measured = [s.comparison for s in reversed(tx.sightings.of_incident(incident.id))]
     if incident.fix_check is not None:
         measured.insert(0, incident.fix_check)
@@ -154,7 +166,7 @@ def _effect(
 
 
 def _error(row: ComparisonRow) -> float:
-    """Standard error of a row's effect as a log ratio; 0 where it has no interval."""
+    """Return the standard error of a row's effect as a log ratio; 0 if the row has no interval."""
     if row.interval_pct is None or min(row.interval_pct) <= -100.0:
         return 0.0
     low, high = sorted(row.interval_pct)
@@ -164,7 +176,10 @@ def _error(row: ComparisonRow) -> float:
 def _answer(
     lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy
 ) -> Recognition | None:
-    """What pairs of the copy and its parent say; None while they are not there. Asks for the first."""
+    """Return the answer of the pairs of the copy and its parent; None while there are none.
+
+    Orders the first pair.
+    """
     if copy.commit is None:
         return None
     key = f"still:{copy.incident}:{copy.commit}"
@@ -204,7 +219,10 @@ def _ask(lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy, k
 
 
 def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
-    """What the pairs of a comparison of kind `still` say so far; the same boots give the same answer whenever this is asked."""
+    """Return the answer of a comparison of kind `still` so far.
+
+    It depends only on the boots, not on when it is called.
+    """
     incident = tx.incidents.get(int((pairs.request_key or "").split(":")[1]))
     images = all_images_of(tx, [tx.variants.get(n) for n in (pairs.base, pairs.head)])
     (testbox, spec), box = pairs.parts[0], lab.testboxes.known(pairs.parts[0][0])
@@ -239,7 +257,8 @@ def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
 
 
 def more_pairs(lab: Lab, tx: Transaction, pairs: Comparison) -> int | None:
-    """Boots a side that an undecided comparison of kind `still` gets in all; None if it has enough."""
+    """Return the total boots per side that an undecided comparison of kind `still` needs next; None
+    if it has enough."""
     wanted: Answer = recognition(lab, tx, pairs).answer
     return pairs.boots + 1 if wanted == "more" else None
 
@@ -250,26 +269,29 @@ def _settle(
     comparison: Comparison,
     swing: Swing,
     row: ComparisonRow,
-    there: Sequence[tuple[CulpritCopy, Recognition]],
+    still: Sequence[tuple[CulpritCopy, Recognition]],
 ) -> None:
-    """The swing is made by culprits that are still there; or there is more, and the stretch of the branch that is likelier to have it is proven first."""
-    for copy, told in there:
-        _note(tx, comparison, copy, told)
-    copies = [copy for copy, _ in there]
-    left = log_ratio(swing.change_pct) - math.fsum(copy.effect for copy in copies)
+    """Mark the swing as known if it is explained by culprits that are still effective.
+
+    Otherwise prove the remaining effect, in the likelier stretch of the branch first.
+    """
+    for copy, answer in still:
+        _note(tx, comparison, copy, answer)
+    copies = [copy for copy, _ in still]
+    rest = log_ratio(swing.change_pct) - math.fsum(copy.effect for copy in copies)
     errors = [_error(row), *(copy.error for copy in copies)]
     names = ", ".join(ids.show("incident", copy.incident) for copy in copies)
-    if not beyond_known(left, errors, row.min_effect) or not _narrow(
-        lab, tx, comparison, swing, copies, left
+    if not beyond_known(rest, errors, row.min_effect) or not _narrow(
+        lab, tx, comparison, swing, copies, rest
     ):
-        reason = f"still there, {names}: {there[0][1].words}"
+        reason = f"still there, {names}: {still[0][1].words}"
         tx.swings.weigh(
-            swing.id, "known", {"answer": "known", "reason": reason, "left_pct": percent(left)}
+            swing.id, "known", {"answer": "known", "reason": reason, "left_pct": percent(rest)}
         )
 
 
-def _note(tx: Transaction, comparison: Comparison, copy: CulpritCopy, told: Recognition) -> None:
-    """Once for each tip, in the history of the incident."""
+def _note(tx: Transaction, comparison: Comparison, copy: CulpritCopy, answer: Recognition) -> None:
+    """Add an event to the history of the incident, once per tip."""
     tip, tree = tx.variants.get(comparison.head).commit, tx.trees.get(comparison.tree)
     last = tx.incidents.last_event(copy.incident, "still")
     if last is not None and last[1].get("tip") == tip:
@@ -280,7 +302,7 @@ def _note(tx: Transaction, comparison: Comparison, copy: CulpritCopy, told: Reco
         copy.incident,
         "still",
         OURSELVES,
-        f"still there in {tree.name}, branch {tree.branch}, at {tip[:12]}: {told.words}",
+        f"still there in {tree.name}, branch {tree.branch}, at {tip[:12]}: {answer.words}",
         {"tip": tip, "commit": copy.commit, "comparison": ids.show("comparison", pairs.id)},
     )
 
@@ -291,9 +313,10 @@ def _narrow(
     comparison: Comparison,
     swing: Swing,
     copies: Sequence[CulpritCopy],
-    left: float,
+    effect: float,
 ) -> bool:
-    """Look for what is left in the next stretch of the branch between known culprits that was not looked at; False where there is none."""
+    """Search for the remaining `effect` (log ratio) in the next stretch of the branch between known
+    culprits that was not searched yet. Returns False if there is none."""
     tree = tx.trees.get(comparison.tree)
     stretches = _stretches(lab, tx, comparison, [c.commit for c in copies if c.commit is not None])
     ends = [
@@ -307,25 +330,27 @@ def _narrow(
     rest = ends[ends.index(now) + 1 :] if now in ends else ends
     if not rest:
         return False
-    tx.swings.narrow(swing.id, *rest[0], percent(left))
+    tx.swings.narrow(swing.id, *rest[0], percent(effect))
     return True
 
 
 def another_stretch(lab: Lab, tx: Transaction, swing: Swing) -> bool:
-    """Where pairs refuted what is left beyond known culprits in one stretch of the branch: look in the next one. False if there is none."""
+    """Search the next stretch of the branch if pairs refuted an effect beyond known culprits in one
+    stretch. Returns False if there is none."""
     comparison = tx.comparisons.get(swing.comparison)
     if swing.source != "expected" or comparison is None:
         return False
     row = row_of(tx.comparisons.rows(comparison.id), _key(swing))
     copies = known_within(lab, tx, comparison, row) if row is not None else []
-    there = [c for c in copies if (a := _answer(lab, tx, comparison, c)) and a.answer == "still"]
-    return bool(there) and _narrow(lab, tx, comparison, swing, there, log_ratio(swing.change_pct))
+    still = [c for c in copies if (a := _answer(lab, tx, comparison, c)) and a.answer == "still"]
+    return bool(still) and _narrow(lab, tx, comparison, swing, still, log_ratio(swing.change_pct))
 
 
 def _stretches(
     lab: Lab, tx: Transaction, comparison: Comparison, culprits: Sequence[str]
 ) -> list[tuple[str | None, str | None]]:
-    """(first, last) commit of each part of the branch that has no known culprit, None for base and tip; the most suspicious first."""
+    """Return (first, last) commit of each stretch of the branch without a known culprit, most
+    suspicious first. None stands for base and tip."""
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     states = {each.patch.commit: each.state for each in tx.patches.branch(comparison.tree)}
     try:
@@ -347,7 +372,8 @@ def _stretches(
 
 
 def _index(lab: Lab, line: Sequence[str], commit: str) -> int:
-    """Where the branch has `commit` from: itself, or the merge that brought it in."""
+    """Return the index in `line` of the first commit that contains `commit`: itself, or the merge
+    that brought it in."""
     low, high = 1, len(line) - 1
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,5 @@
-"""Stage 1 of detection: hold a new tip against its base, against the last tips and against older ones, and suspect what stands out."""
+"""Stage 1 of detection: compare a new tip with its base and with recent and older tips, and suspect
+what stands out."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ def screen_tip(
     comparison: Comparison,
     boot_means: dict[tuple[str, str, str], list[float]],
 ) -> None:
-    """Note the swings of a watch comparison that is judged: suspected where a bisection may follow, else as they are.
+    """Record the swings of a judged watch comparison: `suspected` if a bisection may follow, else
+    `noted`.
 
-    `boot_means`: of the tip, by (testbox, unit job, metric).
+    `boot_means`: means of the tip's boots, by (testbox, unit job, metric).
+
     """
     for row in tx.comparisons.rows(comparison.id):
         if not row.headline or row.head.mean is None:
@@ -39,7 +42,7 @@ def screen_tip(
         note_history(tx, comparison, row)
         expected = expected_within(lab, tx, comparison, row)
         if expected:
-            _hold_against_expected(lab, tx, comparison, row, expected)
+            _compare_with_expected(lab, tx, comparison, row, expected)
             continue
         alarm = _alarm(
             lab,
@@ -52,14 +55,15 @@ def screen_tip(
             _note(lab, tx.swings, comparison, row, *alarm)
 
 
-def _hold_against_expected(
+def _compare_with_expected(
     lab: Lab,
     tx: Transaction,
     comparison: Comparison,
     row: ComparisonRow,
     expected: list[ExpectedInRange],
 ) -> None:
-    """The range has changes that people expect: what they make is noted, so that later tips begin at the new level; anything beyond it is suspected."""
+    """Handle a range with expected changes: note their effect, so that later tips are compared with
+    the new level, and suspect anything beyond it."""
     if row.change_pct is None or row.verdict not in ("worse", "better", "changed", "same"):
         return
     effect = log_ratio(row.change_pct)
@@ -93,7 +97,8 @@ def _hold_against_expected(
 def _alarm(
     lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow, tip: list[float]
 ) -> tuple[screen.SuspectedSwing, int | None] | None:
-    """What stands out about a row, and the variant of the anchor if it is a creep."""
+    """Return what stands out about a row, and the variant of the anchor if it is a creep; None if
+    nothing does."""
     alarm = screen.suspect(row, tip, past_of(lab, tx, comparison, row.key, row.min_effect))
     if alarm is None or alarm.anchor is None:
         return (alarm, None) if alarm is not None else None
@@ -104,7 +109,8 @@ def _alarm(
 def past_of(
     lab: Lab, tx: Transaction, comparison: Comparison, key: Key, min_effect: float
 ) -> screen.MetricHistory:
-    """What is known of a metric before the tip of `comparison`; `min_effect` is a log ratio (or share)."""
+    """Return the known history of a metric before the tip of `comparison`; `min_effect` is a log
+    ratio (or share)."""
     return screen.MetricHistory(
         levels=[level.mean for level in levels_before(tx, comparison, key)],
         min_effect=min_effect,
@@ -114,18 +120,20 @@ def past_of(
 
 
 def levels_before(tx: Transaction, comparison: Comparison, key: Key) -> list[Level]:
-    """Earlier tips at the level of today: since the last swing, the last alarm that turned out to be the testbox, or the first tip at which a culprit was fixed."""
+    """Return the earlier tips at the current level: since the last swing, the last false alarm
+    caused by the testbox, or the first tip in which a culprit was fixed."""
     since = tx.swings.last(comparison.tree, *key, before=comparison.id) or 0
-    found = tx.swings.recent_levels(
+    levels = tx.swings.recent_levels(
         comparison.tree, *key, before=comparison.id, most=max(CREEP_TIPS)
     )
     for fix in _fixes(tx, comparison.tree, key):
-        since = max([since, *(level.comparison for level in found if level.comparison < fix)])
-    return [level for level in found if level.comparison >= since]
+        since = max([since, *(level.comparison for level in levels if level.comparison < fix)])
+    return [level for level in levels if level.comparison >= since]
 
 
 def _fixes(tx: Transaction, tree: int, key: Key) -> list[int]:
-    """The comparisons that showed that a culprit which had changed this metric was fixed in the branch."""
+    """Return the comparisons which showed that a culprit that had changed this metric was fixed in
+    the branch."""
     fixed = [
         (incident.comparison, tx.comparisons.get(incident.fix_check))
         for incident in tx.incidents.in_status("fixed")
@@ -142,7 +150,10 @@ def _fixes(tx: Transaction, tree: int, key: Key) -> list[int]:
 
 
 def _descends(lab: Lab, tx: Transaction, comparison: Comparison, anchor: Level) -> bool:
-    """Whether something leads from the anchor to this tip. From a tip that was rebased away it does by way of what both grew from."""
+    """Return whether a line of history leads from the anchor to this tip.
+
+    For a tip that was rebased away, a merge base is enough.
+    """
     tip = tx.variants.get(comparison.head).commit
     try:
         return anchor.commit != tip and (

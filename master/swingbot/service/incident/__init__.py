@@ -1,1 +1,1 @@
-"""Incidents: one per culprit, measured against its parent, explained, kept until fixed."""
+"""Incidents: one per culprit, measured against its parent, attributed, and tracked until fixed."""

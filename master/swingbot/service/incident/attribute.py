@@ -1,7 +1,9 @@
-"""Measure a culprit that watching found against its parent, with every job of its tree; one that was bisected by hand when somebody asks for proof.
+"""Compare each culprit of a watched branch with its parent, using every job of its tree; a culprit
+bisected by hand only when proof is requested.
 
-That table is the report's, and it tells which other swings the same commit explains. Found once more by another bisection, the culprit is measured
-again only where that table has no such row: on another testbox, in another branch, by another job.
+The report prints that table, and it shows which other swings the same commit explains. If another
+bisection finds the same culprit, it is measured again only if that table lacks the row: on another
+testbox, in another branch, with another job.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def attribute_incidents(lab: Lab, tx: Transaction) -> None:
 
 
 def _measured(tx: Transaction, sighting: Sighting) -> Sighting | None:
-    """The sighting of the same kernel whose comparison has (or will have) the metric that this one is about."""
+    """Return the sighting of the same kernel whose comparison has (or will have) the metric of this
+    one; None if there is none.
+    """
     bisection = tx.bisections.get(sighting.bisection)
     assert bisection is not None
     for other in tx.sightings.of_incident(sighting.incident):
@@ -50,26 +54,28 @@ def _measured(tx: Transaction, sighting: Sighting) -> Sighting | None:
 
 
 def measure_when_asked(lab: Lab, tx: Transaction, incident: int) -> int | None:
-    """Open the comparison for an incident that only bisections started by hand have found: nobody measured it against its parent. None if there is none."""
-    found = [
+    """Open the comparison for an incident found only by bisections started by hand, whose culprit
+    was not measured against its parent. Returns None if it has no such sighting.
+    """
+    sightings = [
         sighting for sighting in tx.sightings.of_incident(incident) if sighting.comparison is None
     ]
-    if not found:
+    if not sightings:
         return None
-    comparison = _measure(lab, tx, found[0])
-    tx.sightings.set_comparison(found[0].id, comparison)
+    comparison = _measure(lab, tx, sightings[0])
+    tx.sightings.set_comparison(sightings[0].id, comparison)
     return comparison
 
 
 def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
     tree = tx.trees.get(sighting.tree)
-    told = named_in(tx.bisections.conclusion(sighting.bisection), sighting.commit)
+    culprit = named_in(tx.bisections.conclusion(sighting.bisection), sighting.commit)
     first = all(other.comparison is None for other in tx.sightings.of_incident(sighting.incident))
     return tx.comparisons.add(
         NewComparison(
             kind="attribute",
             tree=tree.id,
-            arms=base_and_head(variant_of(lab, tx, tree, told["parent"]).id, sighting.culprit),
+            arms=base_and_head(variant_of(lab, tx, tree, culprit["parent"]).id, sighting.culprit),
             boots=ATTRIBUTE_BOOTS,
             parts=_where(lab, tx, tree, sighting.bisection),
             purpose=BootPurpose.FRESH,
@@ -79,7 +85,9 @@ def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
 
 
 def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str, str]]:
-    """What watching ran when it saw the swings; where nothing was seen by watching, the bisection's own job and those of its tree."""
+    """Return the (testbox, spec) pairs of the watch comparisons that saw the swings; without any,
+    the bisection's own and those of its tree's jobs.
+    """
     seen = {
         part
         for swing in tx.swings.of_bisection(number)
@@ -92,20 +100,20 @@ def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str
     try:
         watched = resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust)
     except RequestError:
-        watched = []  # a job or testbox of the tree is no longer what it was; the bisection's own are enough
-    here = [spec for box, spec in watched if box == bisection.testbox]
-    own = any(job.name == bisection.unit_job for spec in here for job in tx.specs.get(spec))
+        watched = []  # a job or testbox of the tree has changed; the bisection's own are enough
+    specs = [spec for box, spec in watched if box == bisection.testbox]
+    own = any(job.name == bisection.unit_job for spec in specs for job in tx.specs.get(spec))
     return watched if own else [*watched, (bisection.testbox, bisection.spec)]
 
 
 def _parts(comparisons: Comparisons, comparison: int) -> tuple[tuple[str, str], ...]:
-    found = comparisons.get(comparison)
-    assert found is not None
-    return found.parts
+    stored = comparisons.get(comparison)
+    assert stored is not None
+    return stored.parts
 
 
 def explain_swings(lab: Lab, tx: Transaction) -> None:
-    """Close open swings that a culprit of the same comparison accounts for."""
+    """Close open swings that a culprit of the same comparison explains."""
     for sighting in tx.sightings.to_tell():
         assert sighting.comparison is not None
         rows = {row.key: row for row in tx.comparisons.rows(sighting.comparison)}
@@ -118,7 +126,9 @@ def explain_swings(lab: Lab, tx: Transaction) -> None:
 
 
 def change_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> float:
-    """The change in per cent that the culprit makes of its bisection's metric: of fresh boots where there are any, else as the bisection concluded."""
+    """Return the change, in percent, of the bisection's metric by the culprit: from fresh boots if
+    there are any, else from the bisection's conclusion.
+    """
     row = headline_of(tx.comparisons, sighting, bisection)
     if row is not None and row.change_pct is not None and row.changed:
         return row.change_pct
@@ -126,21 +136,23 @@ def change_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> floa
 
 
 def named_in(conclusion: Mapping[str, Any], commit: str) -> Mapping[str, Any]:
-    """What a conclusion says of one of its culprits: parent, probability, change."""
+    """Return the entry of `commit` among a conclusion's culprits: parent, probability, change."""
     return next(culprit for culprit in conclusion["culprits"] if culprit["commit"] == commit)
 
 
 def headline_of(
     comparisons: Comparisons, sighting: Sighting, bisection: Bisection
 ) -> ComparisonRow | None:
-    """The row of the bisection's metric in the comparison of parent and culprit."""
+    """Return the row of the bisection's metric in the comparison of parent and culprit."""
     if sighting.comparison is None:
         return None
     return row_of(comparisons.rows(sighting.comparison), bisection.key)
 
 
 def seen_elsewhere(tx: Transaction, incident: int, tree: int) -> str:
-    """The other branches in which the incident's commit, or a copy of it, shows: for a line of the first mail; empty where there are none."""
+    """Return the other branches in which the incident's commit, or a copy of it, shows the change,
+    as text for the first mail; empty if there are none.
+    """
     places = []
     for sighting in tx.sightings.of_incident(incident):
         bisection = tx.bisections.get(sighting.bisection)
@@ -152,6 +164,7 @@ def seen_elsewhere(tx: Transaction, incident: int, tree: int) -> str:
         if row is not None and row.changed:
             place = tx.trees.get(sighting.tree)
             places.append(
-                f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row.metric} {change(row.change_pct, row.better)})"
+                f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row.metric} "
+                f"{change(row.change_pct, row.better)})"
             )
     return "; ".join(dict.fromkeys(places))

@@ -1,4 +1,6 @@
-"""Where a person named the commit that mends an incident: measure a tip that has it, and say whether the number is back."""
+"""Measure a tip that has the fix which a person named for an incident, and decide whether the
+metric has recovered.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from swingbot.service.ports import GitError, Lab, Transaction
 
 
 def check_fixes(lab: Lab, tx: Transaction) -> None:
-    """For each open incident with a fix: measure the first tip that has it, then decide by that."""
+    """Measure the first tip that has the fix of each open incident, then decide from the result."""
     for number in (
-        found.id for found in tx.incidents.in_status("open") if found.fixed_by is not None
+        incident.id for incident in tx.incidents.in_status("open") if incident.fixed_by is not None
     ):
         incident = tx.incidents.get(number)
         if incident is None or incident.status != "open" or incident.fixed_by is None:
-            continue  # a person has said otherwise meanwhile
+            continue  # a person has changed it in the meantime
         if incident.fix_check is None:
             _measure(lab, tx, incident, incident.fixed_by)
         elif not fix_answered(tx.incidents, incident):
@@ -35,13 +37,13 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
         assert bisection is not None
         if tree.tip_commit is None or not _has(lab, sighting, fix, tree.tip_commit):
             continue
-        told = named_in(tx.bisections.conclusion(bisection.id), sighting.commit)
+        culprit = named_in(tx.bisections.conclusion(bisection.id), sighting.commit)
         comparison = tx.comparisons.add(
             NewComparison(
                 kind="asked",
                 tree=tree.id,
                 arms=base_and_head(
-                    variant_of(lab, tx, tree, told["parent"]).id,
+                    variant_of(lab, tx, tree, culprit["parent"]).id,
                     _tip(lab, tx, tree, tree.tip_commit),
                 ),
                 boots=FIX_BOOTS_REPEATABLE
@@ -62,7 +64,10 @@ def _tip(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
 
 
 def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:
-    """Whether the tip has both the culprit (a branch that dropped it says nothing about a fix) and the fix, or copies of them."""
+    """Return whether the tip has both the culprit and the fix, or copies of them.
+
+    A branch that dropped the culprit does not test a fix.
+    """
     try:
         if not lab.git.is_ancestor(sighting.commit, tip):
             return False
@@ -74,7 +79,7 @@ def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:
             and lab.git.find_patch(patch_id, fix, sighting.commit, tip) is not None
         )
     except GitError:
-        return False  # nobody has that commit yet
+        return False  # the commit is not in the mirror yet
 
 
 def _decide(tx: Transaction, incident: Incident) -> None:
@@ -83,10 +88,10 @@ def _decide(tx: Transaction, incident: Incident) -> None:
     assert comparison is not None
     if comparison.status in ("waiting", "running"):
         return
-    found = _asked_of(tx, incident, comparison)
-    if found is None:
-        return  # split off since: the incident that has it now is asked
-    sighting, bisection = found
+    sighted = _asked_of(tx, incident, comparison)
+    if sighted is None:
+        return  # split off since then: it belongs to another incident now
+    sighting, bisection = sighted
     answer = check(
         change_of(tx, sighting, bisection),
         row_of(tx.comparisons.rows(comparison.id), bisection.key),
@@ -104,7 +109,9 @@ def _decide(tx: Transaction, incident: Incident) -> None:
 
 
 def _is_version(tx: Transaction, incident: Incident, comparison: Comparison) -> bool:
-    """Whether the comparison is that of a new version of the patch with its own parent (`check_versions`)."""
+    """Return whether the comparison is that of a new version of the patch with its own parent
+    (`check_versions`).
+    """
     patch = tx.patches.get(incident.fixed_by or "")
     return (
         patch is not None

@@ -1,7 +1,9 @@
-"""One incident per culprit: attach what a bisection found, and do what people say about incidents.
+"""Keep one incident per culprit: attach the culprits that bisections find, and apply what people
+decide about incidents.
 
-Whatever is said twice is done once. What changes is noted with who, when and why (`incident_event`), and mails that have not left are taken back where
-the incident is no longer what they say. Nothing is ever sent twice: a merge moves sightings, never reports.
+Repeating an act changes nothing. Each change is recorded with who, when and why (`incident_event`),
+and unsent mails are withdrawn if they no longer match the incident. Nothing is ever sent twice: a
+merge moves sightings, never reports.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _WITHDRAWN: Final = {
 
 
 def note_culprit(lab: Lab, tx: Transaction, bisection: Bisection, culprit: Variant) -> int:
-    """The incident of a culprit that `bisection` named: the one that is known by the commit or its patch, else a new one."""
+    """Attach a culprit that `bisection` named to its incident, and return the number of that
+    incident. A new incident is created if none has the same commit or patch.
+    """
     patch_id = _patch_id(lab, culprit.commit)
     known = known_as(
         bisection.tree, culprit.commit, patch_id, tx.sightings.like(culprit.commit, patch_id)
@@ -49,13 +53,15 @@ def note_culprit(lab: Lab, tx: Transaction, bisection: Bisection, culprit: Varia
 
 
 def _standing(tx: Transaction, number: int) -> int:
-    """The incident itself, or the one that it is merged into by now."""
-    found = known_incident(tx.incidents, number)
-    return number if found.merged_into is None else _standing(tx, found.merged_into)
+    """Return the number of the incident, or of the one that it is merged into now."""
+    incident = known_incident(tx.incidents, number)
+    return number if incident.merged_into is None else _standing(tx, incident.merged_into)
 
 
 def identify_sightings(lab: Lab, tx: Transaction) -> None:
-    """Patch-ids of sightings that were noted without one: before there were any, or while the mirror could not be read."""
+    """Compute missing patch-ids of sightings: those recorded by versions without patch-ids, or
+    while the mirror was unreadable.
+    """
     for sighting in tx.sightings.to_identify():
         patch_id = _patch_id(lab, sighting.commit)
         if patch_id is not None:
@@ -63,7 +69,7 @@ def identify_sightings(lab: Lab, tx: Transaction) -> None:
 
 
 def _patch_id(lab: Lab, commit: str) -> str | None:
-    """ "" for a commit that has none; None where git could not say."""
+    """Return the patch-id of a commit, "" if it has none, or None if git failed."""
     try:
         return lab.git.patch_ids([commit]).get(commit, "")
     except GitError:
@@ -73,7 +79,10 @@ def _patch_id(lab: Lab, commit: str) -> str | None:
 def say(
     lab: Lab, number: int, act: Act, *, who: str, reason: str | None, commit: str | None = None
 ) -> Incident:
-    """Do what a person says about an incident; return it as it is then. `commit` is that of `fixed-by`. Raises RequestError."""
+    """Apply a person's act to an incident and return the updated incident.
+
+    `commit` is the one given to `fixed-by`. Raises RequestError.
+    """
     with lab.transaction("decide about incident") as tx:
         before = known_incident(tx.incidents, number)
         fix = _fix(lab, tx, before, commit) if act == "fixed-by" else None
@@ -105,9 +114,11 @@ def say(
 
 
 def _fix(lab: Lab, tx: Transaction, incident: Incident, ref: str | None) -> str:
-    """The fix in full: a commit of one of the trees in which the culprit was found, or 40 digits of one that no tree has yet."""
+    """Return the full name of the fix: a commit of one of the trees with the culprit, or 40 digits
+    of a commit that no tree has yet.
+    """
     if not ref:
-        raise RequestError("name the commit that mends it")
+        raise RequestError("name the commit that fixes it")
     problems = []
     for tree in dict.fromkeys(
         [incident.tree, *(sighting.tree for sighting in tx.sightings.of_incident(incident.id))]
@@ -118,13 +129,14 @@ def _fix(lab: Lab, tx: Transaction, incident: Incident, ref: str | None) -> str:
             problems.append(str(error))
     if len(ref) == 40 and not set(ref) - set("0123456789abcdef"):
         return ref
-    raise RequestError(
-        f"{problems[0]}; a commit that is in no tree yet can be named by its 40 digits"
-    )
+    raise RequestError(f"{problems[0]}; give all 40 digits of a commit that is not in a tree yet")
 
 
 def _waits_for(tx: Transaction, incident: Incident, fix: str | None) -> bool:
-    """Whether that fix is what the incident is fixed by, or still has to be checked; once a check said no it may be checked again, at a later tip."""
+    """Return whether `fix` is the recorded fix, checked or still to be checked.
+
+    After a negative check it may be checked again at a later tip.
+    """
     return (
         fix is not None
         and fix == incident.fixed_by
@@ -133,7 +145,7 @@ def _waits_for(tx: Transaction, incident: Incident, fix: str | None) -> bool:
 
 
 def fix_answered(incidents: Incidents, incident: Incident) -> bool:
-    """Whether the check of the fix has had its answer."""
+    """Return whether the check of the fix has an answer."""
     last = incidents.last_event(incident.id, "checked")
     return (
         last is not None
@@ -145,28 +157,30 @@ def fix_answered(incidents: Incidents, incident: Incident) -> bool:
 def _withdraw(
     tx: Transaction, number: int, why: str, *kinds: ReportKind, queued: bool = True
 ) -> list[int]:
-    gone = tx.reports.withdraw(number, why, *kinds, queued=queued)
-    if gone:
+    withdrawn = tx.reports.withdraw(number, why, *kinds, queued=queued)
+    if withdrawn:
         tx.incidents.add_event(
             number,
             "withdrawn",
             OURSELVES,
             why,
-            {"reports": [ids.show("report", report) for report in gone]},
+            {"reports": [ids.show("report", report) for report in withdrawn]},
         )
-    return gone
+    return withdrawn
 
 
 def merge(lab: Lab, numbers: Sequence[int], into: int, *, who: str, reason: str | None) -> Incident:
-    """Make incidents duplicates of `into`, which gets their sightings. Their mails stay theirs: where only they had one sent, theirs is the thread.
+    """Merge incidents into `into`, which gets their sightings. Their mails stay theirs; if only
+    they had a mail sent, its thread is continued.
 
-    Merging what is merged there already changes nothing. Raises RequestError.
+    Merging an incident again into the same one changes nothing. Raises RequestError.
     """
     with lab.transaction("merge incidents") as tx:
         goal = known_incident(tx.incidents, into)
         if goal.merged_into is not None:
             raise RequestError(
-                f"{ids.show('incident', into)} was itself merged into {ids.show('incident', goal.merged_into)}; merge into that one, or split it first"
+                f"{ids.show('incident', into)} was itself merged into "
+                f"{ids.show('incident', goal.merged_into)}; merge into that one, or split it first"
             )
         for number in dict.fromkeys(numbers):
             _merge(tx, known_incident(tx.incidents, number), goal, who, _tidy(reason))
@@ -181,7 +195,8 @@ def _merge(tx: Transaction, one: Incident, goal: Incident, who: str, why: str | 
         return
     if one.merged_into is not None:
         raise RequestError(
-            f"{name} was merged into {ids.show('incident', one.merged_into)} already; `swingbot incident split {name}` takes it out again"
+            f"{name} is already merged into {ids.show('incident', one.merged_into)}; `swingbot "
+            f"incident split {name}` undoes that"
         )
     moved = tx.sightings.of_incident(one.id)
     _withdraw(tx, one.id, f"merged into {other}")
@@ -194,7 +209,7 @@ def _merge(tx: Transaction, one: Incident, goal: Incident, who: str, why: str | 
         _withdraw(
             tx,
             goal.id,
-            f"the first mail of {name} has left; what is new follows in its thread",
+            f"the first mail of {name} was sent; news follows in its thread",
             "first",
         )
 
@@ -202,9 +217,10 @@ def _merge(tx: Transaction, one: Incident, goal: Incident, who: str, why: str | 
 def split(
     lab: Lab, number: int, *, who: str, reason: str | None, bisection: int | None = None
 ) -> Incident:
-    """Take a duplicate out of the incident that it was merged into; or, with `bisection`, what that one found out of an incident that has more.
+    """Undo the merge of an incident; or, with `bisection`, split off the sightings of that
+    bisection.
 
-    Returns the incident that stands on its own then. Raises RequestError.
+    Returns the incident that is separate afterwards. Raises RequestError.
     """
     with lab.transaction("split incident") as tx:
         one = known_incident(tx.incidents, number)
@@ -217,16 +233,17 @@ def split(
 
 def _unmerge(tx: Transaction, one: Incident, who: str, why: str | None) -> Incident:
     name = ids.show("incident", one.id)
-    told = tx.incidents.last_event(one.id, "merge")
+    event = tx.incidents.last_event(one.id, "merge")
     if one.merged_into is None:
-        if told is not None and "into" in told[1]:
-            return one  # it was merged once and is out again
+        if event is not None and "into" in event[1]:
+            return one  # it was merged once and already split again
         raise RequestError(
-            f"{name} was merged into no other incident; `swingbot incident split {name} --bisection b2` takes out what b2 found"
+            f"{name} is not merged into another incident; `swingbot incident split {name} "
+            "--bisection b2` splits off the culprits that b2 found"
         )
-    there = {sighting.id for sighting in tx.sightings.of_incident(one.merged_into)}
-    detail: Any = told[1] if told is not None else {}
-    back = [sighting for sighting in detail.get("sightings", []) if sighting in there]
+    current = {sighting.id for sighting in tx.sightings.of_incident(one.merged_into)}
+    detail: Any = event[1] if event is not None else {}
+    back = [sighting for sighting in detail.get("sightings", []) if sighting in current]
     tx.incidents.set_status(one.id, detail.get("was", "open"))
     tx.sightings.move(back, one.id)
     tx.incidents.add_event(
@@ -239,16 +256,18 @@ def _unmerge(tx: Transaction, one: Incident, who: str, why: str | None) -> Incid
 def _split(tx: Transaction, one: Incident, bisection: int, who: str, why: str | None) -> Incident:
     name, of = ids.show("incident", one.id), ids.show("bisection", bisection)
     all_ = tx.sightings.of_incident(one.id)
-    found = {sighting.culprit for sighting in all_ if sighting.bisection == bisection}
-    if not found:
+    culprits = {sighting.culprit for sighting in all_ if sighting.bisection == bisection}
+    if not culprits:
         raise RequestError(
-            f"{of} is not one of the bisections of {name}: {', '.join(dict.fromkeys(ids.show('bisection', s.bisection) for s in all_))}"
+            f"{of} is not one of the bisections of {name}: "
+            f"{', '.join(dict.fromkeys(ids.show('bisection', s.bisection) for s in all_))}"
         )
-    out = [sighting for sighting in all_ if sighting.culprit in found]
-    rest = [sighting for sighting in all_ if sighting.culprit not in found]
+    out = [sighting for sighting in all_ if sighting.culprit in culprits]
+    rest = [sighting for sighting in all_ if sighting.culprit not in culprits]
     if not rest:
         raise RequestError(
-            f"all that {name} has is about the commit that {of} found, and one commit is one incident"
+            f"all of {name} is about the commit that {of} found, and each commit has exactly one "
+            "incident"
         )
     return _stand_alone(tx, one, out, who, why)
 
@@ -256,7 +275,7 @@ def _split(tx: Transaction, one: Incident, bisection: int, who: str, why: str | 
 def _stand_alone(
     tx: Transaction, one: Incident, out: Sequence[Sighting], who: str, why: str | None
 ) -> Incident:
-    """An incident of its own for `out`: the one that was merged here where there was one, else a new one."""
+    """Return an incident of its own for `out`: the one that was merged before, else a new one."""
     culprit = out[0]
     older = tx.incidents.of_culprit(culprit.tree, culprit.culprit)
     number = (
@@ -266,7 +285,8 @@ def _stand_alone(
     )
     if number == one.id:
         raise RequestError(
-            f"{ids.show('incident', one.id)} is named after that commit; split off what the other bisections found instead"
+            f"{ids.show('incident', one.id)} is named after that commit; split off the commits of "
+            "the other bisections instead"
         )
     tx.incidents.set_status(number, "open")
     tx.sightings.move([sighting.id for sighting in out], number)
@@ -276,7 +296,9 @@ def _stand_alone(
 
 
 def fold_sightings(lab: Lab, tx: Transaction) -> None:
-    """A first mail that still waits for a person, and does not tell all that is known by now, is written anew; one that may leave any moment is not."""
+    """Withdraw a first mail that is held for approval and lacks newer sightings, so that it is
+    drafted again. A mail that may be sent at any moment stays.
+    """
     for number in dict.fromkeys(sighting.incident for sighting in tx.sightings.to_tell()):
         if any(
             state in ("draft", "held") and not withdrawn
@@ -285,20 +307,22 @@ def fold_sightings(lab: Lab, tx: Transaction) -> None:
             _withdraw(
                 tx,
                 number,
-                "more was found of the same commit: it is told in the mail that takes this one's place",
+                "there are new sightings of the same commit: the mail that replaces this one has "
+                "them",
                 "first",
                 queued=False,
             )
 
 
 def known_incident(incidents: Incidents, number: int) -> Incident:
-    """Raises RequestError if there is none."""
-    found = incidents.get(number)
-    if found is None:
+    """Return the incident. Raises RequestError if it does not exist."""
+    incident = incidents.get(number)
+    if incident is None:
         raise RequestError(
-            f"there is no incident {ids.show('incident', number)}; `swingbot incident list` shows those there are"
+            f"{ids.show('incident', number)} does not exist; `swingbot incident list` lists all "
+            "incidents"
         )
-    return found
+    return incident
 
 
 def _tidy(reason: str | None) -> str | None:

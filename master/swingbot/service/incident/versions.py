@@ -1,4 +1,6 @@
-"""The versions of a culprit's patch: as it was found, as it was changed since, and which of them a rebased branch has."""
+"""Find the versions of a culprit's patch: the one that was found, changed versions, and which of
+them a rebased branch has.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +21,27 @@ from swingbot.service.ports import GitError, Lab, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One version of a culprit's patch by any commit that has it."""
+    """A version of a culprit's patch, with any commit that has it."""
 
     commit: str
     patch_id: str | None
 
 
 def still_slow(tx: Transaction, incident: Incident, sightings: Sequence[Sighting]) -> list[Version]:
-    """The versions that are known to make the change: those that bisections found, and a changed one that was measured and still does."""
-    found = [Version(commit=s.commit, patch_id=s.patch_id) for s in sightings]
+    """Return the versions known to make the change: those that bisections found, and a changed
+    version that was measured and still makes it.
+    """
+    versions = [Version(commit=s.commit, patch_id=s.patch_id) for s in sightings]
     answer = _checked(tx, incident)
     if answer is not None and answer.get("answer") == "still" and incident.fixed_by is not None:
         patch = tx.patches.get(incident.fixed_by)
         if patch is not None:
-            found.append(Version(commit=patch.commit, patch_id=patch.patch_id))
-    return found
+            versions.append(Version(commit=patch.commit, patch_id=patch.patch_id))
+    return versions
 
 
 def _checked(tx: Transaction, incident: Incident) -> Mapping[str, Any] | None:
-    """What the latest check of its fix came to; None where that has no answer."""
+    """Return the details of the latest check of a fix; None if it has no answer."""
     if incident.fix_check is None or not fix_answered(tx.incidents, incident):
         return None
     last = tx.incidents.last_event(incident.id, "checked")
@@ -50,17 +54,19 @@ def changed_version(
     sightings: Sequence[Sighting],
     branch: Sequence[BranchPatch],
 ) -> Patch | None:
-    """The one patch of the branch with the culprit's subject and author that is no version we know; None where a known one stands there."""
+    """Return the one patch of the branch with the culprit's subject and author that is not a known
+    version; None if the branch has a known version.
+    """
     known = {s.patch_id for s in sightings if s.patch_id}
     if incident.fixed_by is not None and (fix := tx.patches.get(incident.fixed_by)) is not None:
         known.add(fix.patch_id)
     culprit = tx.variants.get(sightings[-1].culprit)
-    there = [each.patch for each in branch if each.state != "dropped"]
-    if not known or any(patch.patch_id in known for patch in there):
+    present = [each.patch for each in branch if each.state != "dropped"]
+    if not known or any(patch.patch_id in known for patch in present):
         return None
     alike = [
         patch
-        for patch in there
+        for patch in present
         if patch.patch_id
         and patch.parent
         and (patch.subject, patch.author) == (culprit.subject, culprit.author)
@@ -71,44 +77,51 @@ def changed_version(
 def unmeasured_version(
     tx: Transaction, incident: Incident, tree: int, branch: Sequence[BranchPatch]
 ) -> tuple[Sighting, Patch] | None:
-    """The changed version that the branch of `tree` has of an open incident's patch and that should be measured now, with the sighting that it is held against."""
-    here = [
+    """Return the changed version of an open incident's patch in the branch of `tree` that should be
+    measured now, with the sighting to compare it with; None if there is none.
+    """
+    sightings = [
         s
         for s in tx.sightings.of_incident(incident.id)
         if s.tree == tree and s.comparison is not None
     ]
-    if not here or waits_for_fix(tx, incident):
+    if not sightings or waits_for_fix(tx, incident):
         return None
-    measured = tx.comparisons.get(here[-1].comparison or 0)
-    new = changed_version(tx, incident, here, branch)
+    measured = tx.comparisons.get(sightings[-1].comparison or 0)
+    new = changed_version(tx, incident, sightings, branch)
     if new is None or measured is None or measured.status != "done":
         return None
-    return here[-1], new
+    return sightings[-1], new
 
 
 def waits_for_fix(tx: Transaction, incident: Incident) -> bool:
-    """Whether a fix that was named, by a person or here, has still to be measured or judged."""
+    """Return whether a fix, named by a person or found by swingbot, still has to be measured or
+    judged.
+    """
     return incident.fixed_by is not None and (
         incident.fix_check is None or not fix_answered(tx.incidents, incident)
     )
 
 
 def check_versions(lab: Lab, tx: Transaction) -> None:
-    """Where a branch has a culprit's patch in a version that nobody measured: measure it against its own parent. `check_fixes` decides by that."""
+    """Measure a new version of a culprit's patch against its own parent.
+
+    `check_fixes` decides from the result.
+    """
     branches: dict[int, list[BranchPatch]] = {}
-    for found in tx.incidents.in_status("open"):
-        trees = (s.tree for s in reversed(tx.sightings.of_incident(found.id)))
+    for incident in tx.incidents.in_status("open"):
+        trees = (s.tree for s in reversed(tx.sightings.of_incident(incident.id)))
         for tree in dict.fromkeys(trees):
             if tree not in branches:
                 branches[tree] = tx.patches.branch(tree)
-            new = unmeasured_version(tx, found, tree, branches[tree])
+            new = unmeasured_version(tx, incident, tree, branches[tree])
             if new is not None:
-                _measure(lab, tx, found.id, *new)
+                _measure(lab, tx, incident.id, *new)
                 break
 
 
 def _measure(lab: Lab, tx: Transaction, number: int, sighting: Sighting, new: Patch) -> None:
-    incident = tx.incidents.get(number)  # nobody says anything about it until this ends
+    incident = tx.incidents.get(number)  # locks the incident until the transaction ends
     bisection = tx.bisections.get(sighting.bisection)
     assert incident is not None
     assert bisection is not None
@@ -118,7 +131,7 @@ def _measure(lab: Lab, tx: Transaction, number: int, sighting: Sighting, new: Pa
     try:
         base, head = (kept_variant(lab, tx, tree, commit) for commit in (new.parent, new.commit))
     except GitError:
-        return  # the mirror cannot be read: the next round asks again
+        return  # the mirror is unreadable: retry in the next round
     repeatable = lab.testboxes.known(bisection.testbox).repeatable
     comparison = tx.comparisons.add(
         NewComparison(
@@ -136,12 +149,15 @@ def _measure(lab: Lab, tx: Transaction, number: int, sighting: Sighting, new: Pa
         number,
         "fixed-by",
         OURSELVES,
-        f"{tree.name}, branch {tree.branch}, has a new version of the patch; it is measured in c{comparison}",
+        f"{tree.name}, branch {tree.branch}, has a new version of the patch; it is measured in "
+        f"c{comparison}",
         {"commit": new.commit, "comparison": ids.show("comparison", comparison)},
     )
 
 
 def kept_variant(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
-    """The variant of a commit that no rebase takes away any more."""
+    """Return the variant of a commit, and protect the commit from garbage collection after a
+    rebase.
+    """
     lab.git.keep(commit)
     return variant_of(lab, tx, tree, commit).id

@@ -1,1 +1,1 @@
-"""Kernels: from a commit to a variant, and what a commit did to the built kernel."""
+"""Kernels: map commits to variants, and compare built kernels."""

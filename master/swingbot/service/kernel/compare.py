@@ -1,4 +1,6 @@
-"""What a commit did to the built kernel: two builds compared by the records that they left in the artifact store."""
+"""Compare two kernel builds by their records in the artifact store, to show what a commit changed
+in the built kernel.
+"""
 
 from __future__ import annotations
 
@@ -22,26 +24,27 @@ Build = Mapping[str, Any]  # a row of kernel_build: build_key, status, image_sha
 
 _T = TypeVar("_T")
 
-# A record is 1 to 10 MB; what is longer is not one.
+# A record has 1 to 10 MB; a longer file is rejected.
 MOST_BYTES = 64 << 20
 CONFIG_BYTES = 4 << 20
 
 
 class NoRecord(Exception):
-    """These builds cannot be compared; the message says why in one sentence."""
+    """The builds cannot be compared. The message gives the reason in one sentence."""
 
 
 def compare_kernels(open_artifact: Open, base: Build | None, head: Build | None) -> dict[str, Any]:
-    """The facts of `kernel_diff.kernel_change` with `state` compared and the builds' keys; else `state` and a `reason`.
+    """Return the facts of `kernel_diff.kernel_change` with `state` compared and the builds' keys;
+    else `state` and a `reason`.
 
-    States: `waiting` (a side is not built yet), `not built` (a side does not build), `not recorded` (built, but what it left is no record
-    that can be read), `compared`.
+    States: `waiting` (a side is not built yet), `not built` (a side does not build), `not recorded`
+    (built, but without a readable record), `compared`.
     """
     keys = {"base_build": base and base["build_key"], "head_build": head and head["build_key"]}
     if base is None or head is None:
         return {
             "state": "waiting",
-            "reason": "Both kernels are compared when both are built.",
+            "reason": "The kernels are compared when both are built.",
         } | keys
     if base["status"] != "built" or head["status"] != "built":
         which = " and ".join(
@@ -59,24 +62,30 @@ def compare_kernels(open_artifact: Open, base: Build | None, head: Build | None)
 
 
 def changed_code(open_artifact: Open, base: Build, head: Build) -> CodeChange:
-    """Does the commit change built code or data at all: which functions, by how many bytes. Raises NoRecord.
+    """Return the functions and data that differ between two builds, with their sizes in bytes.
+    Raises NoRecord.
 
-    For questions of proof: `.nothing` says that base and head run the same code, so that no difference between them is the commit's doing.
+    Used by gates of proof: `.nothing` means that base and head run the same code, so that the
+    commit cannot cause a difference.
     """
     return _code(open_artifact, _sources(base)[0], _sources(head)[0])
 
 
 def record_of(open_artifact: Open, build: Build) -> KernelRecord:
-    """What a build left of its functions and data. Raises NoRecord."""
+    """Load the record of a build's functions and data. Raises NoRecord."""
     return _record(open_artifact, _sources(build)[0])
 
 
 def _sources(build: Build) -> tuple[str, str | None]:
-    """sha256 of a build's record and of its configuration."""
+    """Return the sha256 of a build's record, and of its kernel configuration if there is one.
+
+    Raises NoRecord.
+    """
     files = build["files"] or {}
     if FILE not in files:
         raise NoRecord(
-            f"Kernel {build['build_key'][:12]} left no record of its functions: it was built before these were recorded, or could not be read."
+            f"Kernel {build['build_key'][:12]} has no record of its functions: it was built by a "
+            "version that did not write one, or its image could not be read."
         )
     return files[FILE]["sha256"], files.get("config", {}).get("sha256")
 
@@ -85,17 +94,20 @@ def _sources(build: Build) -> tuple[str, str | None]:
 def _change(
     open_artifact: Open, base: str, base_config: str | None, head: str, head_config: str | None
 ) -> dict[str, Any]:
-    """By content, so that a page that is looked at again costs nothing. Nobody changes what comes out."""
+    """Compare two builds, cached by content so that viewing a page again is cheap.
+
+    Callers must not modify the result.
+    """
     sides = [
         ComparedBuild(record=_record(open_artifact, sha256), config=_config(open_artifact, config))
         for sha256, config in ((base, base_config), (head, head_config))
     ]
-    return _told(lambda: kernel_change(*sides))
+    return _or_no_record(lambda: kernel_change(*sides))
 
 
 def _code(open_artifact: Open, base: str, head: str) -> CodeChange:
     one, other = _record(open_artifact, base), _record(open_artifact, head)
-    return _told(lambda: code_change(one, other))
+    return _or_no_record(lambda: code_change(one, other))
 
 
 def _record(open_artifact: Open, sha256: str) -> KernelRecord:
@@ -104,7 +116,7 @@ def _record(open_artifact: Open, sha256: str) -> KernelRecord:
             packed = file.read(MOST_BYTES + 1)
     except OSError:
         raise NoRecord(f"The record {sha256[:12]} is not in the artifact store.") from None
-    return _told(lambda: read_record(packed))
+    return _or_no_record(lambda: read_record(packed))
 
 
 def _config(open_artifact: Open, sha256: str | None) -> str | None:
@@ -117,7 +129,7 @@ def _config(open_artifact: Open, sha256: str | None) -> str | None:
         return None
 
 
-def _told(run: Callable[[], _T]) -> _T:
+def _or_no_record(run: Callable[[], _T]) -> _T:
     try:
         return run()
     except BadRecord as error:

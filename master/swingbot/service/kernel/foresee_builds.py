@@ -1,4 +1,6 @@
-"""What kernel builds will take, from where the work trees of the build workers stand."""
+"""Forecast how long kernel builds take, from the commits currently checked out on the build
+workers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from swingbot.service.ports.builds import KernelBuilds
 
 
 def foresee_open_builds(lab: Lab, tx: Transaction) -> None:
-    """Foresee the builds that were ordered since the last round, behind those that are in the queue already."""
+    """Forecast the builds ordered since the last round, queued behind the existing ones."""
     orders = [order for order in tx.orders.open() if order.kind == "build"]
     keys = {order.build_key for order in orders}
     if keys - tx.builds.forecasts(keys).keys() - tx.builds.by_key(keys).keys():
@@ -19,7 +21,9 @@ def foresee_open_builds(lab: Lab, tx: Transaction) -> None:
 
 
 def foresee_builds(lab: Lab, tx: Transaction, kernels: Sequence[Variant]) -> None:
-    """Store what each of `kernels` that is not built takes, one after the other."""
+    """Store the forecast for each kernel in `kernels` that is not built, as if built one after the
+    other.
+    """
     built = tx.builds.by_key([kernel.build_key for kernel in kernels])
     missing = {kernel.build_key: kernel for kernel in kernels if kernel.build_key not in built}
     seconds = build_seconds(lab, tx.builds, list(missing.values()))
@@ -28,8 +32,10 @@ def foresee_builds(lab: Lab, tx: Transaction, kernels: Sequence[Variant]) -> Non
 
 
 def build_seconds(lab: Lab, builds: KernelBuilds, kernels: Sequence[Variant]) -> list[float]:
-    """Seconds of each build, one after the other: each begins where the one before left the work tree."""
-    found = []
+    """Return the build time of each kernel in seconds, built in sequence: each build starts from
+    the work tree of the one before.
+    """
+    seconds = []
     before: Variant | None = None
     past: dict[tuple[str, str], tuple[Costs, list[str]]] = {}
     for kernel in kernels:
@@ -39,19 +45,24 @@ def build_seconds(lab: Lab, builds: KernelBuilds, kernels: Sequence[Variant]) ->
         learnt, trees = past[configuration]
         beside = before is not None and (before.kconfig, before.compiler) == configuration
         stands = [before.commit] if before is not None and beside else trees
-        found.append(_cheapest(lab, learnt, stands, kernel.commit))
+        seconds.append(_cheapest(lab, learnt, stands, kernel.commit))
         before = kernel
-    return found
+    return seconds
 
 
 def _past(lab: Lab, builds: KernelBuilds, kconfig: str, compiler: str) -> tuple[Costs, list[str]]:
-    """What builds of a configuration cost, and the commits at which its work trees stand."""
+    """Return the build costs of a configuration, and the commits that its work trees have checked
+    out.
+    """
     history = builds.past(kconfig, compiler, PAST_BUILDS)
     return learn(history, lambda old, new: _between(lab, old, new)), standing(history)
 
 
 def _cheapest(lab: Lab, learnt: Costs, trees: Iterable[str], commit: str) -> float:
-    """Of all work trees there are; another layout of what a tree stands at is a matter of linking."""
+    """Return the lowest cost over all work trees, in seconds.
+
+    Another layout of the checked-out commit only needs linking.
+    """
     changes: list[ChangedFiles | None] = []
     for stands in trees:
         paths = _between(lab, stands, commit)

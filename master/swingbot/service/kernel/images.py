@@ -1,4 +1,4 @@
-"""The images that variants were built into."""
+"""Look up the images that variants were built into."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from swingbot.service.ports import Transaction
 
 
 def images_of(tx: Transaction, variants: Sequence[Variant]) -> list[str | None]:
-    """The sha256 of each variant's image, in their order; None where it is not built yet or does not build."""
+    """Return the sha256 of each variant's image, in order; None where it is not built yet or does
+    not build.
+    """
     builds = tx.builds.by_key({variant.build_key for variant in variants})
     return [
         build.image_sha256 if (build := builds.get(variant.build_key)) is not None else None
@@ -18,6 +20,6 @@ def images_of(tx: Transaction, variants: Sequence[Variant]) -> list[str | None]:
 
 
 def all_images_of(tx: Transaction, variants: Sequence[Variant]) -> list[str] | None:
-    """The same where every variant has an image; None if one has none."""
+    """Return the sha256 of each variant's image; None if any variant has no image."""
     images = [image for image in images_of(tx, variants) if image is not None]
     return images if len(images) == len(variants) else None

@@ -1,4 +1,4 @@
-"""From commits to kernels to measure."""
+"""Map commits to the kernels to measure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def variant_of(
     origin: VariantOrigin = "branch",
     trust: Trust | None = None,
 ) -> Variant:
-    """The variant of `commit` with the tree's configuration and compiler, made if it is not there; `trust` None: what `trust_in` says."""
+    """Return the variant of `commit` with the tree's configuration and compiler, creating it if
+    needed. `trust` None: use `trust_in`.
+    """
     facts = lab.git.facts(commit)
     level = trust or trust_in(tx.variants, tree, facts)
     key = key_at(
@@ -33,7 +35,11 @@ def variant_of(
 
 
 def trust_in(variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:
-    """How far a commit is trusted: as its tree is. One that was made here, out of a patch, is not, unless an operator vouches for it or did so before."""
+    """Return how far a commit is trusted: as far as its tree.
+
+    A commit that swingbot made from a patch is untrusted, unless an operator vouches or vouched for
+    it.
+    """
     if tree.trust == "untrusted" or (
         facts.made_here and not vouched and not variants.is_trusted(tree.id, facts.commit)
     ):
@@ -42,14 +48,16 @@ def trust_in(variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: boo
 
 
 def in_layout(lab: Lab, tx: Transaction, variant: Variant, layout: int) -> Variant:
-    """The same code as `variant` laid out differently; layout 0 is `variant` itself."""
+    """Return the same code as `variant` in another layout; layout 0 is `variant` itself."""
     return (
         variant if layout == variant.layout else _again(lab, tx, variant, variant.kconfig, layout)
     )
 
 
 def with_fragment(lab: Lab, tx: Transaction, variant: Variant, fragment: str) -> Variant:
-    """`variant` built with one more fragment of the kernel configuration (docs/kernel-builds.md). Raises NoKconfig if there is no such fragment."""
+    """Return `variant` built with one more fragment of the kernel configuration
+    (docs/kernel-builds.md). Raises NoKconfig if the fragment does not exist.
+    """
     return _again(lab, tx, variant, joined(variant.kconfig, fragment), variant.layout)
 
 
@@ -61,19 +69,21 @@ def built_with(
     compiler: str | None = None,
     kconfig: str | None = None,
 ) -> Variant:
-    """`variant` built with another compiler or kernel configuration; None: with its own.
+    """Return `variant` built with another compiler or kernel configuration; None keeps its own.
 
-    Raises RequestError if no build worker has the compiler, and NoKconfig if there is no such
-    configuration.
+    Raises RequestError if no build worker has the compiler, and NoKconfig if the configuration
+    does not exist.
     """
     if compiler is not None and compiler != variant.compiler:
         check_compiler(tx.compilers, compiler)
-    wanted = replace(variant, compiler=compiler or variant.compiler)
-    return _again(lab, tx, wanted, kconfig or variant.kconfig, variant.layout)
+    rebuilt = replace(variant, compiler=compiler or variant.compiler)
+    return _again(lab, tx, rebuilt, kconfig or variant.kconfig, variant.layout)
 
 
 def _again(lab: Lab, tx: Transaction, variant: Variant, kconfig: str, layout: int) -> Variant:
-    """The commit of `variant` by its compiler, in another configuration or layout."""
+    """Return the commit of `variant` built by the same compiler, in another configuration or
+    layout.
+    """
     facts = CommitFacts(
         commit=variant.commit,
         tree_hash=variant.tree_hash,
@@ -90,7 +100,9 @@ def _again(lab: Lab, tx: Transaction, variant: Variant, kconfig: str, layout: in
 
 
 def resolve_commit(lab: Lab, tree: Tree, ref: str) -> str:
-    """A commit of the tree by any unique prefix, `base`, `tip`, tag or branch; fetched if the mirror does not have it. Raises RequestError."""
+    """Resolve a unique prefix, `base`, `tip`, tag or branch to a commit of the tree, fetching it if
+    the mirror lacks it. Raises RequestError.
+    """
     try:
         try:
             return lab.git.resolve(tree.name, ref)

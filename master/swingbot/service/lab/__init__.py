@@ -1,1 +1,3 @@
-"""Testboxes: what each one does, who may use it, and anchors that show whether it still measures what it measured."""
+"""Testboxes: their state, who may use them, and anchors that show whether they still measure the
+same.
+"""

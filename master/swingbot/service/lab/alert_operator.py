@@ -1,6 +1,8 @@
-"""Tell the operator by mail what is wrong with the lab: one mail when it begins, one when it is over, through the outbox of all mails.
+"""Alert the operator by mail when something is wrong with the lab, once when it begins and once
+when it is over, through the common outbox.
 
-The alert, its mail and the mail's place in the outbox are one transaction, so a crash loses none and repeats none.
+The alert, its mail and the mail's entry in the outbox are one transaction, so a crash loses none
+and repeats none.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from swingbot.service.store_mail import WrittenMail, store_mail
 
 
 def alert_operator(lab: Lab, tx: Transaction) -> None:
-    """Open alerts for what is wrong and close those that are over."""
+    """Open alerts for new problems and close those that are over."""
     open_ = tx.alerts.open()
     queue = tx.alerts.queue_stillness()
     awake = QueueState(
@@ -22,7 +24,7 @@ def alert_operator(lab: Lab, tx: Transaction) -> None:
         oldest=queue.oldest,
         still_seconds=min(queue.still_seconds, lab.awake()),
     )
-    told = changes(
+    alerts = changes(
         open_,
         tx.testboxes.all(),
         tx.testboxes.reasons(),
@@ -31,17 +33,21 @@ def alert_operator(lab: Lab, tx: Transaction) -> None:
         lab.policies.boxes,
         _no_room(lab, DISK in open_),
     )
-    for subject, reason in told.begun.items():
+    for subject, reason in alerts.begun.items():
         _write(lab, tx, *tx.alerts.begin(subject, reason))
-    for subject in (*told.over, *told.quiet):
+    for subject in (*alerts.over, *alerts.quiet):
         number, alert = tx.alerts.end(subject)
-        if subject in told.over:
+        if subject in alerts.over:
             _write(lab, tx, number, alert)
 
 
-def _no_room(lab: Lab, told: bool) -> str | None:
-    """Why the disk is too full. Once told, it is over only when there is half as much again: at the limit itself it would begin and end all the time."""
-    return None if lab.no_room is None else lab.no_room(1.5 if told else 1.0)
+def _no_room(lab: Lab, alerted: bool) -> str | None:
+    """Return why the disk is too full, or None.
+
+    Once alerted, the alert ends only with half as much space again, so that it does not flap at the
+    limit.
+    """
+    return None if lab.no_room is None else lab.no_room(1.5 if alerted else 1.0)
 
 
 def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:

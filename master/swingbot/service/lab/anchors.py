@@ -1,4 +1,6 @@
-"""Boot a known kernel again when a testbox has nothing else to do: its noise record grows, and a testbox that moved is found."""
+"""Boot a known kernel again when a testbox is idle, to extend its noise record and to detect a
+testbox that moved.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +11,35 @@ from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.service.ports import Lab, Transaction
 
-# Boots of an anchor at a time: two tell whether boots differ, and on a repeatable testbox the same two each time.
+# Boots per anchor: two show whether boots differ; on a repeatable testbox they are the same two
+# each time.
 BOOTS: Final = 2
-# A quarantined testbox gets its next anchor after so many seconds of rest, whatever `policy.idle_aa_minutes` says.
+# A quarantined testbox gets its next anchor after this many seconds of rest, regardless of
+# `policy.idle_aa_minutes`.
 RETRY_SECONDS: Final = 600.0
 
 
 def boot_anchors(lab: Lab, tx: Transaction) -> None:
-    """Order an anchor for each testbox that has been idle for long, and for each that an anchor put into quarantine."""
+    """Order an anchor for each testbox that has been idle long enough, and for each that an anchor
+    quarantined.
+    """
     for name, (state, reason) in tx.testboxes.reasons().items():
         ours = state == "quarantined" and (reason or "").startswith(MOVED)
         if name not in lab.testboxes.present or (state != "active" and not ours):
             continue
-        rest, wanted = (
+        rest, needed = (
             tx.testboxes.idle_seconds(name, queue=not ours),
             RETRY_SECONDS if ours else lab.policies.idle_aa_seconds,
         )
-        if wanted > 0 and rest is not None and rest >= wanted:
+        if needed > 0 and rest is not None and rest >= needed:
             order_anchor(tx, name)
 
 
 def order_anchor(tx: Transaction, testbox: str) -> None:
-    """Boot the kernel of the last anchor, so that it can be compared; else the base of the latest comparison of a watched tree.
+    """Boot the kernel of the last anchor again, so that results can be compared; without one, the
+    base of the latest comparison of a watched tree.
 
-    Nothing if an anchor is under way, or no kernel is known yet.
+    Orders nothing if an anchor is in progress, or if no kernel is known yet.
     """
     known = tx.anchors.kernel(testbox)
     if known is not None and not tx.anchors.of_testbox(testbox, "waiting", "running"):
@@ -40,9 +47,10 @@ def order_anchor(tx: Transaction, testbox: str) -> None:
 
 
 def compare_anchor(tx: Transaction, testbox: str, kernel: tuple[int, int, str], boots: int) -> None:
-    """Ask for `boots` boots of one kernel (tree, variant, spec) as both sides of a comparison.
+    """Order `boots` boots of one kernel (tree, variant, spec) as both sides of a comparison.
 
-    They repeat those of the kernel's last anchor, which they are held against: another perturbation would look like a testbox that moved.
+    They have the boot numbers of the kernel's last anchor, which they are compared with: another
+    perturbation would look like a testbox that moved.
     """
     tree, variant, spec = kernel
     parts = ((testbox, spec),)

@@ -1,4 +1,4 @@
-"""Which testboxes a round or request knows beside those that have a file."""
+"""Load the testboxes whose files were removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from swingbot.service.ports import Lab
 
 
 def load_testboxes(lab: Lab) -> Lab:
-    """The lab with the removed testboxes that the database remembers now."""
+    """Return the lab with the removed testboxes that the database remembers."""
     with lab.transaction("load testboxes") as tx:
         remembered = tx.testboxes.remembered(lab.testboxes.present.keys())
     return replace(lab, testboxes=replace(lab.testboxes, remembered=remembered))

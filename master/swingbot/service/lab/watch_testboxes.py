@@ -1,4 +1,6 @@
-"""Look after the testboxes: controllers that fell silent, work that another box of the group can do, boxes that have to show their noise first."""
+"""Watch the testboxes: silent controllers, work that another testbox of the group can take over,
+and testboxes that must show their noise first.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,18 @@ from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot_jobs.testbox.definition import Testbox
 
-# A lease that lapsed while we could not be reached says nothing: workers are given so long to be heard once we can be. They ask every 5 s.
+# An expired lease means nothing if the web service was unreachable: workers get this long to report
+# once it is reachable. They poll every 5 s.
 SETTLE_SECONDS: Final = 30.0
 CHANGED: Final = "its hardware changed: "
-# comparisons that nothing else refers to by their testbox yet
+# kinds of comparison that nothing else refers to by testbox yet
 MOVABLE: Final = frozenset({"asked", "watch"})
 
 
 def watch_testboxes(lab: Lab, tx: Transaction) -> None:
-    """Find lost controllers, set straight what a crash left, and let other boxes take over from those that are quarantined."""
+    """Find lost controllers, repair states after a crash, and let other testboxes take over from
+    quarantined ones.
+    """
     _find_lost(lab, tx)
     _set_straight(lab, tx)
     _hand_over(lab, tx)
@@ -54,7 +59,9 @@ def _find_lost(lab: Lab, tx: Transaction) -> None:
 
 
 def _set_straight(lab: Lab, tx: Transaction) -> None:
-    """Make what a box does agree with whether it may work and whether an attempt has it."""
+    """Make the state of each testbox consistent with whether it may work and whether it has an
+    attempt.
+    """
     reasons, leased, known = (
         tx.testboxes.reasons(),
         tx.attempts.leased(),
@@ -63,17 +70,19 @@ def _set_straight(lab: Lab, tx: Transaction) -> None:
     for name in lab.testboxes.present:
         if name not in reasons:
             continue
-        (wish, reason), box = reasons[name], known.get(name) or tx.testboxes.lock(name)
+        (target, reason), box = reasons[name], known.get(name) or tx.testboxes.lock(name)
         if name not in leased and box.state in WORKING:
-            box = tx.testboxes.move(name, AttemptCancelled("its attempt is over"))
-        if wish == "quarantined" and box.state is not TestboxPhase.QUARANTINED:
-            tx.testboxes.move(name, Quarantined(reason or "no reason was given"))
-        elif wish != "quarantined" and box.state is TestboxPhase.QUARANTINED:
+            box = tx.testboxes.move(name, AttemptCancelled("its attempt has ended"))
+        if target == "quarantined" and box.state is not TestboxPhase.QUARANTINED:
+            tx.testboxes.move(name, Quarantined(reason or "no reason given"))
+        elif target != "quarantined" and box.state is TestboxPhase.QUARANTINED:
             tx.testboxes.move(name, Released("it may work again"))
 
 
 def _hand_over(lab: Lab, tx: Transaction) -> None:
-    """Comparisons that wait for a quarantined box go on on another one of its group, from their first boot."""
+    """Move comparisons that wait for a quarantined testbox to another one of its group, starting
+    from their first boot.
+    """
     reasons = tx.testboxes.reasons()
     barred = [
         name
@@ -108,7 +117,9 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
 
 
 def unscreened(lab: Lab, testboxes: Testboxes) -> set[str]:
-    """Testboxes that have to show their noise before they may vote: they get boots of their anchor alone."""
+    """Return the testboxes that must show their noise before their results count: they get only
+    anchor boots.
+    """
     needing = [
         name
         for name, box in lab.testboxes.present.items()
@@ -118,47 +129,50 @@ def unscreened(lab: Lab, testboxes: Testboxes) -> set[str]:
 
 
 def screen_testboxes(lab: Lab, tx: Transaction) -> None:
-    """Boot an anchor often enough on each box that is new or whose hardware changed; its noise record comes of that."""
+    """Boot an anchor often enough on each testbox that is new or has changed hardware, to obtain
+    its noise record.
+    """
     states = tx.testboxes.states()
     for name, box in lab.testboxes.present.items():
-        wanted = screening_boots(box, lab.policies.boxes)
-        tx.testboxes.ask_screening(name, wanted)
-        if wanted > 0 and states.get(name) in ("active", "drained") and not _changed(tx, box):
-            _screen(tx, name, wanted, active=states[name] == "active")
+        needed = screening_boots(box, lab.policies.boxes)
+        tx.testboxes.ask_screening(name, needed)
+        if needed > 0 and states.get(name) in ("active", "drained") and not _changed(tx, box):
+            _screen(tx, name, needed, active=states[name] == "active")
 
 
 def _changed(tx: Transaction, box: Testbox) -> bool:
-    """Note what machine it is; True if it is another one than it was, so that it has to be screened anew."""
+    """Record the hardware of a testbox.
+
+    Returns True if it changed, so that the testbox has to be screened again.
+    """
     known, now = (
         tx.testboxes.screening(box.name).hardware,
         hardware(box, tx.boots.latest_facts(box.name)),
     )
     why = hardware_changes(known or {}, now)
     if known is None or why is not None or now.keys() - known.keys():
-        tx.testboxes.lock(box.name)  # there is a row from now on
+        tx.testboxes.lock(box.name)  # creates the row
         tx.testboxes.set_hardware(box.name, {**(known or {}), **now}, changed=why is not None)
     if why is None:
         return False
-    _note(tx.testboxes, box.name, f"{CHANGED}{why}; it is screened anew")
+    _note(tx.testboxes, box.name, f"{CHANGED}{why}; it is screened again")
     for anchor in tx.anchors.of_testbox(box.name, "done"):
         tx.anchors.mark(anchor.id, f"{CHANGED}{why}")
     return True
 
 
-def _screen(tx: Transaction, name: str, wanted: int, *, active: bool) -> None:
-    found = tx.testboxes.screening(name)
-    if found.screened:
+def _screen(tx: Transaction, name: str, needed: int, *, active: bool) -> None:
+    screening = tx.testboxes.screening(name)
+    if screening.screened:
         return
-    if found.boots >= wanted:
+    if screening.boots >= needed:
         tx.testboxes.set_screened(name)
-        _note(
-            tx.testboxes, name, f"screened: {found.boots} boots of its anchor gave its noise record"
-        )
+        _note(tx.testboxes, name, f"screened: {screening.boots} anchor boots gave its noise record")
     elif active and not tx.anchors.of_testbox(name, "waiting", "running"):
-        if found.tried:
-            bar(tx.testboxes, name, f"{UNFIT}{found.boots} of {wanted} boots of its anchor came up")
+        if screening.tried:
+            bar(tx.testboxes, name, f"{UNFIT}{screening.boots} of {needed} anchor boots came up")
         elif kernel := tx.anchors.kernel(name) or tx.anchors.asked_kernel(name):
-            compare_anchor(tx, name, kernel, wanted)
+            compare_anchor(tx, name, kernel, needed)
 
 
 def _note(testboxes: Testboxes, name: str, why: str) -> None:

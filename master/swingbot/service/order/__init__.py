@@ -1,1 +1,1 @@
-"""Orders: placed for what is wanted, settled when their answer is known, dispatched to workers."""
+"""Orders: placed on request, settled when the answer is known, dispatched to workers."""

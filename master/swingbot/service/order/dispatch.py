@@ -1,4 +1,4 @@
-"""Hand orders out: attempts and their dispatches, leases, and what to do when one is lost."""
+"""Dispatch orders to workers: attempts, their dispatches and leases, and recovery of lost ones."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from swingbot.service.lab.watch_testboxes import unscreened
 from swingbot.service.ports import Lab, Transaction
 from swingbot_jobs.contract.trust import accepted
 
-# A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by another one that attaches to
-# the same attempt; after so many the attempt is declared dead and a new one is made within the order's budget.
+# A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by
+# another one that attaches to the same attempt. After this many, the attempt is declared dead and a
+# new one starts within the order's budget.
 MAX_DISPATCHES: Final = 4
-# Wall-clock grace over the order's own deadline before an attempt of which nothing is heard is declared dead.
+# Wall-clock grace beyond the order's own deadline before a silent attempt is declared dead.
 GRACE: Final = 600.0
 
 
 def dispatch_orders(lab: Lab, tx: Transaction) -> None:
-    """Hand out what is ready and has room: on its testbox or builder, and on the disk that takes the results."""
+    """Dispatch orders that are ready, if there is room on their testbox or builder and on the disk
+    for results.
+    """
     if lab.no_room is not None and lab.no_room(1.0) is not None:
         return
     states = tx.testboxes.states()
@@ -36,7 +39,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     }
     anchors_only = quarantined | unscreened(lab, tx.testboxes)
     anchors = tx.orders.of_anchors() if anchors_only else set()
-    made_by: dict[int, int] = {}
+    attempts_by: dict[int, int] = {}
     ready = []
     untrusted = tx.orders.of_untrusted()
     for order in tx.orders.open():
@@ -48,22 +51,22 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
             tx.orders.set_state(
                 order.id,
                 "failed",
-                f"{box.name} takes trusted kernels only, and this one is not trusted",
+                f"{box.name} accepts only trusted kernels, and this kernel is untrusted",
             )
             continue
         if order.state != "ready" or (order.testbox in anchors_only and order.id not in anchors):
             continue
-        made, ago, reason = tx.attempts.made(order.id)
-        if made >= order.budget:
+        attempts, ago, reason = tx.attempts.made(order.id)
+        if attempts >= order.budget:
             tx.orders.set_state(
                 order.id,
                 "failed",
-                f"given up after {made} attempts; the last: {reason or 'no reason known'}",
+                f"abandoned after {attempts} attempts; the last: {reason or 'unknown reason'}",
             )
-        elif ago >= patience(made):
-            made_by[order.id] = made
+        elif ago >= patience(attempts):
+            attempts_by[order.id] = attempts
             ready.append(order)
-    # a cluster is as fit as its nodes
+    # the health of a cluster is that of its nodes
     fit = {
         name for name in usable | quarantined if set(lab.testboxes.present[name].nodes) <= usable
     }
@@ -80,7 +83,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
             workers=workers_by_compiler(tx.compilers.all()),
         ),
     ):
-        _hand_out(lab, tx, order, made_by[order.id] + 1)
+        _hand_out(lab, tx, order, attempts_by[order.id] + 1)
 
 
 def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
@@ -96,7 +99,7 @@ def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
 
 
 def follow_dispatches(lab: Lab, tx: Transaction) -> None:
-    """Attempts whose dispatch ended without an outcome get another dispatch, or are given up."""
+    """Dispatch attempts again whose dispatch ended without an outcome, or abandon them."""
     for attempt in tx.attempts.in_state("running"):
         order = tx.orders.get(attempt.order_id)
         assert order is not None
@@ -112,7 +115,7 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
                 tx,
                 order,
                 attempt,
-                f"nothing was heard of it for {attempt.age_seconds:.0f} s",
+                f"no sign of life for {attempt.age_seconds:.0f} s",
                 silent=True,
             )
         elif attempt.dispatch_state == "over":
@@ -126,7 +129,7 @@ def _after_dispatch(lab: Lab, tx: Transaction, order: Order, attempt: Attempt) -
             tx,
             order,
             attempt,
-            "the worker said done but no outcome arrived; see its log under state/log",
+            "the worker reported done but no outcome arrived; see its log under state/log",
         )
     elif attempt.dispatch_number >= MAX_DISPATCHES:
         _give_up(
@@ -134,7 +137,8 @@ def _after_dispatch(lab: Lab, tx: Transaction, order: Order, attempt: Attempt) -
             tx,
             order,
             attempt,
-            f"handed over {attempt.dispatch_number} times without an outcome; the last dispatch ended with {attempt.dispatch_result}",
+            f"dispatched {attempt.dispatch_number} times without an outcome; the last dispatch "
+            f"ended with {attempt.dispatch_result}",
         )
     else:
         tx.attempts.add_dispatch(

@@ -1,4 +1,4 @@
-"""A kernel of an experiment that never comes up takes no more time of its testbox."""
+"""Abandon the boots of an experiment's kernel that never comes up on a testbox."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from swingbot.core.model.records import Arm, BootRecord, Comparison, Order
 from swingbot.core.plan.boot_series import series_for
 from swingbot.service.ports import Lab, Transaction
 
-# So many boots in a row that did not come up, and none that did. A boot that hangs lasts until its
+# Number of failed boots without a single successful one. A hanging boot lasts until its
 # deadline, and the other rows of the table wait for it.
 FEWEST: Final = 3
 
 
 def give_up_arms(lab: Lab, tx: Transaction) -> None:
-    """Cancel what is left of the boots of an arm none of whose boots came up on a testbox."""
+    """Cancel the remaining boots of an arm on a testbox where none of its boots came up."""
     for comparison in tx.comparisons.open():
         if comparison.kind != "experiment" or comparison.status != "running":
             continue
@@ -36,18 +36,18 @@ def _give_up(
 ) -> None:
     variant = tx.variants.get(arm.variant)
     key = (variant.build_key, testbox, spec)
-    left = [
+    remaining = [
         order
         for order in orders
         if (order.build_key, order.testbox, order.spec) == key
         and order.state in ("waiting", "ready")
     ]
-    if not left:
+    if not remaining:
         return
     boots = _boots(lab, tx, comparison, variant.build_key, testbox, spec)
     if len(boots) >= FEWEST and not any(boot.outcome == "up" for boot in boots):
         why = f"none of {len(boots)} boots came up, the last was {boots[-1].trouble}"
-        for order in left:
+        for order in remaining:
             tx.orders.set_state(order.id, "cancelled", why)
 
 

@@ -1,4 +1,4 @@
-"""Turn what comparisons and bisections want into orders, and move orders along until they can be handed out."""
+"""Create orders for comparisons and bisections, and advance orders until they can be dispatched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def want_boot(
     comparison: int | None = None,
     bisection: int | None = None,
 ) -> None:
-    """Ask for one boot and for the kernel it needs. Asking again changes nothing."""
+    """Order one boot and the kernel it needs. A second call changes nothing."""
     for order in (
         orders.ensure_build(variant, priority),
         orders.ensure_boot(key, variant, priority),
@@ -34,7 +34,9 @@ def want_boot(
 
 
 def place_comparisons(lab: Lab, tx: Transaction) -> None:
-    """Orders of comparisons that wait: all kernels first, then boots in blocks, each arm once a block."""
+    """Place the orders of waiting comparisons: all kernels first, then boots in blocks, each arm
+    once per block.
+    """
     for comparison in tx.comparisons.open():
         if comparison.status != "waiting":
             continue
@@ -72,15 +74,17 @@ def _place_block(
 
 
 def settle_orders(lab: Lab, tx: Transaction) -> None:
-    """Advance open orders that need no worker: done because the answer is known, ready because what they need is there, off because nobody wants them."""
+    """Advance open orders without a worker: done if the answer is known, ready if all they need is
+    available, cancelled if no longer needed.
+    """
     for order in tx.orders.unwanted():
-        tx.orders.set_state(order.id, "cancelled", "nobody wants it any more")
+        tx.orders.set_state(order.id, "cancelled", "no longer needed")
     orders = tx.orders.open()
     builds = tx.builds.by_key({order.build_key for order in orders})
     pruned = {
-        key: gone
+        key: note
         for key, build in builds.items()
-        if build.image_sha256 and (gone := lab.artifacts.pruned(build.image_sha256))
+        if build.image_sha256 and (note := lab.artifacts.pruned(build.image_sha256))
     }
     failed_builds = {
         order.build_key: order
@@ -102,12 +106,12 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
                 tx.orders.set_state(
                     order.id,
                     "failed",
-                    f"its kernel could not be built for reasons of the lab: {lost.reason}",
+                    f"the lab failed to build its kernel: {lost.reason}",
                 )
         elif build.image_sha256 is None:
             tx.orders.set_state(order.id, "failed", f"the kernel {build.trouble}")
         elif _known(tx.boots, order, build.image_sha256):
-            tx.orders.set_state(order.id, "done", "the same boot of an identical image is known")
+            tx.orders.set_state(order.id, "done", "the same boot of an identical image exists")
         elif order.build_key in pruned:
             build_again(lab, tx, order, pruned[order.build_key])
         else:
@@ -115,10 +119,12 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
 
 
 def _held(lab: Lab, tx: Transaction, unbuilt: Collection[str]) -> set[int]:
-    """Boots of comparisons that wait for the kernel of the other side, so that the sides take turns.
+    """Return boots of comparisons that wait for the kernel of the other side, so that the sides
+    alternate.
 
-    Otherwise all boots of the base run while the head is being built, and what the testbox does meanwhile looks like a change. Boots
-    of a repeatable testbox do not wait: there a boot is the same whenever it runs.
+    Otherwise all boots of the base run while the head is being built, and a change of the testbox
+    in the meantime looks like an effect. Boots of a repeatable testbox do not wait, because there a
+    boot gives the same result at any time.
     """
     held: set[int] = set()
     if not unbuilt:

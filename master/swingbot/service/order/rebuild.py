@@ -1,4 +1,7 @@
-"""A kernel that was pruned from the artifact store and is needed again is built again; the same key gives the same image, or nothing is booted."""
+"""Build a kernel again that was pruned from the artifact store and is needed.
+
+The same key gives the same image, or nothing is booted.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,27 @@ from swingbot.service.ports import Lab, Transaction
 
 
 def build_again(lab: Lab, tx: Transaction, boot: Order, pruned: Pruned) -> None:
-    """Let a boot order wait for its kernel to be built once more; it fails if that was tried since the kernel was pruned."""
+    """Make a boot order wait until its kernel is rebuilt; fail it if that was already tried since
+    the kernel was pruned.
+    """
     build = tx.orders.of_build(boot.build_key)
     if build is None:
         tx.orders.set_state(
-            boot.id, "failed", f"its kernel was {pruned.why}, and there is no order that built it"
+            boot.id,
+            "failed",
+            f"its kernel was {pruned.why}, and the order that built it is missing",
         )
         return
-    made, ago, _ = tx.attempts.made(build.id)
+    attempts, ago, _ = tx.attempts.made(build.id)
     if build.state not in ("waiting", "ready", "running"):
-        if made and ago < (lab.now() - pruned.at).total_seconds():
+        if attempts and ago < (lab.now() - pruned.at).total_seconds():
             how = (
-                f"it could not be built again: {build.reason}"
+                f"it could not be rebuilt: {build.reason}"
                 if build.state == "failed"
-                else "building it again did not give the same image"
+                else "the rebuild did not give the same image"
             )
             tx.orders.set_state(boot.id, "failed", f"its kernel was {pruned.why}; {how}")
             return
-        tx.orders.reopen(build.id, budget=made + 3)
+        tx.orders.reopen(build.id, budget=attempts + 3)
     if boot.state != "waiting":
         tx.orders.set_state(boot.id, "waiting")

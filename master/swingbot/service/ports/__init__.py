@@ -1,6 +1,8 @@
-"""What the use cases need from the outside, as protocols; the adapters and the database provide them.
+"""Protocols for everything that use cases need from outside, implemented by the adapters and the
+database.
 
-One module for each noun that the database remembers, gathered by `transaction.Transaction`; `lab.Lab` is all that a use case may reach.
+Each module has one noun of the database, gathered by `transaction.Transaction`; `lab.Lab` is
+everything that a use case can reach.
 """
 
 from __future__ import annotations

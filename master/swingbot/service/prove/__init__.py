@@ -1,1 +1,1 @@
-"""Gates of proof between an incident and its mail."""
+"""Gates of proof that an incident passes before its mail."""

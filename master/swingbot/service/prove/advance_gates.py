@@ -1,7 +1,9 @@
-"""Proof before a mail: open the gates of each culprit that was measured against its parent, follow them, decide them.
+"""Prove a culprit before its mail: open its gates once it was measured against its parent, follow
+them and decide them.
 
-A gate that needs boots is a comparison of its own (kind `gate`) of the one unit job that matters, with boots that nothing else used.
-No mail is drafted before every gate has an answer; time and budget are limited by settings, so that this ends.
+A gate that needs boots is a comparison of its own (kind `gate`) of the one relevant unit job, with
+boots that nothing else uses. No mail is drafted before every gate has an answer. Settings limit
+time and budget, so that this ends.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert
 
 
 def open_gates(lab: Lab, tx: Transaction) -> None:
-    """Open the gates of each incident that is measured and waits for its first mail."""
+    """Open the gates of each measured incident that waits for its first mail."""
     for number, _ in tx.incidents.to_report():
         if tx.gates.of_incident(number):
             continue
@@ -63,7 +65,10 @@ def ask(
     *,
     limited: bool = True,
 ) -> None:
-    """Open `gates` of an incident, with fresh boots if they were opened before; `limited`: as far as the budget goes."""
+    """Open `gates` of an incident, with fresh boots if they were open before.
+
+    `limited`: only as far as the budget allows.
+    """
     number, known = (
         case.incident.id,
         {gate.gate: gate for gate in tx.gates.of_incident(case.incident.id)},
@@ -72,12 +77,12 @@ def ask(
     for gate in (name for name in GATES if name in gates):
         tries = known[gate].tries + 1 if gate in known and known[gate].reason != UNASKED else 1
         known[gate] = GateRow(gate=gate, status="running", tries=tries)
-        found = of_gate(lab, tx, case, gate)
-        if isinstance(found, GateResult):
-            known[gate] = _decided(known[gate], found)
+        kernels = of_gate(lab, tx, case, gate)
+        if isinstance(kernels, GateResult):
+            known[gate] = _decided(known[gate], kernels)
             tx.gates.put(number, known[gate])
         else:
-            planned[gate] = (found, cost_of(lab, tx, case, found))
+            planned[gate] = (kernels, cost_of(lab, tx, case, kernels))
     budget = lab.policies.proof_budget_seconds if limited else 0.0
     unaffordable = within_budget(
         {gate: cost["seconds"] for gate, (_, cost) in planned.items()}, budget
@@ -92,8 +97,8 @@ def ask(
             tx.gates.put(number, replace(row, comparison=_open(lab, tx, case, row, kernels)))
 
 
-def _decided(row: GateRow, found: GateResult) -> GateRow:
-    return replace(row, status=found.status, reason=found.reason, detail=found.detail)
+def _decided(row: GateRow, result: GateResult) -> GateRow:
+    return replace(row, status=result.status, reason=result.reason, detail=result.detail)
 
 
 def _open(
@@ -115,7 +120,7 @@ def _open(
 def cost_of(
     lab: Lab, tx: Transaction, case: MeasuredCulprit, kernels: GateKernels
 ) -> dict[str, float]:
-    """What it takes to measure these kernels: {"builds", "boots", "seconds"}."""
+    """Return the cost of measuring these kernels: {"builds", "boots", "seconds"}."""
     return foresee(
         lab,
         tx,
@@ -135,7 +140,7 @@ def first_boots(lab: Lab, case: MeasuredCulprit) -> int:
 
 
 def extend_gates(lab: Lab, tx: Transaction) -> None:
-    """More boots for a gate whose first ones leave it open; before they are judged."""
+    """Order more boots for a gate whose first boots leave it undecided, before it is judged."""
     for case, row, comparison in _under_way(tx):
         orders = tx.orders.wanted(comparison=comparison.id)
         if (
@@ -161,7 +166,7 @@ def extend_gates(lab: Lab, tx: Transaction) -> None:
 
 
 def _under_way(tx: Transaction) -> list[tuple[MeasuredCulprit, GateRow, Comparison]]:
-    found = []
+    running = []
     for number in tx.gates.open_incidents():
         incident = tx.gates.incident(number)
         for row in tx.gates.of_incident(number):
@@ -171,14 +176,16 @@ def _under_way(tx: Transaction) -> list[tuple[MeasuredCulprit, GateRow, Comparis
                 else None
             )
             if incident is not None and comparison is not None:
-                found.append((case_of(tx, incident), row, comparison))
-    return found
+                running.append((case_of(tx, incident), row, comparison))
+    return running
 
 
 def _seen(
     lab: Lab, tx: Transaction, case: MeasuredCulprit, comparison: Comparison
 ) -> Effect | None:
-    """The effect between the two kernels of a gate by the boots that are there; None where nothing can be said."""
+    """Return the effect between the two kernels of a gate from the boots so far; None if they allow
+    no statement.
+    """
     images = all_images_of(
         tx, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
     )
@@ -199,20 +206,22 @@ def _seen(
     rule = rule_of(
         lab.testboxes.known(testbox), metric_of(lab.programs, case.bisection.metric), case.job
     )
-    wanted = (case.bisection.unit_job, case.bisection.metric)
-    return effect_of(compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule))
+    key = (case.bisection.unit_job, case.bisection.metric)
+    return effect_of(compare(sides[0].get(key, []), sides[1].get(key, []), rule))
 
 
 def judge_gates(lab: Lab, tx: Transaction) -> None:
-    """Decide each gate whose boots are judged or whose time is over; where the code speaks against the commit, ask for more boots of it."""
+    """Decide each gate whose boots are judged or whose time is over; if the code gate contradicts
+    the commit, order more boots of the commit.
+    """
     for number in tx.gates.open_incidents():
         incident = tx.gates.incident(number)
         assert incident is not None
         case = case_of(tx, incident)
         for row in tx.gates.of_incident(number):
-            found = _judged(lab, tx, case, row) if row.status == "running" else None
-            if found is not None:
-                tx.gates.put(number, _decided(row, found))
+            result = _judged(lab, tx, case, row) if row.status == "running" else None
+            if result is not None:
+                tx.gates.put(number, _decided(row, result))
     for number, _ in tx.incidents.to_report():
         incident = tx.gates.incident(number)
         assert incident is not None
@@ -220,18 +229,21 @@ def judge_gates(lab: Lab, tx: Transaction) -> None:
 
 
 def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> GateResult | None:
-    """What a gate came to; None while it is under way."""
+    """Return the result of a gate; None while it is in progress."""
     if case.incident.comparison.open:
-        return None  # the commit's own numbers are being measured again
+        return None  # the commit itself is being measured again
     comparison = tx.comparisons.get(row.comparison) if row.comparison is not None else None
     if comparison is None:
-        return GateResult(status="not run", reason="nothing was measured for it")
+        return GateResult(status="not run", reason="nothing was measured")
     if comparison.status in ("waiting", "running"):
         if row.age_seconds <= lab.policies.proof_deadline_seconds:
             return None
-        tx.comparisons.set_status(comparison.id, "cancelled", "the time for proof was over")
+        tx.comparisons.set_status(
+            comparison.id, "cancelled", "the time limit for proof was exceeded"
+        )
         return GateResult(
-            status="not run", reason=f"not over after {spoken(lab.policies.proof_deadline_seconds)}"
+            status="not run",
+            reason=f"not completed after {spoken(lab.policies.proof_deadline_seconds)}",
         )
     if comparison.status != "done":
         return GateResult(
@@ -248,7 +260,7 @@ def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> G
             if tip.status == "running"
             else GateResult(
                 status="not run",
-                reason="the change was not found at the tip: there is nothing to give back",
+                reason="the tip does not show the change, so there is nothing to revert",
             )
         )
     return (
@@ -269,24 +281,22 @@ def _of_rows(
     if own is None:
         return GateResult(
             status="fail" if row.gate == "reproduced" else "not run",
-            reason="fresh boots of commit and parent do not show it",
+            reason="fresh boots of commit and parent do not show the change",
         )
     if row.gate in ("reproduced", "layout") and _same_images(tx, case, comparison):
-        return GateResult(
-            status="not run", reason="the other build gave the same image, byte for byte"
-        )
+        return GateResult(status="not run", reason="the other build gave a byte-identical image")
     seen = row_of(tx.comparisons.rows(comparison.id), case.bisection.key)
     effect = effect_of(seen)
     if seen is None or effect is None:
         return GateResult(
             status="not run",
-            reason=(seen.reason if seen is not None else None) or "no run gave a result",
+            reason=(seen.reason if seen is not None else None) or "no run reported a result",
         )
     return told(own, effect, seen.better, turned=row.gate == "revert", what=_WHAT.get(row.gate, ""))
 
 
 def _same_images(tx: Transaction, case: MeasuredCulprit, comparison: Comparison) -> bool:
-    """Whether building once more gave what was there: that proves nothing."""
+    """Return whether the other build gave identical images, which proves nothing."""
     pairs = (
         (case.parent, tx.variants.get(comparison.base)),
         (case.culprit, tx.variants.get(comparison.head)),
@@ -296,13 +306,18 @@ def _same_images(tx: Transaction, case: MeasuredCulprit, comparison: Comparison)
 
 
 def _doubted(fresh: Comparison) -> int | None:
-    """The comparison that this one measures again with more boots; None if it is no such one."""
+    """Return the number of the comparison that this one repeats with more boots; None if it does
+    not repeat one.
+    """
     asker, _, number = (fresh.request_key or "").partition(":")
     return int(number) if asker == "doubted" else None
 
 
 def _doubt(tx: Transaction, incident: Proven) -> None:
-    """Twice the boots of commit and parent, once: layout or noise is suspected. If the lab loses them, what there was stands."""
+    """Repeat commit and parent once with twice the boots, because layout or noise is suspected.
+
+    If infrastructure failures lose them, the earlier result holds.
+    """
     gates, old = tx.gates.of_incident(incident.id), incident.comparison
     before = _doubted(old)
     if before is not None:

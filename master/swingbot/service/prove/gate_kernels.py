@@ -1,4 +1,4 @@
-"""Which two kernels a gate of proof measures against each other, or what it comes to without any boot."""
+"""Choose the two kernels that a gate of proof compares, or decide the gate without boots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ Pair = tuple[Variant, Variant]  # base, head
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateKernels:
-    """Two kernels that a gate measures against each other, with the unit job; `boots` a side, None: as many as it takes for an answer."""
+    """Two kernels that a gate compares, and the unit job.
+
+    `boots`: boots per side; None: as many as needed for an answer.
+    """
 
     base: Variant
     head: Variant
@@ -40,7 +43,7 @@ class GateKernels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCulprit:
-    """A culprit with what its comparison with its parent showed."""
+    """A culprit with the result of its comparison with its parent."""
 
     incident: Proven
     tree: Tree
@@ -48,12 +51,12 @@ class MeasuredCulprit:
     culprit: Variant
     bisection: Bisection
     rows: list[ComparisonRow]
-    headline: ComparisonRow | None  # the row of the metric that was bisected
-    job: UnitJob | None  # its unit job
+    headline: ComparisonRow | None  # row of the bisected metric
+    job: UnitJob | None  # unit job of that metric
 
     @property
     def own(self) -> Effect | None:
-        """The commit's own effect, from fresh boots; None where they do not show it."""
+        """Return the commit's effect from fresh boots; None if they do not show one."""
         return (
             effect_of(self.headline)
             if self.headline is not None and self.headline.changed
@@ -85,11 +88,13 @@ def case_of(tx: Transaction, incident: Proven) -> MeasuredCulprit:
 def of_gate(
     lab: Lab, tx: Transaction, case: MeasuredCulprit, gate: str
 ) -> GateKernels | GateResult:
-    """The kernels to measure for `gate`, or its answer where it has one already."""
+    """Return the kernels to measure for `gate`, or its result if no boots are needed."""
     if gate in _AT_ONCE:
         return _AT_ONCE[gate](lab, tx, case)
     if case.own is None or case.job is None:
-        failed = GateResult(status="fail", reason="fresh boots of commit and parent do not show it")
+        failed = GateResult(
+            status="fail", reason="fresh boots of commit and parent do not show the change"
+        )
         return (
             failed
             if gate == "reproduced"
@@ -102,11 +107,11 @@ def of_gate(
     if case.tree.kconfig not in lab.kconfigs:
         return GateResult(status="not run", reason=f"configuration {case.tree.kconfig} was removed")
     try:
-        found = _MEASURED[gate](lab, tx, case)
+        kernels = _MEASURED[gate](lab, tx, case)
         return (
-            found
-            if isinstance(found, GateResult | GateKernels)
-            else GateKernels(base=found[0], head=found[1], job=case.job)
+            kernels
+            if isinstance(kernels, GateResult | GateKernels)
+            else GateKernels(base=kernels[0], head=kernels[1], job=case.job)
         )
     except (GitError, NoKconfig) as error:
         return GateResult(status="not run", reason=str(error))
@@ -155,7 +160,7 @@ def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResu
         return tip
     if tip == case.culprit.commit:
         return GateResult(
-            status="pass", reason="the commit is the tip: without it, it is its parent"
+            status="pass", reason="the commit is the tip: reverting it gives its parent"
         )
     try:
         without = lab.git.without(tip, case.culprit.commit)
@@ -169,17 +174,19 @@ def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResu
 def _tip_of(lab: Lab, case: MeasuredCulprit) -> str | GateResult:
     tip = case.tree.tip_commit
     if tip is None or not lab.git.is_ancestor(case.culprit.commit, tip):
-        return GateResult(status="not run", reason="the commit is not on the branch any more")
+        return GateResult(
+            status="not run", reason="the branch does not contain the commit any more"
+        )
     return tip
 
 
 def _executed(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateKernels | GateResult:
     assert case.job is not None
-    found = trace_order(lab, tx, case.parent, case.culprit, case.job)
+    order = trace_order(lab, tx, case.parent, case.culprit, case.job)
     return (
-        found
-        if isinstance(found, GateResult)
-        else GateKernels(base=found.base, head=found.head, job=found.job, boots=TRACED_BOOTS)
+        order
+        if isinstance(order, GateResult)
+        else GateKernels(base=order.base, head=order.head, job=order.job, boots=TRACED_BOOTS)
     )
 
 
@@ -190,7 +197,7 @@ def _code(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
         return GateResult(status="not run", reason="commit and parent are not both built")
     if sides[0]["image_sha256"] == sides[1]["image_sha256"]:
         return GateResult(
-            status="fail", reason="commit and parent give the same image, byte for byte"
+            status="fail", reason="the images of commit and parent are byte-identical"
         )
     try:
         return code.told(changed_code(lab.artifacts.open, sides[0], sides[1]))
@@ -199,15 +206,13 @@ def _code(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
 
 
 def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
-    """Of the boots behind the headline's row."""
+    """Check the facts of the boots behind the headline row."""
     comparison, box = case.incident.comparison, lab.testboxes.present.get(case.bisection.testbox)
     if box is None:
         return _removed(case.bisection.testbox)
     images = all_images_of(tx, [case.parent, case.culprit])
     if case.headline is None or case.job is None or images is None:
-        return GateResult(
-            status="not run", reason="there are no boots of both sides to hold against each other"
-        )
+        return GateResult(status="not run", reason="one side has no boots to compare")
     series, spec = series_for(box, comparison), case.headline.spec
     sheets = [
         sum(
@@ -217,7 +222,7 @@ def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
         for image in images
     ]
     if not all(sheets):
-        return GateResult(status="not run", reason="one side's boots noted no facts")
+        return GateResult(status="not run", reason="the boots of one side recorded no facts")
     known = differences_of(tx, images, box, [spec] * 2, series, comparison.numbers).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
@@ -225,14 +230,16 @@ def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     equal = f"of {sheets[0]}+{sheets[1]} boots"
     return GateResult(
         status="pass",
-        reason=f"{equal}; the kernel's own doing: {known.told}" if known.told else equal,
+        reason=f"{equal}; caused by the kernel itself: {known.told}" if known.told else equal,
         detail=detail,
     )
 
 
 def _elsewhere(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     if case.headline is None:
-        return GateResult(status="not run", reason="there is no number to look for elsewhere")
+        return GateResult(
+            status="not run", reason="the incident has no effect to look for on other testboxes"
+        )
     named = {"unit_job": case.headline.unit_job, "metric": case.headline.metric}
     program = case.job.program if case.job is not None else None
     ran = [
@@ -241,14 +248,20 @@ def _elsewhere(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
         if box != case.bisection.testbox
         and any(job.program == program for job in tx.specs.get(spec))
     ]
-    here = _place(lab, tx, case, case.bisection.testbox, named)
-    return elsewhere.told(here, [_place(lab, tx, case, box, named) for box in dict.fromkeys(ran)])
+    bisected = _place(lab, tx, case, case.bisection.testbox, named)
+    return elsewhere.told(
+        bisected, [_place(lab, tx, case, box, named) for box in dict.fromkeys(ran)]
+    )
 
 
 def _place(
     lab: Lab, tx: Transaction, case: MeasuredCulprit, testbox: str, named: Mapping[str, str]
 ) -> elsewhere.TestboxResult:
-    """Unit jobs are resolved for each testbox: one that is called otherwise there stands for it if it is the only one with the metric."""
+    """Return the result of one testbox.
+
+    Unit jobs are resolved per testbox; if the name differs there, the only unit job with the metric
+    is used.
+    """
     rows = [row for row in case.rows if row.testbox == testbox and row.metric == named["metric"]]
     row = next(
         (row for row in rows if row.unit_job == named["unit_job"]),

@@ -1,4 +1,6 @@
-"""What a report says of its proof: gates, clues, whether the commit is merged, the mail it was posted as, what nobody checked."""
+"""Collect the evidence for a report: gates, clues, whether the commit is merged, its posting, and
+what was not checked.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from swingbot.service.ports import Lab
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.gates import Gates
 
-# Trees on whose branch everybody bases work, whatever they are called here.
+# Trees that everybody bases work on, under whatever name they are watched here.
 _MAINLINE: Final = re.compile(r"(?:^|[/:])(?:torvalds|stable)/linux(?:\.git)?/?$")
 _MAIN_BRANCHES: Final = re.compile(r"master|main|linux-\d+\.\d+\.y")
 _UNCHECKED: Final[Mapping[str, str]] = {
@@ -33,12 +35,12 @@ _UNCHECKED: Final[Mapping[str, str]] = {
 
 
 def gates_of(gates: Gates, incident: int) -> list[GateRow]:
-    """The gates of an incident in the order of the mail; empty before they were opened."""
+    """Return the gates of an incident in the order of the mail; empty if they are not open yet."""
     return in_order(gates.of_incident(incident))
 
 
 def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
-    """Those that have an answer, in the words of a mail."""
+    """Return the gates that have a result, formatted for a mail."""
     return tuple(
         Gate(name=gate.gate, status=gate.status, reason=in_short(gate))
         for gate in gates
@@ -52,8 +54,10 @@ def clues_of(
     rows: Sequence[ComparisonRow],
     gates: Sequence[GateRow],
 ) -> tuple[Clue, ...]:
-    """Counters and sizes that go with the change in every pair of kernels that was measured."""
-    # hooks change every counter
+    """Return the counters and sizes that change together with the metric in every measured pair of
+    kernels.
+    """
+    # the hooks change every counter
     known = [gate for gate in gates if gate.status == "pass" and gate.gate != "executed"]
     pairs = [
         PairRows(rows=comparisons.rows(gate.comparison), turned=gate.gate == "revert")
@@ -64,7 +68,9 @@ def clues_of(
 
 
 def not_checked(gates: Sequence[GateRow], headline: ComparisonRow) -> tuple[str, ...]:
-    """What nobody looked at: gates without an answer, and real hardware where the testbox is emulated."""
+    """Return what was not checked: gates without a result, and real hardware if the testbox is
+    emulated.
+    """
     known = {gate.gate: gate.status for gate in gates}
     emulated = (
         ["real hardware: the testbox is emulated"] if headline.label.startswith("emulated") else []
@@ -80,7 +86,9 @@ def not_checked(gates: Sequence[GateRow], headline: ComparisonRow) -> tuple[str,
 
 
 def merged(lab: Lab, tree: Tree) -> bool | None:
-    """Whether others base their work on the branch: by setting, or as the tree's address and branch say. None is unknown."""
+    """Return whether others base their work on the branch, by setting or by the tree's address and
+    branch. None: unknown.
+    """
     if tree.name in lab.policies.merged_trees:
         return True
     if any(fnmatchcase(tree.name, pattern) for pattern in lab.policies.mail.private_trees):

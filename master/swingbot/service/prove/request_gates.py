@@ -1,4 +1,4 @@
-"""Gates of an incident asked for by a person: what they would cost, and once more with fresh boots."""
+"""Estimate the cost of an incident's gates, and run them again with fresh boots, on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swingbot.service.prove.report_evidence import gates_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateCost:
-    """What a gate would take if it were asked for now; or, with `answer`, what it would come to without any boot."""
+    """Cost of a gate if requested now; or, with `answer`, its result if it needs no boots."""
 
     gate: str
     builds: int = 0
@@ -26,29 +26,34 @@ class GateCost:
 
 
 def foresee_gates(lab: Lab, number: int, gates: Sequence[str]) -> list[GateCost]:
-    """The cost of each of `gates` (all that need boots if none is named), each as if it were alone: shared kernels count in each. Raises RequestError."""
+    """Return the cost of each of `gates` (default: all that need boots).
+
+    Each is estimated alone, so shared kernels count in each. Raises RequestError.
+    """
     with lab.transaction("foresee gates") as tx:
         case = _case(tx, number)
         return [_cost(lab, tx, case, gate) for gate in (_known(gates) or MEASURED)]
 
 
 def _cost(lab: Lab, tx: Transaction, case: MeasuredCulprit, gate: str) -> GateCost:
-    found = of_gate(lab, tx, case, gate)
-    if isinstance(found, GateResult):
-        return GateCost(gate=gate, answer=f"{found.status}: {found.reason}")
-    cost = cost_of(lab, tx, case, found)
+    kernels = of_gate(lab, tx, case, gate)
+    if isinstance(kernels, GateResult):
+        return GateCost(gate=gate, answer=f"{kernels.status}: {kernels.reason}")
+    cost = cost_of(lab, tx, case, kernels)
     return GateCost(
         gate=gate, builds=int(cost["builds"]), boots=int(cost["boots"]), seconds=cost["seconds"]
     )
 
 
 def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
-    """Ask for `gates` (those of the settings if none is named) with fresh boots, whatever the budget says; return all gates. Raises RequestError.
+    """Run `gates` (default: those of the settings) again with fresh boots, regardless of the
+    budget; return all gates. Raises RequestError.
 
-    A mail that is drafted already stays as it is. An incident that was bisected by hand is measured against its parent first, and
-    the gates of the settings open after that: then none is returned.
+    A mail that is already drafted is not changed. An incident that was bisected by hand is measured
+    against its parent first. Its gates open after that according to the settings, and the returned
+    list is empty.
     """
-    wanted = _known(gates) or lab.policies.proof_gates
+    selected = _known(gates) or lab.policies.proof_gates
     with lab.transaction("prove again") as tx:
         if tx.gates.incident(number) is None and measure_when_asked(lab, tx, number) is not None:
             return []
@@ -56,32 +61,35 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
         busy = [
             gate.gate
             for gate in tx.gates.of_incident(number)
-            if gate.status == "running" and gate.gate in wanted
+            if gate.status == "running" and gate.gate in selected
         ]
         if busy:
             raise RequestError(
-                f"{', '.join(busy)} of {ids.show('incident', number)} is under way; wait for it, or name other gates with --gate"
+                f"{', '.join(busy)} of {ids.show('incident', number)} is in progress; wait until "
+                "it has ended, or name other gates with --gate"
             )
-        ask(lab, tx, case, wanted, limited=False)
+        ask(lab, tx, case, selected, limited=False)
         return gates_of(tx.gates, number)
 
 
 def _known(gates: Sequence[str]) -> tuple[str, ...]:
     unknown = [gate for gate in gates if gate not in GATES]
     if unknown:
-        raise RequestError(f"{unknown[0]!r} is no gate; known are {', '.join(GATES)}")
+        raise RequestError(f"{unknown[0]!r} is not a valid gate; choose from {', '.join(GATES)}")
     return tuple(gate for gate in GATES if gate in gates)
 
 
 def _case(tx: Transaction, number: int) -> MeasuredCulprit:
-    """The incident, once it is measured against its parent."""
+    """Return the incident if it was measured against its parent. Raises RequestError if not."""
     incident, shown = tx.gates.incident(number), ids.show("incident", number)
     if incident is None:
         raise RequestError(
-            f"there is no incident {shown} that was measured against its parent; `swingbot list incidents` shows those there are"
+            f"{shown} does not exist or was not measured against its parent; `swingbot list "
+            "incidents` lists all incidents"
         )
     if incident.comparison.open:
         raise RequestError(
-            f"{shown} is being measured against its parent ({ids.show('comparison', incident.comparison.id)}); its gates open after that"
+            f"{shown} is being measured against its parent "
+            f"({ids.show('comparison', incident.comparison.id)}); its gates open after that"
         )
     return case_of(tx, incident)

@@ -1,4 +1,6 @@
-"""Count the calls of the functions that a culprit changed: which kernels and which run it takes, and what came of it (docs/executed.md)."""
+"""Count calls of the functions that a culprit changed: choose kernels and run, and evaluate the
+counts (docs/executed.md).
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,15 @@ from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import BadRecord
 
-TRACED: Final = "trace"  # the fragment whose kernels have hooks in their functions
-BOOTS: Final = 1  # of each kernel: that a function is called at all shows at once
+TRACED: Final = "trace"  # configuration fragment that builds kernels with function hooks
+BOOTS: Final = 1  # per kernel: one boot shows whether a function is called at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceOrder:
-    """What is to be booted: the kernels of parent and commit with hooks, and the unit job with a run in which calls are counted."""
+    """A traced boot: the kernels of parent and commit with hooks, and the unit job with a run that
+    counts calls.
+    """
 
     base: Variant
     head: Variant
@@ -33,7 +37,9 @@ class TraceOrder:
 def trace_order(
     lab: Lab, tx: Transaction, parent: Variant, culprit: Variant, job: UnitJob
 ) -> TraceOrder | GateResult:
-    """What has to be measured to know whether what `culprit` changed was called in `job`, or why that cannot be known."""
+    """Return what to measure to learn whether `job` calls the code that `culprit` changed, or the
+    reason why that is impossible.
+    """
     builds = tx.builds.stored([parent.build_key, culprit.build_key])
     sides = [builds.get(variant.build_key) for variant in (parent, culprit)]
     if sides[0] is None or sides[1] is None:
@@ -53,7 +59,10 @@ def trace_order(
 
 
 def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> GateResult:
-    """What the boots of a `TraceOrder` say, once they are over: `comparison` has its kernels as base and head, and its job as the only one."""
+    """Return the gate result from the completed boots of a `TraceOrder`.
+
+    `comparison` has its kernels as base and head, and its only job.
+    """
     (testbox, spec), variants = (
         comparison.parts[0],
         [tx.variants.get(number) for number in (comparison.base, comparison.head)],
@@ -67,7 +76,7 @@ def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> GateResult:
             if build is None or build["image_sha256"] is None:
                 return GateResult(
                     status="not run",
-                    reason=f"the kernel of {variant.commit[:12]} with hooks in its functions was not built",
+                    reason=f"the kernel of {variant.commit[:12]} with function hooks was not built",
                 )
             calls = _calls(lab, tx, comparison, testbox, spec, job, build)
             if isinstance(calls, str):
@@ -92,8 +101,10 @@ def _calls(
     job: UnitJob,
     build: Mapping[str, Any],
 ) -> dict[str, float] | str:
-    """Calls by function in the first boot that counted them; or why there is none."""
-    trouble = "no boot of it came to its end"
+    """Return the calls by function from the first boot that counted them; or the reason why no boot
+    did.
+    """
+    trouble = "no boot completed"
     for boot in tx.boots.find(
         build["image_sha256"],
         testbox,

@@ -1,1 +1,1 @@
-"""Trees, where their branches are, and what their jobs ask of each testbox."""
+"""Trees: poll their branches and resolve their jobs for each testbox."""

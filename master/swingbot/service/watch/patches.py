@@ -1,4 +1,4 @@
-"""What a branch consists of after a move, patch by patch."""
+"""List the patches of a branch after it moved."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from swingbot.core.plan.new_tip import NewTip
 from swingbot.core.plan.patches import grown
 from swingbot.service.ports import Lab
 
-MOST_PATCHES: Final = (
-    500  # of a branch that are listed; what a branch of years has beyond is history
-)
+MOST_PATCHES: Final = 500  # patches listed per branch; older ones are history
 
 
 def patches_after(lab: Lab, tree: Tree, moved: NewTip) -> list[BranchPatch]:
-    """The patches of the branch, aligned with those of its last tip; of a long branch the latest. Raises GitError."""
+    """Return the patches of the branch, aligned with those of its last tip; only the latest if the
+    branch is long. Raises GitError.
+    """
     with lab.transaction("read patches") as tx:
         known = tx.patches.branch(tree.id)
     rebased = moved.kind == "rebase" and tree.tip_commit is not None
     old = lab.git.patches(moved.old, tree.tip_commit) if rebased and tree.tip_commit else []
-    found = grown(known, moved.old, old, lab.git.patches(moved.old, moved.new))
-    return found[-MOST_PATCHES:]
+    patches = grown(known, moved.old, old, lab.git.patches(moved.old, moved.new))
+    return patches[-MOST_PATCHES:]

@@ -1,4 +1,4 @@
-"""From job files and testbox names to what one boot runs on each testbox."""
+"""Resolve job files and testbox names to the unit jobs that one boot runs on each testbox."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from swingbot_jobs.reading import lkp
 def pick_testboxes(
     lab: Lab, names: Sequence[str], trust: Trust = "trusted", *, asked: bool = True
 ) -> list[str]:
-    """Testboxes by name, or all of a tbox_group; the default one where nothing is named. Raises RequestError.
+    """Return testboxes by name, or all of a tbox_group; the default one if no name is given. Raises
+    RequestError.
 
-    For kernels that are not `trust`ed: those that accept them. One that does not is left out of a group and of what nobody `asked` for
-    by name; naming it is an error.
+    Untrusted kernels get only testboxes that accept them. Others are left out of groups and of
+    names that were not `asked` for explicitly; asking for one by name is an error.
     """
     picked: list[str] = []
     for name in names or [lab.policies.watch_testbox]:
-        found = (
+        matches = (
             [name]
             if name in lab.testboxes.present
             else sorted(
                 box.name for box in lab.testboxes.present.values() if box.tbox_group == name
             )
         )
-        if not found:
+        if not matches:
             raise RequestError(
-                f"there is no testbox or group {name!r}; known are {', '.join(sorted(lab.testboxes.present))}"
+                f"testbox or group {name!r} does not exist; choose from "
+                f"{', '.join(sorted(lab.testboxes.present))}"
             )
-        fitting = [box for box in found if accepted(trust, lab.testboxes.present[box].accepts)]
-        if asked and name in found and not fitting and name in names:
+        fitting = [box for box in matches if accepted(trust, lab.testboxes.present[box].accepts)]
+        if asked and name in matches and not fitting and name in names:
             raise RequestError(_refused(lab, name))
         picked += [box for box in fitting if box not in picked]
     if not picked:
@@ -44,12 +46,15 @@ def pick_testboxes(
 
 
 def _refused(lab: Lab, names: str) -> str:
-    willing = ", ".join(
+    accepting = ", ".join(
         sorted(box.name for box in lab.testboxes.present.values() if box.accepts == "untrusted")
     )
     return (
-        f"{names} takes trusted kernels only, and this one is not trusted: it comes from a patch or an untrusted tree. "
-        f"Testboxes that accept such: {willing or 'none (a testbox file says `accepts: untrusted`)'}; or an operator vouches for it with --trusted"
+        f"{names} accepts only trusted kernels, and this kernel is untrusted: it comes from a "
+        "patch or an untrusted tree. "
+        "Testboxes that accept untrusted kernels: "
+        f"{accepting or 'none (set `accepts: untrusted` in a testbox file)'}. "
+        "If the code is safe to run, vouch for it with --trusted"
     )
 
 
@@ -61,10 +66,10 @@ def resolve_parts(
     overrides: Mapping[str, str],
     trust: Trust,
 ) -> list[tuple[str, str]]:
-    """(testbox, spec) for each testbox: one boot runs the unit jobs of all files.
+    """Return (testbox, spec) for each testbox. One boot runs the unit jobs of all files.
 
-    `trust` is that of the least trusted kernel to boot, for which some settings are refused.
-    Raises RequestError with file and line.
+    `trust` is the trust of the least trusted kernel to boot; some settings are refused for
+    untrusted ones. Raises RequestError with file and line.
     """
     parts = []
     for name in testboxes:
@@ -86,7 +91,7 @@ def resolve_parts(
         }
         if twice:
             raise RequestError(
-                f"two of the jobs are called {sorted(twice)[0]}; rename one of the job files"
+                f"two of the jobs have the name {sorted(twice)[0]}; rename one of the job files"
             )
         try:
             lab.testboxes.known(name).check_settings(unit_jobs, trust)

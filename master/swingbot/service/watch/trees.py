@@ -1,4 +1,4 @@
-"""Register trees, look where their branches are, and record what moved as changes."""
+"""Register trees, poll their branches, and record moves as changes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from swingbot_jobs.contract.trust import Trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTree:
-    """A branch to be watched."""
+    """A branch to watch."""
 
     name: str
     url: str
     branch: str
-    base: str  # as git names it there
+    base: str  # a commit, tag or branch in that repository
     job_files: Sequence[JobFile]
     testboxes: Sequence[str]  # or groups
     paths: Sequence[str]
@@ -32,9 +32,9 @@ class NewTree:
 
 
 def add_tree(lab: Lab, new: NewTree) -> Tree:
-    """Register a tree; nothing is recorded unless all of it makes sense. Raises RequestError.
+    """Register a tree. Nothing is recorded unless all of it is valid. Raises RequestError.
 
-    Adding the same tree again with equal values gives the tree that is there.
+    Adding the same tree again with equal values returns the existing tree.
     """
     try:
         lab.kconfigs.text(new.kconfig)
@@ -50,11 +50,13 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         base_commit = lab.git.resolve_remote(new.name, new.url, new.base)
         if not lab.git.is_kernel(tip):
             raise RequestError(
-                f"branch {new.branch!r} of {new.url} is not a kernel: it has no Makefile, Kconfig and init/ at its top"
+                f"branch {new.branch!r} of {new.url} is not a kernel tree: its top directory lacks "
+                "Makefile, Kconfig or init/"
             )
         if not lab.git.is_ancestor(base_commit, tip):
             raise RequestError(
-                f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {new.branch!r}; give a --base that the branch grew from"
+                f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch "
+                f"{new.branch!r}; give a --base that is an ancestor of the branch"
             )
         lab.git.keep(base_commit)
         lab.git.call(new.name, "base", base_commit)
@@ -76,16 +78,17 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
     )
     with lab.transaction("add tree") as tx:
         resolve_parts(lab, tx.specs, new.job_files, boxes, {}, new.trust)
-        there = tx.trees.named(new.name)
-        if there is None:
+        existing = tx.trees.named(new.name)
+        if existing is None:
             return tx.trees.add(tree)
-    wanted, has = _identity(tree), _identity(there)
-    if wanted != has:
-        differs = ", ".join(key for key in wanted if wanted[key] != has[key])
+    requested, stored = _identity(tree), _identity(existing)
+    if requested != stored:
+        differs = ", ".join(key for key in requested if requested[key] != stored[key])
         raise RequestError(
-            f"tree {new.name!r} is there already with another {differs}; `swingbot tree remove {new.name}` first, or choose another name"
+            f"tree {new.name!r} already exists with a different {differs}; `swingbot tree remove "
+            f"{new.name}` first, or choose another name"
         )
-    return there
+    return existing
 
 
 def _identity(tree: Tree) -> dict[str, object]:
@@ -106,18 +109,22 @@ def _identity(tree: Tree) -> dict[str, object]:
 
 
 def known_tree(lab: Lab, name: str) -> Tree:
-    """The tree of that name. Raises RequestError."""
+    """Return the tree with this name. Raises RequestError if it does not exist."""
     with lab.transaction("read tree") as tx:
         tree = tx.trees.named(name)
     if tree is None:
         raise RequestError(
-            f"there is no tree {name!r}; `swingbot tree list` shows those there are, `swingbot tree add` makes one"
+            f"tree {name!r} does not exist; `swingbot tree list` lists all trees, `swingbot tree "
+            "add` adds one"
         )
     return tree
 
 
 def tree_of(lab: Lab, name: str | None, refs: Sequence[str]) -> Tree:
-    """The tree called `name`; without one, the only tree that has all of `refs`. Raises RequestError."""
+    """Return the tree named `name`; without a name, the only tree that has all of `refs`.
+
+    Raises RequestError.
+    """
     if name is not None:
         return known_tree(lab, name)
     with lab.transaction("choose tree") as tx:
@@ -138,7 +145,7 @@ def _names(trees: Sequence[Tree]) -> str:
 
 
 def _has(lab: Lab, tree: Tree, ref: str) -> bool:
-    """Whether a commit is in the branch of the tree, as far as it was fetched."""
+    """Return whether the branch of the tree, as far as it was fetched, contains a commit."""
     try:
         commit = lab.git.resolve(tree.name, ref)
         ends = (tree.tip_commit, tree.base_commit)
@@ -148,7 +155,7 @@ def _has(lab: Lab, tree: Tree, ref: str) -> bool:
 
 
 def poll_tree(lab: Lab, tree: Tree) -> str | None:
-    """Look where the branch is. Returns the problem in one sentence, or None."""
+    """Poll the branch. Returns the problem in one sentence, or None."""
     try:
         if (
             tree.tip_commit is not None
@@ -170,7 +177,7 @@ def poll_tree(lab: Lab, tree: Tree) -> str | None:
             and moved.kind != "first"
             and not matters(lab.git.paths_between(moved.old, moved.new), tree.paths)
         ):
-            moved = None  # looked at again with the next move, from the same old tip
+            moved = None  # retried with the next move, from the same old tip
         patches = patches_after(lab, tree, moved) if moved is not None else []
     except GitError as error:
         with lab.transaction("note poll") as tx:
