@@ -92,7 +92,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ({"tree": "nope"}, "no tree 'nope'"),
         ({"head": ""}, "head is missing"),
         ({"head": "base"}, "the same commit"),
-        ({"head": "nosuch"}, "only what was fetched can be compared"),
+        ({"head": "nosuch"}, "only fetched commits can be compared"),
         ({"head": ":/commit"}, "not a valid commit name"),
         ({"head": "HEAD^{/x}"}, "not a valid commit name"),
         ({"head": "--output=x"}, "not a valid commit name"),
@@ -331,4 +331,6 @@ def test_a_series_of_more_patches_than_one_request_may_apply_is_refused(
     ]
     answer = idle.json(ada, patch="".join(mails))
     assert answer.status_code == 400
-    assert "the series has 51 patches; at most 50 are taken over the web" in answer.json()["error"]
+    assert (
+        "the series has 51 patches; at most 50 are accepted over the web" in answer.json()["error"]
+    )

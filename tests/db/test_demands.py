@@ -102,7 +102,7 @@ def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(
     assert row["verdict"] == "invalid"
     assert row["base"]["mean"] is None and row["head"]["mean"] is None
     assert why in row["reason"]
-    assert attempts(brain, comparison) == [(1, f"{why}; made again"), (2, None)] * 10
+    assert attempts(brain, comparison) == [(1, f"{why}; repeated"), (2, None)] * 10
     with brain.engine.connect() as conn:
         asked = "FROM run r JOIN boot x ON x.id = r.boot JOIN want w ON w.order_id = x.order_id LEFT JOIN sample s ON s.run = r.id WHERE w.comparison = :c"
         found = conn.execute(

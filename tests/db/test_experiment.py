@@ -106,8 +106,8 @@ def test_a_range_is_a_table_in_which_a_patch_costs_and_another_takes_it_back(des
         for row in facts["rows"]
         if row["metric"] == METRIC and row["against"] == "above"
     }
-    assert f"{names[4]} takes it back" in notes[1]
-    assert f"takes {names[1]} back, all of it" in notes[4]
+    assert f"{names[4]} reverts it" in notes[1]
+    assert f"reverts {names[1]}, all of it" in notes[4]
     broken = next(row for row in facts["rows"] if (row["arm"], row["against"]) == (3, "above"))
     assert "does not build: mm/x.c:1: error" in broken["reason"]
 
@@ -189,7 +189,7 @@ def test_extending_adds_boots_and_a_row_that_stands_in_the_new_blocks_alone(
     by_arm = {row["arm"]: row for row in facts["rows"] if row["metric"] == METRIC}
     assert (by_arm[1]["head"]["boots"], by_arm[2]["head"]["boots"]) == (5, 2)
     assert (
-        "there is a row called 'v2' already"
+        "a row named 'v2' already exists"
         in desk.run("extend", asked["id"], "--boots", "1", "--variant", f"v2={patch}").output
     )
 
@@ -265,10 +265,10 @@ def test_a_file_holds_all_of_it(desk: Desk, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "name the kernels: a range A..B, or --base"),
-        (("tip",), "write the range as A..B"),
+        ((), "name the kernels: give a range A..B, or --base"),
+        (("tip",), "write a range as A..B"),
         (("tip..base",), "is empty: tip is not an ancestor of base"),
-        (("base..tip", "--base", "base"), "a range has its own base"),
+        (("base..tip", "--base", "base"), "a range cannot be combined with --base"),
         (("base..tip", "--paths", "net/*"), "no commit of base..tip touches net/*"),
         (("--base", "base"), "needs at least two rows"),
         (("--base", "base", "--variant", "x"), "write it as NAME=FILE or NAME=REF"),

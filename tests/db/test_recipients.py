@@ -138,7 +138,7 @@ def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
     assert (hung.to, hung.cc, hung.problem) == (
         ("ada@example.org",),
         (),
-        "maintainers and lists are not known: it hung",
+        "maintainers and lists are unknown: it hung",
     )
     nobody = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "Nobody")
     assert (nobody.to, nobody.would_to) == (operator, ())
@@ -159,7 +159,7 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
             == "layout failed"
         )
         assert (
-            "nobody to write to (Nobody: the commit has no author"
+            "it has no recipient (Nobody: the commit has no author"
             in file_report(
                 a_lab(brain, release="release"),
                 tx,

@@ -1,1 +1,1 @@
-"""Comparisons: requested, foreseen, judged, cancelled."""
+"""Comparisons: request, estimate, judge, cancel."""

@@ -1,6 +1,7 @@
-"""Plan and queue an experiment for somebody who is not the operator, under the rules of `ask.py`.
+"""Plan and queue an experiment for a requester who is not an operator, under the rules of
+`submit.py`.
 
-Commits are those of the tree's own branch as the mirror has it; patches are never trusted, and
+Commits must be on the tree's own branch as fetched into the mirror. Patches are never trusted, and
 nothing is fetched.
 """
 
@@ -23,12 +24,12 @@ MOST_KERNELS: Final = 50
 
 
 def plan_asked(lab: Lab, request: ExperimentRequest) -> Planned:
-    """What `request` comes to and costs. Nothing is recorded. Raises RequestError."""
+    """Return the plan and cost of `request`. Nothing is recorded. Raises RequestError."""
     return _planned(lab, _restricted(lab, request))
 
 
 def ask_experiment(lab: Lab, request: ExperimentRequest) -> int:
-    """Queue `request`; the experiment's number. Raises RequestError."""
+    """Queue `request` and return the number of the experiment. Raises RequestError."""
     allowed = _restricted(lab, request)
     _planned(lab, allowed)
     return request_experiment(lab, allowed)
@@ -42,25 +43,29 @@ def _planned(lab: Lab, request: ExperimentRequest) -> Planned:
 
 
 def _restricted(lab: Lab, request: ExperimentRequest) -> ExperimentRequest:
-    """`request` with commits of the tree's branch and nothing that takes an operator."""
+    """Return `request` limited to commits of the tree's branch, without options reserved for
+    operators.
+    """
     if not 1 <= request.boots <= MOST_BOOTS:
-        raise RequestError(f"boots of each kernel are 1 to {MOST_BOOTS}, not {request.boots}")
-    wanted = request.kernels
-    patches = len(wanted.series.patches) if wanted.series else 0
+        raise RequestError(
+            f"boots per kernel must be between 1 and {MOST_BOOTS}, got {request.boots}"
+        )
+    kernels = request.kernels
+    patches = len(kernels.series.patches) if kernels.series else 0
     if patches >= MOST_KERNELS:
         raise _too_many(patches + 1)
-    tree = tree_of(lab, request.tree, wanted.refs)
-    ends = wanted.range and (
-        branch_commit(lab, tree, wanted.range[0]),
-        branch_commit(lab, tree, wanted.range[1]),
+    tree = tree_of(lab, request.tree, kernels.refs)
+    ends = kernels.range and (
+        branch_commit(lab, tree, kernels.range[0]),
+        branch_commit(lab, tree, kernels.range[1]),
     )
-    base = None if wanted.base is None else branch_commit(lab, tree, wanted.base)
-    kernels = replace(wanted, range=ends, base=base, named=())
+    base = None if kernels.base is None else branch_commit(lab, tree, kernels.base)
+    kernels = replace(kernels, range=ends, base=base, named=())
     return replace(request, tree=tree.name, kernels=kernels, overrides={}, axes=(), trusted=False)
 
 
 def _too_many(kernels: int) -> RequestError:
     return RequestError(
-        f"{kernels} kernels are too many over the web, where {MOST_KERNELS} are the most;"
+        f"{kernels} kernels are too many: at most {MOST_KERNELS} can be requested over the web;"
         " narrow the range, or use `swingbot experiment`"
     )

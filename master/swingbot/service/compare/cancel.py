@@ -1,4 +1,7 @@
-"""Cancel a comparison or experiment. Orders that nothing else needs are cancelled in the next round."""
+"""Cancel a comparison or experiment.
+
+Orders that nothing else needs are cancelled in the next round.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from swingbot.service.ports import Lab
 
 
 def cancel_comparison(lab: Lab, number: int, *, experiment: bool = False) -> bool:
-    """False if it was over already. Raises RequestError if there is none."""
+    """Cancel comparison `number`.
+
+    Returns False if it had already ended. Raises RequestError if it does not exist.
+    """
     with lab.transaction("cancel comparison") as tx:
         comparison = known_comparison(tx, number, experiment=experiment)
         tx.comparisons.set_status(number, "cancelled", "cancelled by hand")

@@ -1,4 +1,4 @@
-"""What a comparison or experiment costs and can show, before any work is spent on it."""
+"""Estimate in advance what a comparison or experiment costs and which effects it can detect."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from swingbot.service.ports import Lab, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxCost:
-    """Boots that one testbox has to make. Times in seconds."""
+    """Boots needed on one testbox. Times in seconds."""
 
     testbox: str
-    boots: int  # to be made
-    known: int  # that were made before and count
+    boots: int  # still needed
+    known: int  # existing boots that count
     seconds: float
-    at_most: bool  # nothing like them was timed there yet, so the deadline of a boot counts
+    at_most: bool  # no similar boot was timed there yet, so the deadline counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentCost:
-    """Kernels to build, boots to make, and what they resolve. Times in seconds."""
+    """Kernels to build, boots to run, and the effects they can resolve. Times in seconds."""
 
-    kernels: int  # different ones
-    builds: int  # that have to be built
+    kernels: int  # distinct kernels
+    builds: int  # kernels to build
     build_seconds: float
-    unbuilt: Mapping[str, str]  # rows that are known not to build, and why
-    identical: Sequence[Sequence[str]]  # rows whose images are known to be identical
+    unbuilt: Mapping[str, str]  # rows whose kernels do not build, and why
+    identical: Sequence[Sequence[str]]  # groups of rows with identical images
     testboxes: Sequence[TestboxCost]
     resolves: Sequence[DetectableEffect]
 
     @property
     def boots(self) -> int:
-        """To be made, on all testboxes."""
+        """Boots needed on all testboxes."""
         return sum(box.boots for box in self.testboxes)
 
     @property
     def at_most(self) -> bool:
-        """Whether a time in it is an upper bound."""
+        """Whether any of the times is an upper bound."""
         return any(box.at_most for box in self.testboxes)
 
     @property
@@ -54,14 +54,16 @@ class ExperimentCost:
 
     @property
     def seconds(self) -> float:
-        """Until the end on an idle lab: kernels one after the other, testboxes side by side."""
+        """Time to completion on an idle lab: kernels are built one by one, testboxes work in
+        parallel.
+        """
         return self.build_seconds + max((box.seconds for box in self.testboxes), default=0.0)
 
 
 def cost_of(
     lab: Lab, tx: Transaction, new: NewComparison, variants: Sequence[Variant]
 ) -> ExperimentCost:
-    """What `new` costs, whose arms have the kernels `variants`."""
+    """Return the cost of `new`, whose arms have the kernels `variants`."""
     keys = list(dict.fromkeys(variant.build_key for variant in variants))
     builds = tx.builds.by_key(keys)
     missing = {v.build_key: v for v in variants if v.build_key not in builds}
@@ -88,7 +90,7 @@ def cost_of(
 def _identical(
     new: NewComparison, variants: Sequence[Variant], builds: Mapping[str, KernelBuild]
 ) -> list[list[str]]:
-    """Names of rows that boot the same image with the same settings, group by group."""
+    """Return the names of rows that boot the same image with the same settings, by group."""
     groups: dict[tuple[str, str], list[str]] = {}
     for arm, variant in zip(new.arms, variants, strict=True):
         build = builds.get(variant.build_key)
@@ -108,7 +110,7 @@ def _of_part(
     spec: str,
 ) -> TestboxCost:
     box = lab.testboxes.known(testbox)
-    wanted: Counter[tuple[str, str]] = Counter()  # boots by (image or build key, spec)
+    needed: Counter[tuple[str, str]] = Counter()  # boots by (image or build key, spec)
     known = 0
     for arm, variant in zip(new.arms, variants, strict=True):
         build = builds.get(variant.build_key)
@@ -116,16 +118,16 @@ def _of_part(
             continue
         image, own = (build.image_sha256 if build else None), arm.spec(spec)
         kernel = image or variant.build_key
-        if (kernel, own) in wanted:
+        if (kernel, own) in needed:
             continue
-        made = 0
+        existing = 0
         if image is not None and box.repeatable:
             numbers = BootNumbers(range(new.first_k, new.first_k + new.boots), new.purpose)
-            made = len(tx.boots.find(image, testbox, own, series_of(box, ""), numbers))
-        wanted[kernel, own] = new.boots - made
-        known += made
+            existing = len(tx.boots.find(image, testbox, own, series_of(box, ""), numbers))
+        needed[kernel, own] = new.boots - existing
+        known += existing
     usual = tx.boots.seconds(testbox, spec)
-    boots = sum(wanted.values())
+    boots = sum(needed.values())
     return TestboxCost(
         testbox=testbox,
         boots=boots,

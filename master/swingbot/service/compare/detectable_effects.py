@@ -1,4 +1,4 @@
-"""Say what a comparison can show, from the noise records, before any work is spent on it."""
+"""Predict from the noise records which effects a comparison can detect."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ ONE_PAIR: Final = ((0, 1),)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectableEffect:
-    """What `boots` a side show of one metric; percentages are relative changes. Without a noise record all but the names is None."""
+    """Effect of one metric that `boots` per side can detect; percentages are relative changes.
+
+    Without a noise record, all fields but the names are None.
+    """
 
     testbox: str
     unit_job: str
     metric: str | None
     boots: int
-    resolves_pct: float | None = None  # None too where nothing can be resolved
-    wanted_pct: float | None = None  # the metric's minimum effect there
-    needs: int | None = None  # boots a side for it; None if out of reach
+    resolves_pct: float | None = None  # also None if no effect can be resolved
+    wanted_pct: float | None = None  # the metric's minimum effect on this testbox
+    needs: int | None = None  # boots per side for it; None if unattainable
     words: str
 
     @property
@@ -44,8 +47,10 @@ class DetectableEffect:
 def foresights(
     lab: Lab, tx: Transaction, parts: Sequence[tuple[str, str]], boots: int, pairs: Pairs = ONE_PAIR
 ) -> list[DetectableEffect]:
-    """What `boots` of each kernel show in a table of `pairs` (reference, row), by testbox and headline metric."""
-    found: list[DetectableEffect] = []
+    """Return the effects that `boots` of each kernel can detect in a table of `pairs` (reference,
+    row), by testbox and headline metric.
+    """
+    effects: list[DetectableEffect] = []
     for testbox, spec in parts:
         for job in tx.specs.get(spec):
             metrics = lab.programs[job.program].metrics.values()
@@ -60,16 +65,16 @@ def foresights(
                 unit_job=job.name,
                 metric=None,
                 boots=boots,
-                words="nothing is known yet of its noise there",
+                words="its noise on this testbox is unknown",
             )
-            found += known or [unknown]
-    return found
+            effects += known or [unknown]
+    return effects
 
 
 def _of_metric(
     lab: Lab, tx: Transaction, testbox: str, job: UnitJob, metric: Metric, boots: int, pairs: Pairs
 ) -> DetectableEffect | None:
-    """None without a record."""
+    """Return the detectable effect of one metric; None without a noise record."""
     record = tx.noise.get(testbox, job.name, metric.name)
     box = lab.testboxes.known(testbox)
     rule = rule_of(box, metric, job)
@@ -82,21 +87,23 @@ def _of_metric(
         df=spread[1],
         layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
     )
-    found: Resolution = plan_family(noise, 1, boots, box.repeatable, pairs)
+    resolution: Resolution = plan_family(noise, 1, boots, box.repeatable, pairs)
     return DetectableEffect(
         testbox=testbox,
         unit_job=job.name,
         metric=metric.name,
         boots=boots,
-        resolves_pct=None if math.isinf(found.resolves_pct) else found.resolves_pct,
+        resolves_pct=None if math.isinf(resolution.resolves_pct) else resolution.resolves_pct,
         wanted_pct=rule.min_effect_pct,
-        needs=found.boots_for(rule.min_effect_pct),
-        words=found.words(rule.min_effect_pct),
+        needs=resolution.boots_for(rule.min_effect_pct),
+        words=resolution.words(rule.min_effect_pct),
     )
 
 
 def _spread(record: NoiseRecord | None, paired: bool) -> tuple[float, float] | None:
-    """(sd, df) of one boot mean; on a paired testbox of what pairing does not cancel."""
+    """Return (sd, df) of one boot mean; on a paired testbox, of the noise that pairing does not
+    cancel.
+    """
     if record is None:
         return None
     spread = record.pair if paired else record.boot_mean

@@ -1,4 +1,4 @@
-"""Run a use case for what it would come to, and leave nothing behind."""
+"""Run a use case for its result without recording anything."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ class _RollBack(Exception):
 
 
 def rehearse(lab: Lab, name: str, run: Callable[[Transaction], T]) -> T:
-    """What `run` gives in a transaction that is rolled back. Its errors are raised as they are."""
-    found: list[T] = []
+    """Return the result of `run` in a transaction that is rolled back.
+
+    Its exceptions are passed on.
+    """
+    results: list[T] = []
     try:
         with lab.transaction(name) as tx:
-            found.append(run(tx))
+            results.append(run(tx))
             raise _RollBack
     except _RollBack:
-        return found[0]
+        return results[0]

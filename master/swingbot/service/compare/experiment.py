@@ -1,4 +1,4 @@
-"""Lay out, foresee and queue an experiment: N kernels, one table."""
+"""Lay out, estimate and queue an experiment: N kernels, one table."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from swingbot_jobs.contract.kconfig import NoKconfig, joined
 from swingbot_jobs.contract.trust import Trust, least
 from swingbot_jobs.language.program import find_metric
 
-DEFAULT_BOOTS: Final = 5  # of each row
+DEFAULT_BOOTS: Final = 5  # per row
 MOST_BOOTS: Final = 1000
-# What a table can show beside the numbers, besides metrics by their names, and the monitor that
-# gives it where not every boot has it anyway.
+# Columns that a table can show besides the metrics given by name, and the monitor that
+# provides each, unless every boot has it anyway.
 BESIDE: Final = ("locks", "buddyinfo", "size", "profile")
 MONITORS: Final = {"locks": "lock-contention", "profile": "perf-profile"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentRequest:
-    """What somebody wants measured; job files and testboxes of the tree where none are given."""
+    """A requested experiment; without job files or testboxes, those of the tree are used."""
 
     kernels: KernelRequest
-    tree: str | None = None  # None: the only one that has the commits
+    tree: str | None = None  # None: the only tree with the commits
     axes: Sequence[Axis] = ()
     exclude: Sequence[Mapping[str, str]] = ()
-    against: Sequence[ReferenceRule] = ()  # (): what fits the kernels
+    against: Sequence[ReferenceRule] = ()  # (): chosen to fit the kernels
     beside: Sequence[str] = ()
     job_files: Sequence[JobFile] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
     testboxes: Sequence[str] = ()
-    boots: int = DEFAULT_BOOTS  # of each row
+    boots: int = DEFAULT_BOOTS  # per row
     trusted: bool = False  # the requester vouches for the patches
 
 
@@ -65,12 +65,15 @@ class Planned:
 
 
 def plan_experiment(lab: Lab, request: ExperimentRequest) -> Planned:
-    """What `request` comes to and costs. Nothing is recorded. Raises RequestError."""
+    """Return the plan and cost of `request`. Nothing is recorded. Raises RequestError."""
     return rehearse(lab, "plan experiment", lambda tx: _laid_out(lab, tx, request)[0])
 
 
 def request_experiment(lab: Lab, request: ExperimentRequest) -> int:
-    """Queue an experiment; its number. The same request is the same experiment. Raises RequestError."""
+    """Queue an experiment and return its number.
+
+    An identical request returns the existing experiment. Raises RequestError.
+    """
     with lab.transaction("request experiment") as tx:
         planned, new = _laid_out(lab, tx, request)
         for variant in planned.variants:
@@ -83,7 +86,7 @@ def _laid_out(
     lab: Lab, tx: Transaction, request: ExperimentRequest
 ) -> tuple[Planned, NewComparison]:
     if not 1 <= request.boots <= MOST_BOOTS:
-        raise RequestError(f"boots of each row are 1 to {MOST_BOOTS}, not {request.boots}")
+        raise RequestError(f"boots per row must be between 1 and {MOST_BOOTS}, got {request.boots}")
     tree = tree_of(lab, request.tree, request.kernels.refs)
     kernels = kernels_of(lab, tree, request.kernels)
     try:
@@ -136,18 +139,19 @@ def _laid_out(
 
 
 def _watched(lab: Lab, tx: Transaction, spec: str, beside: Sequence[str]) -> str:
-    """The spec with the monitors that a table needs for what stands beside its numbers."""
-    wanted = [MONITORS[name] for name in beside if name in MONITORS]
+    """Return the spec with the monitors that the additional columns of a table need."""
+    monitors = [MONITORS[name] for name in beside if name in MONITORS]
     for name in beside:
         known = name in BESIDE or find_metric(lab.programs, name) is not None
         if not known:
             raise RequestError(
-                f"--with {name}: it is one of {', '.join(BESIDE)}, or a metric by its full name,"
+                f"--with {name}: choose one of {', '.join(BESIDE)}, or give the full name of "
+                "a metric,"
                 " such as perf-stat.instructions"
             )
     jobs = tx.specs.get(spec)
     watched = [
-        replace(job, monitors=tuple(dict.fromkeys((*job.monitors, *wanted)))) for job in jobs
+        replace(job, monitors=tuple(dict.fromkeys((*job.monitors, *monitors)))) for job in jobs
     ]
     return spec if watched == jobs else tx.specs.add(watched)
 
@@ -155,7 +159,7 @@ def _watched(lab: Lab, tx: Transaction, spec: str, beside: Sequence[str]) -> str
 def _variant(
     lab: Lab, tx: Transaction, tree: Tree, kernel: ExperimentKernel, row: LayoutRow, level: Trust
 ) -> Variant:
-    """The kernel of a row: a commit with the row's compiler and fragments."""
+    """Return the kernel of a row: a commit with the row's compiler and fragments."""
     kconfig = tree.kconfig
     try:
         for fragment in filter(None, row.values.get("fragment", "").split("+")):
@@ -177,7 +181,10 @@ def _arm(
     parts: Sequence[tuple[str, str]],
     trust: Trust,
 ) -> Arm:
-    """A row with what its boots set, and what each part becomes by that. Raises RequestError."""
+    """Return a row with its boot settings, and each part with these settings applied.
+
+    Raises RequestError.
+    """
     cmdline, sysctl = row.values.get("cmdline", ""), _sysctls(row)
     settings: dict[str, Any] = {"cmdline": cmdline} if cmdline else {}
     if sysctl:
@@ -196,20 +203,20 @@ def _arm(
 
 
 def _sysctls(row: LayoutRow) -> dict[str, str]:
-    """`vm.swappiness=10 vm.stat_interval=5`, by name."""
-    found = {}
+    """Parse `vm.swappiness=10 vm.stat_interval=5` into values by name. Raises RequestError."""
+    sysctls = {}
     for pair in row.values.get("sysctl", "").split():
         name, sign, value = pair.partition("=")
         if not sign:
-            raise RequestError(f"{row.name}: sysctl {pair}: write it as KEY=VALUE")
-        found[name] = value
-    return found
+            raise RequestError(f"{row.name}: sysctl {pair!r} must have the form KEY=VALUE")
+        sysctls[name] = value
+    return sysctls
 
 
 def _fitting(
     request: ExperimentRequest, kernels: Sequence[ExperimentKernel], rows: Sequence[LayoutRow]
 ) -> tuple[ReferenceRule, ...]:
-    """The reference of a row where none was asked for: commits in a row build on each other."""
+    """Choose the default reference of a row: successive commits build on each other."""
     if request.kernels.range is not None or request.kernels.series is not None:
         return ("above",)
     if len(kernels) > 1 and len(rows) > len(kernels):
@@ -221,7 +228,7 @@ def _check_against(against: Sequence[ReferenceRule], arms: Sequence[Arm]) -> Non
     for rule in against:
         if not references(rule, [arm.axes for arm in arms]):
             raise RequestError(
-                f"--against {rule} compares nothing here: no row has a base under its conditions"
+                f"--against {rule} has no effect: no row has a base under the same conditions"
             )
 
 

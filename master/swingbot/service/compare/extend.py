@@ -1,4 +1,4 @@
-"""More boots, or another row, for a comparison or experiment that is there."""
+"""Add boots or rows to an existing comparison or experiment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swingbot.service.compare.kernels import NamedKernel, kernel_named
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
 
-# Comparisons that people ask for; the others belong to what the service proves and watches.
+# Comparisons that people request; the service uses the others to prove swings and watch trees.
 EXTENDED: Final = ("asked", "experiment")
 
 
@@ -28,22 +28,23 @@ def extend(
     experiment: bool = True,
     trusted: bool = False,
 ) -> int:
-    """Ask for `boots` more of each row, and for rows of `named` kernels; how many boots of each row there will be.
+    """Order `boots` more of each row, and add rows for the `named` kernels; return the resulting
+    number of boots per row.
 
-    A new row is booted beside the others, in the new blocks alone: boots of another day are not
-    compared with it. Raises RequestError.
+    A new row is booted together with the others in the new blocks only: it is not compared with
+    boots of another day. Raises RequestError.
     """
     with lab.transaction("extend") as tx:
         comparison = _extendable(tx, number, experiment)
         total = comparison.boots + boots
         if not boots >= 1 or total > MOST_BOOTS:
             raise RequestError(
-                f"it has {comparison.boots} boots of each row; at most {MOST_BOOTS} make sense,"
+                f"it has {comparison.boots} boots per row; at most {MOST_BOOTS} are allowed,"
                 f" so give 1 to {MOST_BOOTS - comparison.boots} more"
             )
         if named and comparison.kind != "experiment":
             raise RequestError(
-                "a comparison has two kernels; `swingbot experiment` compares more of them"
+                "a comparison has two kernels; use `swingbot experiment` to compare more"
             )
         arms = _arms(lab, tx, comparison, named, trusted)
         tx.comparisons.reopen(number, total, arms)
@@ -55,8 +56,8 @@ def _extendable(tx: Transaction, number: int, experiment: bool) -> Comparison:
     own = (comparison.request_key or "").startswith("fix:")
     if comparison.kind not in EXTENDED or own:
         raise RequestError(
-            f"c{number} belongs to the service, which extends it as its question needs;"
-            " `swingbot compare` asks one of your own"
+            f"c{number} belongs to the service, which extends it as needed;"
+            " `swingbot compare` requests your own"
         )
     return comparison
 
@@ -64,12 +65,12 @@ def _extendable(tx: Transaction, number: int, experiment: bool) -> Comparison:
 def _arms(
     lab: Lab, tx: Transaction, comparison: Comparison, named: Sequence[NamedKernel], trusted: bool
 ) -> list[Arm]:
-    """A row of each named kernel under each of the conditions that the experiment has."""
+    """Return a row for each named kernel under each condition of the experiment."""
     tree = tx.trees.get(comparison.tree)
     base = tx.variants.get(comparison.base).commit
     arms: list[Arm] = []
-    for wanted in named:
-        kernel = kernel_named(lab, tree, base, wanted)
+    for request in named:
+        kernel = kernel_named(lab, tree, base, request)
         lab.git.keep(kernel.facts.commit)
         level = trust_in(tx.variants, tree, kernel.facts, vouched=trusted)
         for like in _conditions(comparison):
@@ -80,18 +81,20 @@ def _arms(
     names = [arm.name for arm in (*comparison.arms, *arms)]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise RequestError(f"there is a row called {twice[0]!r} already; give another name")
+        raise RequestError(f"a row named {twice[0]!r} already exists; choose another name")
     if len(names) > MOST_ROWS:
-        raise RequestError(f"that makes {len(names)} rows; at most {MOST_ROWS} fit one experiment")
+        raise RequestError(
+            f"the experiment would have {len(names)} rows; at most {MOST_ROWS} are allowed"
+        )
     return arms
 
 
 def _conditions(comparison: Comparison) -> list[Arm]:
-    """The first arm under each combination of the axes besides the kernel."""
-    found: dict[frozenset[tuple[str, str]], Arm] = {}
+    """Return the first arm for each combination of the axes other than the kernel."""
+    arms: dict[frozenset[tuple[str, str]], Arm] = {}
     for arm in comparison.arms:
-        found.setdefault(condition(arm.axes), arm)
-    return list(found.values())
+        arms.setdefault(condition(arm.axes), arm)
+    return list(arms.values())
 
 
 def _like(like: Arm, kernel: str, variant: int, comparison: Comparison) -> Arm:

@@ -1,4 +1,4 @@
-"""Comparisons and experiments that are there already: by number, and by what was asked."""
+"""Find existing comparisons and experiments, by number or by request."""
 
 from __future__ import annotations
 
@@ -9,25 +9,29 @@ from swingbot.service.ports import RequestError, Transaction
 
 
 def known_comparison(tx: Transaction, number: int, *, experiment: bool) -> Comparison:
-    """The comparison c`number`, or the experiment e`number`. Raises RequestError."""
+    """Return the comparison c`number`, or the experiment e`number`.
+
+    Raises RequestError if it does not exist.
+    """
     kind, letter = ("experiment", "e") if experiment else ("comparison", "c")
     comparison = tx.comparisons.get(number)
     if comparison is None or (comparison.kind == "experiment") != experiment:
         raise RequestError(
-            f"there is no {kind} {letter}{number}; `swingbot list {kind}s` shows those there are"
+            f"{letter}{number} does not exist; `swingbot list {kind}s` lists all {kind}s"
         )
     return comparison
 
 
 def asked_before(tx: Transaction, new: NewComparison) -> tuple[int | None, NewComparison]:
-    """The number of the same request, None if it has to be made; and `new` as it is made then.
+    """Return the number of an earlier identical request, or None; and `new` in the form in which it
+    is to be created.
 
-    One that failed or was cancelled is made again, under a key of its own.
+    A request that failed or was cancelled is created again, under a new key.
     """
     assert new.request_key is not None
-    there = tx.comparisons.of_request(new.request_key)
-    if there is None:
+    earlier = tx.comparisons.of_request(new.request_key)
+    if earlier is None:
         return None, new
-    if there.status not in ("failed", "cancelled"):
-        return there.id, new
-    return None, replace(new, request_key=f"{new.request_key}:after-{there.id}")
+    if earlier.status not in ("failed", "cancelled"):
+        return earlier.id, new
+    return None, replace(new, request_key=f"{new.request_key}:after-{earlier.id}")

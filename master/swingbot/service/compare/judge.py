@@ -1,4 +1,4 @@
-"""When all that a comparison asked for has ended, say what it shows."""
+"""Judge a comparison when all of its orders have ended."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[O
 def _kernels(tx: Transaction, comparison: Comparison, orders: Sequence[Order]) -> list[ArmKernel]:
     variants = [tx.variants.get(arm.variant) for arm in comparison.arms]
     builds = tx.builds.by_key([variant.build_key for variant in variants])
-    found = []
+    kernels = []
     for arm, variant in zip(comparison.arms, variants, strict=True):
         build = builds.get(variant.build_key)
         trouble = None
         if build is None:
-            trouble = f"could not be built here: {_lost(variant, orders)}"
+            trouble = f"could not be built: {_lost(variant, orders)}"
         elif build.status == "failed":
             trouble = build.trouble
         image = None if build is None or trouble else str(build.image_sha256)
-        found.append(ArmKernel(arm=arm, commit=variant.commit, image=image, trouble=trouble))
-    return found
+        kernels.append(ArmKernel(arm=arm, commit=variant.commit, image=image, trouble=trouble))
+    return kernels
 
 
 def _lost(variant: Variant, orders: Sequence[Order]) -> str:
-    """Why the lab could not build a kernel, from the order that was to do it."""
+    """Return why the lab could not build a kernel, from its build order."""
     for order in orders:
         if (order.kind, order.build_key, order.state) == ("build", variant.build_key, "failed"):
             return order.reason or "its order failed"
@@ -65,7 +65,8 @@ def _lost(variant: Variant, orders: Sequence[Order]) -> str:
 def _lab_trouble(orders: Sequence[Order]) -> str | None:
     failed = [order for order in orders if order.state == "failed"]
     return (
-        f"{len(failed)} of {len(orders)} orders were lost to the lab, the first: {failed[0].reason}"
+        f"{len(failed)} of {len(orders)} orders were lost to infrastructure failures, the "
+        f"first: {failed[0].reason}"
         if failed
         else None
     )

@@ -1,4 +1,6 @@
-"""The kernels of an experiment: commits of a range, patches of a series, named stacks and branches."""
+"""Resolve the kernels of an experiment: commits of a range, patches of a series, named patch stacks
+and branches.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from swingbot.core.patchset.model import PatchSeries, SeriesPatch
 from swingbot.service.kernel.variants import resolve_commit
 from swingbot.service.ports import GitError, Lab, RequestError
 
-BASE: Final = "base"  # the row of the common base where its own name is a hash
+BASE: Final = "base"  # name of the common base's row if the base was given by hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedKernel:
-    """A variant that somebody named: a stack of patches on the base, or a commit of the tree."""
+    """A named variant: a stack of patches on the base, or a commit of the tree."""
 
     name: str
     patches: Sequence[SeriesPatch] = ()
@@ -28,17 +30,17 @@ class NamedKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRequest:
-    """Which kernels an experiment has. Give a range, or a base with what is put beside it."""
+    """The kernels of an experiment: a range, or a base with a series or variants."""
 
-    range: tuple[str, str] | None = None  # first-parent commits behind the first, to the second
+    range: tuple[str, str] | None = None  # first-parent commits after the first, up to the second
     base: str | None = None
-    series: PatchSeries | None = None  # one kernel a patch, each on top of the one before
+    series: PatchSeries | None = None  # one kernel per patch, each on top of the previous one
     named: Sequence[NamedKernel] = ()
-    paths: Sequence[str] = ()  # of a range: only commits that touch one of these globs
+    paths: Sequence[str] = ()  # for a range: only commits that touch one of these globs
 
     @property
     def refs(self) -> list[str]:
-        """The commits, tags and branches that it names."""
+        """The commits, tags and branches named in the request."""
         named = [kernel.ref for kernel in self.named if kernel.ref is not None]
         return [ref for ref in (*(self.range or ()), self.base, *named) if ref is not None]
 
@@ -50,11 +52,11 @@ class ExperimentKernel:
     name: str
     facts: CommitFacts
     origin: VariantOrigin
-    about: str = ""  # the subject behind a name that does not say it
+    about: str = ""  # the subject, if the name does not show it
 
 
 def kernels_of(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKernel]:
-    """The kernels in the order of the rows, the base first. Raises RequestError."""
+    """Return the kernels in the order of the rows, the base first. Raises RequestError."""
     try:
         if request.range is not None:
             return _of_range(lab, tree, request)
@@ -66,7 +68,9 @@ def kernels_of(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentK
 def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKernel]:
     assert request.range is not None
     if request.base is not None or request.series is not None:
-        raise RequestError("a range has its own base; leave out --base and --series, or the range")
+        raise RequestError(
+            "a range cannot be combined with --base or --series; give one or the other"
+        )
     good, bad = (resolve_commit(lab, tree, ref) for ref in request.range)
     if good == bad or not lab.git.is_ancestor(good, bad):
         raise RequestError(
@@ -80,11 +84,12 @@ def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKe
     if len(commits) + 1 > MOST_ROWS:
         raise RequestError(
             f"{request.range[0]}..{request.range[1]} has {len(commits)} commits; at most"
-            f" {MOST_ROWS - 1} fit one experiment. Narrow the range, or give --paths"
+            f" {MOST_ROWS - 1} are allowed in one experiment. Narrow the range, or give --paths"
         )
     if not commits:
         raise RequestError(
-            f"no commit of {request.range[0]}..{request.range[1]} touches {', '.join(request.paths)}"
+            f"no commit of {request.range[0]}..{request.range[1]} touches "
+            f"{', '.join(request.paths)}"
         )
     rows = [
         ExperimentKernel(name=_short(request.range[0]), facts=lab.git.facts(good), origin="request")
@@ -99,7 +104,9 @@ def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKe
 
 def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[ExperimentKernel]:
     if request.base is None:
-        raise RequestError("name the kernels: a range A..B, or --base with --series or --variant")
+        raise RequestError(
+            "name the kernels: give a range A..B, or --base with --series or --variant"
+        )
     base = resolve_commit(lab, tree, request.base)
     yield ExperimentKernel(name=_short(request.base), facts=lab.git.facts(base), origin="request")
     if request.series is not None:
@@ -115,20 +122,20 @@ def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[Exper
         yield kernel_named(lab, tree, base, kernel)
 
 
-def kernel_named(lab: Lab, tree: Tree, base: str, wanted: NamedKernel) -> ExperimentKernel:
-    """A kernel that somebody named, its patches applied on `base`. Raises RequestError."""
+def kernel_named(lab: Lab, tree: Tree, base: str, request: NamedKernel) -> ExperimentKernel:
+    """Return a named kernel, with its patches applied on `base`. Raises RequestError."""
     try:
-        if wanted.ref is not None:
-            facts = lab.git.facts(resolve_commit(lab, tree, wanted.ref))
-            return ExperimentKernel(name=wanted.name, facts=facts, origin="request")
-        commit = lab.git.apply_series(base, wanted.patches)[-1]
-        return ExperimentKernel(name=wanted.name, facts=lab.git.facts(commit), origin="patch")
+        if request.ref is not None:
+            facts = lab.git.facts(resolve_commit(lab, tree, request.ref))
+            return ExperimentKernel(name=request.name, facts=facts, origin="request")
+        commit = lab.git.apply_series(base, request.patches)[-1]
+        return ExperimentKernel(name=request.name, facts=lab.git.facts(commit), origin="patch")
     except (GitError, RequestError) as error:
-        raise RequestError(f"variant {wanted.name}: {error}") from None
+        raise RequestError(f"variant {request.name}: {error}") from None
 
 
 def _short(ref: str) -> str:
-    """A name as it was given; a long hash by its beginning."""
+    """Return a name as given; a long hash abbreviated."""
     return ref[:12] if len(ref) == 40 else ref
 
 

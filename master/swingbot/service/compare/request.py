@@ -20,28 +20,29 @@ from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.trust import least
 
-DEFAULT_BOOTS = 5  # a side: what a paired comparison needs for a verdict at the stated error rate, with one to spare
+DEFAULT_BOOTS = 5  # per side: enough for a paired verdict at the stated error rate, plus one spare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRequest:
-    """What somebody wants compared; job files and testboxes of the tree where none are given."""
+    """A requested comparison; without job files or testboxes, those of the tree are used."""
 
     base: str
     head: str
-    tree: str | None = None  # None: the only one that has both commits
+    tree: str | None = None  # None: the only tree with both commits
     job_files: Sequence[JobFile] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
     testboxes: Sequence[str] = ()
-    boots: int | None = None  # a side
-    patches: Sequence[SeriesPatch] = ()  # applied on head, each as a commit of its own
-    trusted: bool = False  # the requester vouches for the patches, and for commits that were made of patches before
+    boots: int | None = None  # per side
+    patches: Sequence[SeriesPatch] = ()  # applied on head, one commit per patch
+    # the requester vouches for these patches, and for existing commits made from patches
+    trusted: bool = False
 
 
 def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
-    """Record that a comparison is wanted; its number.
+    """Record a comparison and return its number.
 
-    The same question about the same kernels is the same comparison. Raises RequestError.
+    An identical request for the same kernels returns the existing comparison. Raises RequestError.
     """
     tree, commits = _resolved(lab, request)
     try:
@@ -59,7 +60,7 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
 
 
 def plan_comparison(lab: Lab, request: ComparisonRequest) -> ExperimentCost:
-    """What `request` costs. Nothing is recorded. Raises RequestError."""
+    """Return the cost of `request`. Nothing is recorded. Raises RequestError."""
     tree, commits = _resolved(lab, request)
 
     def plan(tx: Transaction) -> ExperimentCost:
@@ -69,7 +70,7 @@ def plan_comparison(lab: Lab, request: ComparisonRequest) -> ExperimentCost:
 
 
 def _resolved(lab: Lab, request: ComparisonRequest) -> tuple[Tree, tuple[str, str]]:
-    """The tree, and the commits of base and head with the patches on it."""
+    """Return the tree, and the commits of base and head, the latter with its patches applied."""
     tree = tree_of(lab, request.tree, [request.base, request.head])
     base, head = (resolve_commit(lab, tree, ref) for ref in (request.base, request.head))
     try:
@@ -79,7 +80,8 @@ def _resolved(lab: Lab, request: ComparisonRequest) -> tuple[Tree, tuple[str, st
         raise RequestError(str(error)) from None
     if base == head:
         raise RequestError(
-            f"{request.base} and {request.head} are the same commit {base[:12]}; there is nothing to compare"
+            f"{request.base} and {request.head} are the same commit {base[:12]}; there is "
+            "nothing to compare"
         )
     return tree, (base, head)
 

@@ -1,4 +1,4 @@
-"""The rows of a comparison on one testbox, from the boots of its arms."""
+"""Compute the rows of a comparison on one testbox from the boots of its arms."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from swingbot_jobs.testbox.definition import Testbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmKernel:
-    """What became of the kernel of an arm."""
+    """State of an arm's kernel."""
 
     arm: Arm
     commit: str
-    image: str | None  # sha256; None: there is no kernel
-    trouble: str | None = None  # then why, as a predicate: "does not build: ..."
+    image: str | None  # sha256; None: the kernel does not exist
+    trouble: str | None = None  # the reason in that case, as a predicate: "does not build: ..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmBoots:
-    """What the boots of one arm gave on the testbox."""
+    """Results of one arm's boots on the testbox."""
 
     image: str
     spec: str
@@ -44,17 +44,17 @@ class ArmBoots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
-    """The boots that the rows of one metric are made of."""
+    """The boots that the rows of one metric are computed from."""
 
-    pairs: Sequence[tuple[int, int]]  # (reference, row) by their places in the table
-    known: Sequence[Differences]  # of each pair
+    pairs: Sequence[tuple[int, int]]  # (reference, row) as indices into the table
+    known: Sequence[Differences]  # for each pair
     boots: Sequence[Sequence[BootRuns]]
-    sides: Sequence[tuple[int, int]]  # of each pair, by the index in `boots`
+    sides: Sequence[tuple[int, int]]  # for each pair, as indices into `boots`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxPart:
-    """One testbox and what is run there."""
+    """One testbox and the unit jobs it runs."""
 
     lab: Lab
     tx: Transaction
@@ -69,7 +69,7 @@ class TestboxPart:
     def rows(
         self, kernels: Sequence[ArmKernel], arms: Sequence[ArmBoots | None]
     ) -> Iterator[ComparisonRow]:
-        """All rows, rule by rule, metric by metric; an arm without a kernel has one a unit job."""
+        """Return all rows, by rule and metric; an arm without a kernel has one row per unit job."""
         jobs = {job.name: job for job in self.tx.specs.get(self.spec)}
         return with_aliases(self._rows(kernels, arms, jobs), jobs, self.lab.programs)
 
@@ -103,15 +103,15 @@ class TestboxPart:
                     yield replace(row, against=against, reference=reference, arm=arm)
 
     def _silent(self, jobs: Sequence[UnitJob], problems: Sequence[str]) -> Iterator[ComparisonRow]:
-        """A row for each unit job of which no kernel gave a result."""
-        why = "; ".join(["no run of either kernel gave a result", *problems[:1]])
+        """Return a row for each unit job without a result from any kernel."""
+        why = "; ".join(["no run of either kernel reported a result", *problems[:1]])
         return (self._nothing(job, why, problems) for job in jobs)
 
     def _unbuilt(self, jobs: Mapping[str, UnitJob], why: str) -> Iterator[ComparisonRow]:
         return (self._nothing(job, why, ()) for job in jobs.values())
 
     def means(self, arm: ArmBoots | None) -> dict[Key, list[float]]:
-        """The boot means of one arm by (testbox, unit job, metric)."""
+        """Return the boot means of one arm by (testbox, unit job, metric)."""
         return {
             (self.testbox, *key): [
                 sum(boot.values) / len(boot.values) for boot in boots if boot.values
@@ -120,7 +120,7 @@ class TestboxPart:
         }
 
     def measured(self, kernel: ArmKernel) -> ArmBoots | None:
-        """What the boots of an arm gave; None if it has no kernel."""
+        """Return the boot results of an arm; None if it has no kernel."""
         if kernel.image is None:
             return None
         spec = kernel.arm.spec(self.spec)
@@ -145,7 +145,7 @@ class TestboxPart:
         return replace(
             rule,
             headlines=headlines if metric.headline else 0,
-            # That these two kernels differ is known from the boots of a bisection.
+            # The boots of a bisection have already shown that these two kernels differ.
             unimodal=rule.unimodal or self.comparison.kind in ("attribute", "gate"),
         )
 
@@ -157,7 +157,7 @@ class TestboxPart:
         job: UnitJob,
         name: str,
     ) -> _Family:
-        """One metric of one unit job: the boots of each side of each pair."""
+        """Return the boots of each side of each pair, for one metric of one unit job."""
         known = {pair: differences[pair].of(job) for pair in pairs}
         boots: dict[tuple[int, int], list[BootRuns]] = {}  # by arm and first boot that counts
         sides = []
@@ -186,7 +186,7 @@ class TestboxPart:
         rule: Rule,
         against: ReferenceRule,
     ) -> list[ComparisonRow]:
-        """The rows of a family, in the order of its pairs."""
+        """Return the rows of a family, in the order of its pairs."""
         invalid = {i: why for i, known in enumerate(family.known) if (why := known.must)}
         rows = compare_family(
             family.boots, family.sides, rule, invalid=invalid, looks=self.comparison.looks
@@ -207,23 +207,24 @@ class TestboxPart:
     def _with_recoveries(
         self, family: _Family, rows: Sequence[ComparisonRow], rule: Rule
     ) -> list[ComparisonRow]:
-        """Rows that another one takes back say so, both of them."""
+        """Add the reason to both rows where one change reverts another."""
         marked = list(rows)
-        for found in recoveries(family.boots, family.sides, rows, rule):
+        for recovery in recoveries(family.boots, family.sides, rows, rule):
             change, back = (
-                self.comparison.arms[family.pairs[i][1]].name for i in (found.change, found.back)
+                self.comparison.arms[family.pairs[i][1]].name
+                for i in (recovery.change, recovery.back)
             )
-            left = "all of it" if found.shown else "as far as can be told"
+            extent = "all of it" if recovery.shown else "as far as can be resolved"
             for i, words in (
-                (found.change, f"{back} takes it back"),
-                (found.back, f"takes {change} back, {left}"),
+                (recovery.change, f"{back} reverts it"),
+                (recovery.back, f"reverts {change}, {extent}"),
             ):
                 reason = marked[i].reason
                 marked[i] = replace(marked[i], reason=f"{reason}; {words}" if reason else words)
         return marked
 
     def _first_together(self, pair: tuple[int, int]) -> int:
-        """The k from which on both arms were booted side by side."""
+        """Return the first k at which both arms were booted together."""
         arms = self.comparison.arms
         return self.comparison.first_k + max(arms[place].from_block for place in pair)
 
@@ -238,7 +239,7 @@ class TestboxPart:
         }
 
     def _nothing(self, job: UnitJob, why: str, problems: Sequence[str]) -> ComparisonRow:
-        """A row that only says why there is nothing, under a headline metric's name."""
+        """Return a row without values, only with the reason, under a headline metric's name."""
         metric = next(m for m in self.lab.programs[job.program].metrics.values() if m.headline)
         return ComparisonRow(
             unit_job=job.name,
@@ -264,7 +265,10 @@ def _unbuilt(kernels: Sequence[ArmKernel], reference: int, arm: int) -> str:
     own = kernels[arm]
     if own.trouble is not None:
         return f"the kernel {own.trouble}"
-    return f"the kernel that it is compared with, {kernels[reference].arm.name}, {kernels[reference].trouble}"
+    return (
+        f"the kernel that it is compared with, {kernels[reference].arm.name}, "
+        f"{kernels[reference].trouble}"
+    )
 
 
 def _problems(arm: ArmBoots | None) -> Sequence[str]:
@@ -274,7 +278,9 @@ def _problems(arm: ArmBoots | None) -> Sequence[str]:
 def _in_order(
     lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[Values]
 ) -> list[tuple[str, str]]:
-    """(unit job, metric) in the order of the job file and of meta.yaml, without those that are only kept."""
+    """Return (unit job, metric) in the order of the job file and of meta.yaml, without metrics that
+    are only stored.
+    """
     keys = {
         key
         for side in sides
@@ -298,14 +304,19 @@ def _in_order(
 
 
 def _judged(metric: Metric, boots: Sequence[BootRuns]) -> bool:
-    """Whether the metric makes a row. Counters that nothing happened to on either side (most of /proc/vmstat) would only hide the others."""
+    """Return whether the metric makes a row.
+
+    Counters that are 0 on both sides (most of /proc/vmstat) would only hide the others.
+    """
     return metric.judged and (
         metric.klass != "counter" or any(value for boot in boots for value in boot.values)
     )
 
 
 def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
-    """How many runs of a boot should have the metric: one if its monitor has a run of its own."""
+    """Return how many runs of a boot should report the metric: one if its monitor has a run of its
+    own.
+    """
     owner = lab.programs.get(metric.partition(".")[0])
     return 1 if owner is not None and owner.when == "asked" else job.runs
 
@@ -316,10 +327,10 @@ def _with_findings(
     problems: Sequence[Sequence[str]],
     names: Mapping[str, object],
 ) -> ComparisonRow:
-    """A row with its names, and with what is known besides its numbers."""
+    """Return a row with its names and with findings other than its numbers."""
     verdict, reason = judged.verdict, judged.reason
     if known.identical:
-        verdict, reason = "same", "the two kernel images are identical byte for byte"
+        verdict, reason = "same", "the two kernel images are byte-identical"
     elif known.told and judged.changed:
         reason = f"{reason}; {known.told}" if reason else known.told
     elif verdict == "invalid" and any(problems):

@@ -1,6 +1,8 @@
-"""Queue a comparison for somebody who is not the operator: what it costs is foreseen first, and only what the mirror has is compared.
+"""Queue a comparison for a requester who is not an operator. The cost is estimated first, and only
+commits in the mirror can be compared.
 
-Nothing is fetched on a stranger's word: a server may well hand out commits of anybody under the name of a tree that is trusted.
+Nothing is fetched for an untrusted requester, because a server may offer anybody's commits under
+the name of a trusted tree.
 """
 
 from __future__ import annotations
@@ -17,17 +19,21 @@ from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.trust import Trust
 
-MOST_BOOTS: Final = 50  # a side
-MOST_PATCHES: Final = 50  # each is applied by git while other requests wait
-# A name, and at most one step back from it: git's other ways to name a commit search the whole history.
+MOST_BOOTS: Final = 50  # per side
+MOST_PATCHES: Final = 50  # git applies each of them while other requests wait
+# A name, with at most one step back from it: git's other ways to name a commit search the whole
+# history.
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}(?:[~^][0-9]{0,4})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCost:
-    """What a request is foreseen to take. `at_most`: no boot like it was timed yet on some testbox, so its deadline counts."""
+    """Estimated cost of a request.
 
-    boots: int  # of both sides and all testboxes
+    `at_most`: some testbox has no timed similar boot, so its deadline is used.
+    """
+
+    boots: int  # on both sides and all testboxes
     box_seconds: float
     at_most: bool
     testboxes: Sequence[str]
@@ -38,7 +44,10 @@ def _trust(tree: Tree, request: ComparisonRequest) -> Trust:
 
 
 def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
-    """What the boots of `request` take. Raises RequestError for a request that makes no sense."""
+    """Estimate the boots of `request` and their time.
+
+    Raises RequestError if the request is invalid.
+    """
     tree = tree_of(lab, request.tree, [request.base, request.head])
     _check(request)
     _commits(lab, tree, request)
@@ -72,7 +81,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
 
 
 def ask_comparison(lab: Lab, request: ComparisonRequest) -> int:
-    """Queue what `request` says; the comparison's number. Raises RequestError."""
+    """Queue `request` and return the number of the comparison. Raises RequestError."""
     tree = tree_of(lab, request.tree, [request.base, request.head])
     _check(request)
     base, head = _commits(lab, tree, request)
@@ -83,10 +92,13 @@ def ask_comparison(lab: Lab, request: ComparisonRequest) -> int:
 
 def _check(request: ComparisonRequest) -> None:
     if request.boots is not None and not 1 <= request.boots <= MOST_BOOTS:
-        raise RequestError(f"boots a side are 1 to {MOST_BOOTS}, not {request.boots}")
+        raise RequestError(
+            f"boots per side must be between 1 and {MOST_BOOTS}, got {request.boots}"
+        )
     if len(request.patches) > MOST_PATCHES:
         raise RequestError(
-            f"the series has {len(request.patches)} patches; at most {MOST_PATCHES} are taken over"
+            f"the series has {len(request.patches)} patches; at most {MOST_PATCHES} are "
+            "accepted over"
             " the web. Ask an operator to fetch it as a branch"
         )
 
@@ -96,26 +108,27 @@ def _commits(lab: Lab, tree: Tree, request: ComparisonRequest) -> tuple[str, str
 
 
 def branch_commit(lab: Lab, tree: Tree, ref: str) -> str:
-    """The commit that `ref` names in the tree's own branch, as the mirror has it.
+    """Return the commit that `ref` names in the tree's own branch, as fetched into the mirror.
 
-    The mirror holds other trees and other people's patches too. Raises RequestError.
+    The mirror also holds other trees and other people's patches. Raises RequestError.
     """
     if _REF.fullmatch(ref) is None or ".." in ref:
         raise RequestError(
-            f"{ref[:80]!r} is not a valid commit name: give a hash or its beginning, a tag,"
+            f"{ref[:80]!r} is not a valid commit name: give a hash or a prefix of one, a tag,"
             " `base` or `tip`"
         )
     try:
         commit = lab.git.resolve(tree.name, "tip" if ref == tree.branch else ref)
     except GitError as error:
         raise RequestError(
-            f"{error}; over the web only what was fetched can be compared: a hash or its beginning,"
+            f"{error}; over the web only fetched commits can be compared: give a hash or a "
+            "prefix of one,"
             f" a tag, `base`, or `tip` of branch {tree.branch}"
         ) from None
     ends = (tree.tip_commit, tree.base_commit)
     if not any(end is not None and lab.git.is_ancestor(commit, end) for end in ends):
         raise RequestError(
-            f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as it stands now,"
+            f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as last fetched,"
             " so it cannot be compared over the web"
         )
     return commit

@@ -12,16 +12,21 @@ class Alerts(Protocol):
     """Alerts to the operator."""
 
     def open(self) -> set[AlertSubject]:
-        """What the operator was alerted to and is not over."""
+        """Return the subjects of open alerts."""
 
     def begin(self, subject: AlertSubject, reason: str) -> tuple[int, Alert]:
-        """Begin an alert and return (id, alert). Fails if one of this subject is open."""
+        """Open an alert and return (id, alert). Fails if one on this subject is open."""
 
     def end(self, subject: AlertSubject) -> tuple[int, Alert]:
-        """End the open alert of a subject and return (id, alert). Fails if there is none."""
+        """Close the open alert on a subject and return (id, alert). Fails if there is none."""
 
     def invalid_runs(self) -> list[InvalidRuns]:
-        """Of each testbox that is not gone: runs of its last 20 boots, how many are invalid, and the latest reason. One without runs is absent."""
+        """Return for each testbox that is not gone: the number of runs in its last 20 boots, how
+        many are invalid, and the latest reason. A testbox without runs is absent.
+        """
 
     def queue_stillness(self) -> QueueState:
-        """How many orders are ready or running on active testboxes, the oldest of them, and seconds since the later of: the oldest came, the last attempt ended."""
+        """Return the number of orders that are ready or running on active testboxes, the oldest of
+        them, and the seconds since the arrival of the oldest or the end of the last attempt,
+        whichever is later.
+        """

@@ -14,13 +14,23 @@ class Anchors(Protocol):
     """Anchors: a known kernel booted again on its testbox."""
 
     def of_testbox(self, testbox: str, *statuses: ComparisonStatus) -> list[Comparison]:
-        """Anchors of a testbox in one of these statuses, by number; the `reason` of one is its mark."""
+        """Return the anchors of a testbox in one of these statuses, by number; the `reason` of an
+        anchor is its mark.
+        """
 
     def kernel(self, testbox: str) -> tuple[int, int, str] | None:
-        """(tree, variant, spec) of the testbox's last anchor, else of the base of its latest watch comparison: a kernel that is built. None before either."""
+        """Return (tree, variant, spec) of the testbox's last anchor, or of the base of its latest
+        watch comparison, both of which are built. None without either.
+        """
 
     def mark(self, number: int, mark: str) -> None:
-        """Mark an anchor: it is no measure of what the testbox is. The first mark stays; other comparisons are not touched."""
+        """Mark an anchor as no measure of the testbox.
+
+        The first mark stays; other comparisons are not touched.
+        """
 
     def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
-        """(tree, variant, spec) of the base of the oldest open request for this testbox, else of the good end of its oldest running bisection: what a new testbox can be screened with."""
+        """Return a kernel to screen a new testbox with: (tree, variant, spec) of the base of its
+        oldest open request, or of the good end of its oldest running bisection; None without
+        either.
+        """

@@ -15,39 +15,58 @@ class Attempts(Protocol):
     """Attempts at orders, their dispatches, and the leases of testboxes."""
 
     def in_state(self, state: AttemptState, *, ingested: bool | None = None) -> list[Attempt]:
-        """Attempts in this state by number, each with its latest dispatch; with `ingested`, only those whose outcome was ingested or was not."""
+        """Return the attempts in this state by number, each with its latest dispatch.
+
+        `ingested` selects those whose outcome was, or was not, ingested.
+        """
 
     def made(self, order: int) -> tuple[int, float, str | None]:
-        """How many attempts an order has had, seconds since the last one ended (1e9 if none has), and the reason of the latest."""
+        """Return the number of attempts of an order, the seconds since the last one ended (1e9 if
+        none has), and the reason of the latest.
+        """
 
     def add(self, order: int, number: int) -> int:
-        """Begin attempt `number` of an order and return its id. Fails if the order has that number or has a running attempt."""
+        """Start attempt `number` of an order and return its id.
+
+        Fails if the order has this number already or has a running attempt.
+        """
 
     def add_dispatch(
         self, order: int, attempt: int, attempt_number: int, number: int, builder: str
     ) -> None:
-        """Record intent to hand an attempt to `builder`, as its dispatch `number`. Fails if the attempt has an open dispatch."""
+        """Record the intent to hand an attempt to `builder`, as its dispatch `number`.
+
+        Fails if the attempt has an open dispatch.
+        """
 
     def open_dispatches(self) -> dict[str, int]:
-        """How many dispatches each builder has that are not over; builders without one are absent."""
+        """Return the number of open dispatches by builder; builders without one are absent."""
 
     def declare_dead(self, number: int, reason: str) -> None:
-        """End a running attempt without an outcome and release its leases. An attempt that has ended keeps its state, and its leases go too."""
+        """End a running attempt without an outcome and release its leases.
+
+        An ended attempt keeps its state, but its leases are released too.
+        """
 
     def set_reason(self, number: int, reason: str) -> None:
-        """Note of an attempt that has ended why its outcome is not the order's."""
+        """Record why the outcome of an ended attempt is not that of the order."""
 
     def mark_ingested(self, number: int) -> bool:
-        """Claim the outcome of an attempt: true for the first caller, false for each later one."""
+        """Claim the outcome of an attempt: True for the first caller, False for later ones."""
 
     def take_lease(self, testbox: str, attempt: int) -> bool:
-        """Take the lease of a testbox for an attempt; false if the testbox is leased, by the same attempt too."""
+        """Take the lease of a testbox for an attempt.
+
+        Returns False if the testbox is leased, even by the same attempt.
+        """
 
     def leased(self) -> set[str]:
-        """Names of leased testboxes."""
+        """Return the names of leased testboxes."""
 
     def release_lease(self, attempt: int) -> None:
         """Release every lease of an attempt. A second call changes nothing."""
 
     def lapsed_leases(self) -> list[LeaseExpiry]:
-        """Leases whose controller was not heard of in time; for a cluster only the row of the testbox that the order names."""
+        """Return the leases whose controller was silent for too long; for a cluster only the row of
+        the testbox that the order names.
+        """

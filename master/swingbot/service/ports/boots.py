@@ -1,4 +1,4 @@
-"""Boots: what took place, the values of their runs, the facts of the box."""
+"""Boots: their outcomes, the values of their runs, the facts of the testbox."""
 
 from __future__ import annotations
 
@@ -13,27 +13,39 @@ from swingbot.core.model.records import (
 
 
 class Boots(Protocol):
-    """Boots: what took place, the values of their runs, the facts of the box."""
+    """Boots: their outcomes, the values of their runs, the facts of the testbox."""
 
     def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
-        """Remember a boot and return its id; None if the same boot (image, testbox, spec, series, purpose, k) is known, and then nothing changes."""
+        """Store a boot and return its id.
+
+        Returns None and changes nothing if the same boot (image, testbox, spec, series, purpose, k)
+        exists.
+        """
 
     def find(
         self, image: str, testbox: str, spec: str, series: str, numbers: BootNumbers
     ) -> list[BootRecord]:
-        """Boots of an image on a testbox, of those `numbers` that took place, by k."""
+        """Return the boots of an image on a testbox with one of these `numbers`, by k."""
 
     def values(self, boot: int) -> dict[tuple[str, str], list[float]]:
-        """Values of the boot's good runs, {(unit job, metric): one value a run}, in the order of the runs; the mean where a run gave several."""
+        """Return values of the boot's good runs, {(unit job, metric): one value per run}, in run
+        order; the mean if a run has several.
+        """
 
     def problems(self, boot: int, unit_job: str) -> list[str]:
-        """Why runs of this unit job are not good, in the order of the runs; warm-up runs are no problem."""
+        """Return why runs of this unit job are not good, in run order; warm-up runs are ignored."""
 
     def usual_seconds(self) -> tuple[float | None, float | None]:
-        """Median seconds of the last 20 builds that really compiled and of the last 20 boots; None where there was none."""
+        """Return the median seconds of the last 20 builds that really compiled and of the last 20
+        boots; None for each without any.
+        """
 
     def seconds(self, testbox: str, spec: str) -> float | None:
-        """Mean seconds of the last 20 boots of this spec on the testbox, else of any spec there; None before the first."""
+        """Return the mean seconds of the last 20 boots of this spec on the testbox, or of any spec
+        there; None before the first.
+        """
 
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:
-        """Facts of the testbox's latest boot that came up, of this image if one is given; {} if there is none."""
+        """Return the facts of the testbox's latest successful boot, of this image if one is given;
+        {} if there is none.
+        """

@@ -1,4 +1,4 @@
-"""Kernel builds: what compiling a variant gave, and what the next one will cost."""
+"""Kernel builds: results of past builds and forecasts of future ones."""
 
 from __future__ import annotations
 
@@ -12,28 +12,42 @@ from swingbot.core.plan.costs import PastBuild
 
 
 class KernelBuilds(Protocol):
-    """Kernel builds: what compiling a variant gave, and what the next one will cost."""
+    """Kernel builds: results of past builds and forecasts of future ones."""
 
     def by_key(self, build_keys: Iterable[str]) -> dict[str, KernelBuild]:
-        """Builds of these keys, by key; a key that was never built is absent."""
+        """Return the builds with these keys, by key; keys that were never built are absent."""
 
     def add(self, attempt: int, outcome: Mapping[str, Any]) -> None:
-        """Remember the build that an outcome (jobs/schema) brought. The first one of a build key stays; later calls change nothing."""
+        """Store the build of an outcome (jobs/schema).
+
+        The first build of a key stays; later calls change nothing.
+        """
 
     def past(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:
-        """The latest `most` builds of a configuration, oldest first. Simulated ones count too: a lab is simulated as a whole or not at all."""
+        """Return the latest `most` builds of a configuration, oldest first.
+
+        Simulated ones count too: a lab is simulated as a whole or not at all.
+        """
 
     def put_forecast(self, build_key: str, seconds: float) -> None:
-        """Remember what a build is foreseen to take. It replaces an earlier forecast."""
+        """Store the forecast of a build in seconds. It replaces an earlier forecast."""
 
     def forecasts(self, build_keys: Iterable[str]) -> dict[str, float]:
-        """Seconds that these builds were foreseen to take, by key; what was not foreseen is absent."""
+        """Return the forecast seconds of these builds, by key; keys without a forecast are
+        absent.
+        """
 
     def object_lists(self, build_keys: Iterable[str]) -> dict[str, str]:
-        """sha256 of the artifact objects.json of each of these builds that has one, by build key."""
+        """Return the sha256 of the artifact objects.json of each of these builds that has one, by
+        build key.
+        """
 
     def any_object_list(self, kconfig: str, compiler: str) -> str | None:
-        """sha256 of the artifact objects.json of the latest build of a configuration; None before the first."""
+        """Return the sha256 of the artifact objects.json of the latest build of a configuration;
+        None before the first.
+        """
 
     def stored(self, build_keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Builds as `compare_kernels` takes them, by key: build_key, status, image_sha256, files."""
+        """Return builds as the input of `compare_kernels`, by key: build_key, status, image_sha256,
+        files.
+        """

@@ -1,4 +1,4 @@
-"""The compilers that build workers have, as they announced them."""
+"""The compilers that build workers announced."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from swingbot_jobs.contract.compiler import Compiler
 
 
 class Compilers(Protocol):
-    """The compilers that build workers have, as they announced them."""
+    """The compilers that build workers announced."""
 
     def announce(self, worker: str, compilers: Sequence[Compiler]) -> None:
         """Replace the compilers of `worker`; an empty list leaves it with none."""
 
     def keep(self, workers: Collection[str]) -> None:
-        """Forget the compilers of every worker that is not one of `workers`."""
+        """Delete the compilers of all workers that are not in `workers`."""
 
     def all(self) -> list[WorkerCompiler]:
-        """The compilers of all workers, by worker and name."""
+        """Return the compilers of all workers, by worker and name."""
 
     def of_builds(self) -> dict[int, str]:
-        """The compiler of each open build order, by the order's number."""
+        """Return the compiler of each open build order, by order number."""
 
     def under_way(self) -> dict[str, int]:
-        """How many build dispatches are not over, by compiler; compilers without one are absent."""
+        """Return the number of open build dispatches by compiler; compilers without one are
+        absent.
+        """

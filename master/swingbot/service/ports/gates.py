@@ -14,13 +14,15 @@ class Gates(Protocol):
     """Gates of proof of an incident."""
 
     def open_incidents(self) -> list[int]:
-        """Incidents with a gate that is running, by number."""
+        """Return the incidents with a running gate, by number."""
 
     def incident(self, incident: int) -> Proven | None:
-        """An incident with the comparison of culprit and parent; None where there is no such incident, or it was never measured against its parent."""
+        """Return an incident with its comparison of culprit and parent; None if it does not exist
+        or was never measured against its parent.
+        """
 
     def of_incident(self, incident: int) -> list[GateRow]:
-        """Gates of an incident by name, with seconds since each was asked for."""
+        """Return the gates of an incident by name, with seconds since each was requested."""
 
     def put(self, incident: int, gate: GateRow) -> None:
-        """Store what is known of a gate; it replaces what was. The time at which it was asked for starts again with each try."""
+        """Store a gate; it replaces the earlier one. The time of request restarts with each try."""

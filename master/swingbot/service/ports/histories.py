@@ -1,4 +1,4 @@
-"""What the tips of watched branches show as histories."""
+"""Histories of metrics over the tips of watched branches."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from swingbot.core.model.records import TreeHistory
 
 
 class Histories(Protocol):
-    """What the tips of watched branches show as histories."""
+    """Histories of metrics over the tips of watched branches."""
 
     def put(self, history: TreeHistory) -> None:
-        """Store what a metric's tips show; it replaces what there was, unless that knows a later tip."""
+        """Store the history of a metric; it replaces the earlier one unless that has a later
+        tip.
+        """
 
     def of(self, tree: int) -> list[TreeHistory]:
-        """Those of a branch, by testbox, unit job and metric."""
+        """Return the histories of a branch, by testbox, unit job and metric."""

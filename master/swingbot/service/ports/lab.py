@@ -1,4 +1,6 @@
-"""What the use cases need from the outside, as protocols; the adapters and the database provide them."""
+"""Protocols for everything that use cases need from outside, implemented by the adapters and the
+database.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,17 @@ from swingbot_jobs.language.program import Program
 
 
 class GitError(Exception):
-    """Git could not do it; the message says what was asked and what git said."""
+    """A git operation failed; the message names the operation and git's reason."""
 
 
 class CannotRevert(GitError):
-    """A commit cannot be taken away from a tip; the message says why, naming the files that conflict."""
+    """A commit cannot be reverted on a tip; the message gives the reason and names conflicting
+    files.
+    """
 
 
 class RequestError(ValueError):
-    """What was asked for cannot be done as asked; the message says what to change."""
+    """A request is invalid; the message says what to change."""
 
 
 class Git(Protocol):
@@ -65,18 +69,21 @@ class Git(Protocol):
 
 
 class Artifacts(Protocol):
-    """The content-addressed store of everything that came back."""
+    """The content-addressed store of all results."""
 
     def open(self, sha256: str) -> BinaryIO:
-        """The content, seekable. Raises FileNotFoundError, and ArtifactError, then or while it is read, for a file that is damaged."""
+        """Return the content, seekable.
+
+        Raises FileNotFoundError; raises ArtifactError, now or while reading, for a damaged file.
+        """
 
     def pruned(self, sha256: str) -> Pruned | None:
-        """When and why a file was pruned; None if it was not, or has come again."""
+        """Return when and why a file was pruned; None if it was not, or was stored again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """The settings that decisions depend on (`app/settings.py` says what each means)."""
+    """The settings that decisions depend on (described in `app/settings.py`)."""
 
     watch_boots: int
     watch_testbox: str
@@ -86,7 +93,7 @@ class Policies:
     max_boots: int
     sender: str
     recipients: tuple[str, ...]
-    still_days: float  # between two mails that only say that a change is still there; 0: none
+    still_days: float  # between two mails that only report that a change is still there; 0: none
     contact: str
     domain: str
     web_url: str
@@ -107,27 +114,29 @@ def _always() -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lab:
-    """All that a use case may reach: where it remembers, what it knows, whom it asks."""
+    """Everything that a use case can reach: the store, configuration, and external services."""
 
     transaction: Callable[[str], AbstractContextManager[Transaction]]
     git: Git
     artifacts: Artifacts
     testboxes: KnownTestboxes
     programs: Mapping[str, Program]
-    parsers: Mapping[str, str]  # program -> hash of the code that reads its output
+    parsers: Mapping[str, str]  # program -> hash of the code that parses its output
     kconfigs: Kconfigs
     policies: Policies
     now: Callable[[], datetime]
     maintainers: Callable[[str], tuple[MaintainerEntry, ...]] | None = (
-        None  # of a commit; None: nobody is asked. May raise NoMaintainers
+        None  # of a commit; None: disabled. May raise NoMaintainers
     )
     list_archive: Callable[[str, str, str], PostedMail | None] | None = (
         None  # (Message-ID or "", subject, author) -> the patch's own mail; None: no archive
     )
     no_room: Callable[[float], str | None] | None = (
-        None  # why the disk has less than so many times the space below which nothing is handed out
+        None  # the reason if the free disk space is below so many times the limit for dispatching
     )
     listening: Callable[[], float] = (
-        _always  # seconds for which workers could have reached the web service without a break, as far as this process knows
+        # seconds for which the web service was continuously reachable for workers, as known to this
+        # process
+        _always
     )
-    awake: Callable[[], float] = _always  # seconds since this process began to look
+    awake: Callable[[], float] = _always  # seconds since this process started to watch

@@ -1,4 +1,4 @@
-"""Orders, and who wants them."""
+"""Orders, and the comparisons and bisections that need them."""
 
 from __future__ import annotations
 
@@ -14,54 +14,71 @@ from swingbot.core.model.statuses import OrderKind, OrderState
 
 
 class Orders(Protocol):
-    """Orders, and who wants them."""
+    """Orders, and the comparisons and bisections that need them."""
 
     def of_untrusted(self) -> set[int]:
-        """Numbers of ready boot orders whose kernel is not trusted."""
+        """Return the numbers of ready boot orders with an untrusted kernel."""
 
     def ensure_build(self, variant: Variant, priority: int) -> Order:
-        """The build order of the variant's build key; there is one per key.
+        """Return the build order of the variant's build key; there is one per key.
 
-        A second call raises its priority and never lowers it. An order that was cancelled or failed waits again, and one that failed gets 3 attempts more.
+        A second call may raise its priority but never lowers it. A cancelled or failed order waits
+        again, and a failed one gets 3 more attempts.
         """
 
     def ensure_boot(self, key: BootKey, variant: Variant, priority: int) -> Order:
-        """The boot order of `key`; there is one per key. A second call does what it does in `ensure_build`."""
+        """Return the boot order of `key`; there is one per key.
+
+        A second call has the same effect as in `ensure_build`.
+        """
 
     def want(
         self, order: int, *, comparison: int | None = None, bisection: int | None = None
     ) -> None:
-        """Record that a comparison or a bisection wants an order. A second call changes nothing."""
+        """Record that a comparison or a bisection needs an order. A second call changes nothing."""
 
     def wanted(self, *, comparison: int | None = None, bisection: int | None = None) -> list[Order]:
-        """Orders that the comparison or the bisection wants, by number."""
+        """Return the orders that the comparison or the bisection needs, by number."""
 
     def get(self, number: int) -> Order | None:
-        """An order by number; None if there is none."""
+        """Return an order by number; None if it does not exist."""
 
     def of_build(self, build_key: str) -> Order | None:
-        """The order that builds this key; None if nobody asked for it."""
+        """Return the order that builds this key; None if it does not exist."""
 
     def reopen(self, number: int, budget: int) -> None:
-        """Make an order that is over ready again, with `budget` attempts in all."""
+        """Make an ended order ready again, with `budget` attempts in total."""
 
     def open(self) -> list[Order]:
-        """Orders that are waiting, ready or running: highest priority first, then by number."""
+        """Return the orders that are waiting, ready or running: highest priority first, then by
+        number.
+        """
 
     def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
-        """Set state and reason; `done`, `failed` and `cancelled` date the end, other states clear it."""
+        """Set state and reason; `done`, `failed` and `cancelled` set the time of the end, other
+        states clear it.
+        """
 
     def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:
-        """Failed orders of this kind with one of these build keys, by number."""
+        """Return the failed orders of this kind with one of these build keys, by number."""
 
     def unwanted(self) -> list[Order]:
-        """Open orders that no open comparison and no running bisection wants, by number."""
+        """Return the open orders that no open comparison and no running bisection needs, by
+        number.
+        """
 
     def of_anchors(self) -> set[int]:
-        """Numbers of open orders that an anchor wants: the only ones that a quarantined testbox gets."""
+        """Return the numbers of open orders needed by an anchor: the only ones that a quarantined
+        testbox gets.
+        """
 
     def drop_ahead(self, bisection: int, priority: int, kept: Iterable[int]) -> None:
-        """Stop wanting builds of at most `priority` that have not begun, other than `kept`. The orders stay; `unwanted` has those that nobody else wants."""
+        """Drop a bisection's need for unstarted builds of at most `priority`, other than `kept`.
+
+        The orders stay; `unwanted` returns those that nothing else needs.
+        """
 
     def give_back_budget(self, testbox: str, attempts: int) -> None:
-        """Attempts that a testbox lost are not its orders' fault: let each open one of its orders make `attempts` more than it has made. Never lowers a budget."""
+        """Raise the budget of each open order of a testbox, so that it has `attempts` attempts
+        left: failures of the testbox are not its orders' fault. Never lowers a budget.
+        """

@@ -12,10 +12,17 @@ class Patches(Protocol):
     """Patches of watched branches."""
 
     def set_branch(self, tree: int, patches: Sequence[BranchPatch]) -> None:
-        """Store what a branch consists of now, oldest first; it replaces what there was. The patches themselves stay known."""
+        """Store the current patches of a branch, oldest first, replacing the earlier list.
+
+        The patches themselves stay stored.
+        """
 
     def branch(self, tree: int) -> list[BranchPatch]:
-        """What the branch consists of since its last move, oldest first, those that were dropped at the end; empty before the first."""
+        """Return the patches of the branch since its last move, oldest first, dropped ones last;
+        empty before the first move.
+        """
 
     def get(self, commit: str) -> Patch | None:
-        """A commit of any watched branch as a patch, whether it is still there or not; None if there was none."""
+        """Return a commit that any watched branch has or had, as a patch; None if there was
+        none.
+        """

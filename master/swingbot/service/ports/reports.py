@@ -1,4 +1,4 @@
-"""Reports as the brain drafts them."""
+"""Reports as drafted by the service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from swingbot.core.report.mails.followup import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewReport:
-    """A report with its mail, before either is stored. `number` was reserved, for the mail names it."""
+    """A report with its mail, before either is stored.
+
+    `number` was reserved because the mail contains it.
+    """
 
     number: int
     kind: ReportKind
@@ -30,49 +33,64 @@ class NewReport:
     state: FirstState = "draft"
     incident: int | None = None  # None: a digest, or a mail about the lab itself
     cc: Sequence[str] = ()
-    filing: Filing | None = None  # who would get it, and how it was judged
-    week: date | None = None  # of a digest: its Monday
-    alert: int | None = None  # of a mail about the lab itself
-    facts: Mapping[str, Any] | None = None  # what the words were made of (`ReportFacts.to_json`)
+    filing: Filing | None = None  # its recipients and the moderation decision
+    week: date | None = None  # digest only: Monday of its week
+    alert: int | None = None  # mail about the lab itself: number of its alert
+    # facts that the text was written from (`ReportFacts.to_json`)
+    facts: Mapping[str, Any] | None = None
 
 
 class Reports(Protocol):
-    """Reports as the brain drafts them."""
+    """Reports as drafted by the service."""
 
     def reserve(self) -> int:
-        """The number of a report that is about to be written; its mail names it. Each call gives another one."""
+        """Reserve a number for a report that is about to be written; its mail contains it.
+
+        Each call returns another number.
+        """
 
     def next_revision(self, incident: int, kind: ReportKind) -> int:
-        """The revision that the next report of this kind has: 1, then one more than the highest."""
+        """Return the revision of the next report of this kind: 1, then one more than the
+        highest.
+        """
 
     def withdraw(
         self, incident: int, why: str, *kinds: ReportKind, queued: bool = True
     ) -> list[int]:
-        """Drop reports of an incident that have not left, of these kinds (all if none is named), and return their numbers sorted; they may be written again.
+        """Drop unsent reports of an incident, of these kinds (default: all), and return their
+        numbers sorted; they may be drafted again.
 
-        Drafts and held mails go, and queued ones with `queued`; mails that are being sent are not touched. What they told of its sightings is untold again.
+        Drafts and held mails are dropped, and with `queued` also queued ones; mails that are being
+        sent are not touched. Their sightings count as unreported again.
         """
 
     def of_incident(self, incident: int, kind: ReportKind) -> list[tuple[int, ReportState, bool]]:
-        """(id, state, withdrawn) of the reports of this kind of an incident and of those merged into it, by id."""
+        """Return (id, state, withdrawn) of the reports of this kind of an incident and of those
+        merged into it, by id.
+        """
 
     def first_mail(self, incident: int) -> FirstMail | None:
-        """The mail that began the thread: the incident's own where it was sent, else that of one that was merged into it. None if neither was sent."""
+        """Return the mail that started the thread: the incident's own if it was sent, else that of
+        an incident merged into it. None if neither was sent.
+        """
 
     def to_follow(self, still_days: float) -> list[tuple[int, Kind]]:
-        """(incident, kind of short mail) of those whose first mail was sent and that have something to say, sorted; `still` every `still_days` at most, 0: never."""
+        """Return (incident, kind of short mail) for incidents whose first mail was sent and that
+        have news, sorted; `still` at most every `still_days`, 0: never.
+        """
 
     def add(self, new: NewReport) -> int:
-        """Store a report under its reserved number and return that number. A report of the same incident, kind and revision (or week, or alert) stays, and its number is returned.
+        """Store a report under its reserved number and return that number. An existing report of
+        the same incident, kind and revision (or week, or alert) stays, and its number is returned.
 
-        A `first` or an `update` tells of every measured sighting of its incident.
+        A `first` or an `update` reports every measured sighting of its incident.
         """
 
     def class_record(self, kind: ReportClass) -> ClassRecord:
-        """What people did with the last reports of this class."""
+        """Return the decisions of people about the last reports of this class."""
 
     def digest_weeks(self, since: date) -> set[date]:
-        """Weeks from `since` on that have a digest, by their first day."""
+        """Return the weeks from `since` on that have a digest, by their first day."""
 
     def improvements_between(self, begin: datetime, end: datetime) -> list[Improvement]:
-        """Improvements whose bisection ended in this time, for the digest."""
+        """Return the improvements whose bisection ended in this interval, for the digest."""

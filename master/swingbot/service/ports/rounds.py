@@ -1,4 +1,4 @@
-"""Which changes the rounds of the loop have seen."""
+"""Changes seen and not yet seen by rounds of the loop."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Protocol
 
 
 class Rounds(Protocol):
-    """Which changes the rounds of the loop have seen."""
+    """Changes seen and not yet seen by rounds of the loop."""
 
     def unseen(self) -> list[int]:
-        """Committed changes that no complete round has seen, oldest first."""
+        """Return the committed changes that no complete round has seen, oldest first."""
 
     def note_unseen(self) -> None:
-        """Ask for a complete round although no table has changed: settings or files may have."""
+        """Request a complete round although no table has changed, because settings or files may
+        have.
+        """
 
     def mark_seen(self, changes: Sequence[int]) -> None:
-        """Delete what `unseen` returned when the round began. Calling it twice changes nothing."""
+        """Delete the changes that `unseen` returned when the round began.
+
+        A second call changes nothing.
+        """

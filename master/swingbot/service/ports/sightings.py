@@ -12,28 +12,40 @@ class Sightings(Protocol):
     """Sightings: each bisection that found the culprit of an incident."""
 
     def of_incident(self, incident: int) -> list[Sighting]:
-        """Sightings of an incident by number."""
+        """Return the sightings of an incident by number."""
 
     def like(self, commit: str, patch_id: str | None) -> list[Sighting]:
-        """Sightings of this commit, or of this patch in whatever tree, by number."""
+        """Return the sightings of this commit, or of this patch in any tree, by number."""
 
     def to_identify(self) -> list[Sighting]:
-        """Sightings whose patch id was not looked at yet, by number."""
+        """Return the sightings whose patch-id was not computed yet, by number."""
 
     def to_attribute(self) -> list[Sighting]:
-        """Sightings of open incidents that watching found and that are not measured against the parent yet, by number."""
+        """Return the sightings of open incidents found by watching that are not measured against
+        the parent yet, by number.
+        """
 
     def to_tell(self) -> list[Sighting]:
-        """Sightings of open incidents that are measured against the parent and in no mail yet, by number."""
+        """Return the sightings of open incidents that are measured against the parent and in no
+        mail yet, by number.
+        """
 
     def add(self, incident: int, bisection: int, culprit: int, patch_id: str | None) -> bool:
-        """Store that `bisection` found `culprit`, and the bisection as one of the incident's; false if it was noted before, under whatever incident."""
+        """Store that `bisection` found `culprit`, and add the bisection to the incident.
+
+        Returns False if it was stored before, for any incident.
+        """
 
     def identify(self, sighting: int, patch_id: str) -> None:
-        """Set the patch id; "" if the commit has none. The first call counts."""
+        """Set the patch-id; "" if the commit has none. Only the first call counts."""
 
     def set_comparison(self, sighting: int, comparison: int, report: int | None = None) -> None:
-        """Name the comparison that measured a sighting, and the mail that told of it already. The first call counts; an incident without a comparison takes it too."""
+        """Set the comparison that measured a sighting, and the mail that already reported it.
+
+        Only the first call counts; an incident without a comparison gets it too.
+        """
 
     def move(self, sightings: Sequence[int], incident: int) -> None:
-        """Make sightings those of `incident`, and its bisections with them; the incident takes a comparison of theirs if it has none."""
+        """Move sightings and their bisections to `incident`, which gets a comparison of theirs if
+        it has none.
+        """

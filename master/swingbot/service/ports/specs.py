@@ -1,4 +1,4 @@
-"""Specs: what one boot runs, by the sha256 of its unit jobs."""
+"""Specs: the unit jobs of one boot, by sha256."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from swingbot_jobs.contract.unit_job import UnitJob
 
 
 class Specs(Protocol):
-    """Specs: what one boot runs, by the sha256 of its unit jobs."""
+    """Specs: the unit jobs of one boot, by sha256."""
 
     def add(self, unit_jobs: Sequence[UnitJob]) -> str:
-        """Store the unit jobs of a boot and return their sha256. The same jobs give the same sha256 and one row."""
+        """Store the unit jobs of a boot and return their sha256.
+
+        Identical jobs have the same sha256 and share one row.
+        """
 
     def get(self, sha256: str) -> list[UnitJob]:
-        """The unit jobs of a spec in their order. Fails if there is none."""
+        """Return the unit jobs of a spec in order. Fails if it does not exist."""

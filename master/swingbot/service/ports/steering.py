@@ -1,4 +1,4 @@
-"""What a bisection was shown and decided, step by step, and what people said to it."""
+"""Journal of each bisection: input and decision of each step, and the acts of people."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from swingbot.core.model.statuses import SteerAct
 
 
 class Steering(Protocol):
-    """What a bisection was shown and decided, step by step, and what people said to it."""
+    """Journal of each bisection: input and decision of each step, and the acts of people."""
 
     def steps(self, bisection: int) -> list[JournalStep]:
-        """Steps of the journal by number."""
+        """Return the steps of the journal by number."""
 
     def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
-        """(number, digest, action) of the latest step; None before the first."""
+        """Return (number, digest, action) of the latest step; None before the first."""
 
     def add_step(
         self,
@@ -30,10 +30,13 @@ class Steering(Protocol):
         digest: str,
         action: Mapping[str, Any],
     ) -> None:
-        """Store step `number` with all that was shown to the engine and what it decided. Fails if there is one of that number."""
+        """Store step `number` with its complete input and its decision.
+
+        Fails if this number exists.
+        """
 
     def all(self, bisection: int) -> list[Steer]:
-        """What people told a bisection, in order."""
+        """Return the acts of people on a bisection, in order."""
 
     def add(
         self,
@@ -46,13 +49,15 @@ class Steering(Protocol):
         factor: float | None = None,
         boots: int | None = None,
     ) -> None:
-        """Record what a person told a bisection; each call adds an entry."""
+        """Record an act of a person on a bisection; each call adds an entry."""
 
     def set_skipped(self, bisection: int, points: Sequence[int], why: str | None) -> None:
-        """Set why these points are skipped; None: they are not any more."""
+        """Set why these points are skipped; None ends the skip."""
 
     def set_hint(self, bisection: int, points: Sequence[int], factor: float) -> None:
-        """Set the factor of these points' prior weight; it replaces the hint before."""
+        """Set the factor of these points' prior weight, replacing an earlier hint."""
 
     def reopen(self, bisection: int, *, max_boots: int, max_end_boots: int) -> None:
-        """Back to running, without a conclusion and with other limits; what was observed stays."""
+        """Set a bisection back to running, without a conclusion and with other limits; its
+        observations stay.
+        """

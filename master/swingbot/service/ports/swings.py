@@ -17,29 +17,39 @@ class Swings(Protocol):
     """Swings among the rows of comparisons."""
 
     def add(self, new: NewSwing) -> None:
-        """Store a swing of one row of a comparison, with its reason as the alarm in its evidence. The first one of a row stays."""
+        """Store a swing of one row of a comparison, with its reason as the alarm in its evidence.
+
+        The first one of a row stays.
+        """
 
     def in_state(self, *states: SwingState) -> list[Swing]:
-        """Swings in one of these states, by number."""
+        """Return the swings in one of these states, by number."""
 
     def set_state(self, number: int, state: SwingState, bisection: int | None = None) -> None:
-        """Set the state; a bisection given here replaces the one before, None keeps it."""
+        """Set the state; a given bisection replaces the earlier one, None keeps it."""
 
     def recent_levels(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int, most: int
     ) -> list[Level]:
-        """What this metric measured on earlier tips of the tree, before comparison `before`, the latest first; `most` of them."""
+        """Return the levels of this metric on at most `most` tips of the tree before comparison
+        `before`, latest first.
+        """
 
     def last(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
     ) -> int | None:
-        """The latest comparison before `before` in which this metric swung or was suspected because of its history; None if there is none. Older levels say nothing any more. Where known culprits made it, nothing has moved."""
+        """Return the latest comparison before `before` in which this metric swung or was suspected
+        because of its history; None if there is none. Older levels are obsolete. Swings made by
+        known culprits are ignored, because they leave the level unchanged.
+        """
 
     def narrow(self, swing: int, anchor: int | None, upto: int | None, change_pct: float) -> None:
-        """Look for a suspected swing between these variants alone (None: base, tip), for the change that is expected there; it has no proof then. It counts as one beyond what is expected."""
+        """Restrict a suspected swing to the range between these variants (None: base, tip), with
+        the change expected there. It loses its proof and counts as beyond the expected changes.
+        """
 
     def set_proof(self, swing: int, proof: int) -> None:
-        """Name the comparison whose pairs prove or refute a swing. The first call counts."""
+        """Set the comparison whose pairs prove or refute a swing. Only the first call counts."""
 
     def weigh(
         self,
@@ -48,7 +58,11 @@ class Swings(Protocol):
         evidence: Mapping[str, Any],
         change_pct: float | None = None,
     ) -> None:
-        """Record what stage 2 said of a suspected swing: state, further evidence, and the change of its own pairs. A swing that is not suspected stays as it is."""
+        """Record the result of stage 2 for a suspected swing: state, further evidence, and the
+        change in its own pairs. A swing that is not suspected stays as it is.
+        """
 
     def of_bisection(self, bisection: int) -> list[Swing]:
-        """Swings that a bisection was opened for, and those of the bisections above it whose merges led to it, by number; refuted and suspected ones excepted."""
+        """Return the swings that a bisection was opened for, and those of its parent bisections, by
+        number, except refuted and suspected ones.
+        """

@@ -1,4 +1,4 @@
-"""Testboxes: whether they may work and what they do."""
+"""Testboxes: whether they may work, and their current phase."""
 
 from __future__ import annotations
 
@@ -12,51 +12,73 @@ from swingbot_jobs.testbox.definition import Testbox
 
 
 class Testboxes(Protocol):
-    """Testboxes: whether they may work and what they do."""
+    """Testboxes: whether they may work, and their current phase."""
 
     def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
-        """Make the table agree with the testbox files: add new ones, update facts, mark those without a file as gone; one whose file is back is active. A second call changes nothing."""
+        """Update the table from the testbox files: add new ones, update facts, mark those without a
+        file as gone; a testbox whose file returns becomes active. A second call changes nothing.
+        """
 
     def remembered(self, present: Collection[str]) -> dict[str, Testbox]:
-        """Testboxes other than `present` ones by name, as their last file described them. One whose facts cannot be read is left out."""
+        """Return the testboxes that are not in `present`, by name, as described by their last file.
+
+        Those with unreadable facts are left out.
+        """
 
     def states(self) -> dict[str, TestboxState]:
-        """State of each testbox by name, gone ones included: active, drained, quarantined or gone."""
+        """Return the state of each testbox by name, including gone ones: active, drained,
+        quarantined or gone.
+        """
 
     def set_state(self, name: str, state: TestboxState, reason: str | None) -> bool:
-        """Set state and reason of a testbox; false if it is gone, unknown, or was so already."""
+        """Set state and reason of a testbox.
+
+        Returns False if it is gone, unknown, or already in that state.
+        """
 
     def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
-        """Seconds since the last order of a testbox ended: 0 while one is open, None if it never had one. Without `queue` only running orders count as open."""
+        """Return the seconds since the last order of a testbox ended: 0 while one is open, None if
+        it never had one. Without `queue`, only running orders count as open.
+        """
 
     def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
-        """(state, reason) of each testbox, by name, gone ones included."""
+        """Return (state, reason) of each testbox by name, including gone ones."""
 
     def all(self) -> list[TestboxStatus]:
-        """What each testbox does, by name; one that never did anything is absent."""
+        """Return the status of each testbox by name; testboxes that never did anything are
+        absent.
+        """
 
     def lock(self, testbox: str) -> TestboxStatus:
-        """What a testbox does now; a new one idles. Nobody else changes it until this transaction ends."""
+        """Return the status of a testbox, locked until this transaction ends; a new one is idle."""
 
     def move(self, testbox: str, event: Event) -> TestboxStatus:
-        """Apply `event` and return the testbox after it. Locks as `lock` does. Time, reason and attempt are kept if anything changed."""
+        """Apply `event` and return the resulting status.
+
+        Locks as `lock` does. Time, reason and attempt are stored if anything changed.
+        """
 
     def add_event(
         self, testbox: str, was: TestboxPhase, state: TestboxPhase, why: str, attempt: int | None
     ) -> None:
-        """Add an entry to the history of a testbox; of each the last 5000 are kept."""
+        """Add an entry to the history of a testbox; the last 5000 of each testbox are kept."""
 
     def screening(self, testbox: str) -> Screening:
-        """How far the screening of a testbox is; an empty one if it never did anything."""
+        """Return the progress of a testbox's screening; an empty one if it never did anything."""
 
     def ask_screening(self, testbox: str, boots: int) -> None:
-        """Set how many boots of an anchor a testbox has to make; pages show it."""
+        """Set the number of anchor boots that a testbox needs; pages show it."""
 
     def set_screened(self, testbox: str) -> None:
-        """Note that the noise of a testbox is known. The first call counts."""
+        """Record that the noise of a testbox is known. Only the first call counts."""
 
     def set_hardware(self, testbox: str, hardware: Mapping[str, Any], *, changed: bool) -> None:
-        """Note what the machine is. `changed`: screening starts again, and only later boots count."""
+        """Store the hardware of the machine.
+
+        `changed`: screening starts again, and only later boots count.
+        """
 
     def screen_again(self, testbox: str) -> None:
-        """Start the screening of a testbox again unless it is screened: a person let it work again, and what it showed so far counts no more."""
+        """Restart the screening of a testbox unless it is screened: a person released it, and its
+        earlier boots do not count.
+        """

@@ -31,7 +31,7 @@ from swingbot.service.ports.variants import Variants
 
 
 class Transaction(Protocol):
-    """What is read and recorded together: all of it, or nothing (`swingbot_db/store/`)."""
+    """Everything read and written together, all of it or nothing (`swingbot_db/store/`)."""
 
     @property
     def trees(self) -> Trees: ...

@@ -1,4 +1,4 @@
-"""Trees and what changed in their branches."""
+"""Trees and the changes of their branches."""
 
 from __future__ import annotations
 
@@ -12,28 +12,34 @@ from swingbot.core.model.statuses import ChangeKind
 
 
 class Trees(Protocol):
-    """Trees and what changed in their branches."""
+    """Trees and the changes of their branches."""
 
     def add(self, tree: Tree) -> Tree:
-        """Store `tree` and return it with its number; its own `id` is ignored. Fails if a watched tree has this name; the name of a removed one is free."""
+        """Store `tree` and return it with its number; its own `id` is ignored.
+
+        Fails if a watched tree has this name; the name of a removed one is available.
+        """
 
     def all(self) -> list[Tree]:
-        """Watched trees by number."""
+        """Return the watched trees by number."""
 
     def named(self, name: str) -> Tree | None:
-        """The watched tree of this name; None if there is none."""
+        """Return the watched tree with this name; None if there is none."""
 
     def get(self, number: int) -> Tree:
-        """A tree by number, removed ones included. Fails if there is none."""
+        """Return a tree by number, including removed ones. Fails if it does not exist."""
 
     def remove(self, number: int) -> None:
         """Stop watching a tree; its rows stay. A second call changes nothing."""
 
     def note_poll(self, number: int, problem: str | None) -> None:
-        """Set the time of the last poll, and why it failed; None: it worked."""
+        """Set the time of the last poll, and why it failed; None: it succeeded."""
 
     def add_change(self, tree: int, kind: ChangeKind, old: str, new: str) -> None:
-        """Record that the branch moved from `old` to `new`, and make `new` its tip. A second call adds no change."""
+        """Record that the branch moved from `old` to `new`, and make `new` its tip.
+
+        A second call adds no change.
+        """
 
     def changes_to_compare(self) -> list[Change]:
-        """Changes of watched trees that have no comparison, oldest first."""
+        """Return the changes of watched trees without a comparison, oldest first."""

@@ -1,4 +1,4 @@
-"""Variants: one kernel to measure each."""
+"""Variants: each is one kernel to measure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swingbot_jobs.contract.trust import Trust
 
 
 class Variants(Protocol):
-    """Variants: one kernel to measure each."""
+    """Variants: each is one kernel to measure."""
 
     def add(
         self,
@@ -25,10 +25,12 @@ class Variants(Protocol):
         layout: int = 0,
         trust: Trust = "trusted",
     ) -> Variant:
-        """The variant of this tree, commit, layout and trust with the tree's kconfig and compiler, stored by the first call; later calls return that one as it is."""
+        """Return the variant of this tree, commit, layout and trust with the tree's kconfig and
+        compiler. The first call stores it; later calls return it unchanged.
+        """
 
     def get(self, number: int) -> Variant:
-        """A variant by number. Fails if there is none."""
+        """Return a variant by number. Fails if it does not exist."""
 
     def is_trusted(self, tree: int, commit: str) -> bool:
-        """Whether somebody who may say so said that `commit` of `tree` is to be trusted."""
+        """Return whether an operator vouched for `commit` of `tree`."""

@@ -1,1 +1,3 @@
-"""Mails: drafted, moderated, addressed, sent at most once; and the kit that reproduces a report."""
+"""Mails: draft, moderate, address, and send at most once; and pack the kit that reproduces a
+report.
+"""

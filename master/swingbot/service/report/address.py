@@ -1,4 +1,4 @@
-"""To whom a report about a commit goes, and to whom it would go without the dry run."""
+"""Compute the recipients of a report about a commit, also those that a dry run leaves out."""
 
 from __future__ import annotations
 
@@ -11,34 +11,37 @@ from swingbot.service.ports import Lab
 
 
 def recipients_of(lab: Lab, tree: str, commit: str, author: str) -> Addressed:
-    """The recipients of a mail about `commit`, whose author is `Name <address>`. Computed from that commit and the settings alone.
+    """Return the recipients of a mail about `commit`, whose author is `Name <address>`. They depend
+    only on that commit and the settings.
 
-    In a dry run, and where nobody may be written to, the operator (`mail.to`) gets the mail.
+    In a dry run, or if no recipient is allowed, the mail goes to the operator (`mail.to`).
     """
     chosen, problem = would_go_to(lab, tree, commit, author)
     return addressed(lab.policies.mail, lab.policies.recipients, chosen, problem)
 
 
 def would_go_to(lab: Lab, tree: str, commit: str, author: str) -> tuple[Chosen, str]:
-    """Author, maintainers and lists within the operator's rules, and why maintainers are not known ("" where they are)."""
+    """Return author, maintainers and lists within the operator's rules, and why maintainers are
+    unknown ("" if they are known).
+    """
     mail = lab.policies.mail
     alone = any(fnmatchcase(tree, pattern) for pattern in mail.private_trees)
     listed: tuple[MaintainerEntry, ...] = ()
     problem = ""
     if lab.maintainers is None:
-        problem = "" if alone else "mail.get_maintainer is off: maintainers and lists are not known"
+        problem = "" if alone else "maintainers and lists are unknown: mail.get_maintainer is off"
     elif not alone:
         try:
             listed = lab.maintainers(commit)
         except NoMaintainers as error:
-            problem = f"maintainers and lists are not known: {error}"
+            problem = f"maintainers and lists are unknown: {error}"
     return choose(author, listed, replace(mail.rules, author_only=alone)), problem
 
 
 def addressed(
     mail: MailRules, operator: tuple[str, ...], chosen: Chosen, problem: str
 ) -> Addressed:
-    """What is written down of `chosen`; `operator` are the addresses of `mail.to`."""
+    """Return the stored form of `chosen`; `operator` has the addresses of `mail.to`."""
     really = not mail.dry_run and bool(chosen.to)
     return Addressed(
         to=chosen.to if really else operator,

@@ -1,4 +1,7 @@
-"""Once a week one mail tells what got better; the week's Monday is its key, so there is never a second one."""
+"""Draft one digest of improvements per week.
+
+The week's Monday is its key, so there is never a second one.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,18 @@ from swingbot.service.store_mail import WrittenMail, store_mail
 
 
 def draft_digests(lab: Lab, tx: Transaction) -> None:
-    """Write the digest of each complete week that has improvements and no digest; queue it or hold it, as the settings say."""
+    """Draft the digest of each complete week with improvements but without a digest; queue or hold
+    it according to the settings.
+    """
     policies, now = lab.policies, lab.now()
     if not policies.mail.digest:
         return
     written = tx.reports.digest_weeks((now - timedelta(weeks=DIGEST_WEEKS + 2)).date())
     for monday in weeks_due(now, written):
-        found = tx.reports.improvements_between(*span(monday))
-        if not found:
+        improvements = tx.reports.improvements_between(*span(monday))
+        if not improvements:
             continue
-        mail = digest(monday, found, url=policies.web_url, contact=policies.contact)
+        mail = digest(monday, improvements, url=policies.web_url, contact=policies.contact)
         number = tx.reports.reserve()
         readers = policies.mail.digest_to or policies.recipients
         to = policies.recipients if policies.mail.dry_run else readers
@@ -44,7 +49,10 @@ def draft_digests(lab: Lab, tx: Transaction) -> None:
 
 
 def _filing(lab: Lab, tx: Transaction, to: tuple[str, ...], readers: tuple[str, ...]) -> Filing:
-    """A digest goes to who asked for it, so it is no list's guest; it earns its release as a class of its own."""
+    """Return the filing of a digest.
+
+    It goes only to those who requested it, and its class earns automatic release separately.
+    """
     kind = ReportClass(metric="digest", testbox="")
     ruling = first_state(lab.policies.mail.release, kind, tx.reports.class_record(kind))
     addressed = Addressed(to=to, would_to=readers, dry_run=lab.policies.mail.dry_run)

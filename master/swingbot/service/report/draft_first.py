@@ -1,4 +1,4 @@
-"""Write the first mail about each incident whose culprit has been measured against its parent."""
+"""Draft the first mail about each incident whose culprit was measured against its parent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
 from swingbot.service.store_mail import WrittenMail, store_mail
 
-# Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
+# The facts of the boots that matter most to a reader, by the worker's names, in the order printed.
 _FACTS: Final = (
     "uname",
     "rootfs",
@@ -45,12 +45,14 @@ _FACTS: Final = (
 
 
 def draft_reports(lab: Lab, tx: Transaction) -> None:
-    """Draft a report for each incident that is ready for one; queue it or hold it, as the settings say."""
+    """Draft a report for each incident that is ready for one; queue or hold it according to the
+    settings.
+    """
     for incident, attributed in tx.incidents.to_report():
         comparison = tx.comparisons.get(attributed)
         assert comparison is not None
         if not decided(tx.gates.of_incident(incident)):
-            continue  # proof is under way, or begins in this round
+            continue  # its gates are in progress, or open in this round
         _draft(lab, tx, incident, comparison)
 
 
@@ -61,7 +63,8 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     headline = row_of(rows, bisection.key)
     shown = headline is not None and headline.changed
     if headline is None or headline.change_pct is None:
-        return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
+        # the culprit's boots reported no values, so a table is impossible; see the incident page
+        return
     number, gates = tx.reports.reserve(), gates_of(tx.gates, incident)
     facts = _facts(
         lab,
@@ -92,7 +95,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
             unproven=unproven,
         ),
     )
-    # another one only where those before were taken back
+    # a further revision only if all earlier ones were withdrawn
     revision = tx.reports.next_revision(incident, "first")
     store_mail(
         lab,
@@ -114,12 +117,12 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Finding:
-    """What a first mail is about."""
+    """The subject of a first mail."""
 
-    comparison: Comparison  # of the culprit with its parent
+    comparison: Comparison  # culprit and parent
     bisection: Bisection
     rows: Sequence[ComparisonRow]
-    headline: ComparisonRow  # the row of the metric that was bisected
+    headline: ComparisonRow  # row of the bisected metric
     gates: Sequence[GateRow]
 
 
@@ -194,19 +197,21 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
 
 
 def _bisection(bisections: Bisections, bisection: Bisection, culprit: Variant) -> BisectionFacts:
-    told = bisections.conclusion(bisection.id)
+    conclusion = bisections.conclusion(bisection.id)
     return BisectionFacts(
         id=ids.show("bisection", bisection.id),
-        candidates=len(told["candidates"]),
-        boots=told["boots"],
-        kernels=told["kernels"],
-        builds=told["builds"],
-        probability=named_in(told, culprit.commit)["probability"],
+        candidates=len(conclusion["candidates"]),
+        boots=conclusion["boots"],
+        kernels=conclusion["kernels"],
+        builds=conclusion["builds"],
+        probability=named_in(conclusion, culprit.commit)["probability"],
     )
 
 
 def _beside(headline: ComparisonRow, rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """The headline metrics; the one of which `headline` is an alias is the same number and left out."""
+    """Return the headline metrics, without the metric of which `headline` is an alias, since it is
+    the same number.
+    """
     return [
         row
         for row in rows
@@ -215,14 +220,14 @@ def _beside(headline: ComparisonRow, rows: Sequence[ComparisonRow]) -> list[Comp
 
 
 def report_row(lab: Lab, row: ComparisonRow) -> ComparisonRow:
-    """The row with a sentence about its metric."""
+    """Return the row with a sentence about its metric."""
     return replace(row, sentence=_sentence(lab, row.metric))
 
 
 def _with_runs(
     boots: Boots, row: ComparisonRow, before: Sequence[BootRecord], after: Sequence[BootRecord]
 ) -> ComparisonRow:
-    """The row with the value of each run of both sides, from which LKP's table is made."""
+    """Return the row with the value of each run of both sides, for LKP's table."""
     key = (row.unit_job, row.metric)
     base, head = (
         tuple(value for boot in side for value in boots.values(boot.id).get(key, ()))
@@ -232,13 +237,15 @@ def _with_runs(
 
 
 def _sentence(lab: Lab, metric: str) -> str:
-    """What the test does and what the number is."""
+    """Return a sentence about the test and the metric."""
     program = lab.programs[metric.partition(".")[0]]
     return f"The test: {program.describe}. The metric: {metric_of(lab.programs, metric).describe}."
 
 
 def _reproduce(report: str, web: str) -> tuple[str, ...]:
-    """A kit that needs QEMU and a shell, nothing of ours (`pack_reproduction`)."""
+    """Return the commands that unpack and run the kit, which needs only QEMU and a shell
+    (`pack_reproduction`).
+    """
     return (
         f"curl -fsS {web}/report/{report}/reproduce.tar.gz | tar -xz",
         f"cd swingbot-{report} && ./reproduce.sh",

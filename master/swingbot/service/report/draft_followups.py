@@ -1,6 +1,8 @@
-"""The short mails in the thread of a first one: still there, an update, fixed, taken back. Only where a first mail was sent; else there is nothing to follow.
+"""Draft the short mails in the thread of a sent first mail: still there, update, fixed, retracted.
+Without a first mail there are none.
 
-Each is drafted once for its occasion and goes the way of every report: it is held for a person or queued, as the settings and the reports of its kind say.
+Each is drafted once per event and handled like every report: it is held for a person or queued,
+according to the settings and the record of its kind.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.result.boots import boots_of
 from swingbot.service.store_mail import WrittenMail, store_mail
 
-# the status that an incident has for that mail; open for all others
+# the incident status that each mail requires; open for all others
 _OF = {"retraction": "invalid", "fixed": "fixed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedIncident:
-    """An incident whose first mail was sent: that mail, and the sighting and headline that it told of."""
+    """An incident whose first mail was sent, with the sighting and headline of that mail."""
 
     incident: int
     first: FirstMail
@@ -47,7 +49,9 @@ class ReportedIncident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpFacts:
-    """What a short mail says beyond the case: `rows` against the culprit's parent, at `head`, which is `where` in words."""
+    """Content of a short mail beyond the incident: `rows` compare the culprit's parent with `head`,
+    which `where` names in words.
+    """
 
     rows: tuple[ComparisonRow, ...] = ()
     where: str = ""
@@ -59,11 +63,11 @@ class FollowUpFacts:
 
 
 def draft_followups(lab: Lab, tx: Transaction) -> None:
-    """Draft what each incident with a sent first mail has to say now."""
+    """Draft the follow-up that each incident with a sent first mail needs now."""
     for number, kind in tx.reports.to_follow(lab.policies.still_days):
         incident = tx.incidents.get(number)
         if incident is None or incident.status != _OF.get(kind, "open"):
-            continue  # a person has said otherwise meanwhile
+            continue  # a person has changed it in the meantime
         case = _case(tx, number)
         news = _news(lab, tx, case, kind) if case is not None else None
         if case is not None and news is not None:
@@ -71,14 +75,14 @@ def draft_followups(lab: Lab, tx: Transaction) -> None:
 
 
 def _case(tx: Transaction, incident: int) -> ReportedIncident | None:
-    """None where the numbers of the first mail are not there any more."""
+    """Return the reported incident; None if the numbers of its first mail do not exist any more."""
     first = tx.reports.first_mail(incident)
     if first is None:
         return None
-    told = sorted(
+    reported = sorted(
         tx.sightings.of_incident(incident), key=lambda s: (s.report != first.report, s.id)
     )
-    for sighting in told:
+    for sighting in reported:
         bisection = tx.bisections.get(sighting.bisection)
         row = headline_of(tx.comparisons, sighting, bisection) if bisection is not None else None
         if bisection is not None and row is not None and row.change_pct is not None:
@@ -107,7 +111,7 @@ def _news(lab: Lab, tx: Transaction, case: ReportedIncident, kind: Kind) -> Foll
 
 
 def _fixed(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
-    """By the comparison that a person's word was checked with."""
+    """Return the content of a mail about a fix, from the comparison that checked it."""
     incident = tx.incidents.get(case.incident)
     if incident is None or incident.fixed_by is None or incident.fix_check is None:
         return None
@@ -137,7 +141,7 @@ def _commit(lab: Lab, sha: str) -> Commit:
 
 
 def _update(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
-    """What was found since, and is in no mail yet, with what its own comparisons show."""
+    """Return the sightings that are in no mail yet, with the results of their own comparisons."""
     new = [
         sighting
         for sighting in tx.sightings.to_tell()
@@ -145,7 +149,7 @@ def _update(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts 
     ]
     if not new:
         return None
-    told = [_found(tx, case, sighting) for sighting in new]
+    sentences = [_found(tx, case, sighting) for sighting in new]
     comparisons = list(
         dict.fromkeys(sighting.comparison for sighting in new if sighting.comparison is not None)
     )
@@ -160,44 +164,49 @@ def _update(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts 
         rows=tuple(report_row(lab, row) for row in rows),
         where=f"{tree.name}, branch {tree.branch}",
         head=new[0].commit,
-        reason=" ".join(sentence for sentence, _ in told),
+        reason=" ".join(sentence for sentence, _ in sentences),
         comparison=comparisons[0],
-        shown=any(shown for _, shown in told),
+        shown=any(shown for _, shown in sentences),
     )
 
 
 def _found(tx: Transaction, case: ReportedIncident, new: Sighting) -> tuple[str, bool]:
-    """One sighting in a sentence, and whether fresh boots show it."""
+    """Return a sentence about one sighting, and whether fresh boots show it."""
     tree, bisection = tx.trees.get(new.tree), tx.bisections.get(new.bisection)
     assert bisection is not None
-    row, here = headline_of(tx.comparisons, new, bisection), f"{tree.name}, branch {tree.branch}"
+    row, place = headline_of(tx.comparisons, new, bisection), f"{tree.name}, branch {tree.branch}"
     if row is None or row.change_pct is None:
         return (
-            f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.",
+            f"A search in {place} ended at {new.commit[:12]} too, which could not be measured "
+            "there.",
             False,
         )
     if not row.changed:
         return (
-            f"A search in {here} ended at {new.commit[:12]} too, but fresh boots there do not show it.",
+            f"A search in {place} ended at {new.commit[:12]} too, but fresh boots there do "
+            "not show it.",
             False,
         )
     if new.culprit == case.culprit.id:
         return (
-            f"The same commit also changes {bisection.metric} on {bisection.testbox}, which was measured since.",
+            f"The same commit also changes {bisection.metric} on {bisection.testbox}; this "
+            "was measured later.",
             True,
         )
     if new.commit == case.culprit.commit:
-        return f"The same commit is now in {here}, and shows there too.", True
+        return f"The same commit is now in {place}, and shows the change there too.", True
     return (
-        f"A copy of it, {new.commit[:12]} (the same patch), is now in {here}, and shows there too.",
+        f"A copy of it, {new.commit[:12]} (the same patch), is now in {place}, and shows the "
+        "change there too.",
         True,
     )
 
 
 def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
-    """The latest tip of the branch, where boots of it and of the culprit's parent are there that can be held against each other.
+    """Return the comparison of the latest tip of the branch with the culprit's parent, if both have
+    comparable boots.
 
-    Nothing is booted for it: on a testbox whose boots are not shared nothing can be said.
+    Nothing is booted for it, so a testbox that does not share boots gives no answer.
     """
     box = lab.testboxes.present.get(case.bisection.testbox)
     latest = (
@@ -219,8 +228,8 @@ def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts |
     except GitError:
         return None
     row = _side_by_side(lab, tx, case, own, latest)
-    found = case.row.change_pct
-    if row is None or found is None or check(found, row).answer != "still":
+    reported = case.row.change_pct
+    if row is None or reported is None or check(reported, row).answer != "still":
         return None
     return FollowUpFacts(
         rows=(report_row(lab, row),),
@@ -233,7 +242,9 @@ def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts |
 def _side_by_side(
     lab: Lab, tx: Transaction, case: ReportedIncident, own: Comparison, latest: Comparison
 ) -> ComparisonRow | None:
-    """The culprit's parent, as it was booted for the first mail, against the tip as it was booted for its own comparison."""
+    """Compare the culprit's parent, as booted for the first mail, with the tip, as booted for its
+    own comparison.
+    """
     bisection, box = case.bisection, lab.testboxes.known(case.bisection.testbox)
     spec = next(
         (
@@ -257,7 +268,8 @@ def _side_by_side(
     rule = rule_of(box, metric, job)
     if not all(sides):
         return None
-    # Other boots of either kernel: not pairs, whatever they are elsewhere on this testbox.
+    # The two kernels were booted at different times, so these are not pairs, whatever the testbox
+    # supports.
     row = compare(sides[0], sides[1], replace(rule, paired=False))
     return replace(
         row,
@@ -325,7 +337,7 @@ def _draft(
 
 
 def _readers(first: FirstMail) -> tuple[str, ...]:
-    """The bare addresses that got the first mail."""
+    """Return the bare addresses that got the first mail."""
     headers = message_from_bytes(first.message, policy=policy.compat32)
     return tuple(
         address
@@ -335,7 +347,7 @@ def _readers(first: FirstMail) -> tuple[str, ...]:
 
 
 def _thread(first: FirstMail) -> PostedMail:
-    """Our first mail as the one that is answered, with what it answered itself."""
+    """Return our first mail as the one to reply to, with the mail that it replied to."""
     headers = message_from_bytes(first.message, policy=policy.compat32)
     return PostedMail(
         message_id=first.message_id,

@@ -1,4 +1,4 @@
-"""The mail that a commit was posted as: by its own message, or by the archive of the mailing lists."""
+"""Find the mail that a commit was posted as, from its message or in an archive of mailing lists."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from swingbot.service.ports import GitError, Lab
 
 
 def posting_of(lab: Lab, commit: str, subject: str, author: str) -> PostedMail | None:
-    """The posting's Message-ID, and its subject and references where the archive (`mail.archive`) has it. None where nothing is known.
+    """Return the posting's Message-ID, with its subject and references if the archive
+    (`mail.archive`) has it. None if it is unknown.
 
-    A trailer says which mail it was; without one the archive is searched for `[PATCH] subject` by the author, the latest version of it.
+    A trailer of the commit names the mail. Without one, the archive is searched for the latest
+    version of `[PATCH] subject` by the author.
     """
     try:
-        told = posted_as(lab.git.message(commit))
+        trailer = posted_as(lab.git.message(commit))
     except GitError:
-        told = None
+        trailer = None
     if lab.list_archive is None:
-        return told
-    return lab.list_archive(told.message_id if told else "", subject, author) or told
+        return trailer
+    return lab.list_archive(trailer.message_id if trailer else "", subject, author) or trailer

@@ -1,4 +1,6 @@
-"""What becomes of a mail that was just written: to whom it goes, whether a person looks first, and why."""
+"""Decide what happens to a mail that was just written: its recipients, whether a person reviews it
+first, and why.
+"""
 
 from __future__ import annotations
 
@@ -16,47 +18,48 @@ from swingbot.service.report.address import recipients_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedMail:
-    """What decides who gets a mail about `commit`, the first one or a later one of its thread, and who looks at it before."""
+    """The facts that determine the recipients and the review of a mail about `commit`, whether
+    first or follow-up.
+    """
 
     tree: str
     commit: str
     author: str
     headline: ComparisonRow
     gates: Sequence[Gate] = ()
-    shown: bool = True  # the culprit shows against its parent in fresh boots
-    unproven: str | None = (
-        None  # why its gates want a person to look (`core.proof.gates.fit_to_leave`)
-    )
-    alone: bool = False  # somebody asked for a mail about this very change: an improvement does not wait for its week's digest
-    thread: Sequence[str] | None = (
-        None  # who got the first mail; nobody else gets an answer to it, so what follows a dry run stays one
-    )
+    shown: bool = True  # fresh boots of culprit and parent show the change
+    unproven: str | None = None  # why its gates require a review (`core.proof.gates.fit_to_leave`)
+    # a mail about this very change was requested: an improvement does not wait for its week's
+    # digest
+    alone: bool = False
+    # recipients of the first mail; follow-ups go only to them, so a dry run stays a dry run
+    thread: Sequence[str] | None = None
 
 
 def file_report(lab: Lab, tx: Transaction, mail: DraftedMail) -> Filing:
-    """Recipients, state, reason and class of a mail that was just written."""
-    found = recipients_of(lab, mail.tree, mail.commit, mail.author)
+    """Return recipients, state, reason and class of a mail that was just written."""
+    addressed = recipients_of(lab, mail.tree, mail.commit, mail.author)
     if mail.thread is not None:
-        found = within(found, mail.thread, lab.policies.recipients)
+        addressed = within(addressed, mail.thread, lab.policies.recipients)
     kind = class_of(
         mail.headline.metric,
         mail.headline.testbox,
         [(gate.name, gate.status) for gate in mail.gates],
     )
-    ruling = _rule(lab, tx, mail, kind, found)
-    return Filing(state=ruling.state, reason=ruling.reason, addressed=found, kind=kind)
+    ruling = _rule(lab, tx, mail, kind, addressed)
+    return Filing(state=ruling.state, reason=ruling.reason, addressed=addressed, kind=kind)
 
 
 def _rule(
-    lab: Lab, tx: Transaction, mail: DraftedMail, kind: ReportClass, found: Addressed
+    lab: Lab, tx: Transaction, mail: DraftedMail, kind: ReportClass, addressed: Addressed
 ) -> Ruling:
     policy = lab.policies.mail
     suspicion = suspicion_of(lab, mail.headline) if mail.shown else None
     doubts = [
-        None if mail.shown else "the culprit does not show against its parent in fresh boots",
+        None if mail.shown else "fresh boots of culprit and parent do not show the change",
         mail.unproven,
         suspicion,
-        _nobody(found) if found.nobody else None,
+        _no_recipient(addressed) if addressed.nobody else None,
     ]
     told_in_digest = (
         mail.shown
@@ -75,34 +78,38 @@ def _rule(
     )
 
 
-def within(found: Addressed, thread: Sequence[str], operator: tuple[str, ...]) -> Addressed:
-    """Those of the recipients who got the first mail of the thread; the operator where that is nobody."""
+def within(addressed: Addressed, thread: Sequence[str], operator: tuple[str, ...]) -> Addressed:
+    """Return the recipients who got the first mail of the thread; without any, the operator."""
     known = {address.lower() for address in thread}
     to, cc = (
         tuple(address for address in given if address.lower() in known)
-        for given in (found.to, found.cc)
+        for given in (addressed.to, addressed.cc)
     )
     new = [
         address
-        for address in (*found.to, *found.cc)
+        for address in (*addressed.to, *addressed.cc)
         if address.lower() not in known and address not in operator
     ]
     if not to:
         to, cc = operator, ()
     left_out = (
-        *found.left_out,
+        *addressed.left_out,
         *((address, "did not get the first mail of this thread") for address in new),
     )
-    return replace(found, to=to, cc=cc, left_out=left_out, dry_run=found.dry_run or to == operator)
+    return replace(
+        addressed, to=to, cc=cc, left_out=left_out, dry_run=addressed.dry_run or to == operator
+    )
 
 
-def _nobody(found: Addressed) -> str:
-    reasons = "; ".join(f"{who}: {why}" for who, why in found.left_out[:3])
-    return f"there is nobody to write to ({reasons or 'no author and no maintainer'})"
+def _no_recipient(addressed: Addressed) -> str:
+    reasons = "; ".join(f"{who}: {why}" for who, why in addressed.left_out[:3])
+    return f"it has no recipient ({reasons or 'no author and no maintainer'})"
 
 
 def suspicion_of(lab: Lab, headline: ComparisonRow) -> str | None:
-    """Why an improvement is too good to be true, for the moderator and for the mail; None where it is not."""
+    """Return why an improvement looks too good to be true, for the moderator and the mail; None if
+    it does not.
+    """
     if headline.verdict != "better":
         return None
     return too_good(

@@ -1,4 +1,6 @@
-"""Recipients anew for a mail that is written already: its words stay, To, Cc and the envelope change."""
+"""Compute recipients again for a mail that is already written: its text stays; To, Cc and the
+envelope change.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,10 @@ class Readdressed:
 
 
 def readdress(lab: Lab, case: AddressedMail) -> Readdressed:
-    """The same mail to the recipients that the settings of now give; Message-ID, thread and date stay."""
-    found = recipients_of(lab, case.tree, case.commit, case.author)
+    """Return the same mail addressed according to the current settings; Message-ID, thread and date
+    stay.
+    """
+    addressed = recipients_of(lab, case.tree, case.commit, case.author)
     old = message_from_bytes(case.message, policy=policy.compat32)
     references = tuple(str(old.get("References", "")).split())
     mail = Mail(
@@ -51,15 +55,15 @@ def readdress(lab: Lab, case: AddressedMail) -> Readdressed:
         mail,
         Envelope(
             sender=policies.sender,
-            to=found.to,
-            cc=found.cc,
+            to=addressed.to,
+            cc=addressed.cc,
             message_id=case.message_id,
             date=written,
             report=case.report,
             list_id=policies.mail.list_id,
         ),
     )
-    return Readdressed(addressed=found, message=message)
+    return Readdressed(addressed=addressed, message=message)
 
 
 def _date(header: object) -> datetime | None:

@@ -1,10 +1,11 @@
-"""Send the reports that are due, each at most once, whatever dies in between.
+"""Send the reports that are due, each at most once, even if a process dies in between.
 
-A report is `queued`; it becomes `sending` (committed), then goes to the mail server, then becomes `sent`
-(committed). SMTP cannot promise exactly once, so whoever finds a report in `sending` does not know whether
-it left. The archive knows: the Maildir that the embedded server delivers to, or our own copy of what a foreign
-server took. What is found there was sent. What is not found was not sent if the archive is where mail is
-delivered; for a foreign server it is `unknown`, and a person decides (`swingbot report release` sends it again).
+A report is `queued`; it becomes `sending` (committed), is handed to the mail server, and becomes
+`sent` (committed). SMTP cannot guarantee exactly-once delivery, so a report in `sending` after a
+crash may or may not have left. The archive shows it: the Maildir that the embedded server delivers
+to, or swingbot's own copies of mail that an external server accepted. A mail in the archive was
+sent. A mail that is missing was not sent if mail is delivered into the archive itself. With an
+external server it is `unknown`, and a person decides (`swingbot report release` sends it again).
 """
 
 from __future__ import annotations
@@ -18,19 +19,24 @@ from typing import Protocol
 
 from swingbot.service.checkpoint import checkpoint
 
-# How long a server may still be at work on a mail whose sender died. Shorter, and a mail could be looked up
-# before it is delivered, be missed, and be sent twice.
+# How long a server may still process a mail whose sender died. With a shorter time, a mail could be
+# looked up before it is delivered, be missed, and be sent twice.
 SETTLE = timedelta(seconds=10)
-# the same for a server that let our own time-out pass: longer than that time-out
+# the same for a server that exceeded our own time-out: longer than that time-out
 SETTLE_SLOW = timedelta(seconds=60)
 FIRST_RETRY, LAST_RETRY = timedelta(seconds=30), timedelta(hours=1)
-PATIENT_TRIES = 10  # so often (three hours) a mail waits for a recipient that is only put off; then it goes to the others
-# how often the archive is searched for a mail of which nobody knows whether it left
+# so often (three hours) a mail waits for a recipient with a temporary error; then it goes to the
+# others
+PATIENT_TRIES = 10
+# how often the archive is searched for a mail in state `unknown`
 LOOK_AGAIN = timedelta(minutes=1)
 
 
 class MailDelayed(Exception):
-    """The mail was certainly not taken, and a later try may work. `unreachable`: the server did not answer at all."""
+    """The server did not accept the mail, and a later try may work.
+
+    `unreachable`: the server did not respond at all.
+    """
 
     def __init__(self, reason: str, *, unreachable: bool = False) -> None:
         super().__init__(reason)
@@ -38,16 +44,20 @@ class MailDelayed(Exception):
 
 
 class MailRefused(Exception):
-    """The mail was certainly not taken and never will be as it is; a person must look."""
+    """The server did not accept the mail and never will in this form; a person must act."""
 
 
 class MailUncertain(Exception):
-    """The mail was handed over and no answer came: it may have left or not."""
+    """The mail was handed over but the server did not reply: it may or may not have been sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A mail that may leave. `tries` counts hand-overs so far; `next_try` is when to try next, or when a hand-over has settled."""
+    """A mail that may be sent.
+
+    `tries` counts hand-overs so far; `next_try` is the time of the next try, or when a hand-over
+    has settled.
+    """
 
     report: int
     message_id: str
@@ -58,32 +68,32 @@ class Outgoing:
 
 
 class Outbox(Protocol):
-    """Where reports wait. Each method is one committed transaction."""
+    """The queue of reports. Each method is one committed transaction."""
 
     def turn(self) -> AbstractContextManager[bool]:
         """Yield True to one sender at a time; the turn of a sender that died is over."""
 
     def sending(self) -> list[Outgoing]:
-        """What somebody began to send and did not finish."""
+        """Return the mails whose sending was started but not completed."""
 
     def in_doubt(self, now: datetime) -> list[Outgoing]:
-        """What is `unknown` and due for another look into the archive."""
+        """Return the `unknown` mails that are due for another look into the archive."""
 
     def due(self, now: datetime) -> list[Outgoing]:
-        """What is queued and due, oldest first."""
+        """Return the queued mails that are due, oldest first."""
 
     def take(self, report: int, now: datetime, settled: datetime) -> bool:
         """queued -> sending, one more try, not to be looked up before `settled`.
 
-        False if it must not leave: mail is stopped, somebody held or dropped it, or what has happened since it was written speaks against it
-        (`core.moderation.leaving`): then it is held with that reason.
+        Returns False if it must not be sent: mail is stopped, a person held or dropped it, or later
+        events contradict it (`core.moderation.leaving`), in which case it is held with that reason.
         """
 
     def sent(self, report: int, at: datetime, note: str | None) -> None:
         """sending -> sent."""
 
     def wait(self, report: int, settled: datetime, error: str) -> None:
-        """Still sending; not to be looked up before `settled`."""
+        """Keep it in `sending`; not to be looked up before `settled`."""
 
     def back(self, report: int, next_try: datetime, error: str) -> None:
         """sending -> queued."""
@@ -95,33 +105,40 @@ class Outbox(Protocol):
         """sending -> unknown."""
 
     def found(self, report: int, at: datetime) -> None:
-        """unknown -> sent: a copy turned up. Nothing if a person has decided meanwhile."""
+        """unknown -> sent: a copy was found.
+
+        Changes nothing if a person has decided in the meantime.
+        """
 
     def not_found(self, report: int, look_again: datetime) -> None:
-        """Still unknown."""
+        """Keep it in `unknown`."""
 
 
 class Mailer(Protocol):
     def send(
         self, message: bytes, recipients: Sequence[str], *, patient: bool = False
     ) -> Mapping[str, str]:
-        """Hand one mail over; answer the recipients that the server refused (and why) while it took the mail for others.
+        """Hand one mail over; return the recipients that the server refused (and why) although it
+        accepted the mail for others.
 
-        `patient`: do not hand it over while one of them is only put off. Raises MailDelayed, MailRefused or MailUncertain.
+        `patient`: do not hand it over while any recipient has a temporary error. Raises
+        MailDelayed, MailRefused or MailUncertain.
         """
 
 
 class Archive(Protocol):
-    """Copies of what left."""
+    """Copies of sent mail."""
 
     @property
     def authoritative(self) -> bool:
-        """Mail is delivered here, so what is not here was not sent."""
+        """Whether mail is delivered into this archive, so that a missing mail was not sent."""
 
     def holds(self, message_id: str) -> bool: ...
 
     def keep(self, message: bytes) -> None:
-        """Keep a copy of what a server took; nothing where mail is delivered to the archive itself."""
+        """Keep a copy of a mail that a server accepted; does nothing if mail is delivered to the
+        archive itself.
+        """
 
 
 class DeliveryFate(StrEnum):
@@ -134,7 +151,7 @@ class DeliveryFate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What became of one report in this pass, and why where that needs saying."""
+    """Result of this pass for one report, with a reason where needed."""
 
     report: int
     fate: DeliveryFate
@@ -142,9 +159,11 @@ class Sent:
 
 
 def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) -> list[Sent]:
-    """Settle what was interrupted, then send what is due. Safe to call at any time and after any crash.
+    """Settle interrupted mails, then send those that are due. Safe to call at any time and after
+    any crash.
 
-    Only one caller at a time works; the others answer nothing. A server that cannot be reached ends the pass.
+    Only one caller works at a time; the others return an empty list. An unreachable server ends the
+    pass.
     """
     results: list[Sent] = []
     with outbox.turn() as mine:
@@ -175,12 +194,15 @@ def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) ->
 
 
 def retry_after(tries: int) -> timedelta:
-    """30 s after the first failed try, twice as long after each further one, at most an hour; a dead server is tried for ever."""
+    """Return 30 s after the first failed try, doubled after each further one, up to an hour.
+
+    The number of tries is unlimited.
+    """
     return min(FIRST_RETRY * (1 << min(tries, 10)), LAST_RETRY)
 
 
 def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> Sent | None:
-    """Find out what became of a mail whose sending was interrupted; None if it is back in the queue."""
+    """Find out whether an interrupted mail was sent; None if it is back in the queue."""
     if archive.holds(mail.message_id):
         outbox.sent(mail.report, now, None)
         return Sent(
@@ -189,7 +211,10 @@ def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> 
             reason="found in the archive after an interruption",
         )
     if not archive.authoritative:
-        reason = "sending was interrupted and the mail server may or may not have taken it; look for the Message-ID, then release or drop the report"
+        reason = (
+            "sending was interrupted and the mail server may or may not have accepted it; "
+            "search for the Message-ID, then release or drop the report"
+        )
         outbox.unknown(mail.report, reason, now + LOOK_AGAIN)
         return Sent(report=mail.report, fate=DeliveryFate.UNKNOWN, reason=reason)
     if now < mail.next_try:
@@ -198,16 +223,20 @@ def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> 
             fate=DeliveryFate.UNSETTLED,
             reason="sending was interrupted; waiting to see whether the mail arrives",
         )
-    outbox.back(mail.report, now, "sending was interrupted before the mail was taken; sent again")
+    outbox.back(
+        mail.report, now, "sending was interrupted before the server accepted the mail; sent again"
+    )
     return None
 
 
 def _turned_up(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> bool:
-    """Whether a copy of a mail in doubt is there now: hidden copies come by mail, so they may be late."""
-    there = archive.holds(mail.message_id)
-    if not there:
+    """Return whether a copy of a mail in doubt has arrived: hidden copies arrive by mail, so they
+    may be late.
+    """
+    arrived = archive.holds(mail.message_id)
+    if not arrived:
         outbox.not_found(mail.report, now + LOOK_AGAIN)
-    return there
+    return arrived
 
 
 def _found(outbox: Outbox, mail: Outgoing, now: datetime) -> Sent:
@@ -216,7 +245,7 @@ def _found(outbox: Outbox, mail: Outgoing, now: datetime) -> Sent:
 
 
 def _send(outbox: Outbox, mailer: Mailer, archive: Archive, mail: Outgoing, now: datetime) -> Sent:
-    """One hand-over of a mail that is `sending`. Raises MailDelayed."""
+    """Hand over a mail in state `sending` once. Raises MailDelayed."""
     checkpoint("smtp: before send")
     try:
         refused = mailer.send(mail.message, mail.recipients, patient=mail.tries < PATIENT_TRIES)

@@ -1,1 +1,1 @@
-"""What came back: outcomes ingested, boots read for the statistics, raw results read again."""
+"""Results: ingest outcomes, load boots for the statistics, and parse raw results again."""

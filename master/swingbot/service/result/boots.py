@@ -1,4 +1,4 @@
-"""What boots of one kernel measured, as the statistics take it."""
+"""Load the measured values of one kernel's boots for the statistics."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ Values = dict[tuple[str, str], list[BootRuns]]  # by (unit job, metric)
 def boots_of(
     tx: Transaction, image: str, testbox: str, spec: str, series: str, numbers: BootNumbers
 ) -> tuple[Values, list[str]]:
-    """Values by (unit job, metric), one BootRuns a boot that came up; and what went wrong in the others, in words."""
+    """Return values by (unit job, metric), one BootRuns per boot that came up, and the problems of
+    the other boots as text.
+    """
     values: Values = {}
     problems = []
     for boot in tx.boots.find(image, testbox, spec, series, numbers):
         if boot.outcome != "up":
             problems.append(f"boot {boot.k} was {boot.trouble}")
             continue
-        found = tx.boots.values(boot.id)
-        for key, runs in found.items():
+        samples = tx.boots.values(boot.id)
+        for key, runs in samples.items():
             values.setdefault(key, []).append(BootRuns(k=boot.k, values=tuple(runs)))
-        jobs_seen = {job for job, _ in found}
+        jobs_seen = {job for job, _ in samples}
         problems += [
             f"boot {boot.k}, {job.name}: {problem}"
             for job in tx.specs.get(spec)

@@ -1,4 +1,6 @@
-"""What is known of two kernels' boots besides their numbers: facts that differ, boots and runs that gave nothing."""
+"""Find differences between two kernels' boots apart from their numbers: facts that differ, boots
+and runs without results.
+"""
 
 from __future__ import annotations
 
@@ -15,37 +17,43 @@ from swingbot_jobs.testbox.definition import Testbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    identical: bool  # one image, byte for byte
+    identical: bool  # byte-identical images
     facts: tuple[FactDifference, ...]  # how the fact sheets of the two sides differ
-    # k of the boots of base and head that took place, whatever came of them
+    # k of the boots of base and head that took place, successful or not
     happened: tuple[tuple[int, ...], tuple[int, ...]]
 
     @property
     def must(self) -> str | None:
-        """Facts that had to be equal and are not, whatever a job says."""
+        """Facts that differ although they must be equal for every job."""
         return against(self.facts)
 
     @property
     def told(self) -> str | None:
-        """Facts that differ and may be the kernel's own doing."""
+        """Facts that differ, possibly because of the kernel itself."""
         return told(self.facts)
 
     def of(self, job: UnitJob) -> Differences:
-        """As far as they matter for a job: what it demands was so in its runs, and what it compares may differ."""
+        """Return the differences that matter for a job: facts that it demands were checked in its
+        runs, and facts that it compares may differ.
+        """
         meant = {*job.demand, *job.compare_fact}
-        kept = [d for d in self.facts if d.fact not in job.demand]
+        facts = [d for d in self.facts if d.fact not in job.demand]
         return replace(
             self,
             facts=tuple(
                 replace(d, kind="compared") if d.fact in meant and d.kind == "blocks" else d
-                for d in kept
+                for d in facts
             ),
         )
 
     def with_lost(self, side: int, boots: Sequence[BootRuns], runs: int) -> list[BootRuns]:
-        """The boots of one metric with what each lost of `runs`, and the boots that gave nothing of it at all."""
-        there = [BootRuns(k=b.k, values=b.values, lost=max(0, runs - len(b.values))) for b in boots]
-        return there + [
+        """Return the boots of one metric with the number of lost runs out of `runs`, including
+        boots without any value.
+        """
+        present = [
+            BootRuns(k=b.k, values=b.values, lost=max(0, runs - len(b.values))) for b in boots
+        ]
+        return present + [
             BootRuns(k=k, values=(), lost=runs)
             for k in self.happened[side]
             if k not in {b.k for b in boots}
@@ -60,13 +68,16 @@ def differences_of(
     series: str,
     numbers: BootNumbers,
 ) -> Differences:
-    """Of `images` (base, head) that ran `specs` on one testbox. Boots that the lab lost do not count."""
+    """Compare the boots of `images` (base, head) that ran `specs` on one testbox.
+
+    Boots lost to infrastructure failures do not count.
+    """
     sides = [
         tx.boots.find(image, box.name, spec, series, numbers)
         for image, spec in zip(images, specs, strict=True)
     ]
     base_set, head_set = (_settings(tx.specs.get(spec)) for spec in specs)
-    found = differences(
+    facts = differences(
         *({boot.k: boot.facts for boot in boots} for boots in sides),
         paired=box.repeatable,
         arms=(base_set, head_set),
@@ -74,13 +85,13 @@ def differences_of(
     base, head = (tuple(boot.k for boot in boots) for boots in sides)
     return Differences(
         identical=images[0] == images[1] and specs[0] == specs[1],
-        facts=tuple(found),
+        facts=tuple(facts),
         happened=(base, head),
     )
 
 
 def _settings(jobs: Sequence[UnitJob]) -> BootSettings:
-    """What the unit jobs of one boot set for it."""
+    """Return the boot settings of the unit jobs of one boot."""
     return BootSettings(
         cmdline=cmdline_of(jobs),
         sysctl={name: value for job in jobs for name, value in job.sysctl.items()},

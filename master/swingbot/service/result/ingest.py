@@ -1,6 +1,7 @@
-"""Take in what workers sent: raw files are in the artifact store already; here they become builds, boots, runs and samples.
+"""Ingest results from workers: raw files are already in the artifact store; they become builds,
+boots, runs and samples.
 
-Once per attempt, whatever happens: the attempt's row says so in the same transaction.
+Each attempt is ingested exactly once: its row is marked in the same transaction.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.reading.result import ParsedRun
 
 LONGEST_METRIC: Final = 255  # characters; an index entry of PostgreSQL has 2704 bytes at most
-LARGEST_VALUE: Final = 1e300  # as the table demands
-# Attempts at a boot that is not as its job demands: a fault of the moment is gone at the second; what the machine cannot be, it is not at the third either.
+LARGEST_VALUE: Final = 1e300  # limit of the table
+# Attempts at a boot that misses its job's demands: a transient fault is gone at the second attempt,
+# a permanent one remains at the third.
 DEMANDED_ATTEMPTS: Final = 2
 
 
 def ingest_outcomes(lab: Lab, faults: Faults) -> None:
-    """Ingest every ended attempt that has not been, each in a transaction of its own."""
+    """Ingest every ended attempt that was not ingested yet, each in its own transaction."""
     with lab.transaction("find outcomes") as tx:
         waiting = tx.attempts.in_state("ended", ingested=False)
     for attempt in waiting:
@@ -41,11 +43,11 @@ def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
     assert order is not None and outcome is not None
     tx.attempts.release_lease(attempt.id)
     reason, unfit = (
-        outcome.get("reason") or "no reason was given",
+        outcome.get("reason") or "no reason given",
         outcome["status"] == "infra" and outcome.get("fault") == "order",
     )
     if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
-        withdrew(lab, tx, order, reason)  # no failure of its testbox
+        withdrew(lab, tx, order, reason)  # not a failure of its testbox
     else:
         outcome_came(lab, tx, order, outcome["status"], outcome.get("reason"))
     if unfit and order.state == "running":
@@ -63,7 +65,7 @@ def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
         ):
             tx.builds.add(attempt.id, outcome)
         elif order.state == "running":
-            # not the kernel that was asked for: counts against the budget
+            # not the requested kernel: counts against the budget
             tx.orders.set_state(order.id, "ready")
             return
     elif not _ingest_boot(lab, tx, attempt, order, outcome):
@@ -75,7 +77,7 @@ def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
 
 
 def _image_is_there(outcome: Mapping[str, Any]) -> bool:
-    """A built kernel must have sent the very image whose hash it claims."""
+    """Return whether the image with the claimed hash was uploaded."""
     claimed, sent = (
         outcome["kernel_build"].get("image_sha256"),
         outcome["files"].get("bzImage", {}).get("sha256"),
@@ -86,7 +88,11 @@ def _image_is_there(outcome: Mapping[str, Any]) -> bool:
 def _ingest_boot(
     lab: Lab, tx: Transaction, attempt: Attempt, order: Order, outcome: Mapping[str, Any]
 ) -> bool:
-    """Remember a boot with its runs; False if it has to be made again: the machine was not as demanded, or its results cannot be read any more."""
+    """Store a boot with its runs.
+
+    Returns False if it has to be repeated: a demand of the job was not met, or its results are
+    unreadable.
+    """
     build = tx.builds.by_key([order.build_key])[order.build_key]
     assert build.image_sha256 is not None and order.spec is not None
     spec, results = tx.specs.get(order.spec), outcome["files"].get("results.tar")
@@ -107,7 +113,7 @@ def _ingest_boot(
         return False
     invalid = next((run.reason for run in runs if run.status == "invalid"), None)
     if invalid is not None and attempt.number < min(DEMANDED_ATTEMPTS, order.budget):
-        tx.attempts.set_reason(attempt.id, f"{invalid}; made again")
+        tx.attempts.set_reason(attempt.id, f"{invalid}; repeated")
         return False
     boot = tx.boots.add(attempt.id, order, build.image_sha256, outcome)
     if boot is not None:
@@ -127,26 +133,31 @@ def read_runs(
     reason: str | None,
     facts: Mapping[str, Any] | None = None,
 ) -> list[ParsedRun]:
-    """The runs of a boot that ended with `outcome`, as today's parsers read its results; of one that did not end well none counts.
+    """Return the runs of a boot with `outcome`, parsed by the current parsers. All runs of a failed
+    boot are failed.
 
-    Raises FileNotFoundError and ArtifactError if the results are not in the store or damaged there.
+    Raises FileNotFoundError and ArtifactError if the results are missing from the store or damaged
+    there.
     """
     with lab.artifacts.open(results) as tar:
-        found = parse_results(tar, spec, lab.programs, facts)
+        runs = parse_results(tar, spec, lab.programs, facts)
     if outcome == "up":
-        return [_sound(run) for run in found]
+        return [_sound(run) for run in runs]
     why = f"the boot was {outcome}: {reason or 'no reason given'}"
-    return [replace(run, status="failed", reason=why, samples={}) for run in found]
+    return [replace(run, status="failed", reason=why, samples={}) for run in runs]
 
 
 def _sound(run: ParsedRun) -> ParsedRun:
-    """The run as a parser gave it, or failed as a whole if it gave what is no number or no name: half a result never counts."""
+    """Return the run as parsed; failed as a whole if it has an invalid number or metric name,
+    because partial results never count.
+    """
     for metric, values in run.samples.items():
         if len(metric) > LONGEST_METRIC:
             return replace(
                 run,
                 status="failed",
-                reason=f"a metric's name has {len(metric)} characters, {LONGEST_METRIC} at most: {metric[:60]}...",
+                reason=f"a metric name must have at most {LONGEST_METRIC} characters, got "
+                f"{len(metric)}:  {metric[:60]}...",
                 samples={},
             )
         if not all(math.isfinite(value) and abs(value) < LARGEST_VALUE for value in values):

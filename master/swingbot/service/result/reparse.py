@@ -1,7 +1,9 @@
-"""Read history again after a parser was mended: raw results are kept, so that every sample can be made anew.
+"""Parse raw results again after a parser was fixed: raw results are kept, so that all samples can
+be recomputed.
 
-A boot is one transaction: whoever looks sees all old values of its runs or all new ones, and after a crash it goes on where it was.
-A run that today's parser has read already is not read again. What changed is noted in table `reparse`.
+Each boot is one transaction: readers see either all old or all new values of its runs, and after a
+crash it continues where it stopped. Runs that the current parser has already read are skipped.
+Changes are recorded in table `reparse`.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from swingbot.service.result.ingest import read_runs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
 
-BOOTS_AT_ONCE: Final = 200  # whose ids are looked up together
-MOST_TOLD: Final = 1000  # changes that the answer names one by one; table `reparse` has them all
+BOOTS_AT_ONCE: Final = 200  # boots whose ids are looked up together
+MOST_LISTED: Final = 1000  # changes listed in the result; table `reparse` has all of them
 
 
 class RunChange(NamedTuple):
-    """What became of one run."""
+    """Old and new state of one run."""
 
     boot: int
     unit_job: str
@@ -38,20 +40,22 @@ class RunChange(NamedTuple):
 
 @dataclass(kw_only=True)
 class Reparsed:
-    """The answer, which grows while boots are read: `runs` were read, `current` were not because today's parser had read them before."""
+    """Progress and result, updated while boots are read: number of `runs` read, and of `current`
+    ones skipped because the current parser had read them.
+    """
 
     boots: int = 0
     total: int = 0  # boots
     runs: int = 0
     current: int = 0
     changed: int = 0
-    new: int = 0  # runs of which nothing was remembered
+    new: int = 0  # runs without a stored row
     metrics: dict[str, Counter[str]] = field(default_factory=dict)  # metric -> added, gone, changed
     statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
-    told: list[RunChange] = field(default_factory=list)  # the first MOST_TOLD
-    # (boot, why); the first MOST_TOLD
+    told: list[RunChange] = field(default_factory=list)  # the first MOST_LISTED
+    # (boot, why); the first MOST_LISTED
     unreadable: list[tuple[int, str]] = field(default_factory=list)
-    lost: int = 0  # boots that cannot be read; they keep what they have
+    lost: int = 0  # unreadable boots, which keep their stored values
     comparisons: list[int] = field(default_factory=list)
     bisections: list[int] = field(default_factory=list)
 
@@ -61,12 +65,12 @@ class Reparsed:
             self.metrics.setdefault(metric, Counter())[reread.kind] += 1
         if change.old_status != change.new_status:
             self.statuses[change.old_status, change.new_status] += 1
-        if len(self.told) < MOST_TOLD:
+        if len(self.told) < MOST_LISTED:
             self.told.append(change)
 
     def note_unreadable(self, boot: int, why: str) -> None:
         self.lost += 1
-        if len(self.unreadable) < MOST_TOLD:
+        if len(self.unreadable) < MOST_LISTED:
             self.unreadable.append((boot, why))
 
 
@@ -78,14 +82,15 @@ def reparse(
     again: bool = False,
     tell: Callable[[Reparsed], None] = lambda done: None,
 ) -> Reparsed:
-    """Read the raw results of every boot, or of those that ran `program` (a monitor: of all), with today's parsers.
+    """Parse the raw results of every boot again, or of those that ran `program` (all boots if it is
+    a monitor).
 
-    `dry_run` changes nothing; `again` reads what today's parser has read already, too. `tell` is called after each boot.
-    Raises RequestError for a program that is not there.
+    `dry_run` changes nothing; `again` includes runs that the current parser has already read.
+    `tell` is called after each boot. Raises RequestError if the program does not exist.
     """
     if program is not None and program not in lab.programs:
         raise RequestError(
-            f"there is no program {program!r}; known are {', '.join(sorted(lab.programs))}"
+            f"program {program!r} does not exist; choose from {', '.join(sorted(lab.programs))}"
         )
     of = program if program is not None and lab.programs[program].kind == "benchmark" else None
     with lab.transaction("count boots to read again") as tx:
@@ -109,11 +114,11 @@ def _boots(lab: Lab, program: str | None) -> Iterator[StoredBoot]:
     after = 0
     while True:
         with lab.transaction("find boots to read again") as tx:
-            found = tx.runs.boots_with_results(after, BOOTS_AT_ONCE, program)
-        if not found:
+            boots = tx.runs.boots_with_results(after, BOOTS_AT_ONCE, program)
+        if not boots:
             return
-        yield from found
-        after = found[-1].id
+        yield from boots
+        after = boots[-1].id
 
 
 def _reread(
@@ -137,12 +142,14 @@ def _reread(
         for run in tx.runs.of_boot(boot.id, lock=not dry_run)
         if run.unit_job in parsers
     }
-    wanted = [job for job in spec if again or _is_old(job, stored, parsers[job.name])]
-    done.current += sum(len(job.numbers) for job in spec) - sum(len(job.numbers) for job in wanted)
-    if not wanted:
+    outdated = [job for job in spec if again or _is_old(job, stored, parsers[job.name])]
+    done.current += sum(len(job.numbers) for job in spec) - sum(
+        len(job.numbers) for job in outdated
+    )
+    if not outdated:
         return
     try:
-        runs = read_runs(lab, wanted, boot.results, boot.outcome, boot.reason, boot.facts)
+        runs = read_runs(lab, outdated, boot.results, boot.outcome, boot.reason, boot.facts)
     except Gone as error:
         done.note_unreadable(boot.id, f"results.tar was {error}")
         return
@@ -169,7 +176,7 @@ def _reread(
 
 
 def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str) -> bool:
-    """Whether any run of it was read by another parser than today's, or by none."""
+    """Return whether any run of the job was read by another parser version, or not at all."""
     return any(
         (run := stored.get((job.name, number))) is None or run.parser != parser
         for number in job.numbers
