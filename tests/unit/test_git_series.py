@@ -178,7 +178,7 @@ def test_files_have_a_size(
     with pytest.raises(GitError, match=r"patch 1/1 .* is refused: the files that it adds"):
         mirror.apply_series(commits[0], [a_patch(copies)])
     monkeypatch.setattr(git_series, "FILE_BYTES", 10)
-    with pytest.raises(GitError, match="good would have more than"):
+    with pytest.raises(GitError, match="good would exceed"):
         mirror.apply_series(commits[0], [a_patch(NEW.format("good", "100644", "x" * 10))])
 
 

@@ -165,7 +165,7 @@ def test_what_is_larger_than_the_limit_is_not_fetched_and_leaves_nothing(
     identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
     subprocess.run(["git", "-C", str(linux), *identity, "commit", "-q", "-m", "large"], check=True)
     small = Mirror(tmp_path / "small.git", fetch_bytes=100_000)
-    with pytest.raises(GitError, match=r"larger than 0 MiB, the most that is fetched"):
+    with pytest.raises(GitError, match=r"larger than 0 MiB, the limit of a fetch"):
         small.fetch_branch("t", str(linux), "main")
     assert list((small.path / "objects" / "pack").iterdir()) == []
     assert Mirror(tmp_path / "large.git").fetch_branch("t", str(linux), "main")

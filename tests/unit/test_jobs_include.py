@@ -291,7 +291,7 @@ def test_an_include_with_dots_is_beside_the_file_or_nowhere(tmp_path: Path) -> N
 
 def test_a_job_file_that_is_no_text_or_has_no_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "j.yaml").write_bytes(random.Random(1).randbytes(1000))
-    with pytest.raises(JobError, match=r"j\.yaml:1: not text in UTF-8"):
+    with pytest.raises(JobError, match=r"j\.yaml:1: not valid UTF-8 text"):
         read_job(tmp_path / "j.yaml")
     with pytest.raises(JobError, match="zero:1: the file has more than"):
         read_job(Path("/dev/zero"))

@@ -538,7 +538,7 @@ def test_a_quilt_directory_is_read_in_the_order_of_its_series_file(tmp_path: Pat
     [
         ("a.patch -p0\n", "q/series: line 1: a.patch has the options '-p0'; only -p1 is applied"),
         ("\n a.patch -R\n", "line 2: a.patch has the options '-R'"),
-        ("a.patch\nb.patch\n", "b.patch: there is no such file in q"),
+        ("a.patch\nb.patch\n", "b.patch: not found in q"),
         ("a.patch\na.patch\n", "it names a.patch twice"),
         ("# nothing\n", "it names no patch"),
         ("../secret\n", "'../secret' is not a path within the directory"),
@@ -593,7 +593,7 @@ def test_a_directory_of_patches_is_read_by_name_and_says_what_it_leaves_out(
 def test_more_bytes_than_a_series_may_have_are_not_read(tmp_path: Path) -> None:
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(SERIES_BYTES * 100)
-    with pytest.raises(SeriesError, match="huge: the patches have more than 32 MiB"):
+    with pytest.raises(SeriesError, match="huge: the patches exceed 32 MiB"):
         patch_sources([tmp_path / "huge"])
     with pytest.raises(SeriesError, match="gone: No such file"):
         patch_sources([tmp_path / "gone"])

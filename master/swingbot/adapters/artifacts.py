@@ -1,8 +1,10 @@
-"""Raw results by content: a folder of files named by the sha256 of what is in them, and the secret that lets workers write to it.
+"""Content-addressed store of raw results: a directory of files named by the sha256 of their
+content, and the secret that authorises workers to write to it.
 
-A file appears under its name only when it is whole, verified and on the disk, so a reader never sees half of one. Files are
-compressed (`zstd_file`); those that were stored before that was so are read as they are. Of a file that was pruned a note is
-left (`cdef....gone`), so that whoever asks for it hears when and why it went.
+A file appears under its name only when it is complete, verified and on disk, so readers never see a
+partial file. Files are compressed (`zstd_file`); files stored by versions without compression are
+read as they are. A pruned file leaves a note (`cdef....gone`), which tells readers when and why it
+was removed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from swingbot.adapters.zstd_file import ZstdReader, ZstdWriter
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, Pruned, TooLarge, WrongDigest
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
-LIMIT_BYTES: Final = 1 << 30  # the largest file that is taken; a kernel image is 10 to 200 MB
+LIMIT_BYTES: Final = 1 << 30  # largest accepted file; a kernel image has 10 to 200 MB
 _STALE_SECONDS: Final = 24 * 3600.0
 _CHUNK: Final = 1 << 18
 _COMPRESSED: Final = ".zst"
@@ -35,7 +37,9 @@ GONE: Final = ".gone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredArtifact:
-    """One file of the store: `path` below its root, `size` in bytes as it lies there, `modified` in UNIX time."""
+    """A file of the store: `path` relative to its root, `size` in bytes on disk, `modified` in UNIX
+    time.
+    """
 
     sha256: str
     path: str
@@ -44,7 +48,9 @@ class StoredArtifact:
 
 
 class Sink:
-    """A file on its way into the store: `write` its bytes, then `commit`, or `abort`; nothing is left of an aborted one."""
+    """An upload into the store: `write` its bytes, then `commit` or `abort`. An aborted upload
+    leaves nothing behind.
+    """
 
     def __init__(self, sha256: str, target: Path, temporary: Path, limit: int) -> None:
         self._sha256, self._target, self._temporary, self._limit = sha256, target, temporary, limit
@@ -56,11 +62,11 @@ class Sink:
         self._writer = ZstdWriter(self._file)
 
     def write(self, chunk: bytes) -> None:
-        """Add bytes. Raises TooLarge or NoSpace, and then nothing is left."""
+        """Add bytes. Raises TooLarge or NoSpace, which leave nothing behind."""
         self._size += len(chunk)
         if self._size > self._limit:
             self.abort()
-            raise TooLarge(f"the file is larger than {self._limit} bytes, the most that is taken")
+            raise TooLarge(f"the file is larger than the limit of {self._limit} bytes")
         self._digest.update(chunk)
         try:
             self._writer.write(chunk)
@@ -69,11 +75,12 @@ class Sink:
             raise _explain(error, self._temporary) from error
 
     def commit(self) -> None:
-        """Make the file appear. Raises WrongDigest or NoSpace, and then nothing is left."""
+        """Make the file visible. Raises WrongDigest or NoSpace, which leave nothing behind."""
         if self._digest.hexdigest() != self._sha256:
             self.abort()
             raise WrongDigest(
-                f"the bytes that came have sha256 {self._digest.hexdigest()}, not the one in the address"
+                f"the received bytes have sha256 {self._digest.hexdigest()}, which differs "
+                "from the one in the address"
             )
         try:
             self._writer.finish()
@@ -89,14 +96,16 @@ class Sink:
             raise _explain(error, self._temporary) from error
 
     def abort(self) -> None:
-        """Forget the file; harmless after `commit`."""
-        with suppress(OSError):  # the buffer could not be written: it is not wanted any more
+        """Discard the file; harmless after `commit`."""
+        with suppress(OSError):  # the buffer could not be written, but it is discarded anyway
             self._file.close()
         self._temporary.unlink(missing_ok=True)
 
 
 class Artifacts:
-    """The store: `root/ab/cdef....zst` holds the file whose sha256 is abcdef...; `limit` is the largest size taken, in bytes."""
+    """The store: `root/ab/cdef....zst` holds the file with sha256 abcdef...; `limit` is the maximum
+    size in bytes.
+    """
 
     def __init__(self, root: Path, limit: int = LIMIT_BYTES) -> None:
         self._root, self._limit = root, limit
@@ -112,13 +121,14 @@ class Artifacts:
         return plain.with_name(plain.name + _COMPRESSED)
 
     def has(self, sha256: str) -> bool:
-        """Raises ValueError for anything that is not a sha256."""
+        """Return whether the store has a file. Raises ValueError if `sha256` is not valid."""
         return self._compressed(sha256).is_file() or self._plain(sha256).is_file()
 
     def open(self, sha256: str) -> BinaryIO:
-        """The content of a stored file, seekable.
+        """Return the content of a stored file, seekable.
 
-        Raises FileNotFoundError (Gone if it was pruned), Damaged (now or when it is read), ValueError for what is no sha256.
+        Raises FileNotFoundError (Gone if it was pruned), Damaged (now or while reading), ValueError
+        if `sha256` is not valid.
         """
         try:
             file = self._compressed(sha256).open("rb")
@@ -136,7 +146,7 @@ class Artifacts:
             raise
 
     def sink(self, sha256: str) -> Sink:
-        """Begin to store a file that comes in pieces."""
+        """Start to store a file that is received in chunks."""
         target = self._compressed(sha256)
         try:
             self._incoming.mkdir(parents=True, exist_ok=True)
@@ -147,7 +157,10 @@ class Artifacts:
         )
 
     def put(self, stream: BinaryIO, sha256: str) -> bool:
-        """Store what `stream` holds; False if it was there already. Raises ArtifactError."""
+        """Store the content of `stream`; return False if it was already stored.
+
+        Raises ArtifactError.
+        """
         if self.has(sha256):
             return False
         sink = self.sink(sha256)
@@ -160,7 +173,7 @@ class Artifacts:
         return True
 
     def pruned(self, sha256: str) -> Pruned | None:
-        """When and why a file was pruned; None if it was not, or has come again."""
+        """Return when and why a file was pruned; None if it was not, or was stored again."""
         note = _note_of(self._plain(sha256))
         try:
             text, at = note.read_text().strip(), datetime.fromtimestamp(note.stat().st_mtime, UTC)
@@ -169,7 +182,10 @@ class Artifacts:
         return None if self.has(sha256) else Pruned(at, text or "pruned")
 
     def prune(self, sha256: str, note: str) -> int:
-        """Remove a file and leave `note`, if there is one to leave; answers the bytes that are free now. Raises OSError."""
+        """Remove a file, and leave `note` if the file existed; return the number of freed bytes.
+
+        Raises OSError.
+        """
         freed = 0
         if note:
             _note_of(self._plain(sha256)).write_text(note + "\n")
@@ -180,22 +196,24 @@ class Artifacts:
         return freed
 
     def stored(self) -> Iterator[StoredArtifact]:
-        """Every file of the store and every note, in no order; what vanishes meanwhile is left out."""
+        """Yield every file and note of the store, unordered; files that disappear in the meantime
+        are skipped.
+        """
         for folder in self._root.glob("[0-9a-f][0-9a-f]"):
             for entry in os.scandir(folder):
                 sha256 = folder.name + entry.name.partition(".")[0]
                 if SHA256.fullmatch(sha256) is not None:
                     with suppress(FileNotFoundError):
-                        found = entry.stat()
+                        status = entry.stat()
                         yield StoredArtifact(
                             sha256=sha256,
                             path=f"{folder.name}/{entry.name}",
-                            size=found.st_size,
-                            modified=found.st_mtime,
+                            size=status.st_size,
+                            modified=status.st_mtime,
                         )
 
     def sweep(self, now: float | None = None) -> int:
-        """Remove what uploads that died more than a day ago left behind; says how many."""
+        """Remove the remains of uploads that died more than a day ago; return their number."""
         oldest = (time.time() if now is None else now) - _STALE_SECONDS
         stale = [file for file in self._incoming.glob("*") if file.stat().st_mtime < oldest]
         for file in stale:
@@ -208,7 +226,9 @@ def _note_of(file: Path) -> Path:
 
 
 def secret(file: Path) -> bytes:
-    """The key that attempt tokens are made with: read from `file`, made at the first call, readable by the owner only."""
+    """Return the key for attempt tokens: read from `file`, which the first call creates, readable
+    by the owner only.
+    """
     while True:
         try:
             return bytes.fromhex(file.read_text().strip())
@@ -220,7 +240,7 @@ def _create_secret(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = private_file.aside(file, f"{secrets.token_hex(32)}\n".encode())
     try:
-        # fails if another process was first: then its secret is the secret
+        # fails if another process was first: then its secret is used
         os.link(temporary, file)
     except FileExistsError:
         pass

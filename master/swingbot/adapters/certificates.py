@@ -1,4 +1,6 @@
-"""A certificate authority of one lab, and the Buildbot master's certificate from it (X.509 by the library `cryptography`)."""
+"""A certificate authority for one lab, and the Buildbot master's certificate signed by it (X.509,
+using the library `cryptography`).
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,19 @@ from swingbot.adapters import private_file
 
 CA_DAYS: Final = 3650
 LOCAL: Final = ("localhost", "127.0.0.1")  # workers on the master's own host
-# a worker whose clock is behind takes the certificate all the same
+# workers with a slow clock accept the certificate too
 _SKEW: Final = datetime.timedelta(hours=1)
 
 
 class CertificateError(Exception):
-    """A certificate cannot be made; the message says why."""
+    """A certificate cannot be created; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateFiles:
-    """The files that were made; `ca_key` is needed for the next certificate alone and may be kept elsewhere."""
+    """The files that were written; `ca_key` is only needed for further certificates and may be
+    moved elsewhere.
+    """
 
     ca: Path
     ca_key: Path
@@ -38,11 +42,12 @@ class CertificateFiles:
 
 
 def make(out: Path, names: Sequence[str], days: int) -> CertificateFiles:
-    """A certificate for `names` (DNS names or IP addresses) that is valid for `days`, by the CA in `out`, which is made if there is none.
+    """Create a certificate for `names` (DNS names or IP addresses), valid for `days`, signed by the
+    CA in `out`, which is created if needed.
 
     Raises CertificateError or OSError.
     """
-    made = CertificateFiles(
+    files = CertificateFiles(
         ca=out / "ca.pem",
         ca_key=out / "ca.key",
         certificate=out / "master.pem",
@@ -50,7 +55,7 @@ def make(out: Path, names: Sequence[str], days: int) -> CertificateFiles:
     )
     alternatives = [_alternative(name) for name in dict.fromkeys((*names, *LOCAL))]
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
-    ca, ca_key = _authority(made)
+    ca, ca_key = _authority(files)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
         _builder(_name("swingbot master"), ca.subject, key.public_key(), days)
@@ -62,14 +67,14 @@ def make(out: Path, names: Sequence[str], days: int) -> CertificateFiles:
         )
         .sign(ca_key, hashes.SHA256())
     )
-    private_file.write(made.key, _pem_of_key(key), 0o600)
+    private_file.write(files.key, _pem_of_key(key), 0o600)
     private_file.write(
-        made.certificate,
+        files.certificate,
         certificate.public_bytes(serialization.Encoding.PEM)
         + ca.public_bytes(serialization.Encoding.PEM),
         0o644,
     )
-    return made
+    return files
 
 
 def _alternative(name: str) -> x509.GeneralName:
@@ -80,22 +85,24 @@ def _alternative(name: str) -> x509.GeneralName:
     try:
         return x509.DNSName(name.encode("idna").decode("ascii"))
     except (UnicodeError, ValueError):
-        raise CertificateError(f"--name {name}: neither a host name nor an address") from None
+        raise CertificateError(f"--name {name}: not a host name or IP address") from None
 
 
-def _authority(made: CertificateFiles) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """The CA in the directory, or a new one."""
-    if made.ca.exists() != made.ca_key.exists():
-        missing = made.ca if made.ca_key.exists() else made.ca_key
+def _authority(files: CertificateFiles) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """Load the CA from the directory, or create a new one."""
+    if files.ca.exists() != files.ca_key.exists():
+        missing = files.ca if files.ca_key.exists() else files.ca_key
         raise CertificateError(
-            f"{missing} is missing beside its other half; bring it back, or give an empty directory for a new CA"
+            f"{missing} is missing, although the other file of the CA exists; restore it, or "
+            "give an empty directory for a new CA"
         )
-    if not made.ca.exists():
+    if not files.ca.exists():
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(f"swingbot lab {secrets.token_hex(4)}")
         usage = x509.KeyUsage(
-            digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False, key_encipherment=False,
-            data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+            digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False,
+            key_encipherment=False, data_encipherment=False, key_agreement=False,
+            encipher_only=False, decipher_only=False,
         )  # fmt: skip
         certificate = (
             _builder(name, name, key.public_key(), CA_DAYS)
@@ -106,18 +113,18 @@ def _authority(made: CertificateFiles) -> tuple[x509.Certificate, ec.EllipticCur
             )
             .sign(key, hashes.SHA256())
         )
-        private_file.write(made.ca_key, _pem_of_key(key), 0o600)
-        private_file.write(made.ca, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+        private_file.write(files.ca_key, _pem_of_key(key), 0o600)
+        private_file.write(files.ca, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
     try:
-        loaded = serialization.load_pem_private_key(made.ca_key.read_bytes(), None)
-        ca = x509.load_pem_x509_certificate(made.ca.read_bytes())
+        loaded = serialization.load_pem_private_key(files.ca_key.read_bytes(), None)
+        ca = x509.load_pem_x509_certificate(files.ca.read_bytes())
     except (ValueError, TypeError) as error:
         raise CertificateError(
-            f"{made.ca} or {made.ca_key} is no PEM file of a CA: {error}"
+            f"{files.ca} or {files.ca_key} is not a valid PEM file of a CA: {error}"
         ) from None
     if not isinstance(loaded, ec.EllipticCurvePrivateKey) or loaded.public_key() != ca.public_key():
         raise CertificateError(
-            f"{made.ca_key} is not the key of {made.ca}; give an empty directory for a new CA"
+            f"{files.ca_key} is not the key of {files.ca}; give an empty directory for a new CA"
         )
     return ca, loaded
 

@@ -1,7 +1,8 @@
-"""One bare mirror that holds every tree, and what we ask of it.
+"""One bare mirror of all trees, and the queries that swingbot makes.
 
-Trees are fetched into `refs/trees/<name>/tip`; whatever we measured is kept under `refs/swingbot/keep/<commit>`,
-so that a rebased branch never takes away a kernel that a report speaks of.
+Trees are fetched into `refs/trees/<name>/tip`. Measured commits are kept under
+`refs/swingbot/keep/<commit>`, so that rebasing a branch never removes a kernel that a report refers
+to.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from swingbot.service.ports import CannotRevert, GitError
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _PREFIX = re.compile(r"[0-9a-f]{4,40}")
-# A branch, tag or commit of a remote: nothing that a refspec or an option gives another meaning.
+# A branch, tag or commit of a remote, without characters that have a meaning in a refspec or an
+# option.
 _REF = re.compile(r"(?!-)[^\s:~^?*\[\\\x00-\x1f\x7f]{1,250}")
 
-# Who makes commits here, and when: equal contents give equal commits.
+# Author, committer and date of commits made by swingbot: equal contents give equal commits.
 _ROBOT: Final = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -40,8 +42,8 @@ _ROBOT: Final = {
     "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
 _PATCH_BYTES: Final = 16 << 20
-REMEMBERED: Final = 500  # answers about pairs of commits
-# How patches are made that are compared with one another, whatever the user's own configuration says.
+REMEMBERED: Final = 500  # cached answers about pairs of commits
+# Format of patches that are compared with each other, regardless of the user's configuration.
 _DIFF: Final = (
     "--diff-algorithm=myers",
     "--unified=3",
@@ -53,8 +55,9 @@ _DIFF: Final = (
 
 
 FETCH_SECONDS: Final = 3600.0  # a whole kernel history takes half an hour over a slow line
-FETCH_BYTES: Final = 20 << 30  # of one fetch; a whole kernel history has 5 GiB
-# For every command that reaches a remote, beside the one protocol that is allowed: no other server than the one named, and no waiting for a silent one.
+FETCH_BYTES: Final = 20 << 30  # per fetch; a whole kernel history has 5 GiB
+# For every command that reaches a remote, in addition to the single allowed protocol: never contact
+# another server, and never wait for a silent one.
 _CAREFUL: Final = (
     "-c",
     "http.followRedirects=false",
@@ -66,8 +69,8 @@ _CAREFUL: Final = (
     "core.hooksPath=/dev/null",
 )
 
-# What git says below its reason.
-_WHATEVER_IT_WAS: Final = (
+# Lines that git prints after the actual reason.
+_BOILERPLATE: Final = (
     "Could not read from remote repository.",
     "Please make sure you have the correct access rights",
     "and the repository exists.",
@@ -75,7 +78,10 @@ _WHATEVER_IT_WAS: Final = (
 
 
 class Mirror:
-    """The bare repository at `path`, made on first use. `listed` are globs of paths on this host that may be fetched from."""
+    """The bare repository at `path`, created on first use.
+
+    `listed` has globs of paths on this host that may be fetched from.
+    """
 
     def __init__(
         self, path: Path, listed: Sequence[str] = ("*",), fetch_bytes: int = FETCH_BYTES
@@ -83,23 +89,28 @@ class Mirror:
         self.path, self._listed, self._fetch_bytes = path, tuple(listed), fetch_bytes
         self._between: dict[
             tuple[str, str], tuple[str, ...]
-        ] = {}  # what differs between two commits never changes
+        ] = {}  # the difference between two commits never changes
         self._along: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
         self._copies: dict[tuple[str, str, str], str | None] = {}
 
     # -- fetching
 
     def fetch_branch(self, tree: str, url: str, branch: str) -> str:
-        """Fetch `branch` of `url`; return its tip. Raises GitError when there is no such repository or branch."""
-        found = self._allowed(url, branch)
+        """Fetch `branch` of `url` and return its tip.
+
+        Raises GitError if the repository or branch does not exist.
+        """
+        source = self._allowed(url, branch)
         self._fetch(
-            found, f"+refs/heads/{branch}:refs/trees/{tree}/tip", what=f"branch {branch!r} of {url}"
+            source,
+            f"+refs/heads/{branch}:refs/trees/{tree}/tip",
+            what=f"branch {branch!r} of {url}",
         )
         return self._git("rev-parse", f"refs/trees/{tree}/tip").strip()
 
     def resolve_remote(self, tree: str, url: str, ref: str) -> str:
-        """Resolve a branch, a tag or a commit of `url`, fetching it if need be."""
-        found = self._allowed(url, ref)
+        """Resolve a branch, tag or commit of `url`, fetching it if needed."""
+        source = self._allowed(url, ref)
         if _PREFIX.fullmatch(ref):
             try:
                 return self.resolve(tree, ref)
@@ -108,47 +119,53 @@ class Mirror:
         for candidate in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref):
             try:
                 self._fetch(
-                    found, f"+{candidate}:refs/trees/{tree}/fetched", what=f"{ref!r} of {url}"
+                    source, f"+{candidate}:refs/trees/{tree}/fetched", what=f"{ref!r} of {url}"
                 )
             except GitError:
                 continue
             return self._git("rev-parse", f"refs/trees/{tree}/fetched^{{commit}}").strip()
         raise GitError(
-            f"{url} has no branch, tag or commit {ref!r} (or the commit is not reachable from the branch)"
+            f"{url} has no branch, tag or commit {ref!r} (or the commit is not reachable from "
+            "the branch)"
         )
 
     def remote_tip(self, url: str, branch: str) -> str:
-        """Ask `url` where `branch` is, without fetching."""
-        found = self._allowed(url, branch)
+        """Return the tip of `branch` of `url`, without fetching."""
+        source = self._allowed(url, branch)
         question = (
             *_CAREFUL,
             "ls-remote",
             "--exit-code",
-            *_server(found),
+            *_server(source),
             "--",
-            found.url,
+            source.url,
             f"refs/heads/{branch}",
         )
         answer = self._git(
-            *question, what=f"branch {branch!r} of {url}", timeout=300, protocol=found.protocol
+            *question, what=f"branch {branch!r} of {url}", timeout=300, protocol=source.protocol
         )
         return answer.split()[0]
 
     def _allowed(self, url: str, ref: str) -> Remote:
-        """Refuse what may not be fetched from, or no name of a branch, tag or commit. Raises GitError."""
+        """Return the remote if fetching `ref` from `url` is allowed.
+
+        Raises GitError if it is not, or if `ref` is not a valid name.
+        """
         if _REF.fullmatch(ref) is None or ".." in ref:
-            raise GitError(f"{ref[:80]!r} is not the name of a branch, tag or commit")
+            raise GitError(f"{ref[:80]!r} is not a valid name of a branch, tag or commit")
         try:
-            found = remote(url)
-            check_path(found, self._listed)
+            source = remote(url)
+            check_path(source, self._listed)
         except BadUrl as error:
             raise GitError(str(error)) from None
-        return found
+        return source
 
     # -- reading
 
     def resolve(self, tree: str, ref: str) -> str:
-        """Turn a commit, a unique prefix, `base`, `tip`, or a ref kept for `tree` into a commit of the mirror."""
+        """Resolve a commit, a unique prefix, `base`, `tip`, or a ref kept for `tree` to a commit in
+        the mirror.
+        """
         if not ref or ref.startswith("-") or any(c.isspace() for c in ref):
             raise GitError(f"{ref!r} is not a commit, tag or branch")
         names = [f"refs/trees/{tree}/{ref}", ref] if not _SHA.fullmatch(ref) else [ref]
@@ -163,7 +180,7 @@ class Mirror:
             and "ambiguous" in self._run("rev-parse", "--verify", f"{ref}^{{commit}}").err
         ):
             raise GitError(
-                f"{ref!r} is the beginning of more than one commit of tree {tree}; give more digits"
+                f"{ref!r} is the prefix of more than one commit of tree {tree}; give more digits"
             )
         raise GitError(f"tree {tree} has no commit, tag or branch {ref!r}")
 
@@ -174,18 +191,22 @@ class Mirror:
             .rstrip("\n")
             .split("\0")
         )
-        made_here = fields[5] == f"{_ROBOT['GIT_COMMITTER_NAME']} <{_ROBOT['GIT_COMMITTER_EMAIL']}>"
+        by_swingbot = fields[5] == (
+            f"{_ROBOT['GIT_COMMITTER_NAME']} <{_ROBOT['GIT_COMMITTER_EMAIL']}>"
+        )
         return CommitFacts(
             commit=fields[0],
             tree_hash=fields[1],
             parents=tuple(fields[2].split()),
             subject=fields[3],
             author=fields[4],
-            made_here=made_here,
+            made_here=by_swingbot,
         )
 
     def is_kernel(self, commit: str) -> bool:
-        """A kernel tree has a Makefile, a Kconfig and an init directory at its top."""
+        """Return whether the top directory has a Makefile, a Kconfig and init/, like that of a
+        kernel tree.
+        """
         names = set(self._git("ls-tree", "--name-only", commit).splitlines())
         return {"Makefile", "Kconfig", "init"} <= names
 
@@ -197,7 +218,9 @@ class Mirror:
         return done.out.strip() or None if done.rc == 0 else None
 
     def first_parents(self, good: str, bad: str) -> list[str]:
-        """Commits after `good` up to and with `bad`, oldest first, along first parents."""
+        """Return the commits after `good` up to and including `bad`, oldest first, along first
+        parents.
+        """
         return self._git("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--").split()
 
     def first_parents_below(self, commit: str, most: int) -> list[str]:
@@ -205,7 +228,7 @@ class Mirror:
         return self._git("rev-list", "--first-parent", f"--max-count={most}", commit, "--").split()
 
     def changed_paths(self, commit: str) -> tuple[str, ...]:
-        """Paths that `commit` changes against its first parent."""
+        """Return the paths that `commit` changes relative to its first parent."""
         return tuple(
             self._git(
                 "diff-tree",
@@ -229,7 +252,9 @@ class Mirror:
         return self._between[old, new]
 
     def paths_along(self, good: str, bad: str) -> dict[str, tuple[str, ...]]:
-        """Paths that each commit of `first_parents(good, bad)` changes against its first parent."""
+        """Return the paths that each commit of `first_parents(good, bad)` changes relative to its
+        first parent.
+        """
         if (good, bad) not in self._along:
             arguments = (
                 "log",
@@ -249,15 +274,17 @@ class Mirror:
         return self._along[good, bad]
 
     def message(self, commit: str) -> str:
-        """The whole message of `commit`."""
+        """Return the whole message of `commit`."""
         return self._git("show", "-s", "--no-show-signature", "--format=%B", commit, "--")
 
     def messages_from(self, commit: str, tip: str, most: int) -> list[tuple[str, str]]:
-        """(commit, message) of `commit` and of at most `most` commits after it towards `tip`, oldest first, along first parents."""
+        """Return (commit, message) of `commit` and of at most `most` commits after it towards
+        `tip`, oldest first, along first parents.
+        """
         after = self.first_parents(commit, tip)[:most]
         if not after:
             return [(commit, self.message(commit))]
-        told = self._git(
+        entries = self._git(
             "log",
             "--first-parent",
             "--reverse",
@@ -266,13 +293,18 @@ class Mirror:
             f"{commit}..{after[-1]}",
             "--",
         ).split("\0")
-        found = [
-            (sha.strip(), text) for sha, _, text in (one.partition("\x01") for one in told) if text
+        later = [
+            (sha.strip(), text)
+            for sha, _, text in (one.partition("\x01") for one in entries)
+            if text
         ]
-        return [(commit, self.message(commit)), *found]
+        return [(commit, self.message(commit)), *later]
 
     def patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
-        """What `git patch-id --stable` calls the change of each commit: the same for a rebased copy. Merges, roots and empty commits have none."""
+        """Return the `git patch-id --stable` of each commit, which is the same for a rebased copy.
+
+        Merges, root commits and empty commits have none.
+        """
         patches = self._git(
             "diff-tree",
             "--stdin",
@@ -283,15 +315,17 @@ class Mirror:
             *_DIFF,
             stdin="".join(f"{c}\n" for c in commits).encode(),
         )
-        told = self._git("patch-id", "--stable", stdin=patches.encode()) if patches else ""
+        output = self._git("patch-id", "--stable", stdin=patches.encode()) if patches else ""
         return {
             commit: patch_id
-            for patch_id, _, commit in (line.partition(" ") for line in told.splitlines())
+            for patch_id, _, commit in (line.partition(" ") for line in output.splitlines())
         }
 
     def patches(self, good: str, bad: str, most: int = 500) -> list[Patch]:
-        """The latest `most` commits after `good` up to and with `bad` along first parents, oldest first, as patches."""
-        told = self._git(
+        """Return the latest `most` commits after `good` up to and including `bad` along first
+        parents, oldest first, as patches.
+        """
+        output = self._git(
             "log",
             "--first-parent",
             "--reverse",
@@ -301,7 +335,9 @@ class Mirror:
             f"{good}..{bad}",
             "--",
         )
-        fields = [one.lstrip("\n").split("\0") for one in told.split("\0\0\n") if one.strip("\n\0")]
+        fields = [
+            one.lstrip("\n").split("\0") for one in output.split("\0\0\n") if one.strip("\n\0")
+        ]
         parents = {commit: names.split() for commit, names, _, _ in fields}
         ids = self.patch_ids([commit for commit, names in parents.items() if len(names) == 1])
         return [
@@ -320,7 +356,9 @@ class Mirror:
     def find_patch(
         self, patch_id: str, like: str, good: str, bad: str, most: int = 200
     ) -> str | None:
-        """The commit in good..bad with that patch-id, looked for among the latest `most` that change the same paths as `like`; None if there is none."""
+        """Return the commit in good..bad with that patch-id, searched among the latest `most` that
+        change the same paths as `like`; None if there is none.
+        """
         if (patch_id, good, bad) not in self._copies:
             paths = [f":(top,literal){path}" for path in self.changed_paths(like)[:100]]
             commits = (
@@ -331,14 +369,17 @@ class Mirror:
                 else []
             )
             self._copies[patch_id, good, bad] = next(
-                (commit for commit, found in self.patch_ids(commits).items() if found == patch_id),
+                (commit for commit, id_ in self.patch_ids(commits).items() if id_ == patch_id),
                 None,
             )
             _forget(self._copies)
         return self._copies[patch_id, good, bad]
 
     def patch(self, commit: str) -> bytes:
-        """`commit` as a mail for `git am`. Raises GitError for a commit that has none, which says why."""
+        """Return `commit` as a mail for `git am`.
+
+        Raises GitError with the reason if a commit has no patch.
+        """
         parents = self.facts(commit).parents
         if len(parents) != 1:
             raise GitError("it is a merge" if parents else "it is the root commit")
@@ -354,7 +395,7 @@ class Mirror:
         )
         with tempfile.TemporaryDirectory(
             prefix="swingbot-patch-"
-        ) as scratch:  # as a file: its bytes may be in any encoding
+        ) as scratch:  # as a file, since its bytes may be in any encoding
             self._git("format-patch", *options, "--output-directory", scratch, "-1", commit, "--")
             file = next(Path(scratch).iterdir(), None)
             if file is not None and file.stat().st_size > _PATCH_BYTES:
@@ -367,19 +408,21 @@ class Mirror:
     # -- keeping
 
     def keep(self, commit: str) -> None:
-        """Hold on to `commit` whatever its branch does later."""
+        """Protect `commit` from garbage collection, whatever its branch does later."""
         self._git("update-ref", f"refs/swingbot/keep/{commit}", commit)
 
     def call(self, tree: str, name: str, commit: str) -> None:
-        """Let `name` stand for `commit` wherever a commit of `tree` is asked for."""
+        """Make `name` an alias of `commit` wherever a commit of `tree` is named."""
         self._git("update-ref", f"refs/trees/{tree}/{name}", commit)
 
     def apply_series(self, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
-        """Commit each patch on top of the one before, the first on `base`; the commits, oldest first.
+        """Commit each patch on top of the previous one, the first on `base`; return the commits,
+        oldest first.
 
-        The commits are a function of base and patches alone (author and date from the patch, or fixed), so asking
-        twice gives the same kernels. The last one is kept. Raises GitError, which says which patch does not apply
-        on which commit; then nothing refers to any of the commits.
+        The commits depend only on base and patches (author and date come from the patch, or are
+        fixed), so that repeated calls give the same kernels. The last one is kept. Raises GitError
+        with the patch that does not apply and the commit; then nothing refers to any of the
+        commits.
         """
         commits = apply_series(self._run, base, patches)
         if commits:
@@ -387,10 +430,12 @@ class Mirror:
         return commits
 
     def without(self, tip: str, commit: str) -> str:
-        """`tip` with `commit` reverted: a commit on top of it, kept, a function of the two alone. Raises CannotRevert.
+        """Return `tip` with `commit` reverted: a commit on top of it, kept, that depends only on
+        the two. Raises CannotRevert.
 
-        A three-way merge of the trees of `tip` and of the commit's parent with the commit's own for their base. This git merges commits, not
-        trees, so three of them are made for it, which nothing refers to afterwards.
+        This is a three-way merge of the trees of `tip` and of the commit's parent, with the
+        commit's own tree as their base. `git merge-tree` merges commits, not trees, so three
+        temporary commits are created, which nothing refers to afterwards.
         """
         facts = self.facts(commit)
         if len(facts.parents) != 1:
@@ -412,7 +457,7 @@ class Mirror:
                 f"git merge-tree: {_last_line(done.err) or f'git exited with status {done.rc}'}"
             )
         if tree == self.facts(tip).tree_hash:
-            raise CannotRevert("the tip has nothing left of it to revert")
+            raise CannotRevert("the tip does not contain the change any more")
         message = f'Revert "{facts.subject}"\n\nThis reverts commit {commit} on {tip}.\n'
         reverted = self._git(
             "commit-tree", tree, "-p", tip, env=_ROBOT, stdin=message.encode()
@@ -421,7 +466,7 @@ class Mirror:
         return reverted
 
     def _synthetic(self, commit: str, *parents: str) -> str:
-        """A commit with the tree of `commit` and these parents."""
+        """Create a commit with the tree of `commit` and these parents."""
         words = [word for parent in parents for word in ("-p", parent)]
         return self._git(
             "commit-tree", f"{commit}^{{tree}}", *words, env=_ROBOT, stdin=b"for a merge\n"
@@ -429,17 +474,20 @@ class Mirror:
 
     # -- running git
 
-    def _fetch(self, found: Remote, refspec: str, *, what: str) -> None:
-        """One at a time, so that whatever is left of one that failed can be removed; no file larger than `fetch_bytes`."""
+    def _fetch(self, source: Remote, refspec: str, *, what: str) -> None:
+        """Fetch, one process at a time, so that the remains of a failed fetch can be removed.
+
+        No file may be larger than `fetch_bytes`.
+        """
         words = (
             "fetch",
             "--quiet",
             "--no-tags",
             "--no-write-fetch-head",
             "--no-recurse-submodules",
-            *_server(found),
+            *_server(source),
             "--",
-            found.url,
+            source.url,
             refspec,
         )
         with self._fetching():
@@ -450,18 +498,18 @@ class Mirror:
                     *words,
                     what=what,
                     timeout=FETCH_SECONDS,
-                    protocol=found.protocol,
+                    protocol=source.protocol,
                     file_bytes=self._fetch_bytes,
                 )
             except GitError:
-                for left in (self.path / "objects" / "pack").glob("tmp_*"):
-                    left.unlink(missing_ok=True)
+                for rest in (self.path / "objects" / "pack").glob("tmp_*"):
+                    rest.unlink(missing_ok=True)
                 raise
             checkpoint("git fetch: after")
 
     @contextmanager
     def _fetching(self) -> Iterator[None]:
-        self._run("rev-parse", "--git-dir")  # makes the mirror
+        self._run("rev-parse", "--git-dir")  # creates the mirror
         end = time.monotonic() + FETCH_SECONDS
         with (self.path / "swingbot-fetch.lock").open("a") as lock:
             while True:
@@ -471,7 +519,8 @@ class Mirror:
                 except BlockingIOError:
                     if time.monotonic() > end:
                         raise GitError(
-                            "another fetch into the mirror has not ended within an hour; try again later"
+                            "another fetch into the mirror has not ended within an hour; try "
+                            "again later"
                         ) from None
                     time.sleep(0.2)
             yield
@@ -507,7 +556,11 @@ class Mirror:
         protocol: str = "",
         file_bytes: int | None = None,
     ) -> process.Completed:
-        """Run git in the mirror. `protocol` is the only one by which it may reach anything, empty for none; `file_bytes` the size of its files at most."""
+        """Run git in the mirror.
+
+        `protocol` is the only allowed transport protocol, empty for none; `file_bytes` is the
+        maximum size of files it writes.
+        """
         if not (self.path / "objects").is_dir():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             process.run(["git", "init", "--quiet", "--bare", str(self.path)], timeout=60)
@@ -534,32 +587,38 @@ class Mirror:
 
 
 def _why(done: process.Completed, file_bytes: int | None) -> str:
-    # by SIGXFSZ: whatever else stops it says so itself
+    # by SIGXFSZ: all other causes print a reason
     killed = done.err.strip() == "fatal: fetch-pack: invalid index-pack output"
     if file_bytes is not None and (
         killed or "signal 25" in done.err or "File too large" in done.err
     ):
-        return f"it is larger than {file_bytes >> 20} MiB, the most that is fetched (git.fetch_gib)"
+        return f"it is larger than {file_bytes >> 20} MiB, the limit of a fetch (git.fetch_gib)"
     if "unable to update url base from redirection" in done.err or "redirected" in done.err:
-        return "the server sends elsewhere, and that is not followed; give the address it leads to"
+        return (
+            "the server redirects, and redirects are not followed; give the address it redirects to"
+        )
     return _last_line(done.err) or f"git exited with status {done.rc}"
 
 
-def _server(found: Remote) -> tuple[str, ...]:
-    """A path that the operator lists may be anybody's. The git that serves it takes no configuration from ours, and refuses what is not its user's."""
+def _server(source: Remote) -> tuple[str, ...]:
+    """Return options for serving a path of this host.
+
+    The path may belong to anybody, so the serving git ignores swingbot's configuration and refuses
+    repositories of other users.
+    """
     return (
-        ("--upload-pack=git -c safe.directory=* upload-pack",) if found.protocol == "file" else ()
+        ("--upload-pack=git -c safe.directory=* upload-pack",) if source.protocol == "file" else ()
     )
 
 
 def _forget(known: dict[Any, Any]) -> None:
-    """Drop what was asked first once there is much."""
+    """Drop the oldest entries of a cache that is full."""
     if len(known) > REMEMBERED:
         del known[next(iter(known))]
 
 
 def _files(names: Sequence[str]) -> str:
-    """A few paths, in a form that stays one line whatever they are called."""
+    """Return a few paths as one line of text, whatever characters they have."""
     shown = [
         name if name.isprintable() and len(name) <= 120 else ascii(name[:120])[1:-1]
         for name in names[:4]
@@ -573,5 +632,5 @@ def _last_line(text: str) -> str:
         for line in text.splitlines()
         if line.strip() and not line.startswith("hint:")
     ]
-    telling = [line for line in lines if line not in _WHATEVER_IT_WAS]
+    telling = [line for line in lines if line not in _BOILERPLATE]
     return (telling or lines or [""])[-1]

@@ -1,8 +1,8 @@
-"""Apply a patch series in the mirror, with an index of its own and nothing checked out.
+"""Apply a patch series in the mirror, with a separate index and without a checkout.
 
-`git apply` itself refuses paths outside the tree, into `.git`, and beyond symbolic links. What it
-takes and no kernel needs is refused here: submodules, links that lead out of the tree, and files
-of any size.
+`git apply` itself refuses paths outside the tree, into `.git`, and beyond symbolic links. Content
+that it accepts but no kernel needs is refused here: submodules, links that lead out of the tree,
+and files that are too large.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from swingbot.core.patchset.model import SeriesPatch, commit_message
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import GitError
 
-FILE_BYTES: Final = 32 << 20  # of a file that a patch leaves; the largest of Linux has 23 MB
-ADDED_BYTES: Final = 1 << 30  # of all files that a patch adds: a copy costs it two lines
+FILE_BYTES: Final = 32 << 20  # per file after a patch; the largest file of Linux has 23 MB
+ADDED_BYTES: Final = 1 << 30  # of all files that a patch adds: copying a file takes only two lines
 _MODES: Final = ("100644", "100755", "120000")
 _SIZE: Final = "--batch-check=%(objectsize)"
 _LINK: Final = "120000"
@@ -43,7 +43,7 @@ class GitRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A file that a patch leaves behind."""
+    """A file as it is after a patch."""
 
     path: str
     mode: str
@@ -52,9 +52,10 @@ class _Entry:
 
 
 def apply_series(run: GitRunner, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
-    """Commit each patch on the one before; the commits, oldest first, which nothing refers to yet.
+    """Commit each patch on top of the previous one; return the commits, oldest first, which nothing
+    refers to yet.
 
-    They are a function of `base` and `patches`. Raises GitError, which names the patch and the
+    They depend only on `base` and `patches`. Raises GitError, which names the patch and the
     commit.
     """
     commits: list[str] = []
@@ -71,7 +72,7 @@ def apply_series(run: GitRunner, base: str, patches: Sequence[SeriesPatch]) -> l
 
 
 def _tree_of(run: GitRunner, patch: SeriesPatch, parent: str, count: int, scratch: Path) -> str:
-    """Apply the patch to the index in `scratch`; the tree that this gives."""
+    """Apply the patch to the index in `scratch`; return the resulting tree."""
     env = {"GIT_INDEX_FILE": str(scratch / "index")}
     diff = scratch / "diff"
     diff.write_bytes(patch.diff)
@@ -107,7 +108,9 @@ def _git_date(date: datetime | None) -> str:
 
 
 def _problem(run: GitRunner, parent: str, tree: str) -> str:
-    """Why the files that differ between `parent` and `tree` are not taken; empty if they are."""
+    """Return why files that differ between `parent` and `tree` are refused; empty if they are
+    accepted.
+    """
     raw = _git(run, "diff-tree", "-r", "-z", "--raw", "--no-renames", parent, tree, "--").split(
         "\0"
     )
@@ -118,23 +121,23 @@ def _problem(run: GitRunner, parent: str, tree: str) -> str:
             return f"{cut(entry.path, 120)} would be a submodule"
     sizes = _sizes(run, present)
     if sum(size for entry, size in zip(present, sizes, strict=True) if entry.new) > ADDED_BYTES:
-        return f"the files that it adds have more than {ADDED_BYTES >> 20} MiB"
+        return f"the files that it adds exceed {ADDED_BYTES >> 20} MiB"
     for entry, size in zip(present, sizes, strict=True):
         if size > FILE_BYTES:
-            return f"{cut(entry.path, 120)} would have more than {FILE_BYTES >> 20} MiB"
+            return f"{cut(entry.path, 120)} would exceed {FILE_BYTES >> 20} MiB"
         if entry.mode == _LINK and _leads_out(run, entry, size):
             return f"{cut(entry.path, 120)} would be a symbolic link that leads out of the tree"
     return ""
 
 
 def _entry(head: str, path: str) -> _Entry:
-    """Of `:100644 100644 <old> <new> M` and the path."""
+    """Parse `:100644 100644 <old> <new> M` and the path."""
     _, mode, _, blob, status = head.split(" ")
     return _Entry(path, mode, blob, new=status == "A")
 
 
 def _sizes(run: GitRunner, entries: Sequence[_Entry]) -> list[int]:
-    """Bytes of each file."""
+    """Return the size of each file in bytes."""
     if not entries:
         return []
     asked = "".join(f"{entry.blob}\n" for entry in entries).encode()
@@ -142,7 +145,9 @@ def _sizes(run: GitRunner, entries: Sequence[_Entry]) -> list[int]:
 
 
 def _leads_out(run: GitRunner, entry: _Entry, size: int) -> bool:
-    """Whether a link is absolute, climbs above the tree, or is longer than a path can be."""
+    """Return whether a link is absolute, climbs out of the tree, or is longer than a path can
+    be.
+    """
     if size > 4095:
         return True
     target = _git(run, "cat-file", "blob", entry.blob)

@@ -1,4 +1,7 @@
-"""Sign of life of a process: a file that it touches each round, with its last problem in it. Works on a disk that is full."""
+"""Heartbeat of a process: a file that it touches each round, containing its last problem.
+
+Works on a full disk.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from pathlib import Path
 
 from swingbot.core.keep.health import LoopHeartbeat
 
-_LONGEST = 300  # characters of a problem
+_LONGEST = 300  # maximum characters of a problem
 
 
 class Heartbeat:
-    """The writer: one process has one. It never raises; a sign that cannot be written is missing, and its reader says so."""
+    """Writes the heartbeat of this process.
+
+    It never raises; a reader reports a missing heartbeat.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -32,7 +38,7 @@ class Heartbeat:
 
 
 def last_beat(file: Path) -> LoopHeartbeat | None:
-    """What was said last; None if nothing ever was."""
+    """Return the last heartbeat; None if there never was one."""
     try:
         age = time.time() - file.stat().st_mtime
         document = json.loads(file.read_text())

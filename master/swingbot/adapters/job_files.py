@@ -1,4 +1,4 @@
-"""Job files on disk: a file and what it includes, as one text."""
+"""Read a job file and its includes as one text."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from typing import Final
 from swingbot_jobs.language.include import include
 from swingbot_jobs.yaml_lines import MAX_CHARACTERS, JobError
 
-MAX_DIRECTORIES: Final = 5000  # of a recursive search: more is a whole disk, not a tree of jobs
+# limit of a recursive search: more is a whole disk, not a tree of jobs
+MAX_DIRECTORIES: Final = 5000
 
 
 def read_job(path: Path, roots: Sequence[Path] = ()) -> str:
-    """The text of a job file with all includes in it, which needs no other file. Raises JobError, or OSError if `path` can't be read.
+    """Return the text of a job file with all includes resolved. Raises JobError, or OSError if
+    `path` is unreadable.
 
-    An include is looked for as LKP does: beside the file that wants it, from the directory above the nearest `jobs/`
-    (LKP_SRC, for its own files), from each of `roots`, and then anywhere below `jobs/` and `roots`.
+    Includes are searched for as LKP does: in the directory of the including file, in the directory
+    above the nearest `jobs/` (LKP_SRC, for its own files), in each of `roots`, and then anywhere
+    below `jobs/` and `roots`.
     """
     files = {path.name: path}
 
-    def find(wanted: str, by: str) -> tuple[str, str] | None:
-        found = _find(wanted, files[by].parent, roots)
-        if found is None:
+    def find(include: str, by: str) -> tuple[str, str] | None:
+        match = _find(include, files[by].parent, roots)
+        if match is None:
             return None
-        name = wanted if files.get(wanted, found) == found else str(found)
-        files[name] = found
-        return name, _read(found, name)
+        name = include if files.get(include, match) == match else str(match)
+        files[name] = match
+        return name, _read(match, name)
 
     return include(_read(path, path.name), path.name, find)
 
@@ -39,34 +42,34 @@ def _read(path: Path, name: str) -> str:
     try:
         text = content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise JobError(f"{name}:1: not text in UTF-8") from None
+        raise JobError(f"{name}:1: not valid UTF-8 text") from None
     if len(text) > MAX_CHARACTERS:
         raise JobError(f"{name}:1: the file has more than {MAX_CHARACTERS} characters")
     return text
 
 
-def _find(wanted: str, beside: Path, roots: Sequence[Path]) -> Path | None:
-    if wanted.startswith(("/", "./", "../")):
-        path = beside / wanted
+def _find(include: str, start: Path, roots: Sequence[Path]) -> Path | None:
+    if include.startswith(("/", "./", "../")):
+        path = start / include
         return path if path.is_file() else None
     above = next(
         (
             directory
-            for directory in (beside.absolute(), *beside.absolute().parents)
+            for directory in (start.absolute(), *start.absolute().parents)
             if directory.name == "jobs"
         ),
         None,
     )
-    flat = [beside, *([above.parent] if above else []), *roots]
+    flat = [start, *([above.parent] if above else []), *roots]
     for directory in flat:
-        if (directory / wanted).is_file():
-            return directory / wanted
+        if (directory / include).is_file():
+            return directory / include
     deep = [*([above] if above else []), *roots]
-    return next((path for directory in deep for path in _below(directory, wanted)), None)
+    return next((path for directory in deep for path in _below(directory, include)), None)
 
 
-def _below(directory: Path, wanted: str) -> Iterator[Path]:
+def _below(directory: Path, include: str) -> Iterator[Path]:
     for place, directories, _ in itertools.islice(os.walk(directory), MAX_DIRECTORIES):
         directories.sort()
-        if (Path(place) / wanted).is_file():
-            yield Path(place) / wanted
+        if (Path(place) / include).is_file():
+            yield Path(place) / include

@@ -1,7 +1,9 @@
-"""Find the mail that a patch was posted as in a local archive of mailing lists, so that a report can answer it.
+"""Find the mail that a patch was posted as in a local archive of mailing lists, so that a report
+can reply to it.
 
-Four forms are read: a public-inbox git repository (one mail a commit, in the file `m`), a Maildir, an mbox file, a directory of mbox files.
-An archive is what strangers wrote: mails are read up to a limit, searching ends after a while, and what cannot be read is not there.
+Four formats are supported: a public-inbox git repository (one mail per commit, in the file `m`), a
+Maildir, an mbox file, a directory of mbox files. The content of an archive is untrusted: mails are
+read up to a limit, searches have a time limit, and unreadable mails are skipped.
 """
 
 from __future__ import annotations
@@ -21,32 +23,34 @@ from swingbot.core.mail.message import PostedMail, is_message_id
 from swingbot.core.mail.posting import is_posting
 
 SECONDS: Final = 20.0
-_HEAD: Final = 64 << 10  # bytes of a mail that are read: its headers
-_MOST: Final = 2_000  # commits of public-inbox that are looked at
+_HEAD: Final = 64 << 10  # bytes read of each mail, for its headers
+_MOST: Final = 2_000  # commits of public-inbox that are examined
 _IDS: Final = re.compile(r"<[^<>\s]{3,400}>")
 
 
 def find_posted(
     archive: Path, message_id: str, subject: str, author: str, *, seconds: float = SECONDS
 ) -> PostedMail | None:
-    """The mail with this Message-ID or, where that is empty, the latest one by `author` whose subject is `subject` behind its [PATCH].
+    """Return the mail with this Message-ID or, if that is empty, the latest one by `author` with
+    the subject `[PATCH] subject`.
 
-    Answers with the mail's own subject and references. None where there is none, the archive cannot be read, or the time is over.
+    The result has the mail's own subject and references. None if there is none, the archive is
+    unreadable, or the time limit is exceeded.
     """
     deadline = time.monotonic() + seconds
     fits = _by_id(message_id) if message_id else _by_subject(subject, author)
-    found: PostedMail | None = None
+    posted: PostedMail | None = None
     try:
         for head in _heads(archive, message_id, subject, author, deadline):
             if fits(head):
-                found = _posted(head) or found
-                if message_id and found:
+                posted = _posted(head) or posted
+                if message_id and posted:
                     break
             if time.monotonic() > deadline:
                 break
     except OSError:
-        return found
-    return found
+        return posted
+    return posted
 
 
 Fits = Callable[[Message], bool]
@@ -73,7 +77,7 @@ def _posted(head: Message) -> PostedMail | None:
 
 
 def _text(head: Message, name: str) -> str:
-    """One header as one line of text; what a stranger wrote may be beyond decoding, and then it is taken as it stands."""
+    """Return a header as one line of text; a header that cannot be decoded is returned as it is."""
     raw = head.get(name)
     if raw is None:
         return ""
@@ -91,7 +95,7 @@ def _parsed(raw: bytes) -> Message:
 def _heads(
     archive: Path, message_id: str, subject: str, author: str, deadline: float
 ) -> Iterator[Message]:
-    """Headers of mails that may be meant, oldest first."""
+    """Yield headers of candidate mails, oldest first."""
     if archive.is_file():
         yield from _mbox(archive)
     elif (archive / "cur").is_dir() or (archive / "new").is_dir():
@@ -111,7 +115,9 @@ def _heads(
 
 
 def _mbox(file: Path) -> Iterator[Message]:
-    """Mails of an mbox: each begins with a line `From `, and its headers end with an empty one."""
+    """Yield the mails of an mbox: each begins with a line `From `, and its headers end with an
+    empty line.
+    """
     head: list[bytes] | None = None
     size = 0
     with file.open("rb") as mbox:
@@ -127,7 +133,9 @@ def _mbox(file: Path) -> Iterator[Message]:
 
 
 def _repositories(archive: Path) -> list[Path]:
-    """Git repositories of a public-inbox: the directory itself, or its epochs in `git/`, oldest first."""
+    """Return the git repositories of a public-inbox: the directory itself, or its epochs in `git/`,
+    oldest first.
+    """
     if (archive / "objects").is_dir():
         return [archive]
     if (archive / ".git/objects").is_dir():
@@ -141,9 +149,11 @@ def _repositories(archive: Path) -> list[Path]:
 def _public_inbox(
     repository: Path, subject: str, author: str, deadline: float
 ) -> Iterator[Message]:
-    """A commit of public-inbox has the mail's subject and sender, so git finds the few that may be meant; oldest first.
+    """Yield candidate mails, oldest first. A commit of public-inbox has the mail's subject and
+    sender, so git can select them.
 
-    By the subject's first words, since who applies a patch may cut it; else by the author, who may have changed it altogether.
+    Search by the first words of the subject, since a maintainer may shorten it; otherwise by the
+    author, since the subject may have changed completely.
     """
     address = author.rpartition("<")[2].rstrip("> ") or author
     words = subject[:60].strip()

@@ -1,4 +1,4 @@
-"""Maildirs: where the embedded mail server delivers, and where copies of sent mail are kept."""
+"""Maildirs: the destination of the embedded mail server, and the store for copies of sent mail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDERS = ("new", "cur")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveredMail:
-    """One delivered mail; `subject` and `message_id` are as its headers say, empty where it has none."""
+    """A delivered mail; `subject` and `message_id` come from its headers, empty if missing."""
 
     path: Path
     message_id: str
@@ -24,8 +24,11 @@ class DeliveredMail:
 
 
 def deliver(maildir: Path, message: bytes) -> Path:
-    """Put `message` into `maildir` (made if need be): whole or not at all, on disk when this returns. Raises OSError."""
-    # each of them, always: `create=True` would trust a directory whose making was interrupted
+    """Put `message` into `maildir` (created if needed), atomically and on disk when this returns.
+
+    Raises OSError.
+    """
+    # create each one every time: `create=True` would trust a partially created directory
     for name in ("tmp", "new", "cur"):
         (maildir / name).mkdir(parents=True, exist_ok=True)
     box = mailbox.Maildir(maildir, create=False)
@@ -39,25 +42,28 @@ def deliver(maildir: Path, message: bytes) -> Path:
 
 
 def letters(maildir: Path) -> list[DeliveredMail]:
-    """Everything delivered, oldest first; a Maildir that is not there yet is empty, a file that is no mail has no subject."""
-    found = [_letter(path) for path in files(maildir)]
-    return [letter for letter in found if letter is not None]
+    """Return all delivered mails, oldest first.
+
+    A missing Maildir is empty; a file that is not a mail has no subject.
+    """
+    mails = [_letter(path) for path in files(maildir)]
+    return [letter for letter in mails if letter is not None]
 
 
 def find(maildir: Path, message_id: str) -> list[DeliveredMail]:
-    """The letters with that Message-ID; more than one means that something was sent twice."""
+    """Return the mails with that Message-ID; more than one means that a mail was sent twice."""
     return [letter for letter in letters(maildir) if letter.message_id == message_id]
 
 
 def read(letter: DeliveredMail) -> EmailMessage:
-    """The whole letter, parsed. Raises OSError if it is gone."""
+    """Return the whole mail, parsed. Raises OSError if it was removed."""
     parsed = BytesParser(policy=default).parsebytes(letter.path.read_bytes())
     assert isinstance(parsed, EmailMessage)
     return parsed
 
 
 def files(maildir: Path) -> Iterator[Path]:
-    """The files of all letters, oldest first."""
+    """Yield the files of all mails, oldest first."""
     paths = [
         path
         for folder in _FOLDERS
@@ -72,7 +78,7 @@ def _letter(path: Path) -> DeliveredMail | None:
         with path.open("rb") as file:
             head = file.read(64 * 1024)
     except OSError:
-        return None  # moved from new/ to cur/ or deleted by a mail reader meanwhile
+        return None  # moved from new/ to cur/ or deleted by a mail reader in the meantime
     headers = BytesHeaderParser(policy=default).parsebytes(head)
     return DeliveredMail(
         path=path, message_id=_header(headers, "Message-ID"), subject=_header(headers, "Subject")
@@ -80,7 +86,7 @@ def _letter(path: Path) -> DeliveredMail | None:
 
 
 def _header(headers: object, name: str) -> str:
-    """One header as text; what a stranger wrote may be beyond parsing, and then it is empty."""
+    """Return a header as text, empty if it cannot be parsed."""
     try:
         return str(headers[name] or "").strip()  # type: ignore[index]
     except (ValueError, IndexError, KeyError, AttributeError, TypeError):
@@ -89,9 +95,11 @@ def _header(headers: object, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaildirArchive:
-    """The archive that says what left. `authoritative`: mail is delivered into this very Maildir, so what is missing was not sent.
+    """Archive of sent mail. `authoritative`: mail is delivered into this Maildir itself, so a
+    missing mail was not sent.
 
-    `copies` are further Maildirs, to which the server delivers hidden copies: what is there was sent, what is not may have been.
+    `copies` are further Maildirs, to which the server delivers blind copies: a mail found there was
+    sent, a missing one may have been sent.
     """
 
     path: Path

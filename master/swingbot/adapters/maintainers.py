@@ -1,8 +1,11 @@
-"""Run a tree's own scripts/get_maintainer.pl on one commit: a stranger's program on a stranger's data, so behind walls or not at all.
+"""Run a tree's own scripts/get_maintainer.pl on one commit: an untrusted program on untrusted data,
+so it runs behind walls or not at all.
 
-It runs without network, in process and network namespaces of its own, in an empty directory that holds only what it reads, with limits of time,
-memory and output. Of the machine's files it sees what nobody may see: as root we run it as `nobody`; as another user, whose files it would see as that
-user, in a user namespace and a root directory that has the system's programs and nothing else. Where those walls cannot be had it does not run.
+It has no network, separate process and network namespaces, an empty directory with only its input,
+and limits of time, memory and output. It can read only world-readable files of the host: as root,
+swingbot runs it as user `nobody`; as another user, which could read its own files, in a user
+namespace with a root directory that has only the system's programs. If the host does not allow
+these walls, it does not run.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from swingbot.core.mail.recipients import (
 )
 
 SECONDS: Final = 30.0
-_BYTES: Final = 16 << 20  # of each file that is taken out of the tree, and of the patch
+_BYTES: Final = 16 << 20  # limit of each file extracted from the tree, and of the patch
 _OUTPUT: Final = 256 << 10
 _MEMORY_KB: Final = 1 << 20
 _NOBODY: Final = 65534
@@ -45,17 +48,31 @@ _OPTIONS: Final = (
 )
 _DROP: Final = ("--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
 _APART: Final = ("unshare", "--net", "--pid", "--ipc", "--mount")
-# Nobody mounts anything in there, so how mounts propagate does not matter; changing it fails in a chroot.
+# Mounts are never changed inside, so their propagation does not matter; changing it fails in a
+# chroot.
 _AS_ROOT: Final = (
     *(*_APART, "--propagation", "unchanged", "--fork", "--kill-child"),
     *("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *_DROP),
 )
-# Mounts what programs need below `$0/root`, and the directory `$0` itself as /work, where the rest of the words is run.
-_NEW_ROOT: Final = """set -e; r="$0/root"; mkdir -p "$r/work" "$r/dev" "$r/tmp"; : >"$r/dev/null"; mount --bind /dev/null "$r/dev/null"
+# Mount what programs need below `$0/root`, and the directory `$0` as /work, and run the remaining
+# arguments there.
+_NEW_ROOT: Final = """set -e
+r="$0/root"
+mkdir -p "$r/work" "$r/dev" "$r/tmp"
+: >"$r/dev/null"
+mount --bind /dev/null "$r/dev/null"
 for d in usr bin lib lib64; do
-  if [ -L "/$d" ]; then cp -P "/$d" "$r/$d"; elif [ -d "/$d" ]; then mkdir "$r/$d"; mount --bind "/$d" "$r/$d"; fi
+  if [ -L "/$d" ]; then
+    cp -P "/$d" "$r/$d"
+  elif [ -d "/$d" ]; then
+    mkdir "$r/$d"
+    mount --bind "/$d" "$r/$d"
+  fi
 done
-mount --bind "$0" "$r/work"; cd "$r"; exec chroot . setpriv --no-new-privs --inh-caps=-all --bounding-set=-all sh -c 'cd /work && exec "$@"' sh "$@"
+mount --bind "$0" "$r/work"
+cd "$r"
+exec chroot . setpriv --no-new-privs --inh-caps=-all --bounding-set=-all \\
+  sh -c 'cd /work && exec "$@"' sh "$@"
 """
 _AS_USER: Final = (
     *_APART,
@@ -70,40 +87,43 @@ _AS_USER: Final = (
 
 
 def _behind_walls(place: Path, argv: Sequence[str]) -> list[str]:
-    """`argv` behind walls with `place` as its directory; its outputs go to `out/` there."""
+    """Return `argv` behind walls with `place` as its directory; its outputs go to `out/` there."""
     return [*_AS_ROOT, *argv] if os.geteuid() == 0 else [*_AS_USER, str(place), *argv]
 
 
 def maintainers_of(
     mirror: Path, commit: str, *, seconds: float = SECONDS
 ) -> tuple[MaintainerEntry, ...]:
-    """Maintainers and lists of `commit` in the bare repository `mirror`. Raises NoMaintainers."""
+    """Return maintainers and lists of `commit` in the bare repository `mirror`.
+
+    Raises NoMaintainers.
+    """
     missing = no_walls()
     if missing is not None:
-        raise NoMaintainers(f"get_maintainer.pl runs behind walls only: {missing}")
-    with tempfile.TemporaryDirectory(prefix="swingbot-maintainers-") as made:
-        place = Path(made)
+        raise NoMaintainers(f"get_maintainer.pl runs only behind walls: {missing}")
+    with tempfile.TemporaryDirectory(prefix="swingbot-maintainers-") as directory:
+        place = Path(directory)
         _take_out(mirror, commit, place, seconds)
         place.chmod(0o755)
         (place / "out").mkdir()
         if os.geteuid() == 0:
             os.chown(place / "out", _NOBODY, _NOBODY)
-        asked = _limited(
+        command = _limited(
             ["perl", f"./{_SCRIPT}", *_OPTIONS, "patch"], "out/", _OUTPUT, int(seconds) + 1
         )
         ended = process.run(
-            _behind_walls(place, asked), timeout=seconds, cwd=place, env=_environment(place)
+            _behind_walls(place, command), timeout=seconds, cwd=place, env=_environment(place)
         )
         printed = _read(place / "out/stdout")
         if ended.rc == 124:
             raise NoMaintainers(
-                f"get_maintainer.pl did not end within {seconds:.0f} s; it was stopped"
+                f"get_maintainer.pl did not end within {seconds:.0f} s and was stopped"
             )
         if ended.rc != 0:
             why = (
                 _last_line(_read(place / "out/stderr"))
                 or _last_line(ended.err)
-                or "it said nothing"
+                or "it printed no reason"
             )
             raise NoMaintainers(f"get_maintainer.pl ended with {ended.rc}: {why}")
     try:
@@ -113,15 +133,15 @@ def maintainers_of(
 
 
 def no_walls() -> str | None:
-    """Why the walls cannot be had on this host; None if they can."""
+    """Return why this host does not allow the walls; None if it does."""
     lacking = [name for name in ("unshare", "setpriv", "perl") if not shutil.which(name)]
     if lacking:
-        return f"{' and '.join(lacking)} not found here"
-    with tempfile.TemporaryDirectory(prefix="swingbot-walls-") as made:
+        return f"{' and '.join(lacking)} not found on this host"
+    with tempfile.TemporaryDirectory(prefix="swingbot-walls-") as directory:
         tried = process.run(
-            _behind_walls(Path(made), ["true"]),
+            _behind_walls(Path(directory), ["true"]),
             timeout=SECONDS,
-            cwd=Path(made),
+            cwd=Path(directory),
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         )
     return (
@@ -132,17 +152,20 @@ def no_walls() -> str | None:
 
 
 def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
-    """The script, what it reads, and the commit's patch; of a merge or the root commit there is none to ask about."""
+    """Extract the script, its input files, and the commit's patch.
+
+    Raises NoMaintainers for a merge or a root commit, which have none.
+    """
     parents = _git(
         mirror, place, "rev-list", "--parents", "-n", "1", f"{commit}^{{commit}}", seconds=seconds
     )
     if parents is None:
-        raise NoMaintainers(f"{commit[:40]} is no commit of this mirror")
-    kin = len(parents.split()) - 1
-    if kin != 1:
+        raise NoMaintainers(f"{commit[:40]} is not a commit in this mirror")
+    ancestors = len(parents.split()) - 1
+    if ancestors != 1:
         raise NoMaintainers(
             "the commit is a merge: it has no patch of its own"
-            if kin
+            if ancestors
             else "the commit has no parent: its patch is the whole tree"
         )
     (place / "scripts").mkdir()
@@ -169,14 +192,16 @@ def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
 
 
 def _git(mirror: Path, place: Path, *arguments: str, seconds: float) -> str | None:
-    """What git prints; None if it fails, or prints more than we take."""
+    """Return the output of git; None if it fails, or if the output exceeds the limit."""
     argv = _limited(["git", "--git-dir", str(mirror), *arguments], "git-", _BYTES, int(seconds) + 1)
     ended = process.run(argv, timeout=seconds, cwd=place, env=_environment(place))
     return _read(place / "git-stdout") if ended.rc == 0 else None
 
 
 def _limited(argv: Sequence[str], prefix: str, output: int, seconds: int) -> list[str]:
-    """`argv` with its outputs in files of at most `output` bytes, `seconds` of CPU and 1 GB of memory."""
+    """Return `argv` with outputs to files of at most `output` bytes, `seconds` of CPU time and 1 GB
+    of memory.
+    """
     limits = f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {output // 512}; ulimit -v {_MEMORY_KB}"
     return [
         "sh",
@@ -197,7 +222,9 @@ def _environment(place: Path) -> dict[str, str]:
 
 
 def _read(path: Path) -> str:
-    """At most what the limit lets through; nothing for a file that is not there or no file (a stranger may have put something else there)."""
+    """Return a file up to the limit; empty if it is missing or not a regular file (the untrusted
+    program may have replaced it).
+    """
     if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
         return ""
     with path.open("rb") as file:

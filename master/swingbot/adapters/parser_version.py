@@ -1,6 +1,8 @@
-"""Which code reads a program's output: a hash of its parse.py and meta.yaml, those of the monitors, and what they import of ours.
+"""Version of the code that parses a program's output: a hash of its parse.py and meta.yaml, those
+of the monitors, and the swingbot modules they import.
 
-Whatever can change a sample is in the hash; more than that may be, which costs a reading of history and changes no value.
+The hash covers everything that can change a sample. It may cover more, which costs an extra reparse
+but changes no value.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from swingbot_jobs.language.program import Program
 _SHARED: Final = Path(swingbot_jobs.__file__).parent
 
 
-# Python 3.11 loses count of its recursion where two threads parse at once (CPython issue 106905).
+# Python 3.11 miscounts its recursion depth if two threads parse at once (CPython issue 106905).
 _PARSING: Final = threading.Lock()
 
 
 def parser_versions(programs: Mapping[str, Program]) -> dict[str, str]:
-    """Program -> 64 hex digits."""
+    """Return the hash for each program: program -> 64 hex digits."""
     monitors = [
         file for program in programs.values() if program.kind == "monitor" for file in _own(program)
     ]
@@ -43,7 +45,9 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def _closure(files: list[Path]) -> list[Path]:
-    """The files, and the modules of `swingbot_jobs` that they import, directly or not; sorted by folder and name."""
+    """Return the files and the modules of `swingbot_jobs` that they import, directly or indirectly;
+    sorted by directory and name.
+    """
     seen: set[Path] = set()
     todo = list(files)
     while todo:
@@ -57,7 +61,9 @@ def _closure(files: list[Path]) -> list[Path]:
 
 
 def imported(source: str) -> Iterator[Path]:
-    """Where modules of `swingbot_jobs` that `source` imports would be; a path may not exist."""
+    """Yield the paths that modules of `swingbot_jobs` imported by `source` would have; a path may
+    not exist.
+    """
     try:
         with _PARSING:
             tree = ast.parse(source)

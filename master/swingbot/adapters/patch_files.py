@@ -1,4 +1,4 @@
-"""Read patches from files and directories, no more bytes than a series may have."""
+"""Read patches from files and directories, up to the maximum size of a series."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ SUFFIXES: Final = (".patch", ".diff", ".eml")
 
 
 def patch_sources(paths: Sequence[Path]) -> list[PatchSource]:
-    """A source for each path: a patch or mailbox, a quilt directory, or a directory of patches.
+    """Return a source for each path: a patch or mailbox, a quilt directory, or a directory of
+    patches.
 
-    Raises SeriesError, which names the file, for what cannot be read or is too large.
+    Raises SeriesError, which names the file, if one is unreadable or too large.
     """
     budget = _Budget()
     return [_source(path, budget) for path in paths]
 
 
 class _Budget:
-    """Counts bytes, so that no file is read past the limit of a series."""
+    """Counts bytes, so that no file is read beyond the limit of a series."""
 
     def __init__(self) -> None:
         self._left = SERIES_BYTES
@@ -41,7 +42,7 @@ class _Budget:
         except OSError as error:
             raise SeriesError(f"{name}: {error.strerror}") from None
         if len(data) > self._left:
-            raise SeriesError(f"{name}: the patches have more than {SERIES_BYTES >> 20} MiB")
+            raise SeriesError(f"{name}: the patches exceed {SERIES_BYTES >> 20} MiB")
         self._left -= len(data)
         return PatchFile(name=name, data=data)
 
@@ -67,12 +68,12 @@ def _source(path: Path, budget: _Budget) -> PatchSource:
 
 def _listing(path: Path) -> Iterable[Path]:
     try:
-        found = list(path.iterdir())
+        files = list(path.iterdir())
     except OSError as error:
         raise SeriesError(f"{path.name}: {error.strerror}") from None
-    if len(found) > MOST_MAILS:
+    if len(files) > MOST_MAILS:
         raise SeriesError(f"{path.name}: the directory has more than {MOST_MAILS} files")
-    return found
+    return files
 
 
 def _quilt(path: Path, budget: _Budget) -> Iterator[PatchFile]:
@@ -85,11 +86,11 @@ def _quilt(path: Path, budget: _Budget) -> Iterator[PatchFile]:
 
 
 def _within(directory: Path, name: str) -> Path:
-    """The regular file `name`, unless a symbolic link leads out of `directory`."""
+    """Return the regular file `name`, unless a symbolic link leads out of `directory`."""
     try:
         path = (directory / name).resolve(strict=True)
     except (OSError, RuntimeError):
-        raise SeriesError(f"{name}: there is no such file in {directory.name}") from None
+        raise SeriesError(f"{name}: not found in {directory.name}") from None
     if not path.is_relative_to(directory.resolve()) or not path.is_file():
-        raise SeriesError(f"{name}: it is not a file in {directory.name}")
+        raise SeriesError(f"{name}: not a regular file in {directory.name}")
     return path

@@ -1,4 +1,4 @@
-"""Files of secrets: readable by whom `mode` says from their first moment, and there as a whole or not at all."""
+"""Write files of secrets: with restricted `mode` from the first moment, and atomically."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ OWNER_ONLY = 0o600
 
 
 def write(file: Path, content: bytes, mode: int = OWNER_ONLY) -> None:
-    """Let `file` hold `content`, in place of what was there. Raises OSError."""
+    """Write `content` to `file`, replacing earlier content. Raises OSError."""
     aside(file, content, mode).replace(file)
 
 
 def aside(file: Path, content: bytes, mode: int = OWNER_ONLY) -> Path:
-    """`content` under a name of its own beside `file`, on the disk; the caller gives it its name. Raises OSError."""
+    """Write `content` to a temporary file in the directory of `file`, synced to disk, and return
+    it; the caller renames it. Raises OSError.
+    """
     temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as out:

@@ -1,4 +1,4 @@
-"""Where the master starts processes: argument lists, a process group of their own, a time limit."""
+"""Start processes of the master: argument lists, a process group of their own, a time limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """How a process ended; `rc` is 124 when it ran into the time limit."""
+    """Result of a process; `rc` is 124 if it exceeded the time limit."""
 
     rc: int
     out: str
@@ -27,7 +27,7 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
 ) -> Completed:
-    """Run `argv` to its end and keep both outputs; on a time-out the whole process group is killed."""
+    """Run `argv` and capture both outputs; on a time-out the whole process group is killed."""
     with subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,
@@ -45,7 +45,7 @@ def run(
             return Completed(
                 124,
                 out.decode(errors="replace"),
-                err.decode(errors="replace") + f"\ngave up after {timeout:.0f} s",
+                err.decode(errors="replace") + f"\nkilled after {timeout:.0f} s",
             )
         except BaseException:
             os.killpg(child.pid, signal.SIGKILL)

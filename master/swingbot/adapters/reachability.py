@@ -1,4 +1,6 @@
-"""Whether workers could reach the web service lately: before that is sure, their silence means nothing."""
+"""Track whether workers could reach the web service: their silence means nothing until that is
+certain.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 CONNECT_SECONDS: Final = 3.0
-# Asked less often than this, the service may have been away in between: the time counts anew.
+# If called less often than this, the service may have been unreachable in between, so the time
+# starts again.
 GAP_SECONDS: Final = 60.0
 
 
 class Reachability:
-    """Seconds for which somebody accepted connections at `url` each time this was called; each call tries once more."""
+    """Seconds for which every call of this found `url` accepting connections; each call tries once
+    more.
+    """
 
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         parts = urlsplit(url)

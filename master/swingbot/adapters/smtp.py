@@ -1,4 +1,6 @@
-"""Hand a mail to an SMTP server, and know afterwards whether it was taken, refused, or neither is known."""
+"""Hand a mail to an SMTP server, and report whether it was accepted, refused, or neither is
+known.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,10 @@ from swingbot.service.report.send import MailDelayed, MailRefused, MailUncertain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmtpMailer:
-    """Sends by `host`:`port`, encrypted where the server offers STARTTLS. `timeout` in seconds holds for each answer of the server.
+    """Sends through `host`:`port`, encrypted if the server offers STARTTLS. `timeout` in seconds
+    limits each response of the server.
 
-    `hidden` are addresses that get a copy of every mail and stand in no header.
+    `hidden` has addresses that get a copy of every mail and appear in no header.
     """
 
     host: str
@@ -30,10 +33,12 @@ class SmtpMailer:
     def send(
         self, message: bytes, recipients: Sequence[str], *, patient: bool = False
     ) -> Mapping[str, str]:
-        """Hand `message` over for `recipients`; the answer names those that were refused while others were taken.
+        """Hand `message` over for `recipients`; return those that were refused although others were
+        accepted.
 
-        `patient`: the server takes nothing while it puts a recipient off (4xx), so that nobody is left out. Raises MailDelayed (try later),
-        MailRefused (a person must look) or MailUncertain (it may have left).
+        `patient`: hand nothing over while the server defers a recipient (4xx), so that none is left
+        out. Raises MailDelayed (try later), MailRefused (a person must act) or MailUncertain (it
+        may have been sent).
         """
         try:
             smtp = smtplib.SMTP(self.host, self.port, timeout=self.timeout)
@@ -58,7 +63,8 @@ class SmtpMailer:
             refused = self._envelope(smtp, message, recipients, patient)
         except (OSError, smtplib.SMTPException) as error:
             raise MailDelayed(
-                f"mail server {self._where} broke off before it got the mail: {_reason(error)}",
+                f"mail server {self._where} closed the connection before it got the mail: "
+                f"{_reason(error)}",
                 unreachable=True,
             ) from None
         checkpoint("smtp: before the mail")
@@ -68,17 +74,18 @@ class SmtpMailer:
             code, answer = smtp.getreply()
         except (OSError, smtplib.SMTPException) as error:
             raise MailUncertain(
-                f"mail server {self._where} got the mail and broke off before its answer: {_reason(error)}"
+                f"mail server {self._where} got the mail and closed the connection before its "
+                f"response: {_reason(error)}"
             ) from None
         self._demand(code, answer, "the mail")
         with suppress(OSError, smtplib.SMTPException):
-            smtp.quit()  # it has said that it took the mail; how it says goodbye changes nothing
+            smtp.quit()  # the mail is already accepted; an error while quitting does not matter
         return refused
 
     def _envelope(
         self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str], patient: bool
     ) -> Mapping[str, str]:
-        """All that comes before the mail itself; ends with the server waiting for data."""
+        """Send the commands before the mail itself, up to the server's go-ahead for data."""
         smtp.ehlo_or_helo_if_needed()
         if smtp.has_extn("starttls"):
             smtp.starttls(context=_encrypted())
@@ -87,7 +94,8 @@ class SmtpMailer:
         if not message.isascii():
             if not smtp.has_extn("8bitmime"):
                 raise MailRefused(
-                    f"mail server {self._where} takes no 8-bit mail (no 8BITMIME), and this one has names that are not ASCII"
+                    f"mail server {self._where} does not accept 8-bit mail (no 8BITMIME), and "
+                    "this mail has non-ASCII names"
                 )
             options.append("body=8bitmime")
         self._demand(*smtp.mail(_sender(message), options), "the sender")
@@ -96,7 +104,7 @@ class SmtpMailer:
             for recipient in dict.fromkeys((*recipients, *self.hidden))
         }
         refused = {
-            recipient: (code, _said(code, answer))
+            recipient: (code, _reply(code, answer))
             for recipient, (code, answer) in answers.items()
             if code not in (250, 251)
         }
@@ -105,32 +113,36 @@ class SmtpMailer:
             for recipient, (code, why) in refused.items()
             if recipient in recipients
         ]
-        put_off = [why for code, why in visible if 400 <= code < 500]
+        deferred = [why for code, why in visible if 400 <= code < 500]
         if len(visible) == len(set(recipients)):
-            text = f"mail server {self._where} takes no recipient: " + "; ".join(
+            text = f"mail server {self._where} accepts no recipient: " + "; ".join(
                 why for _, why in visible
             )
-            raise MailDelayed(text) if put_off else MailRefused(text)
-        if put_off and patient:
-            raise MailDelayed(f"mail server {self._where} puts off {'; '.join(put_off)}")
+            raise MailDelayed(text) if deferred else MailRefused(text)
+        if deferred and patient:
+            raise MailDelayed(f"mail server {self._where} defers {'; '.join(deferred)}")
         code, answer = smtp.docmd("data")
         if code != 354:
             self._demand(code, answer, "the mail")
             raise MailDelayed(
-                f"mail server {self._where} gave no go-ahead for the mail: {_said(code, answer)}"
+                f"mail server {self._where} did not accept the DATA command: {_reply(code, answer)}"
             )
         return {recipient: why for recipient, (_, why) in refused.items()}
 
     def _demand(self, code: int, answer: bytes, what: str) -> None:
-        """Raise unless the server said yes: 5xx is for ever, everything else may pass."""
+        """Raise an error unless the server accepted: 5xx is permanent, everything else is
+        temporary.
+        """
         if 200 <= code < 300:
             return
-        text = f"mail server {self._where} refuses {what}: {_said(code, answer)}"
+        text = f"mail server {self._where} refuses {what}: {_reply(code, answer)}"
         raise MailRefused(text) if 500 <= code < 600 else MailDelayed(text)
 
 
 def _encrypted() -> ssl.SSLContext:
-    """Encryption without a check of the certificate: mail servers of a lab sign their own, and the other choice here is plain text."""
+    """Return a TLS context that does not verify certificates: mail servers of a lab often sign
+    their own, and the alternative is plain text.
+    """
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -139,21 +151,23 @@ def _encrypted() -> ssl.SSLContext:
 
 def _sender(message: bytes) -> str:
     header = BytesHeaderParser(policy=SMTP_POLICY).parsebytes(message)["From"]
-    found = list(getattr(header, "addresses", ()))
-    if len(found) != 1:
-        raise MailRefused("the mail has no single sender; set mail.sender to one address")
-    return str(found[0].addr_spec)
+    senders = list(getattr(header, "addresses", ()))
+    if len(senders) != 1:
+        raise MailRefused("the mail must have exactly one sender; set mail.sender to one address")
+    return str(senders[0].addr_spec)
 
 
 def _as_data(message: bytes) -> bytes:
-    """The mail as SMTP wants it: CRLF line ends, a leading dot doubled, ended by a lone dot."""
+    """Return the mail in SMTP format: CRLF line ends, leading dots doubled, terminated by a single
+    dot.
+    """
     lines = re.sub(rb"\r\n|\r|\n", b"\r\n", message)
     if not lines.endswith(b"\r\n"):
         lines += b"\r\n"
     return re.sub(rb"(?m)^\.", b"..", lines) + b".\r\n"
 
 
-def _said(code: int, answer: bytes) -> str:
+def _reply(code: int, answer: bytes) -> str:
     text = " ".join(answer.decode("ascii", "replace").split())[:200]
     return f"{code} {text}".strip()
 
@@ -161,7 +175,7 @@ def _said(code: int, answer: bytes) -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
         answer = error.smtp_error
-        return _said(
+        return _reply(
             error.smtp_code,
             answer if isinstance(answer, bytes) else str(answer).encode("ascii", "replace"),
         )

@@ -1,4 +1,6 @@
-"""A secret for each worker: one file named as the worker, readable by its owner only, its content on the first line."""
+"""Secrets of workers: one file per worker, named as the worker, readable by its owner only, with
+the secret on the first line.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +12,42 @@ from swingbot_jobs.contract import worker_secret
 
 
 class SecretError(Exception):
-    """A worker's secret cannot be had; the message names the file and says what to do."""
+    """A worker's secret is unavailable; the message names the file and says what to do."""
 
 
 def read(file: Path) -> str:
-    """The secret in `file`. Raises SecretError."""
+    """Return the secret in `file`. Raises SecretError."""
     try:
         return worker_secret.read(file)
     except worker_secret.UnreadableSecret as error:
-        raise SecretError(f"{file}: {error}; it has to hold the worker's secret") from None
+        raise SecretError(f"{file}: {error}; it must contain the worker's secret") from None
     except worker_secret.SecretTooShort as error:
         raise SecretError(
-            f"{file}: a secret of {error.length} characters; it has to have {worker_secret.SHORTEST} at least"
+            f"{file}: the secret has {error.length} characters; it must have at least "
+            f"{worker_secret.SHORTEST}"
         ) from None
 
 
 def make(file: Path) -> bool:
-    """Make sure that there is a secret; True if it is new. Raises SecretError."""
+    """Create a secret if there is none; return True if it is new. Raises SecretError."""
     try:
         if file.exists():
             return False
         _write(file)
     except OSError as error:
         raise SecretError(
-            f"{file}: {error.strerror}; buildbot.secrets has to name a directory that can be written"
+            f"{file}: {error.strerror}; buildbot.secrets must name a writable directory"
         ) from None
     return True
 
 
 def renew(file: Path) -> None:
-    """Put another secret in the place of the one that is there. Raises SecretError."""
+    """Replace an existing secret by a new one. Raises SecretError."""
     try:
         _write(file)
     except OSError as error:
         raise SecretError(
-            f"{file}: {error.strerror}; buildbot.secrets has to name a directory that can be written"
+            f"{file}: {error.strerror}; buildbot.secrets must name a writable directory"
         ) from None
 
 

@@ -53,7 +53,7 @@ def test_boot_orders_differ_by_kernel_series_and_k(store: Store, lab: Lab) -> No
 def test_asking_for_a_cancelled_or_failed_order_makes_it_wait_again(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_boot_order(tx, lab).id
-        tx.orders.set_state(number, "cancelled", "nobody wants it any more")
+        tx.orders.set_state(number, "cancelled", "no longer needed")
         again = a_boot_order(tx, lab)
         assert (again.state, again.reason, again.budget) == ("waiting", None, 3)
         tx.orders.set_state(number, "failed", "given up")

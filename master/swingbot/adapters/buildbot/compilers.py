@@ -1,7 +1,8 @@
-"""Kernel builds go to workers that have the compiler: taken at each login, asked before each build.
+"""Route kernel builds to workers that have the compiler, as announced at each login and checked
+before each build.
 
-Buildbot 4.3.0 offers a request to each free worker of its builder in turn, asks `canStartBuild`,
-and leaves a request that no worker may take for later without holding up those behind it.
+Buildbot 4.3.0 offers a request to each free worker of its builder in turn, calls `canStartBuild`,
+and postpones a request that no worker may take without delaying those behind it.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from swingbot_jobs.contract.compiler import (
     from_announcement,
 )
 
-PROPERTY: Final = "swingbot_compiler"  # of a build request: the compiler that the kernel wants
+PROPERTY: Final = "swingbot_compiler"  # property of a build request: the compiler of the kernel
 AGAIN_SECONDS: Final = 5.0
-TRIES: Final = 6  # of storing an announcement while the database is away
+TRIES: Final = 6  # to store an announcement while the database is unreachable
 
 
 class CompilerStore(Protocol):
-    """`swingbot_db.attempts.Attempts` fits. Called in threads: every method may block."""
+    """Implemented by `swingbot_db.attempts.Attempts`. Called in threads: every method may block."""
 
     def announce(self, worker: str, compilers: Sequence[Compiler]) -> None: ...
     def compilers(self) -> list[WorkerCompiler]: ...
@@ -41,7 +42,8 @@ class CompilerStore(Protocol):
 class CompilerAnnouncements:
     """The store for announcements.
 
-    All are equal: Buildbot configures a worker again when an argument differs.
+    All instances compare equal, because Buildbot reconfigures a worker whenever an argument
+    differs.
     """
 
     def __init__(self, store: CompilerStore) -> None:
@@ -55,7 +57,7 @@ class CompilerAnnouncements:
 
 
 class BuildWorker(FleetWorker):
-    """A build worker, whose compilers are stored before it gets anything to build."""
+    """A build worker. Its compilers are stored before it gets a build."""
 
     def checkConfig(
         self, name: str, password: Any, announced: CompilerAnnouncements, **rest: Any
@@ -86,24 +88,26 @@ class BuildWorker(FleetWorker):
 
 
 def _compilers_of(worker: str, text: object) -> list[Compiler]:
-    """What a worker announced; none if it announced nothing or what cannot be read."""
+    """Return the compilers that a worker announced; empty if the announcement is missing or
+    unreadable.
+    """
     if text is None:
         log.msg(f"swingbot: worker {worker} announced no compilers; upgrade it")
         return []
     try:
         return from_announcement(str(text))
     except BadAnnouncement as error:
-        log.msg(f"swingbot: worker {worker} announced compilers that cannot be read: {error}")
+        log.msg(f"swingbot: worker {worker} announced compilers in an invalid format: {error}")
         return []
 
 
 def routing(store: CompilerStore) -> Callable[[Builder, Any, Any], defer.Deferred[bool]]:
-    """Buildbot's `canStartBuild` for the builder of kernels."""
+    """Return Buildbot's `canStartBuild` for the builder of kernels."""
 
     @deferred
     async def can_start(builder: Builder, candidate: Any, request: Any) -> bool:
         compiler = request.properties.getProperty(PROPERTY)
-        if compiler is None:  # handed out by a version that did not route
+        if compiler is None:  # dispatched by a version without routing
             return True
         try:
             announced = _by_worker(await threads.deferToThread(store.compilers))

@@ -1,8 +1,8 @@
-"""Buildbot's own database connections, made to survive a restart of PostgreSQL.
+"""Make Buildbot's own database connections survive a restart of PostgreSQL.
 
-Buildbot 4.3.0 retries only after messages that other databases use, and a build that ends while the
-server is away stays "building" for ever. Three changes together mend that: connections are opened
-patiently, tested before use, and a statement whose connection broke is tried again.
+Buildbot 4.3.0 retries only after error messages of other databases, and a build that ends while the
+server is down stays "building" for ever. Three changes together fix that: connecting is retried,
+connections are tested before use, and a statement is retried if its connection broke.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _PAUSE_SECONDS = 0.5
 
 def _patient_connect(parameters: dict[str, Any]) -> Any:
     end = time.monotonic() + PATIENCE_SECONDS
-    told = False
+    logged = False
     while True:
         try:
             return psycopg2.connect(**parameters)
         except psycopg2.OperationalError as error:
             if time.monotonic() > end:
                 raise
-            if not told:
-                log.msg(f"swingbot: the database is away, trying on: {str(error).strip()}")
-                told = True
+            if not logged:
+                log.msg(f"swingbot: the database is unreachable, retrying: {str(error).strip()}")
+                logged = True
             # in a thread of Buildbot's database pool, never in the reactor's
             time.sleep(_PAUSE_SECONDS)
 
 
 @cache  # the same object at each reconfiguration, or Buildbot refuses to reconfigure
 def creator(url: str) -> Callable[[], Any]:
-    """A function that opens a connection to `url` and waits for the server up to ten minutes."""
+    """Return a function that opens a connection to `url`, retrying for up to ten minutes."""
     parsed = sa.make_url(url)
     parameters: dict[str, Any] = {
         "host": parsed.host,
@@ -56,7 +56,7 @@ def creator(url: str) -> Callable[[], Any]:
 
 
 def config(url: str) -> dict[str, Any]:
-    """The value of Buildbot's `c['db']`."""
+    """Return the value of Buildbot's `c['db']`."""
     _retry_after_disconnect()
     return {
         "db_url": sa.make_url(url)
@@ -76,5 +76,6 @@ def _retry_after_disconnect() -> None:
             original(self, operational_error)
         )
 
-    should_retry.of_swingbot = True  # type: ignore[attr-defined]  # so that a reconfiguration does not wrap it again
+    # so that a reconfiguration does not wrap it again
+    should_retry.of_swingbot = True  # type: ignore[attr-defined]
     enginestrategy.Strategy.should_retry = should_retry

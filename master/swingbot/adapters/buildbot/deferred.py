@@ -1,4 +1,6 @@
-"""Buildbot 4.3.0 yields what its plugins return, so their methods must return Deferreds, not coroutines."""
+"""Wrap coroutines for Buildbot 4.3.0, whose plugin methods must return Deferreds, because it yields
+their results.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""Hands dispatches to Buildbot and notes how they went: a loop that compares our rows with Buildbot's, and nothing else.
+"""Hand dispatches to Buildbot and record how they ended: a loop that compares swingbot's rows with
+Buildbot's.
 
-It holds no knowledge of its own. A dispatch becomes a buildset whose external id is the dispatch's; a crash
-between placing and noting is healed by finding that buildset again. Whether it is over is judged by the build
-*request*: a buildset can stay incomplete for ever after a crash. What the work itself gave comes another way
-(`web/exchange.py`): Buildbot's result says only whether the handing-over worked.
+It keeps no state of its own. A dispatch becomes a buildset whose external id is that of the
+dispatch; after a crash
+between placing and recording it, the buildset is found again. Completion is judged by the build
+*request*, because a buildset can stay incomplete for ever after a crash. The result of the work
+itself arrives separately
+(`web/exchange.py`): Buildbot's result only says whether the dispatch worked.
 """
 
 from __future__ import annotations
@@ -25,12 +28,12 @@ from swingbot.service.faults import in_a_line
 
 Result = Literal["success", "failure", "retry", "cancelled", "exception"]
 
-# A host that loses its worker again and again would be given the same request for ever.
+# A host that repeatedly loses its worker would get the same request for ever.
 BUILDS_PER_REQUEST = 4
 
 
 class DispatchStore(Protocol):
-    """`swingbot_db.attempts.Attempts` fits. Called in threads: every method may block."""
+    """Implemented by `swingbot_db.attempts.Attempts`. Called in threads: every method may block."""
 
     def open_dispatches(self) -> list[OpenDispatch]: ...
     def order_facts(self, attempt: int) -> OrderFacts | None: ...
@@ -50,12 +53,12 @@ WORDS: Mapping[int, Result] = {
 
 
 def result_word(results: int | None) -> Result:
-    """Buildbot's result code as the word we store; what we do not know is an exception."""
+    """Return Buildbot's result code as the word that is stored; an unknown code is an exception."""
     return WORDS.get(-1 if results is None else results, "exception")
 
 
 class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not typed
-    """One pass over all open dispatches every `interval_seconds`; the first one before anything else."""
+    """Reconciles all open dispatches every `interval_seconds`, with the first pass at the start."""
 
     name = "swingbot-dispatcher"
 
@@ -80,12 +83,14 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
         self._stopped = True
         if self._loop.running:
             self._loop.stop()
-            await self._ended  # lets a pass that is under way finish
+            await self._ended  # wait for a running pass
         await super().stopService()
 
     @deferred
     async def _pass(self) -> None:
-        """One pass; a failure (a database that is away) is logged once and tried again at the next one."""
+        """Run one pass; a failure (such as an unreachable database) is logged once and retried in
+        the next pass.
+        """
         try:
             await self.reconcile()
             if self._problem is not None:
@@ -98,7 +103,7 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
             self._problem = words
 
     async def reconcile(self) -> None:
-        """Bring every open dispatch one step further."""
+        """Advance every open dispatch by one step."""
         for dispatch in await threads.deferToThread(self._store.open_dispatches):
             if self._stopped:
                 return
@@ -120,7 +125,9 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
         await threads.deferToThread(self._store.mark_placed, dispatch.id, buildset, request)
 
     async def _find(self, dispatch: OpenDispatch) -> tuple[int, int] | None:
-        """The buildset and request that a life before a crash made of this dispatch."""
+        """Return the buildset and request that were created for this dispatch before a crash; None
+        if there are none.
+        """
         buildsets = await self.master.data.get(
             ("buildsets",), filters=[Filter("external_idstring", "eq", [dispatch.external_id])]
         )
@@ -175,11 +182,9 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
             )
             await threads.deferToThread(self._store.mark_over, dispatch.id, result_word(results))
         elif dispatch.cancelled:
-            await self._cancel(dispatch, "nobody wants it any more")
+            await self._cancel(dispatch, "no longer needed")
         elif len(builds) >= BUILDS_PER_REQUEST and last is not None and last["complete"]:
-            await self._cancel(
-                dispatch, f"given up after {len(builds)} builds whose worker was lost"
-            )
+            await self._cancel(dispatch, f"abandoned after {len(builds)} builds with a lost worker")
 
     async def _cancel(self, dispatch: OpenDispatch, reason: str) -> None:
         checkpoint("dispatcher: before cancel")

@@ -1,4 +1,6 @@
-"""Workers on other hosts: a secret for each that may change while the master runs, and a master that lets go of its builds before it stops."""
+"""Workers on other hosts: each has a secret that may change while the master runs, and the master
+disconnects them before it stops.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,24 @@ from swingbot.adapters import worker_secrets
 from swingbot.adapters.buildbot.deferred import deferred
 
 LETTING_GO_SECONDS: Final = 5.0
-ENDING_SECONDS: Final = 20.0  # a build that never ends would keep Buildbot from ending; killed, the master loses nothing
+# a build that never ends would keep Buildbot from stopping; the master loses nothing if it is
+# killed
+ENDING_SECONDS: Final = 20.0
 
 
 def _give_up() -> None:
     log.msg(
-        "swingbot: Buildbot does not come to its end; leaving all the same, what was under way is tried again"
+        "swingbot: Buildbot does not stop; exiting anyway, running builds are retried after "
+        "the next start"
     )
     os._exit(0)
 
 
 @implementer(IRenderable)
 class SecretFile:
-    """What a worker logs in with, read at each login, so that a new secret needs no restart of the master."""
+    """The login secret of a worker, read at each login, so that a new secret needs no restart of
+    the master.
+    """
 
     def __init__(self, worker: str, file: Path) -> None:
         self._worker, self._file = worker, file
@@ -53,7 +60,9 @@ class SecretFile:
 
 
 class FleetWorker(Worker):  # type: ignore[misc]  # Buildbot is not typed
-    """A worker whose secret is read when it logs in: Buildbot would read it once, when it is configured."""
+    """A worker whose secret is read at login; Buildbot would read it once, when it is
+    configured.
+    """
 
     def renderSecrets(self, *args: Any) -> defer.Deferred[Any]:
         return defer.succeed(args[0] if len(args) == 1 else list(args))
@@ -62,8 +71,9 @@ class FleetWorker(Worker):  # type: ignore[misc]  # Buildbot is not typed
 class FleetMaster(BuildMaster):  # type: ignore[misc]
     """A master that disconnects its workers before it stops.
 
-    Buildbot 4.3.0 ends builds that are under way at SIGTERM as cancelled, and nobody asks for them again. A build
-    that loses its worker is tried again instead: it attaches to the work, which has gone on meanwhile.
+    At SIGTERM, Buildbot 4.3.0 ends running builds as cancelled, and they are not retried. A build
+    that loses its worker is retried instead: it attaches to the work, which has continued in the
+    meantime.
     """
 
     @deferred
@@ -72,7 +82,9 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
         set_up = self.www.setupSite
 
         def without_events(config: Any) -> None:
-            """Buildbot asks nobody's role for its stream of events, /sse; its pages use another one, which is guarded."""
+            """Remove Buildbot's event stream /sse, which does not check roles; its pages use
+            another stream, which does.
+            """
             set_up(config)
             self.www.root.putChild(b"sse", pages.notFound())
 
@@ -91,19 +103,20 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
     async def _let_go(self) -> None:
         for dispatcher in self.pbmanager.dispatchers.values():
             if dispatcher.port is not None:
-                # who comes back now would meet half a master
+                # a worker that reconnects now would find a half-stopped master
                 await defer.maybeDeferred(dispatcher.port.stopListening)
-        building = [
+        running = [
             build for builder in self.botmaster.builders.values() for build in builder.building
         ]
         for connection in list(self.workers.connections.values()):
             connection.loseConnection()
-        if building:
+        if running:
             log.msg(
-                f"swingbot: stopping; {len(building)} builds under way are tried again at the next start"
+                f"swingbot: stopping; {len(running)} running builds are retried after the "
+                "next start"
             )
             ended: defer.Deferred[Any] = defer.gatherResults(
-                [build.waitUntilFinished() for build in building], consumeErrors=True
+                [build.waitUntilFinished() for build in running], consumeErrors=True
             )
             patience: defer.Deferred[Any] = task.deferLater(
                 self.reactor, LETTING_GO_SECONDS, lambda: None

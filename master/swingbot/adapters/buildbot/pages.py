@@ -1,4 +1,7 @@
-"""Buildbot's own pages: who may read them, and who may give commands there. One signs in with any name and a swingbot token as the password."""
+"""Access to Buildbot's own pages: who may read them, and who may control builds there.
+
+Users sign in with any name and a swingbot token as the password.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,16 @@ from twisted.internet import threads
 from swingbot.adapters.buildbot.deferred import deferred
 
 OPERATOR: Final = "operator"
-# A session outlives its token by so much at most: Buildbot looks at the token when one signs in, and never again.
+# Maximum lifetime of a session after its token is revoked: Buildbot checks the token only when a
+# user signs in.
 SESSION: Final = datetime.timedelta(hours=8)
 
-# token -> whose it is, None unless an operator's; may block
+# token -> its owner, None unless an operator's; may block
 NameOfOperator = Callable[[str], "str | None"]
 
 
 class OperatorAuth(CustomAuth):  # type: ignore[misc]  # Buildbot is not typed
-    """Lets in who shows an operator's token."""
+    """Accepts users who present an operator's token."""
 
     def __init__(self, name_of: NameOfOperator) -> None:
         super().__init__()
@@ -38,7 +42,7 @@ class OperatorAuth(CustomAuth):  # type: ignore[misc]  # Buildbot is not typed
 
 
 class RolesOfThoseSignedIn(RolesFromBase):  # type: ignore[misc]
-    """Nobody but operators can sign in, so whoever has is one."""
+    """Gives every signed-in user the role of an operator, because only operators can sign in."""
 
     def getRolesFromUser(self, userDetails: dict[str, Any]) -> list[str]:
         return (
@@ -49,7 +53,9 @@ class RolesOfThoseSignedIn(RolesFromBase):  # type: ignore[misc]
 
 
 def www(port: str, *, pages: str, control: str, name_of: NameOfOperator) -> dict[str, Any]:
-    """Buildbot's `c['www']`: `pages` is who may read (open or operator), `control` who may start, stop and force (nobody or operator)."""
+    """Return Buildbot's `c['www']`: `pages` says who may read (open or operator), `control` who may
+    start, stop and force builds (nobody or operator).
+    """
     rules = [util.AnyControlEndpointMatcher(role=OPERATOR if control == OPERATOR else "nobody")]
     if pages == OPERATOR:
         rules.append(util.AnyEndpointMatcher(role=OPERATOR))
@@ -61,6 +67,6 @@ def www(port: str, *, pages: str, control: str, name_of: NameOfOperator) -> dict
             allowRules=rules, roleMatchers=[RolesOfThoseSignedIn()] if signing_in else []
         ),
         "allowed_origins": [],
-        "avatar_methods": [],  # the default asks a server of strangers
+        "avatar_methods": [],  # the default queries a third-party server
         "cookie_expiration_time": SESSION,
     } | ({"auth": OperatorAuth(name_of)} if signing_in else {})

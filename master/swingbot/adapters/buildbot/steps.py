@@ -1,4 +1,6 @@
-"""The two steps of every build: bring the order to the worker, run `swingbot-worker attempt` there."""
+"""The two steps of every build: send the order to the worker, and run `swingbot-worker attempt`
+there.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,22 @@ from twisted.python import log
 
 from swingbot.adapters.buildbot.deferred import deferred
 
-# Relative to a build's directory: the attempts of a worker outlive its builds and are shared by its builders.
+# Relative to a build's directory: the attempts of a worker outlive its builds and are shared by its
+# builders.
 ATTEMPTS_STATE = "../../state"
-# The executor waits for its testbox, works until its deadline, hashes and uploads; then the build is given up (the executor is not).
+# The executor waits for its testbox, works until its deadline, hashes and uploads. After that the
+# build is abandoned (the executor is not).
 MARGIN_SECONDS = 600
 
 OrderText = Callable[[int], "dict[str, Any] | None"]
 
 
 class DownloadOrder(steps.StringDownload):  # type: ignore[misc]  # Buildbot is not typed
-    """Writes order.json on the worker. It is made when the step runs and holds the attempt's token, so it is in no log and no property."""
+    """Writes order.json on the worker.
+
+    It is generated when the step runs and contains the attempt's token, so it appears in no log and
+    no property.
+    """
 
     name = "order"
 
@@ -42,7 +50,7 @@ class DownloadOrder(steps.StringDownload):  # type: ignore[misc]  # Buildbot is 
             return int(FAILURE)
         if document is None:
             self.setProperty("swingbot_over", True, "swingbot")
-            self.descriptionDone = ["attempt is over"]
+            self.descriptionDone = ["attempt has ended"]
             return int(SKIPPED)
         await self.addURL(f"order {document['order']}", f"{self._pages}/order/{document['order']}")
         self.s = json.dumps(document, indent=1)
@@ -52,12 +60,14 @@ class DownloadOrder(steps.StringDownload):  # type: ignore[misc]  # Buildbot is 
 
 
 class Retried(Build):  # type: ignore[misc]
-    """A build whose worker may be lost in the moment in which it starts: Buildbot 4.3.0 fails on that, and the build would never end."""
+    """A build that is retried if its worker is lost while it starts: Buildbot 4.3.0 fails in that
+    case, and the build would never end.
+    """
 
     @deferred
     async def buildPreparationFailure(self, why: Any, state_string: str) -> None:
         if self.workerforbuilder is None or self.workerforbuilder.worker is None:
-            log.msg(f"swingbot: the worker was lost in {state_string}; the build is tried again")
+            log.msg(f"swingbot: the worker was lost in {state_string}; the build is retried")
             await self.master.data.updates.finishStep(self._preparation_step.stepid, RETRY, False)
         else:
             await super().buildPreparationFailure(why, state_string)
@@ -68,9 +78,13 @@ def _still_running(step: Any) -> bool:
 
 
 def factory(make_order: OrderText, deadline_seconds: float, pages: str) -> BuildFactory:
-    """Steps for one order. `make_order(attempt)` gives the order document, or None if the attempt is over already; `pages` is where links lead."""
+    """Return the steps for one order.
+
+    `make_order(attempt)` returns the order document, or None if the attempt has already ended;
+    `pages` is the base URL of links.
+    """
     seconds = 2 * int(deadline_seconds) + MARGIN_SECONDS
-    made = BuildFactory(
+    build_factory = BuildFactory(
         [
             DownloadOrder(make_order, pages, haltOnFailure=True),
             steps.ShellCommand(
@@ -96,5 +110,5 @@ def factory(make_order: OrderText, deadline_seconds: float, pages: str) -> Build
             ),
         ]
     )
-    made.buildClass = Retried
-    return made
+    build_factory.buildClass = Retried
+    return build_factory

@@ -1,4 +1,6 @@
-"""Whether Buildbot's own tables are of its version, asked without starting it (which takes seconds)."""
+"""Check whether Buildbot's own tables have the right version, without starting Buildbot (which
+takes seconds).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from alembic.script import ScriptDirectory
 
 
 def newest() -> str | None:
-    """The revision that the installed Buildbot wants."""
+    """Return the revision that the installed Buildbot needs."""
     spec = importlib.util.find_spec("buildbot")
     assert spec is not None and spec.origin is not None
     config = Config()
@@ -21,7 +23,10 @@ def newest() -> str | None:
 
 
 def are_current(url: str) -> bool:
-    """Raises sqlalchemy.exc.OperationalError for a database that does not answer."""
+    """Return whether the tables are current.
+
+    Raises sqlalchemy.exc.OperationalError if the database does not respond.
+    """
     engine = sa.create_engine(
         sa.make_url(url).set(drivername="postgresql+psycopg2"),
         poolclass=sa.NullPool,

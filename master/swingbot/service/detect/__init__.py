@@ -1,1 +1,1 @@
-"""Detection: tips screened, suspected swings proven with fresh boots, noise kept up to date, anchors checked."""
+"""Swings: screen tips, prove suspicions, recognise known culprits, check anchors, and measure noise."""
