@@ -387,7 +387,7 @@ def test_an_operator_takes_a_testbox_out_and_lets_it_work_again(brain: Brain) ->
     resume(brain.lab, "vm-icount")
     brain.run()
     assert [done for done in brain.fake.done if done[0] == "boot"]
-    with pytest.raises(RequestError, match="there is no testbox 'toaster'; known are"):
+    with pytest.raises(RequestError, match="testbox 'toaster' does not exist; choose from"):
         resume(brain.lab, "toaster")
 
 

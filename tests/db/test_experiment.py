@@ -266,7 +266,7 @@ def test_a_file_holds_all_of_it(desk: Desk, tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         ((), "name the kernels: give a range A..B, or --base"),
-        (("tip",), "write a range as A..B"),
+        (("tip",), "write the range as A..B"),
         (("tip..base",), "is empty: tip is not an ancestor of base"),
         (("base..tip", "--base", "base"), "a range cannot be combined with --base"),
         (("base..tip", "--paths", "net/*"), "no commit of base..tip touches net/*"),
@@ -276,8 +276,8 @@ def test_a_file_holds_all_of_it(desk: Desk, tmp_path: Path) -> None:
         (("--base", "base", "--variant", "x=nothing"), "variant x: "),
         (("--base", "base", "--head", "tip", "--head", "tip"), "two variants are called 'tip'"),
         (("--base", "base", "--head", "tip", "--fragment", "x=none"), "no fragment 'none'"),
-        (("--base", "base", "--head", "tip", "--against", "left"), "--against must be one of"),
-        (("base..tip", "--tree", "other"), "there is no tree 'other'; `swingbot tree list`"),
+        (("--base", "base", "--head", "tip", "--against", "left"), "--against left: it is one of"),
+        (("base..tip", "--tree", "other"), "tree 'other' does not exist; `swingbot tree list`"),
         (("base..tip", "--exclude", "compiler=gcc"), "there is no axis 'compiler'"),
     ],
 )

@@ -240,7 +240,7 @@ def test_large_images_are_left_to_build_sh(world: World, monkeypatch: pytest.Mon
     monkeypatch.setattr(kit_parts, "MOST_IMAGE_BYTES", 20)
     kit = world.kit("e1")
     assert {member.path for member in members(kit)} == paths
-    assert kit.notes == ("the kernel images were left out; build.sh makes them",)
+    assert kit.notes == ("the kernel images were left out; build.sh builds them",)
 
 
 def git(place: Path, *words: str) -> str:

@@ -258,7 +258,7 @@ def test_a_cancelled_comparison_calls_its_orders_off() -> None:
         assert tx.orders.open() == []
         assert tx.attempts.leased() == set()
         assert tx.attempts.in_state("running") == []
-    with pytest.raises(RequestError, match="there is no comparison c99"):
+    with pytest.raises(RequestError, match="c99 does not exist"):
         cancel_comparison(memory.lab, 99)
 
 

@@ -279,7 +279,9 @@ def _end(
     conclusion: Conclusion | None,
     reason: str,
 ) -> None:
-    """Record the conclusion (docs/json.md) and the reason, and update dependent swings and incidents."""
+    """Record the conclusion (docs/json.md) and the reason, and update dependent swings and
+    incidents.
+    """
     observed = tx.bisections.observations(bisection.id)
     builds = tx.builds.by_key([points[idx][0].build_key for idx in {o.idx for o in observed}])
     tx.bisections.conclude(

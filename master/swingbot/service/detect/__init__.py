@@ -1,1 +1,1 @@
-"""Swings: screen tips, prove suspicions, recognise known culprits, check anchors, and measure noise."""
+"""Swings: screen tips, prove suspicions, recognise culprits, check anchors, and measure noise."""

@@ -1,4 +1,6 @@
-"""The parts of a kit, from rows and the artifact store: boots, kernels, root file systems, jobs, and what of them is gone."""
+"""Build the parts of a kit from rows and the artifact store: boots, kernels, root file systems,
+jobs, and a list of missing files.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,17 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading import newc
 
 Row = Mapping[str, Any]
-MOST_IMAGE_BYTES: Final = 64 << 20  # all images together; bigger ones are left to build.sh
-WITHOUT_IMAGES: Final = "the kernel images were left out; build.sh makes them"
-_MOST_DOCUMENT: Final = 16 << 20  # of a record or a job's archive that is read whole
+MOST_IMAGE_BYTES: Final = 64 << 20  # all images together; build.sh builds larger ones
+WITHOUT_IMAGES: Final = "the kernel images were left out; build.sh builds them"
+_MOST_DOCUMENT: Final = 16 << 20  # of a record or a job's archive, which is read as a whole
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9][^\s]*")
 
 
 class Sources(Protocol):
-    """What is known of a report, its comparison and kernels; each method answers as the read model of its name does."""
+    """Sources of facts about a report, its comparison and kernels; each method returns the read
+    model of the same name.
+    """
 
     def report(self, id: str) -> Row: ...
     def incident(self, id: str) -> Row: ...
@@ -32,44 +36,44 @@ class Sources(Protocol):
     def tree(self, name: str) -> Row: ...
     def page(self, id: str) -> str: ...
     def patch(self, commit: str) -> tuple[bytes | None, str]:
-        """The commit as a mail for `git am`; or None, and why there is none."""
+        """Return the commit as a mail for `git am`; or None and the reason."""
         ...
 
     def of_program(self, program: str) -> Mapping[str, bytes]:
-        """The files of a program that a reader can use (numbers.awk, sources), by name."""
+        """Return the files of a program that a reader can use (numbers.awk, sources), by name."""
         ...
 
     def open(self, sha256: str) -> BinaryIO:
-        """A file of the artifact store. Raises FileNotFoundError, ArtifactError."""
+        """Open a file of the artifact store. Raises FileNotFoundError, ArtifactError."""
         ...
 
 
 @dataclass
 class Gathering:
-    """What has been looked for so far, and what of it was not there."""
+    """Collects the files of a kit, and a list of those that are missing."""
 
     sources: Sources
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def stored(self, files: Mapping[str, Any] | None, name: str, of: str) -> KitArtifact | None:
-        """File `name` of an order's result, if the store still has it."""
-        told = (files or {}).get(name)
-        if told is None:
-            self.missing.append(f"{name} of {of}: it was never kept")
+        """Return file `name` of an order's result, if the store still has it."""
+        entry = (files or {}).get(name)
+        if entry is None:
+            self.missing.append(f"{name} of {of}: it was never stored")
             return None
         try:
-            self.sources.open(told["sha256"]).close()
+            self.sources.open(entry["sha256"]).close()
         except (FileNotFoundError, ArtifactError) as error:
             lost = (
                 f"it was {error}"
                 if isinstance(error, Gone)
-                else "it is no longer in the artifact store"
+                else "it was removed from the artifact store"
             )
             why = lost if isinstance(error, FileNotFoundError) else str(error)
-            self.missing.append(f"{name} of {of}: {why} (sha256 {told['sha256']})")
+            self.missing.append(f"{name} of {of}: {why} (sha256 {entry['sha256']})")
             return None
-        return KitArtifact(sha256=told["sha256"], size=told["size"])
+        return KitArtifact(sha256=entry["sha256"], size=entry["size"])
 
     def content(self, artifact: KitArtifact | None) -> bytes | None:
         if artifact is None or artifact.size > _MOST_DOCUMENT:
@@ -78,7 +82,7 @@ class Gathering:
             return file.read(_MOST_DOCUMENT)
 
     def document(self, artifact: KitArtifact | None, of: str) -> Any:
-        """A JSON file that a worker wrote, which may hold anything."""
+        """Parse a JSON file written by a worker; its content is untrusted."""
         try:
             return None if (content := self.content(artifact)) is None else json.loads(content)
         except (ValueError, RecursionError):
@@ -86,9 +90,12 @@ class Gathering:
             return None
 
 
-def kernel_of(found: Gathering, name: str, of: str, variant: Row) -> KitKernel:
-    """The build of a variant, as kernel `name`; `of` is what a sentence calls it. Raises NotFound."""
-    build = found.sources.kernel(variant["build_key"])
+def kernel_of(gathering: Gathering, name: str, of: str, variant: Row) -> KitKernel:
+    """Return the build of a variant, as kernel `name`; `of` is its name in messages.
+
+    Raises NotFound.
+    """
+    build = gathering.sources.kernel(variant["build_key"])
     return KitKernel(
         name=name,
         commit=variant["commit"],
@@ -98,26 +105,31 @@ def kernel_of(found: Gathering, name: str, of: str, variant: Row) -> KitKernel:
         compiler_version=build["compiler_version"] or "",
         layout=variant["layout"],
         image_sha256=build["image_sha256"] or "none",
-        image=found.stored(build["files"], "bzImage", of),
-        config=found.stored(build["files"], "config", of),
+        image=gathering.stored(build["files"], "bzImage", of),
+        config=gathering.stored(build["files"], "config", of),
     )
 
 
-def boot_of(found: Gathering, row: Row, programs: Mapping[str, str]) -> KitBoot:
-    """A boot, `row` with the name of its `kernel`. `programs`: program by unit job."""
+def boot_of(gathering: Gathering, row: Row, programs: Mapping[str, str]) -> KitBoot:
+    """Return a boot from `row`, which has the name of its `kernel`.
+
+    `programs`: program by unit job.
+    """
     argv: object = []
     if "qemu.json" in (row["files"] or {}):
-        argv = found.document(
-            found.stored(row["files"], "qemu.json", f"boot {row['id']}"),
+        argv = gathering.document(
+            gathering.stored(row["files"], "qemu.json", f"boot {row['id']}"),
             f"qemu.json of boot {row['id']}",
         )
     elif row["facts"].get("server_testbox"):
-        found.missing.append(
-            f"QEMU's arguments of boot {row['id']}: it was of two machines with a wire, which these scripts do not make"
+        gathering.missing.append(
+            f"QEMU's arguments of boot {row['id']}: it ran on a cluster of two machines, "
+            "which these scripts do not set up"
         )
     elif row["facts"].get("qemu_version"):
-        found.missing.append(
-            f"QEMU's arguments of boot {row['id']}: it was made before they were kept"
+        gathering.missing.append(
+            f"QEMU's arguments of boot {row['id']}: the boot was made by a version that did "
+            "not store them"
         )
     runs = [
         KitRun(
@@ -139,7 +151,7 @@ def boot_of(found: Gathering, row: Row, programs: Mapping[str, str]) -> KitBoot:
 
 
 def _own(samples: Mapping[str, Sequence[float]], program: str) -> dict[str, float]:
-    """The program's own numbers, one a run; what monitors saw is not compared."""
+    """Return the program's own values, one per run; values of monitors are not compared."""
     return {
         metric: values[0]
         for metric, values in samples.items()
@@ -147,15 +159,15 @@ def _own(samples: Mapping[str, Sequence[float]], program: str) -> dict[str, floa
     }
 
 
-def _argv(told: object) -> tuple[str, ...]:
-    """Arguments as one line each: a worker's document may hold anything."""
-    words = told if isinstance(told, list) else []
+def _argv(arguments: object) -> tuple[str, ...]:
+    """Return arguments, each as one line; the content of a worker's document is untrusted."""
+    words = arguments if isinstance(arguments, list) else []
     sound = bool(words) and all(isinstance(word, str) and word.isprintable() for word in words)
     return tuple(words) if sound else ()
 
 
 def _same(rows: Sequence[Row], name: str) -> Mapping[str, Any] | None:
-    """The files of a boot that has `name`; None where boots have different ones."""
+    """Return the files of a boot that has `name`; None if boots have different ones."""
     having = [row["files"] for row in rows if name in (row["files"] or {})]
     return (
         cast("Mapping[str, Any]", having[0])
@@ -165,22 +177,23 @@ def _same(rows: Sequence[Row], name: str) -> Mapping[str, Any] | None:
 
 
 def job_of(
-    found: Gathering, rows: Sequence[Row], jobs: Sequence[UnitJob]
+    gathering: Gathering, rows: Sequence[Row], jobs: Sequence[UnitJob]
 ) -> tuple[KitArtifact | None, Mapping[str, bytes]]:
-    """The job's archive, and its files to read: what ran, with what our programs have beside it."""
+    """Return the job's archive and its readable files, together with files of the programs."""
     files = {
         f"programs/{program}/{name}": content
         for program in sorted({job.program for job in jobs})
-        for name, content in found.sources.of_program(program).items()
+        for name, content in gathering.sources.of_program(program).items()
     }
     having = _same(rows, "job.cpio")
     if having is None:
-        found.missing.append(
-            "job.cpio: the boots were made before it was kept, or did not all run the same"
+        gathering.missing.append(
+            "job.cpio: the boots were made by a version that did not store it, or did not all "
+            "run the same job"
         )
         return None, files
-    artifact = found.stored(having, "job.cpio", "the boots")
-    content = found.content(artifact) or b""
+    artifact = gathering.stored(having, "job.cpio", "the boots")
+    content = gathering.content(artifact) or b""
     try:
         ran = (
             {
@@ -193,7 +206,7 @@ def job_of(
             else {}
         )
     except newc.NotAnArchive as error:
-        found.missing.append(f"job.cpio of the boots: {error}")
+        gathering.missing.append(f"job.cpio of the boots: {error}")
         return None, files
     return artifact, {
         **files,
@@ -205,25 +218,26 @@ def job_of(
     }
 
 
-def rootfs_of(found: Gathering, rows: Sequence[Row]) -> KitRootfs | None:
-    """The root file system that all these boots had."""
+def rootfs_of(gathering: Gathering, rows: Sequence[Row]) -> KitRootfs | None:
+    """Return the root file system of all these boots."""
     having = _same(rows, "rootfs.json")
     if having is None:
-        found.missing.append(
-            "rootfs.cpio: the boots were made before it was kept, or did not all have the same"
+        gathering.missing.append(
+            "rootfs.cpio: the boots were made by a version that did not store it, or did not "
+            "all have the same one"
         )
         return None
-    record = found.document(
-        found.stored(having, "rootfs.json", "the boots"), "rootfs.json of the boots"
+    record = gathering.document(
+        gathering.stored(having, "rootfs.json", "the boots"), "rootfs.json of the boots"
     )
     try:
-        return _read_rootfs(found, record)
+        return _read_rootfs(gathering, record)
     except (KeyError, TypeError, ValueError):
-        found.missing.append("rootfs.json of the boots is not a record of a root file system")
+        gathering.missing.append("rootfs.json of the boots is not a record of a root file system")
         return None
 
 
-def _read_rootfs(found: Gathering, record: Any) -> KitRootfs:
+def _read_rootfs(gathering: Gathering, record: Any) -> KitRootfs:
     files = [
         (str(file["path"]), int(file["size"]), str(file["sha256"]), str(file.get("package") or "-"))
         for file in record["files"]
@@ -250,7 +264,7 @@ def _read_rootfs(found: Gathering, record: Any) -> KitRootfs:
         for gone in left_out
     ):
         raise ValueError
-    archive = found.stored(
+    archive = gathering.stored(
         {"rootfs.cpio": {"sha256": record["archive"], "size": int(record["size"])}},
         "rootfs.cpio",
         "the boots",

@@ -1,4 +1,6 @@
-"""Put together what makes a report's headline repeatable elsewhere: which boots, which kernels, which files, and what of it is gone."""
+"""Collect what is needed to reproduce a report's headline elsewhere: boots, kernels, files, and a
+list of missing ones.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from swingbot.service.report.kit_parts import (
 )
 from swingbot_jobs.contract.unit_job import UnitJob
 
-# What of a report never changes once it is written: its state does, and the kit's bytes must not.
+# Fields of a report that never change once it is written: its state does, and the kit's bytes must
+# not.
 _LASTING: Final = (
     "id",
     "incident",
@@ -38,21 +41,23 @@ _SIDE_OF: Final[Mapping[str, Side]] = {"base": "parent", "head": "commit"}
 
 
 def pack(sources: Sources, id: str, *, kernels: bool = True) -> ReportKit:
-    """The kit of report `id`. Raises BadId, NotFound; what is merely gone is told in `missing`."""
+    """Return the kit of report `id`. Raises BadId, NotFound; lost files are listed in `missing`."""
     report = sources.report(id)
     if report["incident"] is None:
-        raise NotFound(f"{report['id']} is a {report['kind']}: it rests on no boots of its own")
+        raise NotFound(f"{report['id']} is a {report['kind']}, which has no boots of its own")
     incident = sources.incident(report["incident"])
     if not incident["comparison"]:
         raise NotFound(
-            f"{report['id']} cannot be reproduced yet: {report['incident']} has no boots of the culprit beside its parent"
+            f"{report['id']} cannot be reproduced yet: {report['incident']} has no boots of "
+            "culprit and parent"
         )
     comparison = sources.comparison(incident["comparison"])
     headline = incident["bisection_list"][0]
     part = next((part for part in comparison["parts"] if _runs(part, headline)), None)
     if part is None:
         raise NotFound(
-            f"{report['id']} cannot be reproduced: {comparison['id']} has no boots of {headline['unit_job']} on {headline['testbox']}"
+            f"{report['id']} cannot be reproduced: {comparison['id']} has no boots of "
+            f"{headline['unit_job']} on {headline['testbox']}"
         )
     return _kit(Gathering(sources), report, incident, comparison, headline, part, kernels=kernels)
 
@@ -64,7 +69,7 @@ def _runs(part: Row, headline: Row) -> bool:
 
 
 def _kit(
-    found: Gathering,
+    gathering: Gathering,
     report: Row,
     incident: Row,
     comparison: Row,
@@ -73,22 +78,22 @@ def _kit(
     *,
     kernels: bool,
 ) -> ReportKit:
-    sources = found.sources
+    sources = gathering.sources
     jobs = [UnitJob.from_json(job) for job in part["unit_jobs"]]
     rows = [
         {**sources.boot(boot["id"]), "kernel": _SIDE_OF[boot["side"]]}
         for boot in comparison["boot_list"]
         if (boot["testbox"], boot["spec"], boot["outcome"]) == (part["testbox"], part["spec"], "up")
     ]
-    boots = [boot_of(found, row, {job.name: job.program for job in jobs}) for row in rows]
+    boots = [boot_of(gathering, row, {job.name: job.program for job in jobs}) for row in rows]
     if not boots:
-        found.missing.append("boots: none of culprit and parent came up")
+        gathering.missing.append("boots: none of culprit and parent came up")
     row = row_of(map(ComparisonRow.from_json, comparison["rows"]), key_of(headline))
     tree = sources.tree(incident["tree"])
     patch, no_patch = sources.patch(incident["culprit"]["commit"])
-    job_archive, programs = job_of(found, rows, jobs)
+    job_archive, programs = job_of(gathering, rows, jobs)
     sides = {
-        side: kernel_of(found, side, f"the {side}'s kernel", comparison[f"{name}_variant"])
+        side: kernel_of(gathering, side, f"the {side}'s kernel", comparison[f"{name}_variant"])
         for name, side in _SIDE_OF.items()
     }
     return ReportKit(
@@ -114,23 +119,25 @@ def _kit(
             (str(row["facts"]["qemu_version"]) for row in rows if row["facts"].get("qemu_version")),
             "unknown",
         ),
-        kernels=_images(found, sides) if kernels else _without_images(found, sides),
+        kernels=_images(gathering, sides) if kernels else _without_images(gathering, sides),
         boots=boots,
-        rootfs=rootfs_of(found, rows),
+        rootfs=rootfs_of(gathering, rows),
         job=job_archive,
         programs=programs,
         patch=patch,
         no_patch=no_patch,
-        missing=tuple(found.missing),
-        notes=tuple(found.notes),
+        missing=tuple(gathering.missing),
+        notes=tuple(gathering.notes),
     )
 
 
-def _images(found: Gathering, sides: Mapping[Side, KitKernel]) -> Mapping[Side, KitKernel]:
+def _images(gathering: Gathering, sides: Mapping[Side, KitKernel]) -> Mapping[Side, KitKernel]:
     size = sum(kernel.image.size for kernel in sides.values() if kernel.image is not None)
-    return sides if size <= MOST_IMAGE_BYTES else _without_images(found, sides)
+    return sides if size <= MOST_IMAGE_BYTES else _without_images(gathering, sides)
 
 
-def _without_images(found: Gathering, sides: Mapping[Side, KitKernel]) -> Mapping[Side, KitKernel]:
-    found.notes.append(WITHOUT_IMAGES)
+def _without_images(
+    gathering: Gathering, sides: Mapping[Side, KitKernel]
+) -> Mapping[Side, KitKernel]:
+    gathering.notes.append(WITHOUT_IMAGES)
     return {side: replace(kernel, image=None) for side, kernel in sides.items()}

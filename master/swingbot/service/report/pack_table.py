@@ -1,4 +1,6 @@
-"""Put together what makes a comparison or experiment repeatable elsewhere, on one of its testboxes."""
+"""Collect what is needed to reproduce a comparison or experiment elsewhere, on one of its
+testboxes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 
 _MOST_PATCH_BYTES: Final = 16 << 20  # of all patches of a kit
 _OPEN: Final = ("waiting", "running")
-# What of a row of a table never changes once it is judged.
+# Fields of a table's row that never change once it is judged.
 _LASTING: Final = (
     "unit_job",
     "metric",
@@ -49,12 +51,14 @@ _LASTING: Final = (
 
 
 class Sources(kit_parts.Sources, Protocol):
-    """What is known of a table; each method answers as the read model of its name does."""
+    """Sources of facts about a table; each method returns the read model of the same name."""
 
     def experiment(self, id: str) -> Row: ...
     def boot_order(self, id: str) -> Row: ...
     def first_parents(self, commit: str, most: int) -> Sequence[str]:
-        """`commit` and the first parents below it, newest first; nothing if it is not there."""
+        """Return `commit` and its first-parent ancestors, newest first; empty if it does not
+        exist.
+        """
         ...
 
 
@@ -72,18 +76,18 @@ class _Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """A comparison or an experiment, as rows of both read models have it."""
+    """A comparison or an experiment, in the form common to both read models."""
 
     id: str
     kind: Literal["comparison", "experiment"]
     found: Row
     arms: Sequence[_Arm]
-    boots: Sequence[Row]  # of all testboxes, each with its `arm`
-    rows: Sequence[Row]  # each with `arm`, `reference` and the words for it
+    boots: Sequence[Row]  # on all testboxes, each with its `arm`
+    rows: Sequence[Row]  # each with `arm`, `reference` and its description
     seed: int
 
     def of(self, testbox: str, *, up: bool) -> list[Row]:
-        """Boots on a testbox: those that came up, or all."""
+        """Return the boots on a testbox: those that came up, or all."""
         return [
             boot
             for boot in self.boots
@@ -94,9 +98,9 @@ class _Table:
 def pack_table(
     sources: Sources, id: str, *, kernels: bool = True, testbox: str | None = None
 ) -> TableKit:
-    """The kit of comparison or experiment `id` on `testbox`; None: the first that is virtual.
+    """Return the kit of comparison or experiment `id` on `testbox`; None: the first virtual one.
 
-    Raises BadId, NotFound; what is merely gone is told in `missing`.
+    Raises BadId, NotFound; lost files are listed in `missing`.
     """
     kind, _ = ids.read(id)
     if kind == "experiment":
@@ -107,7 +111,7 @@ def pack_table(
     if table.found["status"] in _OPEN:
         raise NotFound(
             f"{table.id} cannot be reproduced yet: it is {table.found['status']};"
-            f" `swingbot wait {table.id}` returns when it is over"
+            f" `swingbot wait {table.id}` returns when it has ended"
         )
     usual = _usual_testbox(sources, table)
     chosen = testbox or usual
@@ -181,7 +185,9 @@ def _testboxes(table: _Table) -> list[str]:
 
 
 def _usual_testbox(sources: Sources, table: _Table) -> str:
-    """The first testbox whose boots QEMU can make; else the first with boots, else the first."""
+    """Return the first testbox with boots that QEMU can repeat; else the first with boots, else the
+    first.
+    """
     boxes = _testboxes(table)
     booted = [(box, boots) for box in boxes if (boots := table.of(box, up=True))]
     for box, boots in booted:
@@ -191,7 +197,7 @@ def _usual_testbox(sources: Sources, table: _Table) -> str:
 
 
 def _kit(
-    found: Gathering,
+    gathering: Gathering,
     sources: Sources,
     table: _Table,
     testbox: str,
@@ -200,10 +206,10 @@ def _kit(
     kernels: bool,
 ) -> TableKit:
     parts = [part for part in table.found["parts"] if part["testbox"] == testbox]
-    boots, payloads = _boots(found, sources, table, testbox, parts)
+    boots, payloads = _boots(gathering, sources, table, testbox, parts)
     if not boots:
-        found.missing.append(f"boots: none came up on {testbox}")
-    rows = _with_patches(sources, table, _rows(found, sources, table, testbox))
+        gathering.missing.append(f"boots: none came up on {testbox}")
+    rows = _with_patches(sources, table, _rows(gathering, sources, table, testbox))
     tree = sources.tree(table.found["tree"])
     facts = [sources.boot(boot.id)["facts"] for boot in boots[:1]]
     return TableKit(
@@ -221,44 +227,44 @@ def _kit(
         qemu_version=next(
             (str(one["qemu_version"]) for one in facts if one.get("qemu_version")), "unknown"
         ),
-        rows=_images(found, rows) if kernels else _without_images(found, rows),
+        rows=_images(gathering, rows) if kernels else _without_images(gathering, rows),
         boots=boots,
         payloads=payloads,
         headlines=_headlines(table, testbox),
         json=_document(table, testbox),
-        missing=tuple(found.missing),
-        notes=tuple(found.notes),
+        missing=tuple(gathering.missing),
+        notes=tuple(gathering.notes),
     )
 
 
-# --- boots, and what they got
+# --- boots and their payloads
 
 
 def _boots(
-    found: Gathering, sources: Sources, table: _Table, testbox: str, parts: Sequence[Row]
+    gathering: Gathering, sources: Sources, table: _Table, testbox: str, parts: Sequence[Row]
 ) -> tuple[list[KitBoot], list[Payload]]:
-    """Boots in the order of their blocks, and what they got besides the kernel."""
+    """Return the boots in the order of their blocks, and their payloads other than the kernel."""
     listed = _in_blocks(table, table.of(testbox, up=True), parts)
     known = {boot["id"]: sources.boot(boot["id"]) for boot in listed}
     keys = list(dict.fromkeys(_payload_key(row) for row in known.values()))
-    payloads = _payloads(found, sources, keys, known)
+    payloads = _payloads(gathering, sources, keys, known)
     programs = {job.name: job.program for payload in payloads for job in payload.unit_jobs}
     names = {arm.arm: arm.name for arm in table.arms}
-    made: dict[str, KitBoot] = {}
+    kit_boots: dict[str, KitBoot] = {}
     boots = []
     for boot in listed:
         row = known[boot["id"]]
-        if boot["id"] not in made:
-            made[boot["id"]] = replace(
-                kit_parts.boot_of(found, {**row, "kernel": ""}, programs),
+        if boot["id"] not in kit_boots:
+            kit_boots[boot["id"]] = replace(
+                kit_parts.boot_of(gathering, {**row, "kernel": ""}, programs),
                 payload=1 + keys.index(_payload_key(row)),
             )
-        boots.append(replace(made[boot["id"]], kernel=names[boot["arm"]]))
+        boots.append(replace(kit_boots[boot["id"]], kernel=names[boot["arm"]]))
     return boots, payloads
 
 
 def _in_blocks(table: _Table, boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
-    """Block by block, job by job, in the order in which the rows took their places there."""
+    """Return boots by block and job, in the order in which the rows were booted."""
     first = min((boot["k"] for boot in boots), default=0)
     first = table.found.get("first_k", first)
     places = {
@@ -291,20 +297,20 @@ def _payload_key(row: Row) -> _Key:
 
 
 def _payloads(
-    found: Gathering, sources: Sources, keys: Sequence[_Key], known: Mapping[str, Row]
+    gathering: Gathering, sources: Sources, keys: Sequence[_Key], known: Mapping[str, Row]
 ) -> list[Payload]:
-    """One for each distinct job; those that booted the same root file system share it."""
+    """Return one payload per distinct job; jobs with the same root file system share it."""
     first: dict[str | None, Payload] = {}
     payloads = []
     for number, key in enumerate(keys, 1):
         rows = [row for row in known.values() if _payload_key(row) == key]
         jobs = [UnitJob.from_json(job) for job in sources.boot_order(rows[0]["id"])["unit_jobs"]]
-        archive, programs = kit_parts.job_of(found, rows, jobs)
+        archive, programs = kit_parts.job_of(gathering, rows, jobs)
         same = first.get(key[2])
         payload = Payload(
             number=number,
             rootfs_number=number if same is None else same.number,
-            rootfs=kit_parts.rootfs_of(found, rows) if same is None else same.rootfs,
+            rootfs=kit_parts.rootfs_of(gathering, rows) if same is None else same.rootfs,
             job=archive,
             programs=programs,
             unit_jobs=jobs,
@@ -317,15 +323,15 @@ def _payloads(
 # --- kernels
 
 
-def _rows(found: Gathering, sources: Sources, table: _Table, testbox: str) -> list[KitRow]:
+def _rows(gathering: Gathering, sources: Sources, table: _Table, testbox: str) -> list[KitRow]:
     rows = []
     for arm in table.arms:
         trouble = arm.trouble or _unbooted(table, arm, testbox)
-        # what is not there of a kernel without boots does not make the kit incomplete
-        kernel = _kernel(Gathering(sources) if trouble else found, arm)
+        # missing files of a kernel without boots do not make the kit incomplete
+        kernel = _kernel(Gathering(sources) if trouble else gathering, arm)
         settings = _settings(arm.settings)
         if not trouble and (lost := _lost_boots(table, arm, testbox)):
-            found.notes.append(f"{arm.title}: {lost}")
+            gathering.notes.append(f"{arm.title}: {lost}")
         rows.append(
             KitRow(
                 title=arm.title,
@@ -339,7 +345,7 @@ def _rows(found: Gathering, sources: Sources, table: _Table, testbox: str) -> li
 
 
 def _unbooted(table: _Table, arm: _Arm, testbox: str) -> str:
-    """Why no boot of this row is in the kit; empty where one is."""
+    """Return why the kit has no boot of this row; empty if it has one."""
     boots = [boot for boot in table.of(testbox, up=False) if boot["arm"] == arm.arm]
     if not boots:
         return f"it was not booted on {testbox}"
@@ -351,18 +357,20 @@ def _unbooted(table: _Table, arm: _Arm, testbox: str) -> str:
 
 
 def _lost_boots(table: _Table, arm: _Arm, testbox: str) -> str:
-    """How many boots of this row did not come up, and the reason of the first; empty for none."""
+    """Return how many boots of this row did not come up, and the reason of the first; empty if all
+    did.
+    """
     boots = [boot for boot in table.of(testbox, up=False) if boot["arm"] == arm.arm]
     lost = [boot for boot in boots if boot["outcome"] != "up"]
     if not lost:
         return ""
     why = lost[0]["outcome"] + (f", {lost[0]['reason']}" if lost[0]["reason"] else "")
-    return f"{len(lost)} of {len(boots)} boots did not come up, so they are not in here ({why})"
+    return f"{len(lost)} of {len(boots)} boots did not come up, so they are not in this kit ({why})"
 
 
-def _kernel(found: Gathering, arm: _Arm) -> KitKernel:
+def _kernel(gathering: Gathering, arm: _Arm) -> KitKernel:
     try:
-        return kit_parts.kernel_of(found, arm.name, f"kernel {arm.title}", arm.variant)
+        return kit_parts.kernel_of(gathering, arm.name, f"kernel {arm.title}", arm.variant)
     except NotFound:  # it was never built
         return KitKernel(
             name=arm.name,
@@ -386,14 +394,14 @@ def _settings(settings: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _images(found: Gathering, rows: Sequence[KitRow]) -> list[KitRow]:
+def _images(gathering: Gathering, rows: Sequence[KitRow]) -> list[KitRow]:
     images = {row.kernel.image.sha256: row.kernel.image.size for row in rows if row.kernel.image}
     few = sum(images.values()) <= kit_parts.MOST_IMAGE_BYTES
-    return list(rows) if few else _without_images(found, rows)
+    return list(rows) if few else _without_images(gathering, rows)
 
 
-def _without_images(found: Gathering, rows: Sequence[KitRow]) -> list[KitRow]:
-    found.notes.append(kit_parts.WITHOUT_IMAGES)
+def _without_images(gathering: Gathering, rows: Sequence[KitRow]) -> list[KitRow]:
+    gathering.notes.append(kit_parts.WITHOUT_IMAGES)
     return [replace(row, kernel=replace(row.kernel, image=None)) for row in rows]
 
 
@@ -403,9 +411,9 @@ def _without_images(found: Gathering, rows: Sequence[KitRow]) -> list[KitRow]:
 def _with_patches(sources: Sources, table: _Table, rows: Sequence[KitRow]) -> list[KitRow]:
     commits = list(dict.fromkeys(row.kernel.commit for row in rows))
     parents = {commit: sources.first_parents(commit, MOST_OWN + 1) for commit in commits}
-    wanted = lineages({commit: below or [commit] for commit, below in parents.items()})
-    patches, reasons = _patches(sources, wanted)
-    known = {commit: wanted[commit] for commit in patches}
+    lineages_ = lineages({commit: below or [commit] for commit, below in parents.items()})
+    patches, reasons = _patches(sources, lineages_)
+    known = {commit: lineages_[commit] for commit in patches}
     owner: dict[str, str] = {}  # commit -> directory of the first kernel of it
     for row in rows:
         owner.setdefault(row.kernel.commit, row.kernel.name)
@@ -448,29 +456,31 @@ def _why(row: KitRow, reasons: Mapping[str, str], parents: Mapping[str, Sequence
 def _patches(
     sources: Sources, wanted: Mapping[str, Lineage]
 ) -> tuple[dict[str, list[bytes]], dict[str, str]]:
-    """The patches of each lineage that has all of them; and of the others, why not."""
+    """Return the patches of each complete lineage, and the reason for each of the others."""
     patches: dict[str, list[bytes]] = {}
     reasons: dict[str, str] = {}
-    left = _MOST_PATCH_BYTES
+    room = _MOST_PATCH_BYTES
     for commit, lineage in wanted.items():
         own = []
         for one in lineage.commits:
             patch, why = sources.patch(one)
-            if patch is None or len(patch) > left:
+            if patch is None or len(patch) > room:
                 reasons[commit] = f"of commit {one[:12]}, {why or 'they are too large for a kit'}"
                 break
-            left -= len(patch)
+            room -= len(patch)
             own.append(patch)
         else:
             patches[commit] = own
     return patches, reasons
 
 
-# --- what was reported
+# --- results
 
 
 def _headlines(table: _Table, testbox: str) -> list[Headline]:
-    """A table for each unit job's headline; its first metric of the benchmark if none is one."""
+    """Return a table for each unit job's headline, or for the first metric of its benchmark if it
+    has none.
+    """
     of_box = [row for row in table.rows if row["testbox"] == testbox]
     chosen: dict[tuple[str, str], None] = {}
     for unit_job in dict.fromkeys(row["unit_job"] for row in of_box):
@@ -513,7 +523,7 @@ def _headline(table: _Table, rows: Sequence[Row]) -> Headline:
 
 
 def _document(table: _Table, testbox: str) -> str:
-    """The table for programs, without what may change later."""
+    """Return the table as JSON, without fields that may change later."""
     names = {arm.arm: arm.name for arm in table.arms}
     document = {
         "id": table.id,
