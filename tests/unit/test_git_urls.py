@@ -141,7 +141,7 @@ def test_the_mirror_fetches_from_no_path_that_is_not_listed(tmp_path: Path, linu
 def test_a_branch_is_a_name_and_nothing_else(tmp_path: Path, linux: Path, ref: str) -> None:
     mirror = Mirror(tmp_path / "mirror.git")
     for ask in (mirror.fetch_branch, mirror.resolve_remote):
-        with pytest.raises(GitError, match="not the name of"):
+        with pytest.raises(GitError, match="not a valid name of"):
             ask("t", str(linux), ref)
 
 

@@ -250,7 +250,7 @@ def test_a_script_that_hangs_or_floods_or_dies_names_nobody_and_says_why(
 @needs_walls
 @pytest.mark.parametrize(
     ("commit", "why"),
-    [("side", "is a merge"), ("master~1", "has no parent"), ("f" * 40, "is no commit")],
+    [("side", "is a merge"), ("master~1", "has no parent"), ("f" * 40, "is not a commit")],
 )
 def test_a_merge_the_root_and_an_unknown_commit_have_no_maintainers(
     tmp_path: Path, commit: str, why: str

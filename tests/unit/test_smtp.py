@@ -302,7 +302,7 @@ class Greylisting(Picky):
 
 def test_a_mail_waits_for_a_recipient_that_is_put_off_and_not_for_ever(serve: Serve) -> None:
     mailer = SmtpMailer(host="127.0.0.1", port=serve(Greylisting()))
-    with pytest.raises(MailDelayed, match="puts off slow@example.org: 451 come back later"):
+    with pytest.raises(MailDelayed, match="defers slow@example.org: 451 come back later"):
         mailer.send(a_mail(), ["dev@example.org", "slow@example.org"], patient=True)
     assert mailer.send(a_mail(), ["dev@example.org", "slow@example.org"]) == {
         "slow@example.org": "451 come back later"
