@@ -276,7 +276,7 @@ def test_a_file_holds_all_of_it(desk: Desk, tmp_path: Path) -> None:
         (("--base", "base", "--variant", "x=nothing"), "variant x: "),
         (("--base", "base", "--head", "tip", "--head", "tip"), "two variants are called 'tip'"),
         (("--base", "base", "--head", "tip", "--fragment", "x=none"), "no fragment 'none'"),
-        (("--base", "base", "--head", "tip", "--against", "left"), "--against left: it is one of"),
+        (("--base", "base", "--head", "tip", "--against", "left"), "--against must be one of"),
         (("base..tip", "--tree", "other"), "tree 'other' does not exist; `swingbot tree list`"),
         (("base..tip", "--exclude", "compiler=gcc"), "there is no axis 'compiler'"),
     ],
