@@ -74,7 +74,7 @@ def test_who_lacks_the_role_or_has_a_wrong_token_is_told_in_a_sentence(
     page.value("document.querySelector('input[name=key]').value = 'guess'")
     page.click("form.stack button.go")
     assert page.value("document.querySelector('.notice').innerText").startswith(
-        "This token is not good"
+        "This token is invalid"
     )
     assert page.failed == [f"403 http://127.0.0.1:{site.web.port}/login"]
     page.failed.clear()

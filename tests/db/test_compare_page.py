@@ -118,8 +118,8 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ),
         ({"patch": 5}, "patch a text"),
         ({"boots": True}, "boots a number"),
-        ({"set": {"x": 1}}, "Send an object with keys"),
-        ({"tree": {"a": 1}}, "are texts"),
+        ({"set": {"x": 1}}, "Send an object with these keys"),
+        ({"tree": {"a": 1}}, "must be strings"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(

@@ -473,7 +473,7 @@ def test_the_history_of_a_branch_shows_its_steps(
     assert f"step at {tip['commit'][:12]}" in _page(brain, tmp_path, name)
     with brain.engine.begin() as other:
         other.execute(sa.text('UPDATE tree_history SET findings = \'{"points": 3, "tips": []}\''))
-    assert "stored by another version of swingbot" in _page(brain, tmp_path, name)
+    assert "stored by a different version of swingbot" in _page(brain, tmp_path, name)
 
 
 def _watch_headlines(conn: sa.Connection) -> None:

@@ -99,7 +99,7 @@ def test_what_runs_is_live_and_shows_its_runs_before_anything_is_judged(
     conn.execute(sa.text("UPDATE comparison SET boots = 5"))
     text = page(client, f"/experiment/e{made.id}")
     assert 'http-equiv="refresh"' in text and ">running<" in text
-    assert "6 of 7 boots" in text and "known before: 3 kernels, 0 boots" in text
+    assert "6 of 7 boots" in text and "already known: 3 kernels, 0 boots" in text
     assert "2 of 5" in text, "boots of each kernel"
     assert "2 times" in text and "it was extended by hand" in text
     (plot,) = {link for link in links(text) if link.startswith("/plot/")}
@@ -203,12 +203,12 @@ def test_names_from_outside_are_never_markup(client: TestClient, conn: sa.Connec
         ("/experiment/e1?metric=%00", 400, "characters"),
         ("/plot/e1/values.svg", 404, "has no plot"),
         ("/plot/c1/values.svg", 400, "is the id of a comparison"),
-        (f"/plot/e1/effects.svg?{Q}&against=pair", 404, "compares its rows with: above"),
+        (f"/plot/e1/effects.svg?{Q}&against=pair", 404, "has these references: above"),
         (f"/plot/e1/effects.svg?{Q}x", 404, "has no plot"),
         ("/experiment/e1/perf.txt", 404, "Tables of this kind are"),
         ("/experiment/c1/table.csv", 400, "is the id of a comparison"),
         ("/experiment/e9/table.csv", 404, "there is no experiment e9"),
-        ("/gizmo/e1/lkp.txt", 404, "There are tables of"),
+        ("/gizmo/e1/lkp.txt", 404, "Kinds with tables are"),
         ("/experiments?colour=red", 400, "unknown filter"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The page of an incident, and what a signed-in person does there."""
+"""The page of an incident, and the actions of signed-in people."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_signed_in_person_decides_and_the_history_says_who(site: Site) -> None
         ("expected", "operator (pages)", "traded for latency")
     ]
     page = site.client.get(answer.headers["location"]).text
-    assert "later tips are held against the new level" in page and "operator (pages)" in page
+    assert "later tips are compared with the new level" in page and "operator (pages)" in page
     assert site.decide(act="reopen").status_code == 303
     assert site.facts()["status"] == "open"
 
@@ -121,7 +121,7 @@ def test_a_stranger_and_a_form_of_another_site_change_nothing(site: Site) -> Non
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"act": "burn"}, "nothing that can be done"),
+        ({"act": "burn"}, "is not a valid action"),
         ({"act": "merge", "into": "c5"}, "an incident has an id such as i5"),
         ({"act": "merge", "into": "i999"}, "no incident i999"),
         ({"act": "merge", "into": "<script>"}, "is not an id"),

@@ -369,7 +369,7 @@ def test_a_signed_in_person_releases_and_drops_and_is_remembered(
     )
     assert (
         refused.status_code == 409
-        and "Say why" in refused.text
+        and "Give a reason" in refused.text
         and office.facts(second).state == "held"
     )
     assert (

@@ -246,7 +246,7 @@ def test_what_is_gone_is_named_and_the_rest_can_be_had(world: World, tmp_path: P
     )
     answer = world.client.get("/report/r1/reproduce.tar.gz")
     assert (answer.status_code, "no longer in the artifact store" in answer.text) == (404, True)
-    assert "cannot be reproduced in full any more" in world.client.get("/report/r1").text
+    assert "can no longer be fully reproduced" in world.client.get("/report/r1").text
     world.made.unpack(kit, tmp_path / "kit")
     assert not (tmp_path / "kit" / "kernels" / "commit" / "bzImage").exists()
     assert "- bzImage of the commit's kernel" in (tmp_path / "kit" / "README").read_text()

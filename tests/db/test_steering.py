@@ -110,8 +110,8 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
         .get(f"/bisection/b{number}")
         .text
     )
-    assert "waits for a testbox" in page
-    assert "It waits: testbox" in page
+    assert "waiting for a testbox" in page
+    assert "Waiting: testbox" in page
     let_work(brain.lab, testbox)
     brain.run()
     assert (brain.facts("b", number)["status"], brain.facts("b", number)["waits"]) == (

@@ -181,15 +181,15 @@ def test_json_is_what_the_read_models_say(site: Site) -> None:
         ("/comparison/b1", 400, "is the id of a bisection"),
         ("/tree/nope", 404, "there is no tree"),
         ("/kernel/xyz", 404, "there is no kernel build"),
-        ("/gizmo/g1", 404, "There are no pages of kind"),
-        ("/nothing", 404, "There is no page /nothing"),
-        ("/a/b/c/d", 404, "There is no such page"),
+        ("/gizmo/g1", 404, "does not exist; kinds are"),
+        ("/nothing", 404, "Page /nothing does not exist"),
+        ("/a/b/c/d", 404, "This page does not exist"),
         ("/orders?colour=red", 400, "unknown filter"),
         ("/orders?limit=many", 400, "limit must be a number"),
-        ("/raw/c1/../../etc/passwd", 404, "There are no pages of kind"),
+        ("/raw/c1/../../etc/passwd", 404, "does not exist; kinds are"),
         ("/raw/c1/x1%2F..%2F..%2Fetc%2Fpasswd", 404, "has no file"),
         ("/raw/t1/", 400, "has no raw results"),
-        ("/plot/c1/77.svg", 404, "there is none with number 77"),
+        ("/plot/c1/77.svg", 404, "plot 77 does not exist"),
         ("/mailbox/..%2F..%2Fetc", 404, "."),
     ],
 )
@@ -405,7 +405,7 @@ def test_healthz_tells_whether_the_database_answers(site: Site, tmp_path: Path) 
         assert (answer.status_code, answer.json()["status"]) == (503, "failed")
         page_answer = client.get("/")
         assert page_answer.status_code == 503
-        assert "database cannot be reached" in page_answer.text
+        assert "database is temporarily unavailable" in page_answer.text
 
 
 def test_a_page_cannot_write(engine: sa.Engine) -> None:
@@ -466,7 +466,7 @@ def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None
         crawl(client, "/")
         bisection = client.get("/bisection/b1").text
         assert f'<code title="{made[3]}">' in bisection
-        assert "it is the one commit responsible" in bisection
+        assert "this commit alone is responsible" in bisection
         assert "does not build" in bisection
         (report,) = client.get("/reports.json").json()
         assert "12.0% worse" in client.get(f"/report/{report['id']}").text

@@ -144,7 +144,7 @@ def test_pages_are_open_by_default_and_for_readers_alone_by_setting(serve: Serve
     assert (
         asked.status_code == 401
         and asked.headers["www-authenticate"] == "Bearer"
-        and "needs a token" in asked.json()["error"]
+        and "requires a token" in asked.json()["error"]
     )
     for path in ("/login", "/healthz", "/robots.txt", "/static/style.css"):
         assert site.client.get(path).status_code == 200, path
@@ -232,7 +232,7 @@ def test_figures_that_are_open_open_no_page(serve: Serve) -> None:
 
 def test_metrics_that_are_off_are_not_there(serve: Serve) -> None:
     answer = serve(SWINGBOT_WEB_METRICS="off").client.get("/metrics")
-    assert answer.status_code == 404 and "switched off" in answer.text
+    assert answer.status_code == 404 and "disabled" in answer.text
 
 
 def running(site: Served) -> int:

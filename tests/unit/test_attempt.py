@@ -101,8 +101,11 @@ def test_a_refusal_is_final(status: int) -> None:
         (httpx.Response(201), "delivered"),
         (httpx.Response(200), "delivered before"),
         (httpx.Response(202), "delivered late"),
-        (httpx.Response(409, json={"error": "bring the files first", "missing": ["x"]}), "missing"),
-        (httpx.Response(409, json={"error": "ended with another outcome"}), "superseded"),
+        (
+            httpx.Response(409, json={"error": "upload the files first", "missing": ["x"]}),
+            "missing",
+        ),
+        (httpx.Response(409, json={"error": "already has a different outcome"}), "superseded"),
     ],
 )
 def test_answers_to_an_outcome_are_told_apart(answer: httpx.Response, word: str) -> None:

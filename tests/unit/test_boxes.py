@@ -560,7 +560,7 @@ def test_a_build_waits_for_no_testbox_and_a_service_that_is_away_stops_nobody(se
     executor._take_testbox(BUILD, ExchangeClient(url, "t"))
     executor._take_testbox(ORDER, None)
     assert asked == []
-    answers[:] = [(503, {"error": "the database does not answer"})]
+    answers[:] = [(503, {"error": "the database does not respond"})]
     executor._take_testbox(ORDER, ExchangeClient(url, "t"))
     ExchangeClient("http://127.0.0.1:9", "t").tell_phase("a1", "running", "x")
 

@@ -59,7 +59,7 @@ def test_equal_values_and_no_values_still_make_a_picture() -> None:
     assert elements(
         plot.comparison_plot(SHOWN, samples({"base": [[5.0, 5.0]], "head": [[5.0]]})), "head run"
     )
-    assert "No run has given a value" in plot.comparison_plot(SHOWN, [])
+    assert "No run has reported this metric" in plot.comparison_plot(SHOWN, [])
 
 
 def test_the_label_of_an_emulated_testbox_stands_in_the_picture() -> None:
@@ -134,7 +134,7 @@ def test_a_bisection_shows_each_boot_that_came_and_a_bar_for_each_belief() -> No
 
 
 def test_a_bisection_that_has_seen_nothing_says_so() -> None:
-    assert "No boot has answered yet" in plot.bisection_plot(a_bisection(log=[]))
+    assert "No boot has completed yet" in plot.bisection_plot(a_bisection(log=[]))
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e12))

@@ -1,7 +1,7 @@
-"""The pages: a Starlette application of pages, JSON, plots and raw results. It reads and never writes.
+"""The web application (Starlette): pages, JSON, plots and raw results. Read-only.
 
-Everything is made on the server. Nothing on a page runs a script, and the headers say so: what a kernel, a patch or a mail says is shown
-as text, whatever it says.
+Everything is rendered on the server. Pages run no scripts, and the headers forbid them:
+text from a kernel, a patch or a mail is shown as text, whatever it contains.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from .snapshot_reader import SnapshotReader
 
 STATIC = Path(__file__).parent / "static"
 _HEADERS = {
-    "content-security-policy": "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": (
+        "default-src 'none'; img-src 'self'; style-src 'self';"
+        " form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "x-robots-tag": "noindex",
@@ -46,7 +49,7 @@ _HEADERS = {
 
 
 class SafeHeaders:
-    """Adds the headers above to every answer that does not set its own."""
+    """Adds the headers above to every response that does not set its own."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -71,9 +74,11 @@ def make_app(
     unit: Callable[[str], str | None] = lambda metric: None,
     kits: Kits | None = None,
 ) -> Starlette:
-    """The application. `read` is the module `swingbot_db.read`, `artifact` is `Artifacts(settings.artifacts).open`.
+    """Return the application.
 
-    `extra_routes` come first; `unit` gives that of a metric; `kits` makes boots repeatable elsewhere.
+    `read` is the module `swingbot_db.read`, `artifact` is `Artifacts(settings.artifacts).open`.
+    `extra_routes` come first. `unit` returns the unit of a metric. `kits` makes boots reproducible
+    elsewhere.
     """
     source, renderer = SnapshotReader(engine, read), Renderer(settings)
     pages, raw, mail = (
@@ -108,13 +113,13 @@ def make_app(
         DatabaseAway: _failure(
             renderer,
             HTTPStatus.SERVICE_UNAVAILABLE,
-            "The database cannot be reached just now; try again in a moment.",
+            "The database is temporarily unavailable. Try again in a moment.",
         ),
         HTTPException: _failure(renderer, None),
         Exception: _failure(
             renderer,
             HTTPStatus.INTERNAL_SERVER_ERROR,
-            "The page could not be made: this is a mistake in swingbot, its log says more.",
+            "This page could not be rendered. This is a bug in swingbot; see its log for details.",
         ),
     }
     return Starlette(
@@ -125,7 +130,7 @@ def make_app(
 def _failure(
     renderer: Renderer, status: HTTPStatus | None, sentence: str | None = None
 ) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """A handler that answers with one sentence: `sentence`, or what the exception says."""
+    """Return a handler that answers with one sentence: `sentence`, or the exception's message."""
 
     async def handle(request: Request, error: Exception) -> Response:
         code, words = (
@@ -135,11 +140,11 @@ def _failure(
         )
         if isinstance(error, HTTPException) and words == HTTPStatus(code).phrase:
             words = {
-                404: "There is no such page.",
-                405: "Pages are for reading; use the command line to change something.",
+                404: "This page does not exist.",
+                405: "This page is read-only. Use the command line to make changes.",
             }.get(code, words)
         more = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-        # the answer to an unforeseen error is made outside of the middleware
+        # the response to an unexpected error is created outside of the middleware
         return failure(renderer, request, int(code), words, _HEADERS | more)
 
     return handle
@@ -153,7 +158,7 @@ def _healthz(source: SnapshotReader) -> Callable[[Request], Response]:
         except DatabaseError as error:
             reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
             return JSONResponse(
-                {"status": "failed", "reason": f"the database does not answer: {reason}"},
+                {"status": "failed", "reason": f"the database does not respond: {reason}"},
                 status_code=503,
             )
 

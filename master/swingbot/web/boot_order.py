@@ -1,4 +1,4 @@
-"""`/raw/x12/order.json`: the order behind a boot, so that anyone can do the same boot by hand."""
+"""`/raw/x12/order.json`: the order behind a boot, so that anyone can repeat the boot by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .ports import Connection, Engine
 
 
 def routes(engine: Engine, load: Callable[[Connection, str], dict[str, Any]]) -> list[Route]:
-    """The one route; `load` is `swingbot_db.read.boot_order`."""
+    """Return the route; `load` is `swingbot_db.read.boot_order`."""
 
     def answer(request: Request) -> Response:
         with engine.connect() as conn:

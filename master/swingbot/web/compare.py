@@ -1,4 +1,4 @@
-"""Ask for a comparison: a form that shows what it costs before it is queued, and the same as JSON for scripts."""
+"""Request a comparison: a form that shows the cost before queueing, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from http import HTTPStatus
 from io import BytesIO
 from typing import Any, Final, Protocol
 
-import multipart  # type: ignore[import-untyped]  # it has no types
+import multipart  # type: ignore[import-untyped]  # has no type annotations
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -33,36 +33,39 @@ from .session import bearer_of
 
 _FIELDS: Final = ("tree", "base", "head", "job", "testbox", "boots")
 _LONGEST: Final = 300  # characters of a field
-_PATCH_NAME: Final = "patch of a web request"  # and its subject, where it has none
+_PATCH_NAME: Final = "patch of a web request"  # also its subject if it has none
 
 
 class OverQuota(Exception):
-    """Not now: the person's quota is used up; the message says how."""
+    """The person's quota is used up; the message says how and until when."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedComparison:
     id: str
-    new: bool  # the same question about the same kernels is the comparison that was there
+    new: bool  # False: the same request for the same kernels already existed
     cost: RequestCost
 
 
 class ComparisonSubmitter(Protocol):
-    """`swingbot.app.submitter.DatabaseSubmitter`. Raises RequestError for wishes that make no sense."""
+    """Implemented by `swingbot.app.submitter.DatabaseSubmitter`.
+
+    Raises RequestError for requests that make no sense.
+    """
 
     def choices(self) -> dict[str, list[str]]: ...
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
     def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]: ...
     def latest(self, person: Person) -> list[dict[str, Any]]: ...
     def foresee(
-        self, person: Person, wish: ComparisonRequest
+        self, person: Person, spec: ComparisonRequest
     ) -> tuple[RequestCost, str | None]: ...
-    def ask(self, person: Person, wish: ComparisonRequest) -> SubmittedComparison: ...
+    def ask(self, person: Person, spec: ComparisonRequest) -> SubmittedComparison: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """What a form has: texts, a file, texts that may come several times, and at most `parts`."""
+    """Fields of a form: texts, a file, texts that may be repeated, and at most `parts` parts."""
 
     texts: tuple[str, ...]
     file: str
@@ -71,7 +74,7 @@ class Fields:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Of the same as JSON."""
+        """Keys of the same form as JSON."""
         return frozenset((*self.texts, self.file, "dry_run"))
 
 
@@ -80,14 +83,14 @@ _COMPARE: Final = Fields(texts=_FIELDS, file="patch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """The fields of the form, several values of one with commas, and the patch if there is one."""
+    """Fields of the form, repeated values joined with commas, and the patch if there is one."""
 
     values: Mapping[str, str]
     patch: bytes | None = None
 
 
 class ComparePages:
-    """`patch_bytes` is the most that a patch may have."""
+    """`patch_bytes` is the size limit of a patch."""
 
     def __init__(
         self, renderer: Renderer, forms: Forms, asker: ComparisonSubmitter, patch_bytes: int
@@ -128,10 +131,10 @@ class ComparePages:
                 "quota": quota,
                 "latest": self._asker.latest(person),
             }
-        kept = base64.b64encode(sent.patch).decode() if sent.patch else ""
+        patch_base64 = base64.b64encode(sent.patch).decode() if sent.patch else ""
         more: dict[str, Any] = {
             "values": {name: sent.values.get(name, "") for name in _FIELDS},
-            "kept": kept,
+            "kept": patch_base64,
             "patch_size": len(sent.patch or b""),
         }
         page = self._renderer.page(
@@ -161,13 +164,13 @@ class ComparePages:
     def _by_form(self, request: Request, person: Person, sent: Sent) -> Response:
         try:
             series = series_of(sent)
-            wish = self._wish(sent, series)
+            spec = self._wish(sent, series)
             if sent.values.get("act") == "ask":
                 return RedirectResponse(
-                    f"/comparison/{self._asker.ask(person, wish).id}",
+                    f"/comparison/{self._asker.ask(person, spec).id}",
                     status_code=HTTPStatus.SEE_OTHER,
                 )
-            cost, refused = self._asker.foresee(person, wish)
+            cost, refused = self._asker.foresee(person, spec)
         except (RequestError, GitError) as error:
             return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=400)
         except OverQuota as error:
@@ -177,7 +180,7 @@ class ComparePages:
     async def _by_json(self, request: Request, person: Person) -> Response:
         if bearer_of(request) is None:
             raise HTTPException(
-                403, "JSON is taken from scripts alone: send `Authorization: Bearer <token>`."
+                403, "JSON requests need a token: send `Authorization: Bearer <token>`."
             )
         sent, dry_run = read_json(await request.body(), self._patch_bytes)
         return await run_in_threadpool(self._answer_json, person, sent, dry_run)
@@ -185,9 +188,9 @@ class ComparePages:
     def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
         try:
             series = series_of(sent)
-            wish = self._wish(sent, series)
+            spec = self._wish(sent, series)
             if dry_run:
-                cost, refused = self._asker.foresee(person, wish)
+                cost, refused = self._asker.foresee(person, spec)
                 return JSONResponse(
                     {
                         "id": None,
@@ -197,22 +200,22 @@ class ComparePages:
                         **self._left(person),
                     }
                 )
-            asked = self._asker.ask(person, wish)
+            submitted = self._asker.ask(person, spec)
         except (RequestError, GitError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except OverQuota as error:
             return JSONResponse({"error": str(error)}, status_code=429)
         facts = {
-            "id": asked.id,
-            "new": asked.new,
-            "foreseen": asdict(asked.cost),
+            "id": submitted.id,
+            "new": submitted.new,
+            "foreseen": asdict(submitted.cost),
             **series_facts(series),
             **self._left(person),
         }
         return JSONResponse(
             facts,
-            status_code=201 if asked.new else 200,
-            headers={"location": f"/comparison/{asked.id}"},
+            status_code=201 if submitted.new else 200,
+            headers={"location": f"/comparison/{submitted.id}"},
         )
 
     def _left(self, person: Person) -> dict[str, Any]:
@@ -220,7 +223,7 @@ class ComparePages:
         return {"used": asdict(used), "quota": asdict(quota) if quota else None}
 
     def _wish(self, sent: Sent, series: PatchSeries) -> ComparisonRequest:
-        """Raises RequestError for fields that are missing, too long or no number."""
+        """Raises RequestError for fields that are missing, too long or not a valid number."""
         text = texts_of(sent, _FIELDS)
         for name in ("tree", "base", "head"):
             if not text[name]:
@@ -239,25 +242,23 @@ class ComparePages:
 
 
 def texts_of(sent: Sent, names: Sequence[str]) -> dict[str, str]:
-    """The fields `names` without surrounding blanks. RequestError: one is too long."""
-    found = {name: sent.values.get(name, "").strip() for name in names}
-    for name, value in found.items():
+    """Return the fields `names`, stripped. Raises RequestError if one is too long."""
+    fields_ = {name: sent.values.get(name, "").strip() for name in names}
+    for name, value in fields_.items():
         if len(value) > _LONGEST:
-            raise RequestError(
-                f"{name} has {len(value)} characters; {_LONGEST} are the most that is taken"
-            )
-    return found
+            raise RequestError(f"{name} has {len(value)} characters; the limit is {_LONGEST}")
+    return fields_
 
 
 def boots_of(text: str) -> int | None:
-    """A number of boots; None where none was given. Raises RequestError."""
+    """Return the number of boots; None if the field is empty. Raises RequestError."""
     if text and not (text.isascii() and text.isdigit() and len(text) < 5):
-        raise RequestError(f"boots is a number of boots of each kernel, not {text[:40]!r}")
+        raise RequestError(f"boots must be the number of boots per kernel, not {text[:40]!r}")
     return int(text) if text else None
 
 
 def series_of(sent: Sent) -> PatchSeries:
-    """Raises RequestError for what is not a series of text patches."""
+    """Raises RequestError for anything but a series of text patches."""
     if not sent.patch:
         return PatchSeries(patches=())
     try:
@@ -267,7 +268,7 @@ def series_of(sent: Sent) -> PatchSeries:
 
 
 def series_facts(series: PatchSeries) -> dict[str, Any]:
-    """What is applied, by subject, and what is not."""
+    """Subjects of the patches that are applied, and of those that are not."""
     return {
         "patches": [patch.subject for patch in series.patches],
         "left_out": [asdict(letter) for letter in series.left_out],
@@ -275,13 +276,13 @@ def series_facts(series: PatchSeries) -> dict[str, Any]:
 
 
 def read_form(kind: str, body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> Sent:
-    """A form of multipart/form-data. Raises HTTPException.
+    """Read a multipart/form-data form. Raises HTTPException.
 
-    Its patch is in the file field or, kept from the page before, in the field `kept`.
+    The patch is in the file field or, carried over from the previous page, in the field `kept`.
     """
-    what, options = multipart.parse_options_header(kind)
-    if what != "multipart/form-data" or not options.get("boundary"):
-        raise HTTPException(400, "The form cannot be read; nothing was queued.")
+    media_type, options = multipart.parse_options_header(kind)
+    if media_type != "multipart/form-data" or not options.get("boundary"):
+        raise HTTPException(400, "The form is malformed; nothing was queued.")
     limits = {
         "part_limit": fields.parts,
         "memory_limit": len(body) + 1,
@@ -301,7 +302,7 @@ def read_form(kind: str, body: bytes, patch_bytes: int, fields: Fields = _COMPAR
         }
         patch = values.get(fields.file) or base64.b64decode(text.pop("kept", ""), validate=True)
     except (multipart.MultipartError, UnicodeDecodeError, binascii.Error, ValueError):
-        raise HTTPException(400, "The form cannot be read; nothing was queued.") from None
+        raise HTTPException(400, "The form is malformed; nothing was queued.") from None
     return Sent(
         values={name: value.replace("\0", "") for name, value in text.items()},
         patch=_fitting(patch, patch_bytes),
@@ -309,13 +310,15 @@ def read_form(kind: str, body: bytes, patch_bytes: int, fields: Fields = _COMPAR
 
 
 def read_json(body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> tuple[Sent, bool]:
-    """What a script sent, and whether it only wants to know the cost. Raises HTTPException."""
+    """Return a script's request and whether it is a dry run. Raises HTTPException."""
     try:
         document = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise HTTPException(400, "What was sent is not JSON.") from None
+        raise HTTPException(400, "The request body is not valid JSON.") from None
     if not isinstance(document, dict) or not set(document) <= fields.keys:
-        raise HTTPException(400, f"Send an object with keys of {', '.join(sorted(fields.keys))}.")
+        raise HTTPException(
+            400, f"Send an object with these keys: {', '.join(sorted(fields.keys))}."
+        )
     dry_run, patch, boots = (
         document.pop("dry_run", False),
         document.pop(fields.file, None),
@@ -327,7 +330,9 @@ def read_json(body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> tuple
         or not isinstance(boots, int | None)
         or isinstance(boots, bool)
     ):
-        raise HTTPException(400, f"dry_run is true or false, boots a number, {fields.file} a text.")
+        raise HTTPException(
+            400, f"dry_run must be true or false, boots a number, {fields.file} a string."
+        )
     values = {
         name: ",".join(value)
         if isinstance(value, list) and all(isinstance(one, str) for one in value)
@@ -338,8 +343,8 @@ def read_json(body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> tuple
         lists = fields.lists or ("job", "testbox")
         raise HTTPException(
             400,
-            f"{', '.join(name for name in fields.texts if name != 'boots')} are texts;"
-            f" {' and '.join(lists)} may be lists of texts.",
+            f"{', '.join(name for name in fields.texts if name != 'boots')} must be strings;"
+            f" {' and '.join(lists)} may be lists of strings.",
         )
     encoded = patch.encode("utf-8", "replace") if patch else None
     return Sent(
@@ -352,6 +357,6 @@ def _fitting(patch: bytes | None, most: int) -> bytes | None:
     if patch and len(patch) > most:
         raise HTTPException(
             413,
-            f"The patch has {len(patch) >> 10} KiB; {most >> 10} are the most that is taken (web.patch_kib).",
+            f"The patch has {len(patch) >> 10} KiB; the limit is {most >> 10} KiB (web.patch_kib).",
         )
     return patch or None

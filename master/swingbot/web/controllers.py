@@ -1,6 +1,7 @@
-"""What controllers say of their testboxes: that they still drive them, and the phase that each is in.
+"""Reports of controllers on their testboxes: that they still drive them, and the current phase.
 
-The attempt's token opens this, and a header names the controller; a second one is refused while the first one's lease holds.
+The attempt's token authorizes the request, and a header names the controller. A second controller
+is refused while the lease of the first one is valid.
 """
 
 from __future__ import annotations
@@ -19,20 +20,23 @@ _NAME_LENGTH: Final = 100
 
 
 class BoxStore(Protocol):
-    """`swingbot_db.attempts.Attempts` fits."""
+    """Implemented by `swingbot_db.attempts.Attempts`."""
 
     def hold(self, attempt: int, controller: str) -> str | None: ...
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool: ...
 
 
 class Controllers:
-    """Without a store nobody is refused and no phase is kept."""
+    """Without a store, no controller is refused and no phase is stored."""
 
     def __init__(self, boxes: BoxStore | None) -> None:
         self._boxes = boxes
 
     async def refuse(self, request: Request, attempt: int) -> Response | None:
-        """The answer to a controller that must not drive the attempt's testbox; None for one that may, which holds it from now on."""
+        """Return the refusal if this controller must not drive the attempt's testbox, else None.
+
+        None also renews the controller's lease.
+        """
         name = "".join(
             char
             for char in request.headers.get(CONTROLLER_HEADER, "")
@@ -44,25 +48,31 @@ class Controllers:
         return None if why is None else JSONResponse({"error": why}, status_code=409)
 
     async def take_phase(self, request: Request, attempt: int) -> Response:
-        """What the attempt's testbox does now, kept with its reason."""
+        """Store the phase of the attempt's testbox with its reason."""
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > PHASE_LIMIT_BYTES:
                 return JSONResponse(
-                    {"error": f"a phase has {PHASE_LIMIT_BYTES} bytes at most"}, status_code=413
+                    {
+                        "error": (
+                            f"the body exceeds the limit of {PHASE_LIMIT_BYTES} bytes for a phase"
+                        )
+                    },
+                    status_code=413,
                 )
         try:
-            told = check_phase(json.loads(body))
+            phase = check_phase(json.loads(body))
         except (ContractError, ValueError, RecursionError) as error:
             return JSONResponse({"error": str(error)[:500]}, status_code=400)
         if refusal := await self.refuse(request, attempt):
             return refusal
-        why = told["why"] + (f" (boot {told['boot_id']})" if told.get("boot_id") else "")
+        why = phase["why"] + (f" (boot {phase['boot_id']})" if phase.get("boot_id") else "")
         if self._boxes is None or not await run_in_threadpool(
-            self._boxes.tell_phase, attempt, told["phase"], why
+            self._boxes.tell_phase, attempt, phase["phase"], why
         ):
             return JSONResponse(
-                {"error": "this attempt has no testbox, or has it no more"}, status_code=409
+                {"error": "this attempt does not hold a testbox, or no longer holds it"},
+                status_code=409,
             )
-        return JSONResponse({"phase": told["phase"]})
+        return JSONResponse({"phase": phase["phase"]})

@@ -1,4 +1,4 @@
-"""One sentence instead of a page, or as `{"error": ...}` where JSON was asked for."""
+"""Error responses: one sentence on a page, or `{"error": ...}` where JSON was requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BY_PROGRAMS = ("/artifacts/", "/attempts/", "/metrics")
 
 
 def wants_json(request: HTTPConnection) -> bool:
-    """Whether a program is asking: by the address, by what it takes or by what it sent."""
+    """Whether the client is a program, judged by path, Accept header and content type."""
     if request.url.path.endswith(".json") or request.url.path.startswith(_BY_PROGRAMS):
         return True
     return any(

@@ -1,8 +1,9 @@
-"""Where workers bring their results: files by content, then the outcome that names them.
+"""Uploads of workers: files by content, then the outcome that names them.
 
-Everything that comes in is hostile: sizes are limited, digests verified, documents checked against the
-schema, and a token is good for one attempt: for files up to a cap, and for one outcome, after which it writes nothing more.
-What goes out is public, as raw results are, unless settings say otherwise (`web/read_access.py`).
+All input may be hostile: sizes are limited, digests verified, documents checked against the
+schema. A token is valid for one attempt: for files up to a cap, and for one outcome, after which
+it can write nothing more. Downloads are public, as raw results are, unless settings restrict them
+(`web/read_access.py`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class ArtifactSink(Protocol):
 
 
 class ArtifactStore(Protocol):
-    """`swingbot.adapters.artifacts.Artifacts` fits."""
+    """Implemented by `swingbot.adapters.artifacts.Artifacts`."""
 
     def open(self, sha256: str) -> BinaryIO: ...
     def has(self, sha256: str) -> bool: ...
@@ -53,7 +54,7 @@ class ArtifactStore(Protocol):
 
 
 class AttemptStore(Protocol):
-    """`swingbot_db.attempts.Attempts` fits."""
+    """Implemented by `swingbot_db.attempts.Attempts`."""
 
     def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery: ...
     def wanted(self, attempt: int) -> bool | None: ...
@@ -61,17 +62,17 @@ class AttemptStore(Protocol):
     def admit(self, attempt: int, sha256: str, size: int, cap: UploadLimits) -> str | None: ...
 
 
-# What an outcome's delivery is answered with; a worker goes on trying at 409 `missing`, 5xx, and nothing else.
+# Responses to an outcome's delivery. A worker retries after 409 `missing` and 5xx, nothing else.
 ANSWERS: Final[Mapping[Delivery, tuple[int, str]]] = {
     Delivery.STORED: (201, "stored"),
-    Delivery.SAME: (200, "was stored already"),
-    Delivery.LATE: (202, "this attempt was given up before; kept, but not counted"),
-    Delivery.OTHER: (409, "this attempt ended with another outcome, which stands"),
+    Delivery.SAME: (200, "already stored"),
+    Delivery.LATE: (202, "this attempt was given up earlier; stored, but not counted"),
+    Delivery.OTHER: (409, "this attempt already has a different outcome, which remains valid"),
     Delivery.FOREIGN: (
         400,
-        "the outcome names another order or another kind of work than this attempt's",
+        "the outcome names a different order or kind of work than this attempt",
     ),
-    Delivery.UNKNOWN: (404, "there is no such attempt"),
+    Delivery.UNKNOWN: (404, "this attempt does not exist"),
 }
 
 
@@ -80,7 +81,7 @@ def _refuse(status: int, error: str, **more: Any) -> JSONResponse:
 
 
 class NotTaken(Exception):
-    """A file that this attempt may not bring (now); `status` is what it is answered with."""
+    """This attempt may not upload a file (now); `status` is the HTTP status of the response."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -88,7 +89,7 @@ class NotTaken(Exception):
 
 
 class Exchange:
-    """The endpoints; `routes` hangs them into an application."""
+    """The endpoints; `routes` adds them to an application."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class Exchange:
     ) -> None:
         self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
         self._controllers = Controllers(boxes)
-        self._open: Counter[int] = Counter()  # files on their way, by attempt
+        self._open: Counter[int] = Counter()  # uploads in progress, by attempt
 
     def _attempt(self, request: Request) -> int | None:
         return attempt_of(request, self._secret)
@@ -113,7 +114,7 @@ class Exchange:
             else await run_in_threadpool(self._attempts.brought, attempt, sha256)
         )
         if attempt is None or brought is None:
-            return _refuse(401, "give the attempt's token as a bearer token")
+            return _refuse(401, "send the attempt's token as a bearer token")
         try:
             if not brought.over and await run_in_threadpool(self._store.has, sha256):
                 return JSONResponse({"sha256": sha256}, status_code=200)
@@ -124,30 +125,31 @@ class Exchange:
         except ValueError as error:
             return _refuse(400, str(error))
         except ClientDisconnect:
-            return _refuse(400, "the connection closed before the file was whole")
+            return _refuse(400, "the connection closed before the file was complete")
         except ArtifactError as error:
             return _refuse(REFUSALS.get(type(error), 503), str(error))
         return JSONResponse({"sha256": sha256}, status_code=201)
 
     @contextmanager
     def _opened(self, attempt: int) -> Iterator[None]:
-        """A place for one more file. Raises NotTaken; a worker tries again."""
+        """Reserve a slot for one more upload. Raises NotTaken; a worker retries."""
         if self._open[attempt] >= self._cap.open_files_each:
             raise NotTaken(
                 429,
-                f"this attempt is bringing {self._cap.open_files_each} files already; one after the other is enough",
+                f"this attempt already has {self._cap.open_files_each} uploads in progress; retry"
+                " when one has finished",
             )
         if self._open.total() >= self._cap.open_files:
             raise NotTaken(
                 503,
-                f"{self._cap.open_files} files are on their way, the most at once; try again",
+                f"{self._cap.open_files} uploads are in progress, which is the limit; retry later",
             )
         self._open[attempt] += 1
         try:
             yield
         finally:
             self._open[attempt] -= 1
-            self._open += Counter()  # forgets those that are at 0
+            self._open += Counter()  # drops entries that are 0
 
     async def _receive(
         self, request: Request, attempt: int, brought: UploadUsage, sha256: str
@@ -182,7 +184,7 @@ class Exchange:
         except Gone as error:
             return _refuse(410, f"artifact {sha256} was {error}")
         except FileNotFoundError:
-            return _refuse(404, f"no artifact {sha256}")
+            return _refuse(404, f"artifact {sha256} does not exist")
         except ArtifactError as error:
             return _refuse(500, str(error))
         name = name if _NAME.fullmatch(name) else sha256
@@ -202,37 +204,37 @@ class Exchange:
         )
 
     async def get_attempt(self, request: Request) -> Response:
-        """Lets an executor ask whether anybody still waits for what it does; by asking it keeps its testbox."""
+        """Tell an executor whether its work is still needed. Asking keeps its testbox leased."""
         attempt = self._attempt(request)
         if attempt is None or f"a{attempt}" != request.path_params["id"]:
-            return _refuse(401, "give the attempt's token as a bearer token")
+            return _refuse(401, "send the attempt's token as a bearer token")
         if refusal := await self._controllers.refuse(request, attempt):
             return refusal
         wanted = await run_in_threadpool(self._attempts.wanted, attempt)
         return (
-            _refuse(404, "there is no such attempt")
+            _refuse(404, "this attempt does not exist")
             if wanted is None
             else JSONResponse({"attempt": f"a{attempt}", "wanted": wanted})
         )
 
     async def put_phase(self, request: Request) -> Response:
-        """Takes what the attempt's testbox does now."""
+        """Accept the current phase of the attempt's testbox."""
         attempt = self._attempt(request)
         if attempt is None or f"a{attempt}" != request.path_params["id"]:
-            return _refuse(401, "give the attempt's token as a bearer token")
+            return _refuse(401, "send the attempt's token as a bearer token")
         return await self._controllers.take_phase(request, attempt)
 
     async def put_outcome(self, request: Request) -> Response:
         attempt = self._attempt(request)
         if attempt is None or f"a{attempt}" != request.path_params["id"]:
-            return _refuse(401, "give the attempt's token as a bearer token")
+            return _refuse(401, "send the attempt's token as a bearer token")
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > OUTCOME_LIMIT_BYTES:
                 return _refuse(
                     413,
-                    f"the outcome is larger than {OUTCOME_LIMIT_BYTES} bytes, the most that is taken",
+                    f"the outcome exceeds the limit of {OUTCOME_LIMIT_BYTES} bytes",
                 )
         try:
             outcome = check_outcome(_parse(bytes(body)))
@@ -246,7 +248,7 @@ class Exchange:
         if missing:
             return _refuse(
                 409,
-                f"bring the files first: {', '.join(sorted(missing)[:10])}",
+                f"upload the files first: {', '.join(sorted(missing)[:10])}",
                 missing=sorted(missing),
             )
         if refusal := await self._controllers.refuse(request, attempt):
@@ -262,33 +264,33 @@ class Exchange:
 
 
 def attempt_of(request: HTTPConnection, secret: bytes) -> int | None:
-    """The attempt whose token came with the request; None for no token of ours."""
+    """Return the attempt whose token the request has; None if the token is not valid."""
     return attempt_of_token(secret, bearer_of(request) or "")
 
 
 def _announced(request: Request) -> int:
-    """The size in bytes that the request says to have; 0 if it comes in pieces."""
+    """Return the request's declared size in bytes; 0 if it is chunked."""
     text = request.headers.get("content-length", "0")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 def _parse(body: bytes) -> object:
-    """JSON without what PostgreSQL's jsonb cannot hold: NaN, infinities, NUL characters, lone surrogates."""
+    """Parse JSON, refusing what jsonb cannot store: NaN, infinities, NUL, lone surrogates."""
 
     def constant(name: str) -> object:
-        raise ValueError(f"outcome: {name} is not a number that can be stored")
+        raise ValueError(f"outcome: {name} is not a finite number")
 
     text = body.decode("utf-8")
     document = json.loads(text, parse_constant=constant)
-    # fails on lone surrogates and overflowed numbers
+    # raises for lone surrogates and overflowed numbers
     json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")
     if re.search(r"(?<!\\)(\\\\)*\\u0000", text):
-        raise ValueError("outcome: a NUL character cannot be stored")
+        raise ValueError("outcome: NUL characters are not allowed")
     return document
 
 
 def _patient(endpoint: Endpoint) -> Endpoint:
-    """The endpoint, with 503 for a database that is away: the worker tries again."""
+    """Wrap the endpoint: 503 while the database is unavailable, so that the worker retries."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -306,7 +308,7 @@ def routes(
     cap: UploadLimits | None = None,
     boxes: BoxStore | None = None,
 ) -> list[Route]:
-    """The exchange's routes, to be put into the web application before its pages."""
+    """Return the exchange's routes; they go before the routes of the pages."""
     exchange = Exchange(store, attempts, secret, cap or UploadLimits(), boxes)
     return [
         Route("/artifacts/{sha256}", exchange.get_artifact, methods=["GET", "HEAD"]),

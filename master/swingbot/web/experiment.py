@@ -1,4 +1,4 @@
-"""`/experiment/e3`: the table of an experiment with its plots, live while it runs.
+"""`/experiment/e3`: the table and plots of an experiment, live while it runs.
 
 With `?metric=`, the page of one metric.
 """
@@ -40,18 +40,18 @@ from .render import Renderer, is_json
 from .snapshot_reader import SnapshotReader
 
 _OPEN: Final = ("waiting", "running")
-_TABLE_CELLS: Final = 600  # kernels x metrics x testboxes whose tables stand on one page
-_OPEN_TABLES: Final = 2  # that are unfolded
-_BOOTS: Final = 2000  # that are listed one by one
-_LIVE: Final = 6  # metrics that are plotted before anything is judged
-_OTHERS: Final = 400  # further metrics that are listed
-_LIKE: Final = re.compile(r"[\\%_]")  # what a pattern of metrics means something else by
+_TABLE_CELLS: Final = 600  # kernels x metrics x testboxes shown as tables on one page
+_OPEN_TABLES: Final = 2  # tables that are unfolded
+_BOOTS: Final = 2000  # boots listed one by one
+_LIVE: Final = 6  # metrics plotted before anything is judged
+_OTHERS: Final = 400  # further metrics listed
+_LIKE: Final = re.compile(r"[\\%_]")  # special characters of LIKE patterns
 _LONGEST: Final = 300  # characters of a metric's or unit job's name in an address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """One metric of one unit job on one testbox, as an address names it."""
+    """One metric of one unit job on one testbox, as named by an address."""
 
     testbox: str
     unit_job: str
@@ -63,7 +63,10 @@ class _Place:
 
 
 class ExperimentPages:
-    """`artifact` opens what builds left, for the columns beside the numbers; `kits`: kits are made."""
+    """`artifact` opens files that builds produced, for the columns next to the numbers.
+
+    `kits`: reproduction kits are available.
+    """
 
     def __init__(
         self,
@@ -89,35 +92,35 @@ class ExperimentPages:
         with self._source.reading() as conn:
             if is_json(request):
                 return JSONResponse(read.experiment(conn, id))
-            known = read.metrics_of_experiment(conn, id)
-            one = _one_metric(request, known)
-            wanted = [one] if one else [row for row in known if row["headline"]]
-            found = read.experiment(conn, id, sorted({row["metric"] for row in wanted}))
-            sheet = sheet_with_beside(read, self._artifact, conn, found)
-            live = [] if known or one else _live(found, read.measured_by_experiment(conn, id))
+            metrics = read.metrics_of_experiment(conn, id)
+            one = _one_metric(request, metrics)
+            headlines = [one] if one else [row for row in metrics if row["headline"]]
+            document = read.experiment(conn, id, sorted({row["metric"] for row in headlines}))
+            sheet = sheet_with_beside(read, self._artifact, conn, document)
+            live = [] if metrics or one else _live(document, read.measured_by_experiment(conn, id))
         context = {
-            "this": found,
+            "this": document,
             "kits": self._kits,
             "one": one,
             "rules": [{"name": rule, "words": WORDS[rule]} for rule in sheet.against],
             "live": live,
-            "others": [] if one else _others(found["id"], known),
-            **_tables(found, sheet, _shown_blocks(sheet, one)),
+            "others": [] if one else _others(document["id"], metrics),
+            **_tables(document, sheet, _shown_blocks(sheet, one)),
             "below": [] if one else sheet.below,
-            "boots": None if one else _boots(found),
+            "boots": None if one else _boots(document),
         }
-        refresh = found["status"] in _OPEN
+        refresh = document["status"] in _OPEN
         return self._renderer.page("experiment.html", refresh=refresh, **context)
 
     def values(self, request: Request) -> Response:
         place = _place_of(request)
         with self._source.reading() as conn:
-            found, sheet = self._read(conn, request, place)
+            document, sheet = self._read(conn, request, place)
             pattern = _LIKE.sub(r"\\\g<0>", place.metric)
-            samples = self._source.read.samples_of_experiment(conn, found["id"], [pattern])
+            samples = self._source.read.samples_of_experiment(conn, document["id"], [pattern])
         boots = _values(samples, place)
-        if not boots and _block(sheet, place) is None and not _has_part(found, place):
-            raise _no_plot(found, place)
+        if not boots and _block(sheet, place) is None and not _has_part(document, place):
+            raise _no_plot(document, place)
         rows = [
             PlotRow(
                 name=clean(kernel.name),
@@ -126,16 +129,16 @@ class ExperimentPages:
             )
             for arm, kernel in enumerate(sheet.kernels)
         ]
-        return picture(values_plot(_heading(found, sheet, place), rows))
+        return picture(values_plot(_heading(document, sheet, place), rows))
 
     def effects(self, request: Request) -> Response:
         place = _place_of(request)
         with self._source.reading() as conn:
-            found, sheet = self._read(conn, request, place)
+            document, sheet = self._read(conn, request, place)
         rule = _rule_of(request, sheet)
         block = _block(sheet, place)
         if block is None:
-            raise _no_plot(found, place)
+            raise _no_plot(document, place)
         rows = [
             PlotRow(
                 name=clean(kernel.name),
@@ -144,24 +147,26 @@ class ExperimentPages:
             )
             for kernel, cell in zip(sheet.kernels, block.cells, strict=True)
         ]
-        return picture(effects_plot(_heading(found, sheet, place), rows, rule))
+        return picture(effects_plot(_heading(document, sheet, place), rows, rule))
 
     def _read(
         self, conn: Connection, request: Request, place: _Place
     ) -> tuple[Row, ExperimentSheet]:
-        found = self._source.read.experiment(conn, request.path_params["id"], [place.metric])
-        return found, sheet_of_experiment(found)
+        document = self._source.read.experiment(conn, request.path_params["id"], [place.metric])
+        return document, sheet_of_experiment(document)
 
 
-def _one_metric(request: Request, known: Sequence[Row]) -> Row | None:
-    """The metric that the address asks for. Raises HTTPException, NotFound."""
+def _one_metric(request: Request, metrics: Sequence[Row]) -> Row | None:
+    """Return the metric that the address requests. Raises HTTPException, NotFound."""
     if "metric" not in request.query_params:
         return None
     metric, unit_job = (_text(request, name) for name in ("metric", "unit_job"))
-    for row in known:
+    for row in metrics:
         if row["metric"] == metric and unit_job in ("", row["unit_job"]):
             return row
-    raise NotFound(f"this experiment has no metric {metric!r}; its page lists those it has")
+    raise NotFound(
+        f"this experiment has no metric {metric!r}; its page lists the available metrics"
+    )
 
 
 def _place_of(request: Request) -> _Place:
@@ -175,21 +180,21 @@ def _place_of(request: Request) -> _Place:
 def _text(request: Request, name: str) -> str:
     text = request.query_params.get(name, "")
     if len(text) > _LONGEST or "\0" in text:
-        raise HTTPException(400, f"{name} has at most {_LONGEST} characters.")
+        raise HTTPException(400, f"{name} must have at most {_LONGEST} characters.")
     return text
 
 
 def _rule_of(request: Request, sheet: ExperimentSheet) -> ReferenceRule:
-    asked = request.query_params.get("against", sheet.against[0])
+    reference = request.query_params.get("against", sheet.against[0])
     for rule in sheet.against:
-        if rule == asked:
+        if rule == reference:
             return rule
-    raise NotFound(f"{sheet.id} compares its rows with: {', '.join(sheet.against)}")
+    raise NotFound(f"{sheet.id} has these references: {', '.join(sheet.against)}")
 
 
-def _no_plot(found: Row, place: _Place) -> NotFound:
+def _no_plot(document: Row, place: _Place) -> NotFound:
     return NotFound(
-        f"experiment {found['id']} has no plot of metric {place.metric!r}"
+        f"experiment {document['id']} has no plot of metric {place.metric!r}"
         f" of {place.unit_job!r} on {place.testbox!r}"
     )
 
@@ -199,17 +204,17 @@ def _block(sheet: ExperimentSheet, place: _Place) -> Block | None:
     return next((b for b in sheet.blocks if (*b.place, b.metric) == key), None)
 
 
-def _has_part(found: Row, place: _Place) -> bool:
+def _has_part(document: Row, place: _Place) -> bool:
     return any(
         part["testbox"] == place.testbox and job["name"] == place.unit_job
-        for part in found["parts"]
+        for part in document["parts"]
         for job in part["unit_jobs"]
     )
 
 
-def _heading(found: Row, sheet: ExperimentSheet, place: _Place) -> PlotSubject:
+def _heading(document: Row, sheet: ExperimentSheet, place: _Place) -> PlotSubject:
     block = _block(sheet, place)
-    labels = [part["label"] for part in found["parts"] if part["testbox"] == place.testbox]
+    labels = [part["label"] for part in document["parts"] if part["testbox"] == place.testbox]
     return PlotSubject(
         testbox=place.testbox,
         unit_job=place.unit_job,
@@ -221,7 +226,7 @@ def _heading(found: Row, sheet: ExperimentSheet, place: _Place) -> PlotSubject:
 
 
 def _values(samples: Sequence[Row], place: _Place) -> dict[int, list[BootValues]]:
-    """Arm -> its boots on that testbox, a mean of each run's samples."""
+    """Map each arm to its boots on that testbox; a run's value is the mean of its samples."""
     runs: dict[int, dict[str, dict[int, list[float]]]] = {}
     for sample in samples:
         if key_of(sample) == (place.testbox, place.unit_job, place.metric):
@@ -240,9 +245,11 @@ def _unmeasured(cell: Cell) -> str:
     return "" if cell.side is not None or cell.rows else "nothing was measured"
 
 
-def _live(found: Row, measured: Sequence[Row]) -> list[Row]:
-    """Plots before anything is judged: of metrics that the benchmarks themselves report."""
-    programs = {job["name"]: job["program"] for part in found["parts"] for job in part["unit_jobs"]}
+def _live(document: Row, measured: Sequence[Row]) -> list[Row]:
+    """Plots before anything is judged, of metrics reported by the benchmarks themselves."""
+    programs = {
+        job["name"]: job["program"] for part in document["parts"] for job in part["unit_jobs"]
+    }
     own = [row for row in measured if program_of(row["metric"]) == programs.get(row["unit_job"])]
     places = [
         _Place(testbox=testbox, unit_job=row["unit_job"], metric=row["metric"])
@@ -252,15 +259,15 @@ def _live(found: Row, measured: Sequence[Row]) -> list[Row]:
     return [
         {
             "title": f"{place.metric} of {place.unit_job} on {place.testbox}",
-            "href": f"/plot/{found['id']}/values.svg?{place.query()}",
+            "href": f"/plot/{document['id']}/values.svg?{place.query()}",
         }
         for place in places
     ]
 
 
-def _others(id: str, known: Sequence[Row]) -> Row:
-    """Metrics that have a page of their own: the benchmark's, then counters, largest change first."""
-    others = [row for row in known if not row["headline"] and not row["alias_of"]]
+def _others(id: str, metrics: Sequence[Row]) -> Row:
+    """Metrics with a page of their own: benchmark metrics, then counters by size of change."""
+    others = [row for row in metrics if not row["headline"] and not row["alias_of"]]
     others.sort(
         key=lambda row: (
             row["counter"],
@@ -281,7 +288,7 @@ def _metric_page(id: str, row: Mapping[str, Any]) -> str:
 
 
 def _shown_blocks(sheet: ExperimentSheet, one: Row | None) -> list[Block]:
-    """Of the headline metrics or of one metric, metric by metric."""
+    """Blocks of the headline metrics or of one metric, metric by metric."""
     if one is None:
         blocks = sheet.shown()
         order = list(dict.fromkeys((block.unit_job, block.metric) for block in blocks))
@@ -290,12 +297,12 @@ def _shown_blocks(sheet: ExperimentSheet, one: Row | None) -> list[Block]:
     return [block for block in sheet.blocks if (block.unit_job, block.metric) == key]
 
 
-def _tables(found: Row, sheet: ExperimentSheet, blocks: Sequence[Block]) -> Row:
-    """`overview`: kernel x metric where there are several; `tables`: each metric with its plots."""
-    parts = {part["testbox"]: place for place, part in reversed([*enumerate(found["parts"])])}
+def _tables(document: Row, sheet: ExperimentSheet, blocks: Sequence[Block]) -> Row:
+    """`overview`: kernel x metric if there are several; `tables`: each metric with plots."""
+    parts = {part["testbox"]: place for place, part in reversed([*enumerate(document["parts"])])}
     many = len(sheet.kernels) * len(blocks) > _TABLE_CELLS and len(blocks) > 1
     tables = [
-        _table(found["id"], sheet, block, parts.get(block.testbox))
+        _table(document["id"], sheet, block, parts.get(block.testbox))
         | {"open": number < _OPEN_TABLES, "whole": not many}
         for number, block in enumerate(blocks)
     ]
@@ -303,7 +310,7 @@ def _tables(found: Row, sheet: ExperimentSheet, blocks: Sequence[Block]) -> Row:
 
 
 def _overview(sheet: ExperimentSheet, tables: Sequence[Row]) -> Row:
-    """A row a kernel, a column a metric on a testbox; changes against the first reference."""
+    """A row per kernel, a column per metric and testbox, with changes against the reference."""
     return {
         "heads": tables,
         "rows": [
@@ -314,7 +321,7 @@ def _overview(sheet: ExperimentSheet, tables: Sequence[Row]) -> Row:
 
 
 def _table(id: str, sheet: ExperimentSheet, block: Block, part: int | None) -> Row:
-    """One block: a row a kernel with its level, each change, and what stands beside."""
+    """One block: for each kernel its level, each change, and the supplementary columns."""
     place = _Place(testbox=block.testbox, unit_job=block.unit_job, metric=block.metric)
     columns = [name for name in sheet.columns if any(name in cell.beside for cell in block.cells)]
     beside = [readings(*(cell.beside.get(name) for cell in block.cells)) for name in columns]
@@ -344,14 +351,14 @@ def _table(id: str, sheet: ExperimentSheet, block: Block, part: int | None) -> R
 
 
 def _counted(block: Block, rule: ReferenceRule) -> list[tuple[str, int]]:
-    """Verdicts against the first reference, those that a reader looks for first."""
+    """Verdicts against the first reference, the most interesting first."""
     counts = Counter(cell.rows[rule].verdict for cell in block.cells if rule in cell.rows)
     order: tuple[Verdict, ...] = ("worse", "better", "changed", "invalid", "unclear", "same")
     return [(verdict, counts[verdict]) for verdict in order if counts[verdict]]
 
 
 def _change(row: ComparisonRow | None) -> Row | None:
-    """A change as a cell has it: `kind` says how to write it."""
+    """A change as shown in a cell; `kind` selects the format."""
     if row is None:
         return None
     kind: str = "change" if row.changed else row.verdict
@@ -361,22 +368,22 @@ def _change(row: ComparisonRow | None) -> Row | None:
     return {"kind": kind, "row": row, "interval": row.interval_pct, "margin": margin}
 
 
-def _boots(found: Row) -> Row:
-    """Boots by kernel and part; `each`: they are few enough to be listed one by one."""
+def _boots(document: Row) -> Row:
+    """Boots by kernel and part; `each`: there are few enough to list them one by one."""
     listed: dict[tuple[int, str, str], list[Row]] = {}
-    for boot in found["boot_list"]:
+    for boot in document["boot_list"]:
         listed.setdefault((boot["arm"], boot["testbox"], boot["spec"]), []).append(boot)
     return {
-        "each": len(found["boot_list"]) <= _BOOTS,
+        "each": len(document["boot_list"]) <= _BOOTS,
         "any": bool(listed),
         "rows": [
             {
                 "arm": arm,
                 "cells": [
                     listed.get((arm["arm"], part["testbox"], part["spec"]), [])
-                    for part in found["parts"]
+                    for part in document["parts"]
                 ],
             }
-            for arm in found["arms"]
+            for arm in document["arms"]
         ],
     }

@@ -1,4 +1,4 @@
-"""Ask for an experiment: a form that shows plan and cost first, and the same as JSON for scripts."""
+"""Request an experiment: a form that shows plan and cost first, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -51,24 +51,27 @@ _RULES: Final[tuple[ReferenceRule, ...]] = get_args(ReferenceRule)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedExperiment:
     id: str
-    new: bool  # the same request is the experiment that was there
+    new: bool  # False: the same request already existed
     planned: Planned
 
 
 class ExperimentSubmitter(Protocol):
-    """`swingbot.app.submitter.DatabaseSubmitter`. Raises RequestError for requests that make no table."""
+    """Implemented by `swingbot.app.submitter.DatabaseSubmitter`.
+
+    Raises RequestError for requests that make no table.
+    """
 
     def choices(self) -> dict[str, list[str]]: ...
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
     def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]: ...
     def latest_experiments(self, person: Person) -> list[dict[str, Any]]: ...
-    def plan(self, person: Person, wish: ExperimentRequest) -> tuple[Planned, str | None]: ...
+    def plan(self, person: Person, spec: ExperimentRequest) -> tuple[Planned, str | None]: ...
     def plan_facts(self, planned: Planned) -> dict[str, Any]: ...
-    def ask_experiment(self, person: Person, wish: ExperimentRequest) -> SubmittedExperiment: ...
+    def ask_experiment(self, person: Person, spec: ExperimentRequest) -> SubmittedExperiment: ...
 
 
 class ExperimentForm:
-    """`series_bytes` is the most that a series may have."""
+    """`series_bytes` is the size limit of a series."""
 
     def __init__(
         self, renderer: Renderer, forms: Forms, asker: ExperimentSubmitter, series_bytes: int
@@ -91,7 +94,7 @@ class ExperimentForm:
         if kind.startswith("application/json"):
             if bearer_of(request) is None:
                 raise HTTPException(
-                    403, "JSON is taken from scripts alone: send `Authorization: Bearer <token>`."
+                    403, "JSON requests need a token: send `Authorization: Bearer <token>`."
                 )
             sent, dry_run = read_json(await request.body(), self._series_bytes, _FIELDS)
             return await run_in_threadpool(self._answer_json, person, sent, dry_run)
@@ -103,11 +106,13 @@ class ExperimentForm:
     def _answer_form(self, request: Request, person: Person, sent: Sent) -> Response:
         try:
             series = series_of(sent)
-            wish = self._wish(sent, series)
+            spec = self._wish(sent, series)
             if sent.values.get("act") == "ask":
-                asked = self._asker.ask_experiment(person, wish)
-                return RedirectResponse(f"/experiment/{asked.id}", status_code=HTTPStatus.SEE_OTHER)
-            planned, refused = self._asker.plan(person, wish)
+                submitted = self._asker.ask_experiment(person, spec)
+                return RedirectResponse(
+                    f"/experiment/{submitted.id}", status_code=HTTPStatus.SEE_OTHER
+                )
+            planned, refused = self._asker.plan(person, spec)
         except (RequestError, GitError) as error:
             return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=400)
         except OverQuota as error:
@@ -117,20 +122,21 @@ class ExperimentForm:
     def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
         try:
             series = series_of(sent)
-            wish = self._wish(sent, series)
+            spec = self._wish(sent, series)
             if dry_run:
-                planned, refused = self._asker.plan(person, wish)
+                planned, refused = self._asker.plan(person, spec)
                 facts = {"id": None, "refused": refused}
                 return JSONResponse(facts | self._facts(person, planned, series))
-            asked = self._asker.ask_experiment(person, wish)
+            submitted = self._asker.ask_experiment(person, spec)
         except (RequestError, GitError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except OverQuota as error:
             return JSONResponse({"error": str(error)}, status_code=429)
         return JSONResponse(
-            {"id": asked.id, "new": asked.new} | self._facts(person, asked.planned, series),
-            status_code=201 if asked.new else 200,
-            headers={"location": f"/experiment/{asked.id}"},
+            {"id": submitted.id, "new": submitted.new}
+            | self._facts(person, submitted.planned, series),
+            status_code=201 if submitted.new else 200,
+            headers={"location": f"/experiment/{submitted.id}"},
         )
 
     def _facts(self, person: Person, planned: Planned, series: PatchSeries) -> dict[str, Any]:
@@ -143,7 +149,7 @@ class ExperimentForm:
         }
 
     def _wish(self, sent: Sent, series: PatchSeries) -> ExperimentRequest:
-        """Raises RequestError for fields that are missing, too long or not what they should be."""
+        """Raises RequestError for fields that are missing, too long or malformed."""
         text = texts_of(sent, _FIELDS.texts)
         if not text["tree"]:
             raise RequestError("tree is missing; an experiment needs a tree and its kernels")
@@ -202,7 +208,7 @@ class ExperimentForm:
 
 
 def _listed(text: str) -> list[str]:
-    """Values with commas, each once."""
+    """Split values at commas, without duplicates."""
     return list(dict.fromkeys(one for part in text.split(",") if (one := part.strip())))
 
 
@@ -219,4 +225,4 @@ def _rule(name: str) -> ReferenceRule:
     for rule in _RULES:
         if rule == name:
             return rule
-    raise RequestError(f"{name[:40]!r} is not a reference; there are {', '.join(_RULES)}")
+    raise RequestError(f"{name[:40]!r} is not a valid reference; use one of {', '.join(_RULES)}")

@@ -1,4 +1,4 @@
-"""Plots of an experiment, a row a kernel: every run on one axis, and each change around zero."""
+"""Plots of an experiment, one row per kernel: every run on one axis; each change around zero."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _WIDTH: Final = 556
 _RIGHT: Final = 16
 _TOP: Final = 58
 _BOTTOM: Final = 44
-_LETTER: Final = 7.0  # pixels of a character of the small font, about
+_LETTER: Final = 7.0  # approximate width of a character of the small font, in pixels
 _NAME: Final = 24  # characters of a kernel's name
-_SAID: Final = 62  # pixels for a change in figures
-_MOST_MARKS: Final = 4000  # beyond, a boot is one mark
+_SAID: Final = 62  # width of a change in figures, in pixels
+_MOST_MARKS: Final = 4000  # with more runs, each boot is one mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +37,17 @@ class BootValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotRow:
-    """A kernel's row. `note` stands in place of marks: why there are none."""
+    """A kernel's row. `note` is shown instead of marks and says why there are none."""
 
     name: str
     boots: Sequence[BootValues] = ()
-    change: ComparisonRow | None = None  # None: it is a reference, compared with nothing
+    change: ComparisonRow | None = None  # None: the kernel is a reference
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """Where rows and their names stand, in pixels."""
+    """Positions of rows and their names, in pixels."""
 
     rows: Sequence[PlotRow]
 
@@ -68,7 +68,7 @@ class _Rows:
         return _TOP + self.pitch * (place + 0.5)
 
     def frame(self, right: float) -> list[str]:
-        """Stripes under every second row, and the names."""
+        """Stripes below every second row, and the names."""
         parts = []
         for place, row in enumerate(self.rows):
             y = self.y(place)
@@ -84,17 +84,17 @@ class _Rows:
 
 
 def values_plot(shown: PlotSubject, rows: Sequence[PlotRow]) -> str:
-    """Every run of every kernel on one axis: a disc a run, a bar through the boots' mean."""
+    """Every run of every kernel on one axis: a disc per run, a bar at the mean of the boots."""
     values = [value for row in rows for boot in row.boots for value in boot.values]
     title = f"{shown.metric} of {shown.unit_job} on {shown.testbox}: every run of each kernel"
     if not values:
-        return _empty(title, "No run has given a value of this metric yet.")
+        return _empty(title, "No run has reported this metric yet.")
     places = _Rows(rows=rows)
     right = float(_WIDTH - _RIGHT)
     x = svg.scale_for(values, places.left, right)
     whole = len(values) <= _MOST_MARKS
     better = f"{shown.better} is better; " if shown.better else ""
-    words = f"{shown.unit or 'value'} ({better}the axis does not begin at 0)"
+    words = f"{shown.unit or 'value'} ({better}the axis does not start at 0)"
     parts = [*places.frame(float(_WIDTH)), *_head(shown), *_axis(x, places, right, words)]
     for place, row in enumerate(rows):
         if row.boots:
@@ -108,7 +108,7 @@ def values_plot(shown: PlotSubject, rows: Sequence[PlotRow]) -> str:
 
 
 def effects_plot(shown: PlotSubject, rows: Sequence[PlotRow], rule: ReferenceRule) -> str:
-    """Each kernel's change against its reference, with its joint 95 % interval.
+    """Each kernel's change against its reference, with its simultaneous 95 % interval.
 
     A line marks zero, a band the smallest change that matters.
     """
@@ -116,7 +116,7 @@ def effects_plot(shown: PlotSubject, rows: Sequence[PlotRow], rule: ReferenceRul
     compared = [row.change for row in rows if row.change is not None]
     changes = [value for row in compared if (value := _change(row)) is not None]
     if not changes:
-        return _empty(title, "No change could be calculated for this metric.")
+        return _empty(title, "No change could be computed for this metric.")
     places = _Rows(rows=rows)
     right = float(_WIDTH - _RIGHT - _SAID)
     matters = next((row.min_effect_pct for row in compared if row.min_effect_pct), None)
@@ -173,7 +173,7 @@ def _note(words: str, places: _Rows, place: int) -> str:
 
 
 def _boots(row: PlotRow, x: svg.AxisScale, y: float, pitch: float, *, whole: bool) -> list[str]:
-    """The boots of a kernel, each at a height of its own, and the mean of their means."""
+    """The boots of a kernel, each at its own height, and the mean of their means."""
     means = [fmean(boot.values) for boot in row.boots]
     count = len(row.boots)
     parts = []
@@ -205,7 +205,7 @@ def _around_zero(
     places: _Rows,
     right: float,
 ) -> svg.AxisScale:
-    """Zero, all changes and the smallest that matters; intervals too unless they dwarf the rest."""
+    """Scale over zero, all changes, the smallest that matters, and intervals if not too wide."""
     low, high = min(0.0, *changes, -(matters or 0.0)), max(0.0, *changes, matters or 0.0)
     room = 1.5 * (high - low) or 1.0
     low = max(low - room, min([low, *(bound[0] for bound in bounds)]))
@@ -218,7 +218,7 @@ def _band(matters: float | None, unit: str, x: svg.AxisScale, places: _Rows) -> 
     if not matters:
         return []
     low, high = x(max(x.low, -matters)), x(min(x.high, matters))
-    title = svg.element("title", f"below {matters:g} {unit}: no change that matters")
+    title = svg.element("title", f"below {matters:g} {unit}: too small to matter")
     return [
         svg.element(
             "rect",
@@ -240,8 +240,8 @@ def _effect(
         if row.note:
             return [_note(row.note, places, place)]
         title = _title(f"{row.name}: a reference")
-        said = svg.text(right + 8, y + 4, "reference", "soft small")
-        return [svg.element("g", title, svg.diamond(x(0.0), y, 5.0, "dot open")), said]
+        figures = svg.text(right + 8, y + 4, "reference", "soft small")
+        return [svg.element("g", title, svg.diamond(x(0.0), y, 5.0, "dot open")), figures]
     value, bounds = _change(change), _bounds(change)
     if value is None or change.verdict == "invalid":
         return [_note(row.note or f"{change.verdict}: {change.reason or ''}", places, place)]
@@ -251,10 +251,12 @@ def _effect(
     marks = [_title(words), *(_interval(bounds, x, y) if bounds else [])]
     marks.append(svg.disc(_within(value, x), y, 3.8, f"dot{'' if change.changed else ' open'}"))
     text = f"{value:+.1f} {unit}" if unit == "%" else f"{value:+.2g}"
-    said = text.replace("-", "\u2212") if change.changed else f"({text})".replace("-", "\u2212")
+    figures = text.replace("-", "\u2212") if change.changed else f"({text})".replace("-", "\u2212")
     if change.verdict == "same":
-        said = f"= {rounded_up(change.margin_pct):.2g} %" if change.margin_pct is not None else "="
-    marks.append(svg.text(right + 8, y + 4, said, "said small"))
+        figures = (
+            f"= {rounded_up(change.margin_pct):.2g} %" if change.margin_pct is not None else "="
+        )
+    marks.append(svg.text(right + 8, y + 4, figures, "said small"))
     return [svg.element("g", *marks, class_=change.verdict)]
 
 
@@ -263,7 +265,7 @@ def _within(value: float, x: svg.AxisScale) -> float:
 
 
 def _interval(bounds: Bounds, x: svg.AxisScale, y: float) -> list[str]:
-    """A line with caps; an end that is beyond the axis has none."""
+    """A line with caps; an end beyond the axis has none."""
     low, high = bounds
     parts = [svg.line(_within(low, x), y, _within(high, x), y, "bar")]
     for end in bounds:

@@ -1,4 +1,4 @@
-"""An experiment with all that its tables show, for pages and the command line."""
+"""An experiment with everything its tables show, for pages and the command line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ def sheet_with_beside(
     *,
     every_run: bool = False,
 ) -> ExperimentSheet:
-    """`experiment` as `read.experiment` gives it; `every_run`: with the values of all runs of its benchmarks."""
-    wanted = experiment["beside"]
-    metrics = patterns(wanted)
+    """Build the sheet of `experiment`, a document of `read.experiment`.
+
+    `every_run`: include the values of all runs of its benchmarks.
+    """
+    columns = experiment["beside"]
+    metrics = patterns(columns)
     if every_run:
         metrics += [row["metric"] for row in experiment["rows"] if not row["counter"]]
     samples = read.samples_of_experiment(conn, experiment["id"], metrics) if metrics else []
@@ -30,26 +33,26 @@ def sheet_with_beside(
         for row in experiment["rows"]
         if row["against"] == rule and row["headline"]
     }
-    known = SupplementSources(
+    sources = SupplementSources(
         names=[arm["name"] for arm in experiment["arms"]],
         samples=samples,
-        records=_records(read, open_artifact, conn, experiment) if "size" in wanted else {},
+        records=_records(read, open_artifact, conn, experiment) if "size" in columns else {},
         references=sorted(pairs, key=lambda pair: pair[1]),
     )
-    return sheet_of_experiment(experiment, samples, beside(wanted, known))
+    return sheet_of_experiment(experiment, samples, beside(columns, sources))
 
 
 def _records(
     read: ReadModels, open_artifact: OpenArtifact, conn: Connection, experiment: Row
 ) -> dict[int, KernelRecord]:
-    """What each row's build left of its code; rows without it are left out. Equal builds share one record."""
+    """Code records of each row's build; rows without one are left out. Equal builds share one."""
     keys = {arm["arm"]: arm["variant"]["build_key"] for arm in experiment["arms"]}
     builds = read.kernel_builds(conn, list(keys.values()))
-    found: dict[str, KernelRecord] = {}
+    records: dict[str, KernelRecord] = {}
     for key in dict.fromkeys(keys.values()):
         try:
             if key in builds:
-                found[key] = record_of(open_artifact, builds[key])
+                records[key] = record_of(open_artifact, builds[key])
         except NoRecord:
             continue
-    return {arm: found[key] for arm, key in keys.items() if key in found}
+    return {arm: records[key] for arm, key in keys.items() if key in records}

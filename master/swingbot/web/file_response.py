@@ -1,6 +1,7 @@
-"""Answer with a stored file: its checksum in the headers, any one range of it, a piece at a time.
+"""Responses with a stored file: checksum in the headers, single ranges, sent in pieces.
 
-The checksum is given twice: `ETag` (the sha256, so that a client that has the file is told 304) and `Repr-Digest` (RFC 9530).
+The checksum is sent twice: as `ETag` (the sha256, so that a client that has the file gets 304)
+and as `Repr-Digest` (RFC 9530).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def stored(
     media_type: str,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The response with the content of `file`, which it closes."""
+    """Return the response with the content of `file`; the response closes it."""
     size = file.seek(0, io.SEEK_END)
     digest = base64.b64encode(bytes.fromhex(sha256)).decode()
     more = {
@@ -37,27 +38,30 @@ def stored(
     if f'"{sha256}"' in request.headers.get("if-none-match", ""):
         file.close()
         return Response(status_code=304, headers=more)
-    wanted = (
+    selected = (
         part(request.headers.get("range"), size)
         if request.headers.get("if-range", f'"{sha256}"') == f'"{sha256}"'
         else range(size)
     )
-    if wanted is None:
+    if selected is None:
         file.close()
         return Response(status_code=416, headers=more | {"Content-Range": f"bytes */{size}"})
-    more["Content-Length"], status = str(len(wanted)), 200 if len(wanted) == size else 206
-    if len(wanted) < size:
-        more["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{size}"
+    more["Content-Length"], status = str(len(selected)), 200 if len(selected) == size else 206
+    if len(selected) < size:
+        more["Content-Range"] = f"bytes {selected.start}-{selected.stop - 1}/{size}"
     if request.method == "HEAD":
         file.close()
         return Response(status_code=status, headers=more, media_type=media_type)
     return StreamingResponse(
-        _pieces(file, wanted), status_code=status, headers=more, media_type=media_type
+        _pieces(file, selected), status_code=status, headers=more, media_type=media_type
     )
 
 
 def part(header: str | None, size: int) -> range | None:
-    """The bytes that a Range header asks for; None if there are no such. A header that is not understood asks for everything (RFC 9110 14.2)."""
+    """Return the bytes that a Range header requests; None if the range is not satisfiable.
+
+    A malformed header is ignored, so all bytes are returned (RFC 9110 14.2).
+    """
     match = _RANGE.fullmatch((header or "").replace(" ", ""))
     if match is None or not (match[1] or match[2]):
         return range(size)
@@ -70,10 +74,10 @@ def part(header: str | None, size: int) -> range | None:
     return range(begin, end) if begin < end else None
 
 
-def _pieces(file: BinaryIO, wanted: range) -> Iterator[bytes]:
+def _pieces(file: BinaryIO, selected: range) -> Iterator[bytes]:
     with file:
-        file.seek(wanted.start)
-        left = len(wanted)
-        while left > 0 and (piece := file.read(min(_CHUNK, left))):
-            left -= len(piece)
+        file.seek(selected.start)
+        remaining = len(selected)
+        while remaining > 0 and (piece := file.read(min(_CHUNK, remaining))):
+            remaining -= len(piece)
             yield piece

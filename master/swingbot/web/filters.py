@@ -1,4 +1,4 @@
-"""How numbers, times and names look on a page: Jinja filters, all pure."""
+"""Formats of numbers, times and names on pages: Jinja filters, all pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from swingbot.core.plan.patches import tally
 from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.findings_text import tell
 
-MISSING = "–"  # missing is shown as missing, never as 0
+MISSING = "–"  # a missing value is never shown as 0
 
 
 def number(value: float | None) -> str:
-    """Five significant digits, thousands apart: enough to recompute a percentage that is printed with one decimal."""
+    """Five significant digits with separators: enough to check a percentage with one decimal."""
     if value is None:
         return MISSING
     size = abs(value)
@@ -29,12 +29,12 @@ def number(value: float | None) -> str:
 
 
 def grouped(text: str) -> str:
-    """A printed number with its thousands apart; a missing one as everywhere."""
+    """Add thousands separators to a formatted number; None becomes MISSING."""
     return f"{int(text):,}".replace(",", "\u202f") if text.isdecimal() else text or MISSING
 
 
 def spread(value: float | None) -> str:
-    """A standard deviation: three significant digits are more than it deserves."""
+    """A standard deviation with three significant digits; more would be noise."""
     if value is None or abs(value) < 1e6:
         return number(None if value is None else float(f"{value:.3g}"))
     mantissa, exponent = f"{value:.2e}".split("e")
@@ -42,7 +42,7 @@ def spread(value: float | None) -> str:
 
 
 def percent(value: float | None, signed: bool = True) -> str:
-    """A change in per cent: `-18.0 %`."""
+    """A change in percent: `-18.0 %`."""
     if value is None:
         return MISSING
     return f"{value:+.1f}\u00a0%".replace("-", "\u2212") if signed else f"{value:.1f}\u00a0%"
@@ -55,12 +55,12 @@ def interval(value: list[float | None] | None) -> str:
 
 
 def history_lines(findings: Mapping[str, Any]) -> list[str]:
-    """What the tips of a branch show; a tip is named by its commit."""
+    """Lines on the tips of a branch; a tip is named by its commit."""
     try:
         tips = {int(at): tip["commit"][:12] for at, tip in findings["tips"].items()}
         return tell(Findings.from_json(findings), tips)
     except (AttributeError, KeyError, TypeError, ValueError):
-        return ["stored by another version of swingbot; the next tip replaces it"]
+        return ["stored by a different version of swingbot; the next tip replaces it"]
 
 
 def patch_counts(patches: Sequence[Mapping[str, Any]]) -> str:
@@ -68,7 +68,7 @@ def patch_counts(patches: Sequence[Mapping[str, Any]]) -> str:
 
 
 def probability(value: float | None) -> str:
-    """A probability in per cent that never rounds up to certainty."""
+    """A probability in percent that never rounds to certainty."""
     if value is None:
         return MISSING
     if value > 0.9995:
@@ -95,7 +95,7 @@ def duration(seconds: float | None) -> str:
 
 
 def when(moment: str | None) -> str:
-    """`2026-03-02T09:00:00Z` as `2026-03-02 09:00:00`; the pages are in UTC."""
+    """`2026-03-02T09:00:00Z` as `2026-03-02 09:00:00`; pages use UTC."""
     return moment.replace("T", " ").removesuffix("Z") if moment else MISSING
 
 
@@ -136,9 +136,9 @@ def fact(value: Any) -> str:
 
 
 def code(sentence: str) -> Markup:
-    """A sentence in which `words in backticks` are set as code; everything else is escaped."""
+    """Escape a sentence and set `words in backticks` as code."""
     parts = str(sentence).split("`")
-    if len(parts) % 2 == 0:  # an odd backtick is only a backtick
+    if len(parts) % 2 == 0:  # an unpaired backtick is literal
         return escape(sentence)
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if index % 2 else escape(part)

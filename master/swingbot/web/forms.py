@@ -1,8 +1,9 @@
-"""Pages that change something: what role they need, and forms that no other site can send in a person's name.
+"""Pages that make changes: the role they require, and protection against cross-site requests.
 
-A person signs in with a token (`web/session.py`). Each form holds a token of its own, bound to that session; a form without it, or one that the
-browser says comes from another site, is refused. A script sends its token as `Authorization: Bearer` and needs no form's token: no browser adds that
-header by itself.
+A person signs in with a token (`web/session.py`). Each form has its own token, bound to that
+session. A form without it, or one that the browser attributes to another site, is refused.
+A script sends its token as `Authorization: Bearer` and needs no form token, because no browser
+adds that header by itself.
 """
 
 from __future__ import annotations
@@ -32,32 +33,36 @@ from .session import Sessions, bearer_of
 
 _LARGEST: Final = 64 << 10  # bytes of a form
 _PATH: Final = re.compile(r"/[A-Za-z0-9/_.-]*(\?[A-Za-z0-9=&_.%-]*)?")
-# The pages' own policy, but for forms to ourselves.
+# The policy of the other pages, but forms may be sent to this site.
 FORM_HEADERS: Final = {
-    "content-security-policy": "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": (
+        "default-src 'none'; img-src 'self'; style-src 'self';"
+        " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
     "cache-control": "no-store",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A form that a signed-in person has sent: who, and the fields as text (the last of a name counts, line ends are LF)."""
+    """A form sent by a signed-in person: their name, and the fields as text.
+
+    The last value of a repeated field counts; line ends are LF.
+    """
 
     who: str
     values: Mapping[str, str]
 
     def text(self, name: str, longest: int = 2000) -> str:
-        """One field without surrounding blanks. Raises HTTPException for one that is too long."""
+        """Return one field, stripped. Raises HTTPException for one that is too long."""
         value = self.values.get(name, "").strip()
         if len(value) > longest:
-            raise HTTPException(
-                400, f"{name} has {len(value)} characters; {longest} are the most that is taken."
-            )
+            raise HTTPException(400, f"{name} has {len(value)} characters; the limit is {longest}.")
         return value
 
 
 class Forms:
-    """Forms and what they need. `secret` is the service's (`adapters.artifacts.secret`)."""
+    """Forms and their requirements. `secret` is the service's (`adapters.artifacts.secret`)."""
 
     def __init__(
         self,
@@ -67,7 +72,7 @@ class Forms:
         rate: Rate | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`rate` is how often one token may write."""
+        """`rate` limits how often one token may write."""
         self._secret, self._renderer, self._sessions, self._now = secret, renderer, sessions, now
         self._writes = Buckets(rate) if rate else None
 
@@ -76,8 +81,11 @@ class Forms:
         return Markup('<input type="hidden" name="token" value="{}">').format(self._token(request))
 
     def context(self, request: Request, needs: Role = Role.MODERATOR) -> dict[str, Any]:
-        """What the templates of pages with forms know: `person` who is signed in, `who` if that person may send them (None: say what it takes),
-        the role that `needs` names, `form_field`, and `here`, this page's path."""
+        """Template variables of pages with forms.
+
+        `person` is signed in, `who` is that person if the role suffices (None: the page says what
+        is required), the role that `needs` names, `form_field`, and `here`, the path of this page.
+        """
         person = self._sessions.signed_in(request)
         who = person.who if person is not None and may(person.role, needs) else None
         return {
@@ -89,7 +97,11 @@ class Forms:
         }
 
     async def person(self, request: Request, needs: Role) -> Person:
-        """Who wants to write. Raises HTTPException: 403 for whoever may not, 401 for a token that is not good, 429 for one that writes too often."""
+        """Return the person who makes the change.
+
+        Raises HTTPException: 403 without the required role, 401 for a token that is not valid,
+        429 for one that writes too often.
+        """
         person = await self._sessions.person(request)
         refused = refusal(person, needs)
         if refused is not None:
@@ -101,26 +113,32 @@ class Forms:
         if wait > 0:
             raise HTTPException(
                 429,
-                f"{person.who}'s token writes too often; wait a moment. Nothing was changed.",
+                f"The token of {person.who} was used too often; wait a moment. Nothing was"
+                " changed.",
                 headers={"retry-after": str(math.ceil(wait))},
             )
         return person
 
     async def read(self, request: Request, needs: Role = Role.MODERATOR) -> Form:
-        """The form that was sent. Raises HTTPException: 403 for a stranger's, another site's or one that needs another role, 413 for a large one."""
+        """Return the submitted form.
+
+        Raises HTTPException: 403 without sign-in or the required role, or if the form is from
+        another site, 413 for a form that is too large.
+        """
         person = await self.person(request, needs)
         values = await self._values(request)
         self.check(request, values)
         return Form(who=person.who, values=values)
 
     def check(self, request: Request, values: Mapping[str, str]) -> None:
-        """Refuse a form that is not of this session. Raises HTTPException."""
+        """Refuse a form that does not belong to this session. Raises HTTPException."""
         if bearer_of(request) is None and not hmac.compare_digest(
             values.get("token", "").encode(), self._token(request).encode()
         ):
             raise HTTPException(
                 403,
-                "This form is not of this sign-in: load the page again, then send it again. Nothing was changed.",
+                "This form belongs to an earlier session. Reload the page, then submit it again."
+                " Nothing was changed.",
             )
 
     async def _values(self, request: Request) -> dict[str, str]:
@@ -135,7 +153,7 @@ class Forms:
                 body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
             )
         except ValueError:
-            raise HTTPException(400, "The form cannot be read; nothing was changed.") from None
+            raise HTTPException(400, "The form is malformed; nothing was changed.") from None
         return {name: value.replace("\r\n", "\n").replace("\0", "") for name, value in pairs}
 
     def _token(self, request: Request) -> str:
@@ -143,7 +161,7 @@ class Forms:
             self._secret, f"form {self._sessions.given(request)}".encode(), "sha256"
         ).hexdigest()
 
-    # The two pages of signing in and out.
+    # The pages for signing in and out.
     def ask(
         self,
         request: Request,
@@ -186,7 +204,10 @@ class Forms:
 
 
 def same_site(request: Request) -> None:
-    """Refuse what a browser says another site has sent. Our pages send no referrer, so their own forms may say `Origin: null`."""
+    """Refuse requests that the browser attributes to another site.
+
+    The pages send no referrer, so their own forms may have `Origin: null`.
+    """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     foreign = (
         origin is not None
@@ -201,6 +222,6 @@ def _next(request: Request) -> str:
     return _path(request.query_params.get("next", ""))
 
 
-def _path(given: str) -> str:
-    """A path of ours to go to after signing in; anything else, such as another site, is the front page."""
-    return given if _PATH.fullmatch(given) and not given.startswith("//") else "/"
+def _path(target: str) -> str:
+    """Return the local path to go to after signing in; `/` for any other target."""
+    return target if _PATH.fullmatch(target) and not target.startswith("//") else "/"

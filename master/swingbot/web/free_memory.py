@@ -11,13 +11,13 @@ from .ports import Row
 Place = tuple[str, str]  # testbox, unit job
 
 
-def of_boot(found: Row) -> list[Row]:
+def of_boot(document: Row) -> list[Row]:
     """A table for each unit job of a boot: means over its runs."""
     samples: dict[Place, dict[str, list[Sample]]] = {}
-    for run in found["runs"]:
-        mine = samples.setdefault((found["testbox"], run["unit_job"]), {}).setdefault("", [])
+    for run in document["runs"]:
+        mine = samples.setdefault((document["testbox"], run["unit_job"]), {}).setdefault("", [])
         mine += [
-            Sample(found["id"], run["number"], metric, value)
+            Sample(document["id"], run["number"], metric, value)
             for metric, values in run["samples"].items()
             for value in values
         ]
@@ -45,10 +45,10 @@ def _tables(samples: Mapping[Place, Mapping[str, Sequence[Sample]]]) -> list[Row
 
 def _zones(sides: Mapping[str, Sequence[Sample]]) -> list[Row]:
     """Each zone of any side with a row for each side and moment, the first side first."""
-    found: dict[tuple[int, str], list[Row]] = {}
+    zones: dict[tuple[int, str], list[Row]] = {}
     for side, samples in sides.items():
         for zone in free_memory(samples):
-            found.setdefault((zone.node, zone.zone), []).extend(_rows(side, zone))
+            zones.setdefault((zone.node, zone.zone), []).extend(_rows(side, zone))
     return [
         {
             "node": node,
@@ -56,7 +56,7 @@ def _zones(sides: Mapping[str, Sequence[Sample]]) -> list[Row]:
             "orders": max(len(row["blocks"]) for row in rows),
             "rows": rows,
         }
-        for (node, zone), rows in sorted(found.items())
+        for (node, zone), rows in sorted(zones.items())
         if rows
     ]
 

@@ -1,4 +1,4 @@
-"""The page of an incident, and what a signed-in person does there. Without signing in it can be read."""
+"""The page of an incident, and the actions of signed-in people. Reading needs no sign-in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OTHERS: Final = ("merge", "split")
 
 
 class IncidentPages:
-    """`lab` is made when the first person decides something: reading needs none."""
+    """`lab` is created for the first action; reading needs none."""
 
     def __init__(
         self, source: SnapshotReader, renderer: Renderer, forms: Forms, lab: Callable[[], Lab]
@@ -41,12 +41,16 @@ class IncidentPages:
 
     def show(self, request: Request) -> Response:
         with self._source.reading() as conn:
-            found = self._source.read.incident(
+            document = self._source.read.incident(
                 conn, request.path_params["id"].removesuffix(".json")
             )
         if is_json(request):
-            return JSONResponse(found)
-        context: dict[str, Any] = {"this": found, **shown(found), **self._forms.context(request)}
+            return JSONResponse(document)
+        context: dict[str, Any] = {
+            "this": document,
+            **shown(document),
+            **self._forms.context(request),
+        }
         page = self._renderer.page("incident.html", **context)
         page.headers.update(FORM_HEADERS)
         return page
@@ -66,14 +70,14 @@ class IncidentPages:
 
 
 def _do(lab: Callable[[], Lab], number: int, form: Form) -> int:
-    """Carry out what the form says; the incident to show then. Raises RequestError, GitError."""
+    """Carry out the form's action; return the incident to show. Raises RequestError, GitError."""
     act, who, reason = form.text("act", 20), f"{form.who} (pages)", form.text("reason") or None
-    for known in ACTS:
-        if act == known:
+    for action in ACTS:
+        if act == action:
             return keep.say(
                 lab(),
                 number,
-                known,
+                action,
                 who=who,
                 reason=reason,
                 commit=form.text("commit", 100) or None,
@@ -92,7 +96,7 @@ def _do(lab: Callable[[], Lab], number: int, form: Form) -> int:
             bisection=_id(bisection, "bisection") if bisection else None,
         ).id
     raise RequestError(
-        f"{act!r} is nothing that can be done to an incident; these can: {', '.join((*ACTS, *OTHERS))}"
+        f"{act!r} is not a valid action for an incident; use one of {', '.join((*ACTS, *OTHERS))}"
     )
 
 
@@ -103,14 +107,18 @@ def _id(text: str, kind: str) -> int:
         raise RequestError(str(error)) from None
 
 
-def shown(found: Row) -> dict[str, Any]:
-    """What the template needs beyond the facts: of how many bisections, branches and testboxes the incident is, and which gates are known."""
-    places = {(s["tree"], s["commit"]) for s in found["sightings"]}
+def shown(document: Row) -> dict[str, Any]:
+    """Values for the template: number of bisections, branches and testboxes, and the gates."""
+    places = {(s["tree"], s["commit"]) for s in document["sightings"]}
     out = sorted(
-        {s["bisection"] for s in found["sightings"] if s["commit"] != found["culprit"]["commit"]}
+        {
+            s["bisection"]
+            for s in document["sightings"]
+            if s["commit"] != document["culprit"]["commit"]
+        }
     )
     return {
         "branches": len(places),
         "can_split": out,
-        "split": any(one["split"] for one in found["impact"]),
+        "split": any(one["split"] for one in document["impact"]),
     }

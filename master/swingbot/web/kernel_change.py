@@ -11,7 +11,7 @@ from .ports import Connection, OpenArtifact, ReadModels, Row
 def of_comparison(
     read: ReadModels, open_artifact: OpenArtifact, conn: Connection, comparison: Row
 ) -> Row:
-    """The facts of `compare_kernels` for base and head, with a `headline` where they were compared."""
+    """Facts of `compare_kernels` for base and head, with a `headline` if they were compared."""
     keys = [comparison[f"{side}_variant"]["build_key"] for side in ("base", "head")]
     builds = read.kernel_builds(conn, keys)
     facts = compare_kernels(open_artifact, *(builds.get(key) for key in keys))

@@ -1,4 +1,4 @@
-"""The local mailbox: what the embedded mail server delivered, latest first. Reading it moves and marks nothing."""
+"""The local mailbox: mails delivered to the embedded mail server, newest first. Read-only."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .ports import Row
 from .render import Renderer, is_json
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=+-]{0,250}")
-_LARGEST = 1 << 20  # bytes of a mail that are read
-_NEWEST = 200  # mails listed at most
+_LARGEST = 1 << 20  # bytes read of a mail
+_NEWEST = 200  # mails listed
 
 
 class MailPages:
@@ -40,7 +40,7 @@ class MailPages:
         key = request.path_params["key"].removesuffix(".json")
         file = self._files().get(key) if _KEY.fullmatch(key) else None
         if file is None:
-            raise NotFound("there is no such mail in the mailbox; /mailbox lists those there are")
+            raise NotFound("this mail does not exist; /mailbox lists the mails")
         facts = _facts(file) | {"text": _text(_read(file))}
         return (
             JSONResponse(facts)
@@ -68,7 +68,7 @@ def _read(file: Path) -> EmailMessage:
 def _header(message: EmailMessage, name: str) -> str | None:
     try:
         value = message[name]
-    # the header parser has many ways to fail on hostile input; what it cannot read is not shown
+    # the header parser fails in many ways on hostile input; unreadable headers are not shown
     except Exception:
         return "(unreadable)"
     return None if value is None else str(value)

@@ -1,7 +1,8 @@
-"""`/metrics`: what is going on, for Prometheus, in its text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats).
+"""`/metrics`: the state of the service for Prometheus, in its text format 0.0.4.
 
-The list of what benchmarks measure has the same address: who takes HTML gets that page, everybody else these figures.
-Names are public, as those of our benchmarks' metrics are: alert rules and panels elsewhere are made of them.
+Format: prometheus.io/docs/instrumenting/exposition_formats. The list of benchmark metrics has the
+same address: clients that accept HTML get that page, all others these metrics.
+Names are public: alert rules and panels elsewhere depend on them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _STATES: Final = ("active", "drained", "quarantined")
 _PHASES: Final = ("idle", "leased", "booting", "running", "returning", "lost", "quarantined")
-_KEPT_SECONDS: Final = 5.0  # several scrapers, one look
+_KEPT_SECONDS: Final = 5.0  # cache lifetime, shared by several scrapers
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 Labels = Mapping[str, str]
@@ -31,7 +32,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """All samples of one name. A value that is not known is left out: missing is missing, never 0."""
+    """All samples of one name. Unknown values are left out, never reported as 0."""
 
     name: str
     kind: Literal["gauge", "counter"]
@@ -51,7 +52,7 @@ class MetricFamily:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostMetrics:
-    """What is known without the database: bytes, seconds, counts; None: not known."""
+    """Values known without the database: bytes, seconds, counts. None: not known."""
 
     disk_free: int
     disk_stop_below: int
@@ -74,36 +75,38 @@ def of_here(here: HostMetrics) -> list[MetricFamily]:
         ),
         _one(
             "swingbot_disk_stop_below_bytes",
-            "Free space below which no order is handed out.",
+            "Free space below which no orders are dispatched.",
             here.disk_stop_below,
         ),
         _one(
             "swingbot_loop_last_round_seconds",
-            "Seconds since the loop went round last.",
+            "Seconds since the last iteration of the loop.",
             here.loop_age,
         ),
-        _one("swingbot_loop_failing", "1 while the loop's rounds fail.", int(here.loop_failing)),
+        _one(
+            "swingbot_loop_failing", "1 while iterations of the loop fail.", int(here.loop_failing)
+        ),
         _one(
             "swingbot_artifact_bytes",
-            "Bytes of raw results in the artifact store; looked at every ten minutes.",
+            "Bytes of raw results in the artifact store; updated every ten minutes.",
             here.artifact_bytes,
         ),
         _one(
             "swingbot_artifacts",
-            "Files in the artifact store; looked at every ten minutes.",
+            "Files in the artifact store; updated every ten minutes.",
             here.artifacts,
         ),
     ]
 
 
-def of_database(found: Rows) -> list[MetricFamily]:
-    """The families of `swingbot_db.read.metrics.figures`."""
-    orders = {(row["kind"], row["state"]): row for row in found["orders"]}
+def of_database(figures: Rows) -> list[MetricFamily]:
+    """Metric families from the document of `swingbot_db.read.metrics.figures`."""
+    orders = {(row["kind"], row["state"]): row for row in figures["orders"]}
     every = [
         (kind, state) for kind in ("build", "boot") for state in ("waiting", "ready", "running")
     ]
     counted = {key: orders[key]["n"] if key in orders else 0 for key in every}
-    (open_,), (mail,), (database,) = found["open"], found["mail"], found["database"]
+    (open_,), (mail,), (database,) = figures["open"], figures["mail"], figures["database"]
     return [
         _family(
             "swingbot_orders",
@@ -121,69 +124,69 @@ def of_database(found: Rows) -> list[MetricFamily]:
         ),
         _family(
             "swingbot_attempts_last_day",
-            "Attempts of the last 24 hours by what came of them.",
-            _counted(found["attempts"], "kind", "status"),
+            "Attempts of the last 24 hours by result.",
+            _counted(figures["attempts"], "kind", "status"),
         ),
         _family(
             "swingbot_boots_total",
-            "Boots by what came of them.",
-            _counted(found["boots"], "testbox", "outcome"),
+            "Boots by outcome.",
+            _counted(figures["boots"], "testbox", "outcome"),
             "counter",
         ),
         _family(
             "swingbot_boot_seconds_total",
-            "Seconds that boots took.",
-            _counted(found["boots"], "testbox", "outcome", value="seconds"),
+            "Duration of boots in seconds.",
+            _counted(figures["boots"], "testbox", "outcome", value="seconds"),
             "counter",
         ),
         _family(
             "swingbot_runs_last_day",
-            "Runs of the last 24 hours; invalid ones do not count.",
-            _counted(found["runs"], "testbox", "status"),
+            "Runs of the last 24 hours, without invalid ones.",
+            _counted(figures["runs"], "testbox", "status"),
         ),
-        _family("swingbot_kernel_builds_total", "Kernel builds.", _builds(found, "n"), "counter"),
+        _family("swingbot_kernel_builds_total", "Kernel builds.", _builds(figures, "n"), "counter"),
         _family(
             "swingbot_kernel_build_seconds_total",
-            "Seconds that kernel builds took.",
-            _builds(found, "seconds"),
+            "Duration of kernel builds in seconds.",
+            _builds(figures, "seconds"),
             "counter",
         ),
-        *_testboxes(found),
+        *_testboxes(figures),
         _family(
             "swingbot_alerts",
-            "Alerts that last, by kind.",
-            _counted(found.get("alerts", ()), "kind"),
+            "Active alerts by kind.",
+            _counted(figures.get("alerts", ()), "kind"),
         ),
-        _family("swingbot_reports", "Reports by state.", _counted(found["reports"], "state")),
-        _one("swingbot_mail_stopped", "1 while no mail leaves.", int(mail["stopped"])),
+        _family("swingbot_reports", "Reports by state.", _counted(figures["reports"], "state")),
+        _one("swingbot_mail_stopped", "1 while sending of mail is stopped.", int(mail["stopped"])),
         _one(
             "swingbot_mail_oldest_seconds",
-            "Age of the oldest mail that is to leave.",
+            "Age of the oldest mail to be sent.",
             mail["oldest"],
         ),
-        _one("swingbot_bisections_open", "Bisections under way.", open_["bisections"]),
-        _one("swingbot_comparisons_open", "Comparisons under way.", open_["comparisons"]),
-        _one("swingbot_incidents_open", "Incidents that are open.", open_["incidents"]),
+        _one("swingbot_bisections_open", "Bisections in progress.", open_["bisections"]),
+        _one("swingbot_comparisons_open", "Comparisons in progress.", open_["comparisons"]),
+        _one("swingbot_incidents_open", "Open incidents.", open_["incidents"]),
         _family(
             "swingbot_tree_failing",
             "1 for a tree whose last poll failed.",
-            [({"tree": row["name"]}, int(row["failing"])) for row in found["trees"]],
+            [({"tree": row["name"]}, int(row["failing"])) for row in figures["trees"]],
         ),
         _family(
             "swingbot_tree_polled_seconds",
-            "Seconds since a tree was polled last.",
-            [({"tree": row["name"]}, row["since"]) for row in found["trees"]],
+            "Seconds since the last poll of a tree.",
+            [({"tree": row["name"]}, row["since"]) for row in figures["trees"]],
         ),
         _one("swingbot_database_bytes", "Size of the database.", database["bytes"]),
     ]
 
 
-def _testboxes(found: Rows) -> list[MetricFamily]:
-    boxes = found["testboxes"]
+def _testboxes(figures: Rows) -> list[MetricFamily]:
+    boxes = figures["testboxes"]
     return [
         _family(
             "swingbot_testbox_state",
-            "1 for the state that people or anchors put a testbox in, 0 for the others.",
+            "1 for the state of a testbox as set by people or anchors, 0 for the others.",
             [
                 ({"testbox": row["name"], "state": state}, int(row["state"] == state))
                 for row in boxes
@@ -192,30 +195,30 @@ def _testboxes(found: Rows) -> list[MetricFamily]:
         ),
         _family(
             "swingbot_testbox_phase",
-            "1 for what a testbox does, 0 for the rest.",
+            "1 for the phase that a testbox is in, 0 for the others.",
             [
                 ({"testbox": row["testbox"], "phase": phase}, int(row["state"] == phase))
-                for row in found.get("phases", ())
+                for row in figures.get("phases", ())
                 for phase in _PHASES
             ],
         ),
         _family(
             "swingbot_testbox_leased",
-            "1 while a testbox works for an order.",
+            "1 while a testbox works on an order.",
             [({"testbox": row["name"]}, int(row["leased"])) for row in boxes],
         ),
         _family(
             "swingbot_testbox_last_boot_seconds",
-            "Seconds since a testbox booted last.",
+            "Seconds since the last boot of a testbox.",
             [({"testbox": row["name"]}, row["since"]) for row in boxes],
         ),
     ]
 
 
-def _builds(found: Rows, value: str) -> list[tuple[Labels, float | None]]:
+def _builds(figures: Rows, value: str) -> list[tuple[Labels, float | None]]:
     return [
         ({"status": row["status"], "cached": str(row["cached"]).lower()}, row[value])
-        for row in found["builds"]
+        for row in figures["builds"]
     ]
 
 
@@ -243,7 +246,7 @@ def _number(value: float) -> str:
 
 
 class Metrics:
-    """The endpoint. Without a database it says what it can, and `swingbot_database_up 0`."""
+    """The endpoint. Without a database it reports the rest, and `swingbot_database_up 0`."""
 
     def __init__(
         self, engine: Engine, figures: Callable[[Connection], Rows], here: Callable[[], HostMetrics]
@@ -266,11 +269,11 @@ class Metrics:
             up = 1
         except DatabaseError:
             up = 0
-        families.append(_one("swingbot_database_up", "1 if the database answers.", up))
+        families.append(_one("swingbot_database_up", "1 if the database responds.", up))
         families.append(
             _one(
                 "swingbot_metrics_seconds",
-                "Seconds that it took to find these figures.",
+                "Time to collect these metrics, in seconds.",
                 round(time.monotonic() - begin, 4),
             )
         )
@@ -281,7 +284,7 @@ class Metrics:
 
 
 def takes_page(accept: str) -> bool:
-    """Whether who asks is a person's browser, by the header Accept."""
+    """Whether the client is a browser, judged by its Accept header."""
     return "text/html" in accept
 
 

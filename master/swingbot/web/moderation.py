@@ -1,6 +1,7 @@
-"""The moderation queue and the outbox: what waits for a person, as it would be sent, and what is on its way.
+"""The moderation queue and the outbox: reports that wait for a person, and mails being sent.
 
-Everybody may read them. Deciding needs the role moderator (`web/forms.py`); who decided, when and why is kept.
+Reading needs no role. Decisions need the role moderator (`web/forms.py`), and are recorded with
+person, time and reason.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ ACTS: Final[tuple[ReportAct, ...]] = ("release", "drop", "hold")
 
 
 class QueueReader(Protocol):
-    """`swingbot_db.read`, the module."""
+    """The module `swingbot_db.read`."""
 
     def waiting(self, conn: Connection) -> Row: ...
     def outgoing(self, conn: Connection) -> Row: ...
 
 
 class Moderator(Protocol):
-    """Decides and keeps who did. Raises ValueError with a sentence for what cannot be done."""
+    """Applies and records decisions. Raises ValueError with a sentence if one is not possible."""
 
     def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None: ...
     def switch(self, *, stopped: bool, who: str, why: str) -> None: ...
 
 
 class MailSettings(Protocol):
-    """What the pages say of the settings in force."""
+    """Settings in force that the pages show."""
 
     @property
     def release(self) -> str: ...
@@ -72,18 +73,18 @@ class ModerationPages:
         self, request: Request, read: Callable[[Connection], Row], template: str, problem: str
     ) -> Response:
         with self._engine.connect() as conn:
-            found = read(conn)
+            queue = read(conn)
         mail: dict[str, Any] = {
             "release": self._mail.release,
             "dry_run": self._mail.dry_run,
             "stopped_by_setting": self._mail.stop,
         }
         if is_json(request):
-            return JSONResponse(found | {"settings": mail})
+            return JSONResponse(queue | {"settings": mail})
         page = self._renderer.page(
             template,
             status=409 if problem else 200,
-            found=found,
+            queue=queue,
             mail=mail,
             problem=problem,
             **self._forms.context(request),
@@ -96,12 +97,12 @@ class ModerationPages:
         act, why = form.text("act", 20), form.text("why")
         if act not in ACTS:
             raise HTTPException(
-                400, f"A report can be given {', '.join(ACTS)}; nothing was changed."
+                400, f"The action must be one of {', '.join(ACTS)}; nothing was changed."
             )
         if act == "drop" and not why:
             return await self._refused(
                 request,
-                "Say why it is dropped: whoever wonders about it later finds the reason there.",
+                "Give a reason for dropping the report; it is recorded with the report.",
             )
         try:
             await run_in_threadpool(
@@ -114,7 +115,7 @@ class ModerationPages:
     async def switch(self, request: Request) -> Response:
         form = await self._forms.read(request)
         if form.text("act", 20) not in ("stop", "resume"):
-            raise HTTPException(400, "Mail can be stopped and resumed; nothing was changed.")
+            raise HTTPException(400, "The action must be stop or resume; nothing was changed.")
         await run_in_threadpool(
             self._moderator.switch,
             stopped=form.text("act") == "stop",

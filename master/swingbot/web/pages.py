@@ -23,9 +23,9 @@ from .reproduction import Kits
 from .snapshot_reader import SnapshotReader
 
 _TAIL_BYTES, _TAIL_LINES = 16_384, 40
-# colours and other controls of a console
+# colours and other control sequences of a console
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
-_LIMIT = 1000  # rows of a list at most
+_LIMIT = 1000  # maximum number of rows of a list
 PLURALS = (
     "comparisons",
     "experiments",
@@ -67,61 +67,63 @@ class Pages:
         }
         self._extra: Mapping[str, Callable[[Connection, Row], Row]] = {
             "comparison": self._comparison,
-            "incident": lambda conn, found: incident.shown(found),
+            "incident": lambda conn, document: incident.shown(document),
             "report": self._report,
             "order": self._order,
             "boot": self._boot,
             "kernel": self._kernel,
         }
 
-        # What a list's page shows below the list.
+        # additional content below a list
         self._beside: Mapping[str, Callable[[Connection], Row]] = {
             "testboxes": lambda conn: {"compilers": read.list_compilers(conn)},
         }
 
     def overview(self, request: Request) -> Response:
         with self._source.reading() as conn:
-            found = self._source.read.status(conn)
+            document = self._source.read.status(conn)
         if is_json(request):
-            return JSONResponse(found)
-        return self._renderer.page("overview.html", refresh=True, status_now=found)
+            return JSONResponse(document)
+        return self._renderer.page("overview.html", refresh=True, status_now=document)
 
     def one(self, request: Request) -> Response:
-        """The page of one thing, or with `.json` at the end its JSON."""
+        """The page of one object, or its JSON if the path ends in `.json`."""
         kind, id = request.path_params["kind"], request.path_params["id"].removesuffix(".json")
         if kind not in self._kinds:
             raise HTTPException(
                 404,
-                f"There are no pages of kind {kind!r};"
-                f" there are {', '.join([*self._kinds, 'experiment'])}.",
+                f"Kind {kind!r} does not exist;"
+                f" kinds are {', '.join([*self._kinds, 'experiment'])}.",
             )
         with self._source.reading() as conn:
-            found = self._kinds[kind](conn, id)
+            document = self._kinds[kind](conn, id)
             if kind == "comparison":
-                found["kernel"] = kernel_change.of_comparison(
-                    self._source.read, self._artifact, conn, found
+                document["kernel"] = kernel_change.of_comparison(
+                    self._source.read, self._artifact, conn, document
                 )
             if is_json(request):
-                return JSONResponse(found)
-            if kind == "report" and found["incident"] is None:
-                return self._renderer.page("digest.html", this=found)
-            more = self._extra[kind](conn, found) if kind in self._extra else {}
-        refresh = found.get("status") in _RUNNING or (
-            kind == "order" and found["state"] in _RUNNING
+                return JSONResponse(document)
+            if kind == "report" and document["incident"] is None:
+                return self._renderer.page("digest.html", this=document)
+            more = self._extra[kind](conn, document) if kind in self._extra else {}
+        refresh = document.get("status") in _RUNNING or (
+            kind == "order" and document["state"] in _RUNNING
         )
-        return self._renderer.page(f"{kind}.html", refresh=refresh, this=found, **more)
+        return self._renderer.page(f"{kind}.html", refresh=refresh, this=document, **more)
 
     def variant(self, request: Request) -> Response:
-        """A variant's page is that of its kernel, or of the order that will build it; before that, its own."""
+        """Redirect to the kernel of a variant or to its build order; else show the variant."""
         if is_json(request):
             request.path_params["kind"] = "variant"
             return self.one(request)
         with self._source.reading() as conn:
-            found = self._source.read.variant(conn, request.path_params["id"])
-        if found["build"] is None and found["build_order"] is None:
-            return self._renderer.page("variant.html", this=found)
+            document = self._source.read.variant(conn, request.path_params["id"])
+        if document["build"] is None and document["build_order"] is None:
+            return self._renderer.page("variant.html", this=document)
         return RedirectResponse(
-            f"/kernel/{found['build_key']}" if found["build"] else f"/order/{found['build_order']}"
+            f"/kernel/{document['build_key']}"
+            if document["build"]
+            else f"/order/{document['build_order']}"
         )
 
     def listing(self, request: Request) -> Response:
@@ -129,91 +131,95 @@ class Pages:
         if plural not in PLURALS:
             raise HTTPException(
                 404,
-                f"There is no page /{plural}; lists are {', '.join('/' + name for name in PLURALS)}.",
+                f"Page /{plural} does not exist; lists are"
+                f" {', '.join('/' + name for name in PLURALS)}.",
             )
         filters = dict(request.query_params)
         limit = _limit(filters.pop("limit", None))
         with self._source.reading() as conn:
             try:
-                found = getattr(self._source.read, f"list_{plural}")(conn, filters, limit)
+                document = getattr(self._source.read, f"list_{plural}")(conn, filters, limit)
             except ValueError as error:
                 raise HTTPException(400, f"{error}") from error
             more = self._beside[plural](conn) if plural in self._beside else {}
         if is_json(request):
-            return JSONResponse(found)
+            return JSONResponse(document)
         return self._renderer.page(
-            f"list_{plural}.html", rows=found, filters=filters, limit=limit, **more
+            f"list_{plural}.html", rows=document, filters=filters, limit=limit, **more
         )
 
-    def _comparison(self, conn: Connection, found: Row) -> Row:
-        samples = self._source.read.samples_of_comparison(conn, found["id"])
-        shown = plotted(found, samples)
+    def _comparison(self, conn: Connection, document: Row) -> Row:
+        samples = self._source.read.samples_of_comparison(conn, document["id"])
+        shown = plotted(document, samples)
         return {
             "kits": self._kits is not None,
             "plots": [_title(key) for key in shown[:_PLOTS]],
-            "values": _values(found, samples),
+            "values": _values(document, samples),
             "free_memory": free_memory.of_comparison(samples),
         }
 
     def comparison_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
-            found = self._source.read.comparison(conn, request.path_params["id"])
-            samples = self._source.read.samples_of_comparison(conn, found["id"])
-        keys = plotted(found, samples)
+            document = self._source.read.comparison(conn, request.path_params["id"])
+            samples = self._source.read.samples_of_comparison(conn, document["id"])
+        keys = plotted(document, samples)
         number = request.path_params["number"]
         if number >= len(keys):
             raise NotFound(
-                f"comparison {found['id']} has {len(keys)} plots; there is none with number {number}"
+                f"comparison {document['id']} has {len(keys)} plots; plot {number} does not exist"
             )
         mine = [row for row in samples if key_of(row) == keys[number]]
-        return picture(plot.comparison_plot(_shown(found, keys[number]), mine))
+        return picture(plot.comparison_plot(_shown(document, keys[number]), mine))
 
     def bisection_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
-            found = self._source.read.bisection(conn, request.path_params["id"])
-        return picture(plot.bisection_plot(found))
+            document = self._source.read.bisection(conn, request.path_params["id"])
+        return picture(plot.bisection_plot(document))
 
-    def _report(self, conn: Connection, found: Row) -> Row:
-        return report_page.of_report(self._source.read, conn, found) | {
-            "kit": report_page.kit_of(self._kits, found["id"])
+    def _report(self, conn: Connection, document: Row) -> Row:
+        return report_page.of_report(self._source.read, conn, document) | {
+            "kit": report_page.kit_of(self._kits, document["id"])
         }
 
     def history_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
-            found = self._source.read.report(conn, request.path_params["id"])
-            return picture(report_page.history_plot(self._source.read, conn, found))
+            document = self._source.read.report(conn, request.path_params["id"])
+            return picture(report_page.history_plot(self._source.read, conn, document))
 
-    def _order(self, conn: Connection, found: Row) -> Row:
-        name = "build.log" if found["kind"] == "build" else "console.log"
+    def _order(self, conn: Connection, document: Row) -> Row:
+        name = "build.log" if document["kind"] == "build" else "console.log"
         return {
             "tails": {
-                attempt["id"]: self._tail(attempt["files"], name) for attempt in found["attempts"]
+                attempt["id"]: self._tail(attempt["files"], name)
+                for attempt in document["attempts"]
             }
         }
 
-    def _boot(self, conn: Connection, found: Row) -> Row:
+    def _boot(self, conn: Connection, document: Row) -> Row:
         own = {
             metric
-            for run in found["runs"]
+            for run in document["runs"]
             for metric in run["samples"]
             if is_of(metric, run["unit_job"])
         }
-        others = {metric for run in found["runs"] for metric in run["samples"]} - own
+        others = {metric for run in document["runs"] for metric in run["samples"]} - own
         metrics = [*sorted(own), *sorted(others)]
         return {
             "metrics": metrics[:_COLUMNS],
             "more": max(0, len(metrics) - _COLUMNS),
-            "free_memory": free_memory.of_boot(found),
-            "tail": self._tail(found["files"], "console.log"),
+            "free_memory": free_memory.of_boot(document),
+            "tail": self._tail(document["files"], "console.log"),
         }
 
-    def _kernel(self, conn: Connection, found: Row) -> Row:
+    def _kernel(self, conn: Connection, document: Row) -> Row:
         return {
-            "tail": self._tail(found["files"], "build.log") if found["status"] == "failed" else None
+            "tail": self._tail(document["files"], "build.log")
+            if document["status"] == "failed"
+            else None
         }
 
     def _tail(self, files: Mapping[str, Any], name: str) -> Row | None:
-        """The last lines of a log from the artifact store; None when it is not there (yet)."""
+        """Last lines of a log from the artifact store; None if it is not there (yet)."""
         if name not in (files or {}):
             return None
         try:
@@ -226,19 +232,21 @@ class Pages:
         return {"name": name, "text": "\n".join(line[:500] for line in lines)}
 
 
-def _limit(given: str | None) -> int:
-    if given is None:
+def _limit(text: str | None) -> int:
+    if text is None:
         return 100
-    if not (given.isascii() and given.isdigit() and 0 < int(given[:9]) <= _LIMIT):
-        raise HTTPException(400, f"limit must be a number from 1 to {_LIMIT}, not {given!r}")
-    return int(given)
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _LIMIT):
+        raise HTTPException(400, f"limit must be a number from 1 to {_LIMIT}, not {text!r}")
+    return int(text)
 
 
 def picture(text: str) -> Response:
-    """The answer with an SVG document."""
-    # The style stands inside the picture; a picture runs nothing and loads nothing.
+    """Return a response with an SVG document."""
+    # The style is inside the picture; a picture runs and loads nothing.
     headers = {
-        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        "content-security-policy": (
+            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        ),
         "cache-control": "no-cache",
     }
     return Response(text, media_type="image/svg+xml", headers=headers)
@@ -248,9 +256,9 @@ def _title(key: Key) -> str:
     return f"{key[2]} of {key[1]} on {key[0]}: every run of base and head, grouped by boot"
 
 
-def _shown(found: Row, key: Key) -> plot.PlotSubject:
-    row: Row = next((row for row in found["rows"] if key_of(row) == key), {})
-    label = next((part["label"] for part in found["parts"] if part["testbox"] == key[0]), None)
+def _shown(document: Row, key: Key) -> plot.PlotSubject:
+    row: Row = next((row for row in document["rows"] if key_of(row) == key), {})
+    label = next((part["label"] for part in document["parts"] if part["testbox"] == key[0]), None)
     return plot.PlotSubject(
         testbox=key[0],
         unit_job=key[1],
@@ -261,11 +269,11 @@ def _shown(found: Row, key: Key) -> plot.PlotSubject:
     )
 
 
-def _values(found: Row, samples: list[Row]) -> list[Row]:
-    """The numbers behind the plots, as a table: for each key and boot the values of its runs."""
+def _values(document: Row, samples: list[Row]) -> list[Row]:
+    """Values behind the plots as a table: for each key and boot the values of its runs."""
     tables: dict[Key, dict[tuple[int, str], Row]] = {}
-    programs = programs_of(found)
-    aliases = {key_of(row) for row in found["rows"] if row.get("alias_of")}
+    programs = programs_of(document)
+    aliases = {key_of(row) for row in document["rows"] if row.get("alias_of")}
     for sample in samples:
         if program_of(sample["metric"]) in programs and key_of(sample) not in aliases:
             boot = tables.setdefault(key_of(sample), {}).setdefault(
@@ -273,7 +281,7 @@ def _values(found: Row, samples: list[Row]) -> list[Row]:
                 {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []},
             )
             boot["values"].append(sample["value"])
-    order = [key_of(row) for row in found["rows"]]
+    order = [key_of(row) for row in document["rows"]]
     keys = sorted(tables, key=lambda key: (order.index(key) if key in order else len(order), key))
     return [
         {"key": key, "boots": [tables[key][place] for place in sorted(tables[key])]} for key in keys

@@ -1,4 +1,4 @@
-"""Plots of measured values: every run of both sides of a comparison; every boot of a bisection over its belief."""
+"""Plots of measurements: every run of a comparison; every boot of a bisection, with its belief."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKS = {"base": svg.disc, "head": svg.diamond}
 
 @dataclass(frozen=True, slots=True)
 class PlotSubject:
-    """What one plot of a comparison is about."""
+    """Subject of a plot: metric, unit job, testbox, unit and direction."""
 
     testbox: str
     unit_job: str
@@ -32,9 +32,10 @@ class PlotSubject:
 
 
 def comparison_plot(shown: PlotSubject, samples: Sequence[Mapping[str, Any]]) -> str:
-    """Every run of base and head, grouped by boot (one column a boot number k), with boot means, side means and their spread.
+    """Every run of base and head, grouped by boot: one column per boot number k.
 
-    `samples` are rows of `read.samples_of_comparison` of one testbox, unit job and metric.
+    Shows boot means, side means and the standard deviation between boots. `samples` are rows of
+    `read.samples_of_comparison` of one testbox, unit job and metric.
     """
     boots = _boots(samples)
     ks = sorted({k for _, k in boots})
@@ -45,7 +46,7 @@ def comparison_plot(shown: PlotSubject, samples: Sequence[Mapping[str, Any]]) ->
             width,
             80,
             title,
-            [svg.text(_LEFT, 44, "No run has given a value of this metric yet.", "soft")],
+            [svg.text(_LEFT, 44, "No run has reported this metric yet.", "soft")],
         )
     y = svg.scale_for(
         [value for _, values in boots.values() for value in values], _HEIGHT - _BOTTOM, _TOP
@@ -78,17 +79,17 @@ def comparison_plot(shown: PlotSubject, samples: Sequence[Mapping[str, Any]]) ->
 
 
 def _boots(samples: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[str, list[float]]]:
-    """(side, k) -> boot id and its values, a run each."""
-    found: dict[tuple[str, int], tuple[str, list[float]]] = {}
+    """(side, k) -> boot id and its values, one per run."""
+    boots: dict[tuple[str, int], tuple[str, list[float]]] = {}
     for sample in samples:
-        found.setdefault((sample["side"], sample["k"]), (sample["boot"], []))[1].append(
+        boots.setdefault((sample["side"], sample["k"]), (sample["boot"], []))[1].append(
             sample["value"]
         )
-    return found
+    return boots
 
 
 def _heading(metric: str, where: str, label: str | None) -> list[str]:
-    """Three lines: what, where, and what kind of machine that is, wherever its numbers show."""
+    """Three lines: metric, place, and the kind of machine."""
     return [
         svg.text(_LEFT, 18, metric, "title"),
         svg.text(_LEFT, 33, where, "soft small"),
@@ -114,7 +115,7 @@ def _value_axis(y: svg.AxisScale, right: float, bottom: float, words: str) -> li
 
 
 def _frame(shown: PlotSubject, y: svg.AxisScale, right: float) -> list[str]:
-    words = "boot number k (the value axis does not begin at 0)"
+    words = "boot number k (the value axis does not start at 0)"
     return [
         *_heading(shown.metric, f"{shown.unit_job} on {shown.testbox}", shown.label),
         *_value_axis(y, right, _HEIGHT - _BOTTOM, f"{shown.unit or 'value'} ({shown.direction})"),
@@ -125,7 +126,7 @@ def _frame(shown: PlotSubject, y: svg.AxisScale, right: float) -> list[str]:
 def _side(
     side: str, by_boot: Mapping[int, list[float]], y: svg.AxisScale, right: float
 ) -> list[str]:
-    """The mean of boot means as a dashed line, one standard deviation between boots as a band."""
+    """Mean of boot means as a dashed line; one standard deviation between boots as a band."""
     means = [fmean(values) for values in by_boot.values()]
     if not means:
         return []
@@ -149,7 +150,7 @@ def _side(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a boot is drawn: around x, `half` a bar to each side, in pixels."""
+    """Position of a boot: around x, half a bar wide on each side, in pixels."""
 
     x: float
     half: float
@@ -158,7 +159,7 @@ class _Place:
 
 
 def _boot(side: str, k: int, boot: str, values: list[float], place: _Place) -> str:
-    """One boot: a mark for each run, spread over the column in order, and the boot's mean as a bar."""
+    """One boot: a mark for each run, spread over the column in order, and a bar at the mean."""
     count = len(values)
     marks = [
         _MARKS[side](
@@ -175,7 +176,8 @@ def _boot(side: str, k: int, boot: str, values: list[float], place: _Place) -> s
     )
     return svg.link(
         f"/boot/{boot}",
-        f"{side}, boot {boot} (k={k}): mean {middle:.6g} {place.unit} of {count} run{'s' * (count != 1)}",
+        f"{side}, boot {boot} (k={k}): mean {middle:.6g} {place.unit} of {count}"
+        f" run{'s' * (count != 1)}",
         *marks,
         bar,
     )
@@ -207,7 +209,11 @@ def _legend(width: int, boots: Mapping[tuple[str, int], tuple[str, list[float]]]
 
 
 def bisection_plot(bisection: Mapping[str, Any]) -> str:
-    """Boot means over commits (a disc for search, a diamond for confirmation, a cross for a boot that says nothing) above the belief per commit."""
+    """Boot means over commits, above the belief per commit.
+
+    A disc is a boot of the search, a diamond a boot of the confirmation, a cross a boot without a
+    value.
+    """
     points = bisection["points"]
     last = max(1, len(points) - 1)
     width, height = max(760, min(1136, _LEFT + _RIGHT + 48 * len(points) + 60)), 456
@@ -228,7 +234,7 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
     parts += (
         _value_axis(y, width - _RIGHT, floor, words)
         if values
-        else [svg.text(_LEFT + 12, 150, "No boot has answered yet.", "soft")]
+        else [svg.text(_LEFT + 12, 150, "No boot has completed yet.", "soft")]
     )
     parts += [_observation(entry, x, y, floor) for entry in bisection["log"] if entry["seen_at"]]
     parts += _belief(points, x, width - _RIGHT, base_of_bars)
@@ -260,7 +266,7 @@ def _highlight(
     points: Sequence[Mapping[str, Any]], x: svg.AxisScale, floor: float, bottom: float
 ) -> list[str]:
     half = (x(1) - x(0)) / 2
-    found = [point for point in points if point["state"] in ("culprit", "suspect")]
+    suspects = [point for point in points if point["state"] in ("culprit", "suspect")]
     return [
         svg.element(
             "rect",
@@ -270,7 +276,7 @@ def _highlight(
             height=bottom - _TOP,
             class_="mark",
         )
-        for point in found
+        for point in suspects
     ]
 
 
@@ -288,17 +294,17 @@ def _bisection_legend(right: float) -> list[str]:
         svg.cross(x + 98, 32, 3.0, "cross shut"),
         svg.text(x + 108, 36, "not measurable", "small"),
         svg.text(x + 232, 36, "×10", "hint small", "middle"),
-        svg.text(x + 246, 36, "hint of a person", "small"),
+        svg.text(x + 246, 36, "hint from a person", "small"),
     ]
 
 
 def _observation(entry: Mapping[str, Any], x: svg.AxisScale, y: svg.AxisScale, floor: float) -> str:
-    # boots of a commit side by side, always in the same place
+    # boots of a commit are side by side, always at the same position
     at = x(entry["idx"]) + ((entry["k"] * 37 % 11) - 5) * 0.6 * min(1.0, (x(1) - x(0)) / 24)
-    what = f"commit {entry['idx']}, k={entry['k']}, {entry['phase']}"
+    words = f"commit {entry['idx']}, k={entry['k']}, {entry['phase']}"
     if entry["mean"] is None:
         mark = svg.cross(at, floor - 8, 4.0)
-        what += f": {entry['skip'] or 'no value'}"
+        words += f": {entry['skip'] or 'no value'}"
     else:
         confirmed = entry["phase"] == "confirm"
         mark = (
@@ -306,16 +312,20 @@ def _observation(entry: Mapping[str, Any], x: svg.AxisScale, y: svg.AxisScale, f
             if confirmed
             else svg.disc(at, y(entry["mean"]), 4.0, "base boot")
         )
-        what += f": mean {entry['mean']:.6g} of {len(entry['values'])} runs"
+        words += f": mean {entry['mean']:.6g} of {len(entry['values'])} runs"
     return (
-        svg.link(f"/boot/{entry['boot']}", what, mark)
+        svg.link(f"/boot/{entry['boot']}", words, mark)
         if entry["boot"]
-        else svg.element("g", svg.element("title", escape(what)), mark)
+        else svg.element("g", svg.element("title", escape(words)), mark)
     )
 
 
 def _marks(bisection: Mapping[str, Any], x: svg.AxisScale, base: float) -> list[str]:
-    """Above the bars: commits that cannot be or are not to be measured (cross), hints of people (their factor), and where the next boot goes (arrow)."""
+    """Marks above the bars.
+
+    A cross is a commit that cannot or should not be measured, a factor a hint from a person, an
+    arrow the next boot.
+    """
     parts, y = [], base - 96
     coming = {request["idx"] for request in bisection.get("next") or ()}
     for point in bisection["points"]:
@@ -335,7 +345,8 @@ def _marks(bisection: Mapping[str, Any], x: svg.AxisScale, base: float) -> list[
                     svg.element(
                         "title",
                         escape(
-                            f"commit {point['idx']}: a person's hint, {point['hint']:g} times as likely"
+                            f"commit {point['idx']}: hint from a person,"
+                            f" {point['hint']:g} times as likely"
                         ),
                     ),
                     words,
@@ -393,9 +404,10 @@ def history_plot(
     marked: Mapping[str, str],
     before: int | None,
 ) -> str:
-    """A metric over the tips of a branch: a disc for each boot, a line through the means of the tips; commits of `marked` are diamonds with that word.
+    """A metric over the tips of a branch: a disc per boot, a line through the means of the tips.
 
-    `points` are rows of `read.history`. Commits that were never a tip stand before tip number `before`, the one that brought them in.
+    Commits of `marked` are diamonds with that word. `points` are rows of `read.history`. Commits
+    that were never a tip are drawn before tip number `before`, the first tip that contains them.
     """
     title = f"{shown.metric} of {shown.unit_job} on {shown.testbox} over the branch"
     tips = [point for point in points if point["place"] is not None]
@@ -404,7 +416,7 @@ def history_plot(
             556,
             80,
             title,
-            [svg.text(_LEFT, 44, "No tip of this branch has a value of this metric.", "soft")],
+            [svg.text(_LEFT, 44, "No tip of this branch has a value for this metric.", "soft")],
         )
     last = max((point["place"] for point in tips), default=0)
     width = max(556, min(1130, _LEFT + _RIGHT + 44 * (last + 2)))
@@ -425,7 +437,7 @@ def history_plot(
         svg.text(
             (_LEFT + width - _RIGHT) / 2,
             _HEIGHT - 10,
-            "tips of the branch, oldest first (the value axis does not begin at 0)",
+            "tips of the branch, oldest first (the value axis does not start at 0)",
             "soft small",
             "middle",
         ),
@@ -442,7 +454,7 @@ def _level(point: Mapping[str, Any]) -> float:
 
 
 def _point(point: Mapping[str, Any], x: float, y: svg.AxisScale, word: str | None) -> list[str]:
-    """One commit: its boots, side by side, and what it is where that matters."""
+    """One commit: its boots, side by side, and its label where that matters."""
     parts = []
     for index, boot in enumerate(point["boots"]):
         shifted = x + (index - (len(point["boots"]) - 1) / 2) * 3.0
@@ -451,8 +463,11 @@ def _point(point: Mapping[str, Any], x: float, y: svg.AxisScale, word: str | Non
             if word
             else svg.disc(shifted, y(boot["mean"]), 4.0, "base boot")
         )
-        what = f"{point['commit'][:12]} {point['subject'][:80]}, boot {boot['boot']}: mean {boot['mean']:.6g} of {boot['runs']} run{'s' * (boot['runs'] != 1)}"
-        parts.append(svg.link(f"/boot/{boot['boot']}", what, mark))
+        words = (
+            f"{point['commit'][:12]} {point['subject'][:80]}, boot {boot['boot']}:"
+            f" mean {boot['mean']:.6g} of {boot['runs']} run{'s' * (boot['runs'] != 1)}"
+        )
+        parts.append(svg.link(f"/boot/{boot['boot']}", words, mark))
     label = svg.text(x, _HEIGHT - _BOTTOM + 16, point["commit"][:7], "soft small", "middle")
     below = (
         [svg.element("a", label, href=f"/variant/{point['variant']}", target="_top")]

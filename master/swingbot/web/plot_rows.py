@@ -1,4 +1,4 @@
-"""Which rows of a comparison are plotted, and in which order."""
+"""Rows of a comparison to plot, and their order."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ def program_of(metric: str) -> str:
     return metric.partition(".")[0]
 
 
-def programs_of(found: Row) -> set[str]:
-    """The benchmarks of a comparison; what monitors saw beside them are hundreds of numbers, which `/raw/` has."""
-    return {job["program"] for part in found["parts"] for job in part["unit_jobs"]}
+def programs_of(comparison: Row) -> set[str]:
+    """Return the benchmarks of a comparison. `/raw/` has the hundreds of monitor counters."""
+    return {job["program"] for part in comparison["parts"] for job in part["unit_jobs"]}
 
 
 def is_of(metric: str, unit_job: str) -> bool:
-    """Whether the benchmark itself gave the metric, as far as its unit job's name tells."""
+    """Whether the benchmark itself reported the metric, judged by the name of the unit job."""
     return program_of(metric) in unit_job
 
 
-def plotted(found: Row, samples: list[Row]) -> list[Key]:
-    """What is plotted, in the order of the rows: benchmark metrics always, counters when they changed.
+def plotted(comparison: Row, samples: list[Row]) -> list[Key]:
+    """Return the keys to plot, in row order: benchmark metrics, and counters that changed.
 
-    Aliases are not: their points are those of another plot.
+    Aliases are left out because another plot has the same points.
     """
-    rows = found["rows"]
+    rows = comparison["rows"]
     keys = [
         key_of(row)
         for row in rows
         if not row.get("alias_of") and (not row["counter"] or row["verdict"] in CHANGED)
     ]
-    programs = programs_of(found)
+    programs = programs_of(comparison)
     measured = sorted({key_of(row) for row in samples if program_of(row["metric"]) in programs})
     return keys + [key for key in measured if key not in {key_of(row) for row in rows}]

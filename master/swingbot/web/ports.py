@@ -1,4 +1,4 @@
-"""What the pages need from the rest: where to read, and what is in force. The database and the settings provide it."""
+"""Ports of the pages: read models and settings. The database and the settings provide them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 Connection = sa.Connection
 Engine = sa.Engine
 DatabaseError = sa.exc.SQLAlchemyError
-DatabaseAway = sa.exc.OperationalError  # the server does not answer, or cuts a query off
+DatabaseAway = sa.exc.OperationalError  # the server does not respond, or cancels a query
 Row = dict[str, Any]
 Filters = Mapping[str, Any] | None
 
@@ -28,7 +28,7 @@ class Settings(Protocol):
 
 
 class ReadModels(Protocol):
-    """`swingbot_db.read`, the module: each answers in the shapes of docs/json.md or raises NotFound."""
+    """The module `swingbot_db.read`. Functions return documents (docs/json.md) or raise NotFound."""
 
     def status(self, conn: Connection) -> Row: ...
     def reachable(self, conn: Connection) -> Row: ...
@@ -100,9 +100,9 @@ class ReadModels(Protocol):
 
 
 class OpenArtifact(Protocol):
-    """`adapters.artifacts.Artifacts(...).open`: the content of the file with this sha256, seekable.
+    """`adapters.artifacts.Artifacts(...).open`: open the file with this sha256, seekable.
 
-    Raises FileNotFoundError, ArtifactError for one that is damaged, ValueError for what is no sha256.
+    Raises FileNotFoundError, ArtifactError for a damaged file, ValueError for an invalid sha256.
     """
 
     def __call__(self, sha256: str) -> BinaryIO: ...

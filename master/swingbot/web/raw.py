@@ -1,6 +1,6 @@
-"""Raw results: at `/raw/<id>/` those of a request, at `/raw/result/...` those of a run under its result root.
+"""Raw results: of a request at `/raw/<id>/`, of a run (its result root) at `/raw/result/...`.
 
-Files go out byte for byte as they came, with checksums; samples as CSV and JSON, a few boots at a time.
+Files are sent byte for byte, with checksums; samples as CSV and JSON, a few boots at a time.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RawPages:
         return RedirectResponse(f"/raw/{request.path_params['id']}/")
 
     def file(self, request: Request) -> Response:
-        """A request's listing, one of its files, or a table made of it."""
+        """The listing of a request, one of its files, or a table derived from it."""
         id, path = request.path_params["id"], request.path_params["path"]
         with self._source.reading() as conn:
             manifest = self._source.read.raw_manifest(conn, id)
@@ -74,7 +74,7 @@ class RawPages:
         return self._made(path, manifest) if path in MADE else self._file(request, manifest, path)
 
     def _missing(self, sha256: str) -> str:
-        """Why a file cannot be had; empty if it can."""
+        """Why a file is not available; empty if it is."""
         try:
             self._artifact(sha256).close()
             return ""
@@ -84,28 +84,29 @@ class RawPages:
             return "not in the store"
 
     def _file(self, request: Request, manifest: Row, path: str) -> Response:
-        found = next((file for file in manifest["files"] if file["path"] == path), None)
-        if found is None:
+        entry = next((file for file in manifest["files"] if file["path"] == path), None)
+        if entry is None:
             raise NotFound(
-                f"{manifest['id']} has no file {path!r}; /raw/{manifest['id']}/ lists those it has"
+                f"{manifest['id']} has no file {path!r}; /raw/{manifest['id']}/ lists its files"
             )
         try:
-            content = self._artifact(found["sha256"])
+            content = self._artifact(entry["sha256"])
         except Gone as error:
             raise HTTPException(
-                410, f"{path} of {manifest['id']} was {error} (sha256 {found['sha256']})."
+                410, f"{path} of {manifest['id']} was {error} (sha256 {entry['sha256']})."
             ) from None
         except FileNotFoundError:
             raise HTTPException(
                 404,
-                f"{path} of {manifest['id']} is known, but it is no longer in the artifact store (sha256 {found['sha256']}).",
+                f"{path} of {manifest['id']} is no longer in the artifact store (sha256"
+                f" {entry['sha256']}).",
             ) from None
         except ArtifactError as error:
             raise HTTPException(
                 500, f"{path} of {manifest['id']} cannot be read: {error}"
             ) from error
         media_type, headers = _kind(path.rsplit("/", 1)[-1])
-        return stored(request, content, found["sha256"], media_type, headers)
+        return stored(request, content, entry["sha256"], media_type, headers)
 
     def _made(self, path: str, manifest: Row) -> Response:
         if path == "manifest.json":
@@ -138,11 +139,11 @@ class RawPages:
 
     def results(self, request: Request) -> Response:
         """Result roots: their parts level by level, then runs, then the files of a run."""
-        given = request.path_params["path"]
-        parts = tuple(part for part in given.split("/") if part)
-        if not given.isprintable():
+        path = request.path_params["path"]
+        parts = tuple(part for part in path.split("/") if part)
+        if not path.isprintable():
             raise NotFound(
-                f"there is no result root {given[:200]!r}; /raw/result/ shows those there are"
+                f"result root {path[:200]!r} does not exist; /raw/result/ lists all result roots"
             )
         if len(parts) < len(LEVELS):
             with self._source.reading() as conn:
@@ -156,7 +157,7 @@ class RawPages:
             )
         number = parts[len(LEVELS) - 1]
         if not (number.isascii() and number.isdecimal() and len(number) < 10):
-            raise NotFound(f"{number!r} is no number of a run; runs count from 0")
+            raise NotFound(f"run {number!r} does not exist; runs are numbered from 0")
         with self._source.reading() as conn:
             run = self._source.read.result_run(conn, parts[: len(LEVELS) - 1], int(number))
         files, notes = self._run_files(run)
@@ -170,7 +171,8 @@ class RawPages:
             return Response(files[name], media_type=media_type, headers=headers)
         if name:
             raise NotFound(
-                f"{run['result_root']} has no file {name!r}; /raw/{run['result_root']}/ lists those it has"
+                f"{run['result_root']} has no file {name!r}; /raw/{run['result_root']}/ lists its"
+                " files"
             )
         listed = [
             {"path": path, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -181,13 +183,13 @@ class RawPages:
         )
 
     def _run_files(self, run: Row) -> tuple[dict[str, bytes], list[str]]:
-        """What the run wrote, and what is made of it here; in words what cannot be shown."""
+        """Files of the run and files derived from them; notes on files that cannot be shown."""
         boot, of_run = run["boot"], run["run"]
         files = run_documents(run)
         notes: list[str] = []
         results = (boot["files"] or {}).get("results.tar")
         if results is None:
-            return files, ["the boot brought no results"]
+            return files, ["the boot delivered no results"]
         try:
             with self._artifact(results["sha256"]) as tar:
                 for member in members(tar, notes.append):
@@ -207,7 +209,7 @@ class RawPages:
 
 
 def run_documents(run: Row) -> dict[str, bytes]:
-    """What a result root holds beside the files of the run: the samples under LKP's name, the facts of the boot, the unit job."""
+    """Derived files of a result root: samples under LKP's name, facts of the boot, unit job."""
     samples = {
         metric: values[0] if len(values) == 1 else values
         for metric, values in sorted(run["run"]["samples"].items())
@@ -225,12 +227,12 @@ def run_documents(run: Row) -> dict[str, bytes]:
 
 
 def sums(files: Iterable[tuple[str, str]]) -> str:
-    """Lines that `sha256sum -c` reads, from (sha256, path)."""
+    """Lines for `sha256sum -c`, from (sha256, path)."""
     return "".join(f"{sha256}  {path}\n" for sha256, path in files)
 
 
 def _kind(name: str, *, inline: bool = False) -> tuple[str, dict[str, str]]:
-    """Media type and headers: a browser shows text as text, runs nothing, and saves the rest."""
+    """Media type and headers: text is displayed as text, anything else is downloaded."""
     if name.endswith(".json"):
         return "application/json", dict(_SAFE)
     if inline or name.endswith(_TEXT):
@@ -248,7 +250,7 @@ def _json_lines(rows: Iterator[Row]) -> Iterator[str]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[str]:
-    """The lines, some thousands at a time: a piece of an answer costs a round through the server."""
+    """Join some thousands of lines at a time: each piece of a response has a cost."""
     block: list[Any] = []
     for line in lines:
         block.append(line)

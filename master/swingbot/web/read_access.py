@@ -1,4 +1,4 @@
-"""Who may read: everybody, or only who has a token, as settings say for pages, raw data and metrics."""
+"""Read access: open, or only with a token; set separately for pages, raw data and metrics."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .metrics import takes_page
 from .render import Renderer
 from .session import Sessions
 
-# Needed to sign in, or to see that the service is there.
+# Needed to sign in, or to check that the service is up.
 _OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt")
-# The style of the sign-in page; and what workers ask with the token of an attempt, which is checked there.
+# The style of the sign-in page, and paths for workers, which check the token of an attempt.
 _OPEN_UNDER: Final = ("/static/", "/attempts/")
 
 
@@ -33,7 +33,7 @@ class ReadSettings:
     metrics: str = "open"
 
     def of(self, method: str, path: str) -> str:
-        """What it takes to ask for `path`."""
+        """Return the setting that applies to `path`."""
         if (
             path in _OPEN
             or path.startswith(_OPEN_UNDER)
@@ -52,7 +52,7 @@ class ReadSettings:
 
 
 class ReadAccess:
-    """`worker` says whether a request bears the token of an attempt: workers fetch kernels with it."""
+    """`worker`: whether a request has the token of an attempt; workers fetch kernels with it."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ReadAccess:
         await (refused or self._app)(scope, receive, send)
 
     async def _refused(self, request: HTTPConnection, method: str, path: str) -> Response | None:
-        # the list of what benchmarks measure
+        # the list of benchmark metrics
         page = path == "/metrics" and takes_page(request.headers.get("accept", ""))
         takes = self._reading.read if page else self._reading.of(method, path)
         if takes == "open" or (
@@ -87,14 +87,14 @@ class ReadAccess:
         ):
             return None
         if takes == "off":
-            return failure(self._renderer, request, 404, "Metrics are switched off (web.metrics).")
+            return failure(self._renderer, request, 404, "Metrics are disabled (web.metrics).")
         try:
             person = await self._sessions.person(request)
         except HTTPException as error:
             return failure(self._renderer, request, error.status_code, error.detail, error.headers)
         if person is not None:
             return None
-        # A browser says that it takes HTML; a program must not take the sign-in page for what it asked for.
+        # A browser accepts HTML; a program must not mistake the sign-in page for the resource.
         if (
             method == "GET"
             and "text/html" in request.headers.get("accept", "")
@@ -105,6 +105,6 @@ class ReadAccess:
             self._renderer,
             request,
             401,
-            "Reading this needs a token: ask the operator for one.",
+            "This page requires a token; ask the operator for one.",
             {"www-authenticate": "Bearer"},
         )

@@ -1,4 +1,4 @@
-"""From plain dicts to pages: Jinja with autoescape, and the few things that every page knows."""
+"""Renders dicts as pages: Jinja with autoescape, and the context that every page has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .filters import FILTERS
 from .ports import Settings
 
 TEMPLATES = Path(__file__).parent / "templates"
-_REFRESH_SECONDS = 10  # a page about something that runs looks again this often
+_REFRESH_SECONDS = 10  # reload interval of a page about something in progress
 
 
 def is_json(request: Request) -> bool:
@@ -22,7 +22,10 @@ def is_json(request: Request) -> bool:
 
 
 def bb_build_url(buildbot: str, builder: int | None, number: int | None) -> str | None:
-    """The Buildbot page of a dispatch, once there is one and Buildbot shows pages at all (`buildbot` is where)."""
+    """Return the Buildbot page of a dispatch; None before there is one or without Buildbot pages.
+
+    `buildbot` is the address of Buildbot's pages.
+    """
     return (
         f"{buildbot}#/builders/{builder}/builds/{number}"
         if buildbot and builder is not None and number is not None

@@ -1,4 +1,4 @@
-"""A report's page: what lies behind the mail, and where to get it all."""
+"""The page of a report: the evidence behind the mail, with links to all of it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from .reproduction import Kits
 
 
 def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
-    """What the page shows beside the report itself: its incident, the gates with their boots, the headline's comparison and plots."""
+    """Return the context in addition to the report.
+
+    The context is its incident, gates with their boots, and the headline's comparison and plots.
+    """
     incident = read.incident(conn, report["incident"])
     comparison = read.comparison(conn, incident["comparison"]) if incident["comparison"] else None
     headline = incident["bisection_list"][0] if incident["bisection_list"] else None
-    found: Row = {
+    context: Row = {
         "incident": incident,
         "comparison": comparison,
         "headline": headline,
         "gates": read.gates(conn, report["incident"]),
     }
     row = _row(comparison, headline)
-    return found | {
+    return context | {
         "row": row,
         "number": _plot_number(read, conn, comparison, headline),
         "boots": _boots(comparison, headline),
@@ -32,7 +35,7 @@ def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
 
 
 def _row(comparison: Row | None, headline: Row | None) -> Row | None:
-    """The row of the headline as JSON: the page prints it as it is."""
+    """The headline's row as JSON; the page prints it as it is."""
     if not comparison or not headline:
         return None
     return next((row for row in comparison["rows"] if key_of(row) == key_of(headline)), None)
@@ -41,7 +44,7 @@ def _row(comparison: Row | None, headline: Row | None) -> Row | None:
 def _plot_number(
     read: ReadModels, conn: Connection, comparison: Row | None, headline: Row | None
 ) -> int | None:
-    """Which plot of the comparison is the headline's."""
+    """Return the number of the comparison's plot that shows the headline."""
     if comparison is None or headline is None:
         return None
     keys = plotted(comparison, read.samples_of_comparison(conn, comparison["id"]))
@@ -50,7 +53,7 @@ def _plot_number(
 
 
 def _boots(comparison: Row | None, headline: Row | None) -> dict[str, list[Row]]:
-    """Boots of parent and commit that the headline rests on."""
+    """Boots of parent and commit behind the headline."""
     boots = [
         boot
         for boot in (comparison["boot_list"] if comparison else [])
@@ -67,7 +70,7 @@ def _boots(comparison: Row | None, headline: Row | None) -> dict[str, list[Row]]
 
 
 def kit_of(kits: Kits | None, id: str) -> Kit | None:
-    """What makes its boots repeatable elsewhere; None where there is nothing to repeat."""
+    """Return the reproduction kit; None if there is nothing to reproduce."""
     try:
         return None if kits is None else kits.kit(id)
     except NotFound:
@@ -75,7 +78,10 @@ def kit_of(kits: Kits | None, id: str) -> Kit | None:
 
 
 def history_plot(read: ReadModels, conn: Connection, report: Row) -> str:
-    """The headline's metric over the tips of the branch, with the culprit and its parent. Raises NotFound."""
+    """The headline's metric over the tips of the branch, with culprit and parent marked.
+
+    Raises NotFound.
+    """
     incident = read.incident(conn, report["incident"])
     if not incident["bisection_list"]:
         raise NotFound(

@@ -1,7 +1,7 @@
 """`/report/r4/reproduce.tar.gz`: kernels, job and boots of a report, to be run elsewhere.
 
-`/comparison/c5/` and `/experiment/e3/` have the same, with `?testbox=` of one of their testboxes;
-`reproduce.json` says what is in it and what is gone.
+`/comparison/c5/` and `/experiment/e3/` have the same, with `?testbox=` of one of their testboxes.
+`reproduce.json` lists the contents and what is no longer available.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from .file_response import stored
 
 
 class Kits(Protocol):
-    """`swingbot.app.reproduction.Reproductions` fits."""
+    """Implemented by `swingbot.app.reproduction.Reproductions`."""
 
     def kit(self, id: str, *, testbox: str | None = None) -> Kit: ...
     def kept(self, kit: Kit) -> Path: ...
 
 
 def routes(kits: Kits) -> list[Route]:
-    """The two addresses of each report, comparison and experiment."""
+    """The two routes of each report, comparison and experiment."""
 
     def tarball(request: Request) -> Response:
         kit = _kit(kits, request)
         if kit.missing:
             raise HTTPException(
                 404,
-                f"{kit.id} cannot be reproduced in full any more: {'; '.join(kit.missing[:5])}.",
+                f"{kit.id} can no longer be fully reproduced: {'; '.join(kit.missing[:5])}.",
             )
         try:
             file = kits.kept(kit).open("rb")
         except (OSError, ArtifactError) as error:
             raise HTTPException(
                 503,
-                f"The tarball of {kit.id} cannot be written just now: {getattr(error, 'strerror', None) or error}.",
+                f"The tarball of {kit.id} cannot be written just now:"
+                f" {getattr(error, 'strerror', None) or error}.",
             ) from error
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return stored(
@@ -69,14 +70,14 @@ def routes(kits: Kits) -> list[Route]:
 
 
 def _kit(kits: Kits, request: Request) -> Kit:
-    """The kit that an address names. Raises BadId, NotFound."""
+    """Return the kit that an address names. Raises BadId, NotFound."""
     id, kind = request.path_params["id"], request.url.path.split("/")[1]
     ids.read(id, kind)
     return kits.kit(id, testbox=request.query_params.get("testbox"))
 
 
 def facts(kit: Kit) -> dict[str, Any]:
-    """What a script wants to know of a kit."""
+    """Facts on a kit for scripts."""
     files = [
         {"path": member.path, "sha256": member.content.sha256, "size": member.content.size}
         if isinstance(member.content, KitArtifact)

@@ -1,6 +1,7 @@
-"""Around the whole application: how often, how much, how slowly and how many at once, for every client alike.
+"""Limits on rate, size, duration and concurrency of requests, the same for every client.
 
-Nothing here knows what a request is about; what it may do is decided by `web/read_access.py` and by the forms.
+This module knows nothing of a request's meaning. `web/read_access.py` and the forms decide what
+it may do.
 """
 
 from __future__ import annotations
@@ -22,22 +23,25 @@ from .error_response import failure
 from .render import Renderer
 from .session import client_of
 
-FORM_BYTES: Final = 64 << 10  # of what is sent to any address that takes no files
-AT_ONCE: Final = 32  # requests of one client
-PIECE_SECONDS: Final = 60.0  # until the next piece of a body has come
-BODY_SECONDS: Final = 60.0  # until a whole body of at most FORM_BYTES has come
-UPLOAD_SECONDS: Final = 3600.0  # until a larger one has
+FORM_BYTES: Final = 64 << 10  # body size, for any address that takes no files
+AT_ONCE: Final = 32  # concurrent requests of one client
+PIECE_SECONDS: Final = 60.0  # time until the next piece of a body
+BODY_SECONDS: Final = 60.0  # time for a whole body of at most FORM_BYTES
+UPLOAD_SECONDS: Final = 3600.0  # time for a larger one
 
-Limit = Callable[[str, str], int]  # method, path -> bytes of its body at most
+Limit = Callable[[str, str], int]  # method, path -> maximum body size in bytes
 
 
 def rate_of(per_minute: int) -> Rate | None:
-    """The setting web.rate as a bucket; None for no limit."""
+    """The setting web.rate as a token bucket; None for no limit."""
     return Rate(per_second=per_minute / 60, burst=max(1, per_minute // 4)) if per_minute else None
 
 
 class RequestLimits:
-    """`limit` gives the bytes that may come to an address, `known` says whose requests are not counted (workers with a good token)."""
+    """`limit` gives the maximum body size for an address, in bytes.
+
+    `known` selects requests that are not counted (workers with a valid token).
+    """
 
     def __init__(
         self,
@@ -88,19 +92,19 @@ class RequestLimits:
         if wait > 0:
             return HTTPException(
                 429,
-                "Too many requests came from your address; wait a moment.",
+                "Too many requests from your address; wait a moment.",
                 headers={"retry-after": str(math.ceil(wait))},
             )
         if self._at_once[client] >= AT_ONCE:
             return HTTPException(
                 429,
-                f"{AT_ONCE} requests of your address are being answered; wait for them.",
+                f"{AT_ONCE} requests from your address are in progress; wait for them to finish.",
                 headers={"retry-after": "1"},
             )
         return None
 
     def _announced(self, request: HTTPConnection, limit: int) -> HTTPException | None:
-        """Refuse by what the head says already; the connection ends with the answer, so that the body need not be read."""
+        """Refuse a request by its head; the connection is closed, so the body is not read."""
         length = request.headers.get("content-length", "0")
         pieces = "transfer-encoding" in request.headers
         if (length.isdigit() and (len(length) > 18 or int(length) > limit)) or (
@@ -112,14 +116,14 @@ class RequestLimits:
 
 def _too_large(limit: int) -> str:
     return (
-        f"What was sent is larger than {limit} bytes, the most that is taken here."
+        f"The request body exceeds the limit of {limit} bytes."
         if limit
-        else "Nothing can be sent to this address."
+        else "This address accepts no request body."
     )
 
 
 def _measured(receive: Receive, limit: int) -> Receive:
-    """The body, up to `limit` bytes, in time. Raises HTTPException 413 or 408 to whoever reads it."""
+    """Receive the body, up to `limit` bytes, in time. Its reader gets HTTPException 413 or 408."""
     size, whole = 0, False
     end = asyncio.get_running_loop().time() + (
         BODY_SECONDS if limit <= FORM_BYTES else UPLOAD_SECONDS
@@ -128,7 +132,7 @@ def _measured(receive: Receive, limit: int) -> Receive:
     async def measured() -> Message:
         nonlocal size, whole
         if whole:
-            return await receive()  # waits for the client to go away, as long as the answer takes
+            return await receive()  # waits for a disconnect for as long as the response takes
         try:
             async with asyncio.timeout_at(
                 min(end, asyncio.get_running_loop().time() + PIECE_SECONDS)
@@ -136,7 +140,7 @@ def _measured(receive: Receive, limit: int) -> Receive:
                 message = await receive()
         except TimeoutError:
             raise HTTPException(
-                408, "What was sent came too slowly.", headers={"connection": "close"}
+                408, "The request body arrived too slowly.", headers={"connection": "close"}
             ) from None
         size += len(message.get("body", b""))
         whole = not message.get("more_body", False)

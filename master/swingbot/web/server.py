@@ -1,4 +1,4 @@
-"""The HTTP server under the application: limits on heads and connections, and whose word about a client's address counts."""
+"""The HTTP server: limits on heads and connections, and trusted proxies."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_SECONDS: Final = 20.0  # until the head of a request has come
-STALL_SECONDS: Final = 60.0  # in which some of an answer must be taken
+HEAD_SECONDS: Final = 20.0  # timeout for the head of a request
+STALL_SECONDS: Final = 60.0  # timeout for a client that reads none of the response
 HEAD_BYTES: Final = 32 << 10
 STOP_SECONDS: Final = (
-    4  # after SIGTERM, for what is being answered; workers bring again what was cut
+    4  # after SIGTERM, for responses in progress; workers repeat interrupted uploads
 )
-IDLE_SECONDS: Final = 15  # until a connection between two requests is closed
+IDLE_SECONDS: Final = 15  # timeout of an idle connection
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP/1.1 by h11. A head that does not come in time and an answer that is not taken end the connection: uvicorn itself waits for ever."""
+    """HTTP/1.1 by h11, with timeouts.
+
+    A head that does not arrive in time and a response that is not read end the connection;
+    uvicorn itself waits forever.
+    """
 
     _timer: asyncio.TimerHandle | None = None
     _look_again: asyncio.TimerHandle | None = None
-    _stuck: bool = False  # at the last look
+    _stuck: bool = False  # at the last check
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -31,11 +35,11 @@ class ImpatientProtocol(H11Protocol):
         self._look()
 
     def resume_writing(self) -> None:
-        self._stuck = False  # some of the answer was taken
+        self._stuck = False  # the client read some of the response
         super().resume_writing()
 
     def _look(self) -> None:
-        """Every now and then: what could not be written, or not be closed, since the last look is given up."""
+        """Check periodically; abort if nothing was written or closed since the last check."""
         stuck = self.flow.write_paused or self.transport.is_closing()
         if stuck and self._stuck:
             self.transport.abort()
@@ -76,7 +80,10 @@ class ImpatientProtocol(H11Protocol):
 def config(
     app: ASGIApp, *, host: str, port: int, proxies: str, connections: int, **more: Any
 ) -> uvicorn.Config:
-    """`proxies`: comma-separated addresses and networks whose X-Forwarded-For and X-Forwarded-Proto are believed; empty: nobody's."""
+    """`proxies`: trusted proxies, comma-separated addresses and networks; empty: none.
+
+    Their X-Forwarded-For and X-Forwarded-Proto are used.
+    """
     return uvicorn.Config(
         app,
         host=host,

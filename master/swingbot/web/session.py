@@ -1,7 +1,8 @@
-"""Who is asking: the token of a script, or the session of a person who signed in with one.
+"""Authentication: the token of a script, or the session of a person who signed in with one.
 
-A session is 256 random bits in a cookie that scripts cannot read and that other sites' forms do not carry (SameSite=Strict); the database keeps its
-digest, so that signing out, revoking the token and time end it.
+A session is 256 random bits in a cookie that scripts cannot read and that other sites' forms do
+not send (SameSite=Strict). The database stores its digest, so that signing out, revoking the token
+and expiry end it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from swingbot.core.access import tokens
 from swingbot.core.access.limits import Buckets, Rate, client_key
 from swingbot.core.access.roles import Person
 
-HOURS: Final = 12  # a sign-in lasts so long
-# Tokens cannot be guessed; this keeps whoever tries from filling logs and database.
+HOURS: Final = 12  # lifetime of a session
+# Tokens cannot be guessed; this keeps attempts from filling the logs and the database.
 FAILURES: Final = Rate(per_second=1 / 60, burst=5)
-PAUSE_SECONDS: Final = 1.0  # before a wrong token is answered
+PAUSE_SECONDS: Final = 1.0  # delay of the response to a wrong token
 
 
 class SessionStore(Protocol):
-    """Where tokens and sessions are kept, by their digests (`swingbot_db.access.Access`)."""
+    """Stores tokens and sessions by their digests (`swingbot_db.access.Access`)."""
 
     def holder(self, digest: str | None) -> Person | None: ...
     def begin(self, person: Person, session: str, seconds: int, where: str) -> None: ...
@@ -39,12 +40,12 @@ class SessionStore(Protocol):
 
 
 def operator_key(secret: bytes) -> str:
-    """The first operator's token; changes only with the secret."""
+    """The first operator's token; it changes only with the secret."""
     return hmac.new(secret, b"operator key", "sha256").hexdigest()[:32]
 
 
 class Sessions:
-    """`secret` is the service's (`adapters.artifacts.secret`), `secure` says that pages are served by https."""
+    """`secret` is the service's (`adapters.artifacts.secret`); `secure`: pages use https."""
 
     def __init__(
         self,
@@ -63,20 +64,23 @@ class Sessions:
             pause,
         )
         self._failures = Buckets(FAILURES)
-        # A browser takes a cookie of the first name only over https, for this host alone and all of its paths.
+        # A browser accepts this cookie name only over https, for this host and all paths.
         self.cookie = "__Host-swingbot" if secure else "swingbot"
 
     def given(self, request: HTTPConnection) -> str:
-        """The cookie that came; it may be anything."""
+        """Return the cookie that was sent; it may be anything."""
         return str(request.cookies.get(self.cookie, ""))
 
     def signed_in(self, request: HTTPConnection) -> Person | None:
-        """The person of the session, by its cookie alone."""
+        """The person of the session, by cookie only."""
         text = self.given(request)
         return self._keeper.of_session(tokens.digest(text)) if len(text) == 43 else None
 
     async def person(self, request: HTTPConnection) -> Person | None:
-        """Who is asking; None for nobody known. Raises HTTPException for a bearer token that is not good: 401, or 429 after some."""
+        """Return the person making the request; None for an anonymous request.
+
+        Raises HTTPException for a bearer token that is not valid: 401, or 429 after several.
+        """
         bearer = bearer_of(request)
         if bearer is None:
             return await run_in_threadpool(self.signed_in, request)
@@ -88,20 +92,20 @@ class Sessions:
         if wait > 0:
             raise HTTPException(
                 429,
-                "Too many wrong tokens came from your address; wait a minute.",
+                "Too many invalid tokens from your address; wait a minute.",
                 headers={"retry-after": str(int(wait) + 1)},
             )
-        found = await run_in_threadpool(self._holder, text)
-        if found is None:
+        person = await run_in_threadpool(self._holder, text)
+        if person is None:
             self._failures.take(client, self._now())
             await run_in_threadpool(self._keeper.refused, client)
             await asyncio.sleep(self._pause)
             raise HTTPException(
                 401,
-                "This token is not good, or not any more: ask the operator for another.",
+                "This token is invalid or has been revoked; ask the operator for another one.",
                 headers={"www-authenticate": "Bearer"},
             )
-        return found
+        return person
 
     def _holder(self, text: str) -> Person | None:
         if tokens.looks_like_one(text):
@@ -113,7 +117,7 @@ class Sessions:
         )
 
     async def sign_in(self, request: HTTPConnection, token: str, answer: Response) -> Person:
-        """Begin a session and put its cookie into `answer`. Raises HTTPException for a token that is not good."""
+        """Start a session and set its cookie. Raises HTTPException for an invalid token."""
         person = await self._known(request, token)
         session = secrets.token_urlsafe(32)
         await run_in_threadpool(
@@ -138,11 +142,11 @@ class Sessions:
 
 
 def bearer_of(request: HTTPConnection) -> str | None:
-    """The bearer token that came with the request; None if it has no such header."""
+    """Return the bearer token of the request; None if it has no such header."""
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     return text.strip() if scheme.lower() == "bearer" else None
 
 
 def client_of(request: HTTPConnection) -> str:
-    """What counts as one client; behind a proxy, the address that the proxy tells if settings trust it."""
+    """Key that identifies a client; behind a trusted proxy, the address that the proxy gives."""
     return client_key(request.client.host if request.client else "")

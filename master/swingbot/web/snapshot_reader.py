@@ -1,4 +1,4 @@
-"""Reading for a page: one connection, one snapshot, never a write, never for long."""
+"""Database access of pages: one connection, one snapshot, read-only, with a time limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from .ports import ReadModels
 
-_PATIENCE = "15s"  # a page that needs longer is a mistake; it must not hold the database
+_PATIENCE = "15s"  # a slower page is a bug; it must not hold the database
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SnapshotReader:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A read-only transaction in which every query sees the same state."""
+        """Open a read-only transaction in which every query sees the same state."""
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with self.engine.connect().execution_options(**options) as conn:
             conn.execute(sa.text(f"SET LOCAL statement_timeout = '{_PATIENCE}'"))

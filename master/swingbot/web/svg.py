@@ -1,4 +1,4 @@
-"""Drawing by hand: SVG elements as text, scales and round ticks. Everything that is text is escaped here, once."""
+"""SVG elements as text, scales and round ticks. All text is escaped in this module, once."""
 
 from __future__ import annotations
 
@@ -7,32 +7,46 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-# Okabe and Ito's colours, told apart by the colour-blind; marks differ in shape too.
+# Okabe and Ito's palette, safe for colour-blind readers; marks also differ in shape.
 STYLE = """
-svg { color-scheme: light dark; font: 12px system-ui, sans-serif; --ink: #1c2430; --soft: #5b6675; --grid: #dde2e9; --paper: #fff;
+svg { color-scheme: light dark; font: 12px system-ui, sans-serif; --ink: #1c2430; --soft: #5b6675;
+      --grid: #dde2e9; --paper: #fff;
       --base: #0072b2; --head: #d55e00;
       --mark: #fdf0d5; --third: #a0568a; --bad: #b3261e; --good: #146c43; --warn: #8a5300 }
-@media (prefers-color-scheme: dark) { svg { --ink: #e6eaf0; --soft: #9aa6b5; --grid: #333c48; --paper: #171c23;
+@media (prefers-color-scheme: dark) { svg { --ink: #e6eaf0; --soft: #9aa6b5; --grid: #333c48;
+      --paper: #171c23;
       --base: #56b4e9; --head: #e69f00;
       --mark: #3a3220; --third: #cc79a7; --bad: #ffb4ab; --good: #8fdcb0; --warn: #f3cd8b } }
-text { fill: var(--ink) } .soft { fill: var(--soft) } .small { font-size: 11px } .title { font-weight: 600; font-size: 13px }
-.paper { fill: var(--paper) } .grid { stroke: var(--grid); stroke-width: 1 } .axis { stroke: var(--soft); stroke-width: 1 }
-.base { fill: var(--base); stroke: var(--base) } .head { fill: var(--head); stroke: var(--head) } .third { fill: var(--third); stroke: var(--third) }
-.run { fill-opacity: .5; stroke-width: 0 } .boot { fill-opacity: .85; stroke-width: 0 } .mean { stroke-width: 2.5 }
-.level { stroke-width: 1.3; stroke-dasharray: 5 3; fill: none } .band { fill-opacity: .12; stroke: none }
-.mark { fill: var(--mark) } .hollow { fill: var(--paper) } .cross { stroke: var(--soft); stroke-width: 1.8; fill: none }
-.coming { fill: var(--ink) } .hint { fill: var(--third); font-weight: 600 } .probability { fill: var(--third); stroke: none }
+text { fill: var(--ink) } .soft { fill: var(--soft) } .small { font-size: 11px }
+.title { font-weight: 600; font-size: 13px }
+.paper { fill: var(--paper) } .grid { stroke: var(--grid); stroke-width: 1 }
+.axis { stroke: var(--soft); stroke-width: 1 }
+.base { fill: var(--base); stroke: var(--base) } .head { fill: var(--head); stroke: var(--head) }
+.third { fill: var(--third); stroke: var(--third) }
+.run { fill-opacity: .5; stroke-width: 0 } .boot { fill-opacity: .85; stroke-width: 0 }
+.mean { stroke-width: 2.5 }
+.level { stroke-width: 1.3; stroke-dasharray: 5 3; fill: none } .band { fill-opacity: .12;
+      stroke: none }
+.mark { fill: var(--mark) } .hollow { fill: var(--paper) } .cross { stroke: var(--soft);
+      stroke-width: 1.8; fill: none }
+.coming { fill: var(--ink) } .hint { fill: var(--third); font-weight: 600 }
+.probability { fill: var(--third); stroke: none }
 .worse { --c: var(--bad) } .better { --c: var(--good) } .changed { --c: var(--warn) }
-.bar { stroke: var(--c, var(--soft)); stroke-width: 1.6 } .dot { fill: var(--c, var(--soft)); stroke: var(--c, var(--soft)); stroke-width: 1.4 }
-.open { fill: var(--paper) } .said { fill: var(--c, var(--soft)); font-variant-numeric: tabular-nums } .stripe { fill: var(--grid); fill-opacity: .35 }
+.bar { stroke: var(--c, var(--soft)); stroke-width: 1.6 } .dot { fill: var(--c, var(--soft));
+      stroke: var(--c, var(--soft)); stroke-width: 1.4 }
+.open { fill: var(--paper) } .said { fill: var(--c, var(--soft));
+      font-variant-numeric: tabular-nums } .stripe { fill: var(--grid); fill-opacity: .35 }
 a:hover .run { fill-opacity: 1 }
 """
 
 
-def attributes(**given: object) -> str:
-    """`class_="run", font_size=3` as ` class="run" font-size="3"`; floats to a tenth of a pixel, None left out."""
+def attributes(**properties: object) -> str:
+    """`class_="run", font_size=3` as ` class="run" font-size="3"`.
+
+    Floats are rounded to a tenth of a pixel; None is left out.
+    """
     words = []
-    for name, value in given.items():
+    for name, value in properties.items():
         if value is None:
             continue
         text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
@@ -40,11 +54,11 @@ def attributes(**given: object) -> str:
     return "".join(words)
 
 
-def element(name: str, *children: str, **given: object) -> str:
+def element(name: str, *children: str, **properties: object) -> str:
     return (
-        f"<{name}{attributes(**given)}>{''.join(children)}</{name}>"
+        f"<{name}{attributes(**properties)}>{''.join(children)}</{name}>"
         if children
-        else f"<{name}{attributes(**given)}/>"
+        else f"<{name}{attributes(**properties)}/>"
     )
 
 
@@ -81,7 +95,10 @@ def diamond(x: float, y: float, r: float, class_: str) -> str:
 def cross(x: float, y: float, r: float, class_: str = "cross") -> str:
     return element(
         "path",
-        d=f"M{x - r:.1f} {y - r:.1f}L{x + r:.1f} {y + r:.1f}M{x - r:.1f} {y + r:.1f}L{x + r:.1f} {y - r:.1f}",
+        d=(
+            f"M{x - r:.1f} {y - r:.1f}L{x + r:.1f} {y + r:.1f}M{x - r:.1f}"
+            f" {y + r:.1f}L{x + r:.1f} {y - r:.1f}"
+        ),
         class_=class_,
     )
 
@@ -93,7 +110,8 @@ def link(href: str, title: str, *children: str) -> str:
 def document(width: int, height: int, title: str, parts: Iterable[str]) -> str:
     paper = element("rect", class_="paper", width=width, height=height)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
+        f' height="{height}" role="img">'
         f"<title>{escape(title)}</title><style>{STYLE}</style>{paper}{''.join(parts)}</svg>\n"
     )
 
@@ -112,7 +130,7 @@ class AxisScale:
 
 
 def scale_for(values: list[float], start: float, end: float) -> AxisScale:
-    """A scale that holds all values with a margin; equal values still get a band around them."""
+    """Return a scale that includes all values and a margin; equal values get a band around them."""
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.02 * abs(high) or 1.0
     return AxisScale(low - margin, high + margin, start, end)
@@ -128,7 +146,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def tick_label(value: float, step: float) -> str:
-    """As many digits as the step needs; large ones with k, M or G."""
+    """As many digits as the step needs; large numbers with k, M or G."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= limit:
             factor = {"G": 1e9, "M": 1e6, "k": 1e3}[unit]

@@ -1,4 +1,4 @@
-"""`/report/r4/lkp.txt`, `/experiment/e3/table.csv`: numbers as `swingbot show --format` prints them."""
+"""`/report/r4/lkp.txt`, `/experiment/e3/table.csv`: numbers as printed by `swingbot show`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Printed = Callable[[Connection, str, str], str]
 
 
 def routes(engine: Engine, printed: Printed, forms: Mapping[str, Collection[str]]) -> list[Route]:
-    """The forms of each kind as text, and an experiment's table as a CSV file.
+    """Tables of each kind in text `forms`, and an experiment's table as a CSV file.
 
-    `printed` gives the text of an id in one of its kind's `forms`. It raises RequestError for what
-    has no numbers.
+    `printed` returns the text of an id in one of the `forms` of its kind. It raises RequestError
+    for an object without numbers.
     """
 
     def text_of(kind: str, id: str, form: str) -> str:
@@ -36,7 +36,7 @@ def routes(engine: Engine, printed: Printed, forms: Mapping[str, Collection[str]
     def table(request: Request) -> Response:
         kind, form = request.path_params["kind"], request.path_params["form"]
         if kind not in forms:
-            raise HTTPException(404, f"There are tables of {', '.join(forms)}.")
+            raise HTTPException(404, f"Kinds with tables are {', '.join(forms)}.")
         if form not in forms[kind]:
             names = ", ".join(f"{name}.txt" for name in forms[kind])
             raise HTTPException(404, f"Tables of this kind are {names}.")
