@@ -1,4 +1,4 @@
-"""Alembic's entry: our tables live in schema `swingbot`, and so does our version table."""
+"""Alembic's environment: swingbot's tables and the version table are in schema `swingbot`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Tokens of people, sessions begun with them, what was done with them, and what an attempt's token has brought.
+"""Tokens of people, their sessions, the log of token use, and uploads of attempts.
 
-Functions take an open connection and leave commit to their caller; `Access` bundles those that the web service needs, one transaction each.
+Functions take an open connection and leave the commit to the caller. `Access` bundles those that
+the web service needs, with one transaction each.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from swingbot.core.access.roles import Person, Role
 from swingbot.core.model import ids
 
 Act = Literal["create", "revoke", "sign in", "refused", "sign out", "compare"]
-# Refused sign-ins are a stranger's to make, so they are not kept for ever.
+# Strangers can cause refused sign-ins, so these events expire.
 _FORGET: Final = (
     "DELETE FROM access_event WHERE act = 'refused' AND at < now() - interval '30 days'"
 )
@@ -25,7 +26,7 @@ _GOOD: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()
 
 
 class NoSuchToken(ValueError):
-    """There is no such token, or it is over already; the message says which."""
+    """The token does not exist or is no longer valid; the message says which."""
 
 
 def create(
@@ -38,7 +39,7 @@ def create(
     note: str | None,
     by: str,
 ) -> int:
-    """Keep a new token by its digest; its number."""
+    """Store a new token by its digest and return its number."""
     statement = (
         "INSERT INTO access_token (who, role, digest, note, made_by, expires_at)"
         " VALUES (:who, :role, :digest, :note, :by, now() + CAST(:life AS interval)) RETURNING id"
@@ -61,21 +62,22 @@ def create(
 
 
 def revoke(conn: sa.Connection, number: int, *, by: str) -> str:
-    """End a token and its sessions; whose it was. Raises NoSuchToken."""
+    """End a token and its sessions; return the owner's name. Raises NoSuchToken."""
     row = conn.execute(
         sa.text(
-            "UPDATE access_token SET revoked_at = now(), revoked_by = :by WHERE id = :id AND revoked_at IS NULL RETURNING who"
+            "UPDATE access_token SET revoked_at = now(), revoked_by = :by WHERE id = :id AND"
+            " revoked_at IS NULL RETURNING who"
         ),
         {"id": number, "by": by},
     ).one_or_none()
     if row is None:
-        there = conn.execute(
+        exists = conn.execute(
             sa.text("SELECT 1 FROM access_token WHERE id = :id"), {"id": number}
         ).one_or_none()
         raise NoSuchToken(
-            f"token {number} was revoked before"
-            if there
-            else f"there is no token {number}; `swingbot token list` shows those there are"
+            f"token {number} is already revoked"
+            if exists
+            else f"token {number} does not exist; `swingbot token list` shows all tokens"
         )
     conn.execute(sa.text("DELETE FROM web_session WHERE token = :id"), {"id": number})
     note_event(conn, "revoke", who=by, token=number, detail=f"of {row.who}")
@@ -88,32 +90,41 @@ def note_event(
     values = {"act": act, "who": who, "token": token, "detail": detail}
     conn.execute(
         sa.text(
-            "INSERT INTO access_event (act, who, token, detail) VALUES (:act, :who, :token, :detail)"
+            "INSERT INTO access_event (act, who, token, detail) VALUES (:act, :who, :token,"
+            " :detail)"
         ),
         values,
     )
 
 
 def holder(conn: sa.Connection, digest: str | None) -> Person | None:
-    """Whose token this is, if it is good now; None for the digest asks for the operator's key. Notes, to the minute, that it was used."""
+    """Return the person whose token this is, or None if the token is not valid.
+
+    The digest None stands for the operator's key. Records the time of use, to the minute.
+    """
     row = conn.execute(
         sa.text(
-            f"SELECT id, who, role FROM access_token WHERE digest IS NOT DISTINCT FROM :digest AND {_GOOD}"
+            "SELECT id, who, role FROM access_token WHERE digest IS NOT DISTINCT FROM :digest AND"
+            f" {_GOOD}"
         ),
         {"digest": digest},
     ).one_or_none()
     if row is None:
         return None
-    seen = "UPDATE access_token SET used_at = now() WHERE id = :id AND (used_at IS NULL OR used_at < now() - interval '1 minute')"
+    seen = (
+        "UPDATE access_token SET used_at = now() WHERE id = :id AND (used_at IS NULL OR"
+        " used_at < now() - interval '1 minute')"
+    )
     conn.execute(sa.text(seen), {"id": row.id})
     return Person(who=row.who, role=Role(row.role), token=row.id)
 
 
 def used(conn: sa.Connection, who: str) -> QuotaUsage:
-    """What a person's requests over the web are: those under way, and the testbox time foreseen for those of the last 24 hours."""
+    """Usage of a person's web quota: open requests, and testbox time of the last 24 hours."""
     query = """
         SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS open,
-               coalesce(sum(q.box_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0) AS seconds
+               coalesce(sum(q.box_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0) AS
+                 seconds
         FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who
     """
     row = conn.execute(sa.text(query), {"who": who}).one()
@@ -121,7 +132,7 @@ def used(conn: sa.Connection, who: str) -> QuotaUsage:
 
 
 def latest_comparison(conn: sa.Connection) -> int:
-    """The highest number of a comparison so far; 0 before the first."""
+    """Return the highest comparison number so far; 0 before the first one."""
     return int(conn.execute(sa.text("SELECT coalesce(max(id), 0) FROM comparison")).scalar_one())
 
 
@@ -132,8 +143,11 @@ def note_asked(
     box_seconds: float,
     kind: Literal["comparison", "experiment"] = "comparison",
 ) -> None:
-    """Remember who asked; asking again for the same costs nothing more."""
-    add = "INSERT INTO asked (comparison, who, token, box_seconds) VALUES (:comparison, :who, :token, :seconds) ON CONFLICT DO NOTHING"
+    """Record the requester; a repeated request costs nothing more."""
+    add = (
+        "INSERT INTO asked (comparison, who, token, box_seconds) VALUES (:comparison, :who,"
+        " :token, :seconds) ON CONFLICT DO NOTHING"
+    )
     conn.execute(
         sa.text(add),
         {
@@ -153,9 +167,10 @@ def note_asked(
 
 
 def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
-    """A person's comparisons over the web, latest first."""
+    """A person's comparisons requested over the web, newest first."""
     query = """
-        SELECT q.comparison AS id, c.status, t.name AS tree, b.commit AS base, h.commit AS head, h.subject, q.box_seconds, q.at
+        SELECT q.comparison AS id, c.status, t.name AS tree, b.commit AS base, h.commit AS head,
+          h.subject, q.box_seconds, q.at
         FROM asked q JOIN comparison_pair c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
         JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head
         WHERE q.who = :who ORDER BY q.comparison DESC LIMIT :most
@@ -165,7 +180,7 @@ def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
 
 
 def experiments_asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
-    """A person's experiments over the web, latest first."""
+    """A person's experiments requested over the web, newest first."""
     query = """
         SELECT q.comparison AS id, c.status, t.name AS tree, q.box_seconds, q.at,
                (SELECT count(*) FROM comparison_arm a WHERE a.comparison = c.id) AS kernels
@@ -178,7 +193,7 @@ def experiments_asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[
 
 
 class Access:
-    """`swingbot.web.session.SessionStore`, over an engine."""
+    """Implements `swingbot.web.session.SessionStore` on an engine."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -193,47 +208,60 @@ class Access:
             return holder(conn, digest)
 
     def begin(self, person: Person, session: str, seconds: int, where: str) -> None:
-        """Begin a session, kept by its digest, that ends by itself; sessions that are over are swept."""
+        """Start a session, stored by its digest, with an expiry; delete expired sessions."""
         with self._writing() as conn:
             conn.execute(sa.text("DELETE FROM web_session WHERE ends_at < now()"))
-            add = "INSERT INTO web_session (digest, token, ends_at) VALUES (:digest, :token, now() + make_interval(secs => :seconds))"
+            add = (
+                "INSERT INTO web_session (digest, token, ends_at) VALUES (:digest, :token,"
+                " now() + make_interval(secs => :seconds))"
+            )
             conn.execute(
                 sa.text(add), {"digest": session, "token": person.token, "seconds": seconds}
             )
             note_event(conn, "sign in", who=person.who, token=person.token, detail=f"from {where}")
 
     def of_session(self, session: str) -> Person | None:
-        """Who is signed in with this session, as long as it and its token are good."""
-        query = f"SELECT t.id, t.who, t.role FROM web_session s JOIN access_token t ON t.id = s.token WHERE s.digest = :digest AND s.ends_at > now() AND {_GOOD}"
+        """Return the person signed in with this session while it and its token are valid."""
+        query = (
+            "SELECT t.id, t.who, t.role FROM web_session s JOIN access_token t ON t.id ="
+            f" s.token WHERE s.digest = :digest AND s.ends_at > now() AND {_GOOD}"
+        )
         with self._engine.connect() as conn:
             row = conn.execute(sa.text(query), {"digest": session}).one_or_none()
         return None if row is None else Person(who=row.who, role=Role(row.role), token=row.id)
 
     def end(self, session: str) -> None:
-        ended = "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND t.id = s.token RETURNING t.id, t.who"
+        ended = (
+            "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND"
+            " t.id = s.token RETURNING t.id, t.who"
+        )
         with self._writing() as conn:
             row = conn.execute(sa.text(ended), {"digest": session}).one_or_none()
             if row is not None:
                 note_event(conn, "sign out", who=row.who, token=row.id)
 
     def refused(self, where: str) -> None:
-        """Count a sign-in that failed."""
+        """Record a failed sign-in."""
         with self._writing() as conn:
             conn.execute(sa.text(_FORGET))
             note_event(conn, "refused", who="somebody", detail=f"from {where}")
 
 
 def tokens(conn: sa.Connection, *, over: bool = False) -> list[dict[str, Any]]:
-    """Tokens as `swingbot token list --json` prints them, oldest first; `over`: those too that are good no more. Never the digest."""
+    """Tokens as printed by `swingbot token list --json`, oldest first, without their digests.
+
+    `over` includes tokens that are no longer valid.
+    """
     query = f"""
-        SELECT id, who, role, digest IS NULL AS key, note, made_by, made_at, expires_at, revoked_at, revoked_by, used_at, {_GOOD} AS good
+        SELECT id, who, role, digest IS NULL AS key, note, made_by, made_at, expires_at, revoked_at,
+          revoked_by, used_at, {_GOOD} AS good
         FROM access_token WHERE {_GOOD} OR :over ORDER BY id
     """
     return [_plain(row) for row in conn.execute(sa.text(query), {"over": over}).mappings()]
 
 
 def events(conn: sa.Connection, most: int) -> list[dict[str, Any]]:
-    """What was done with tokens, latest first."""
+    """The log of token use, newest first."""
     return [
         _plain(row)
         for row in conn.execute(

@@ -1,7 +1,7 @@
-"""Attempts and dispatches in the database: what the artifact exchange and the Buildbot dispatcher need.
+"""Attempts and dispatches, for the artifact exchange and the Buildbot dispatcher.
 
-Every function takes an open connection and leaves commit to its caller; `Attempts` bundles them, one
-transaction each, for callers that must not know SQL.
+Functions take an open connection and leave the commit to the caller. `Attempts` bundles them, with
+one transaction each, for callers without SQL.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ Result = Literal["success", "failure", "retry", "cancelled", "exception"]
 
 
 def deliver(conn: sa.Connection, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
-    """Take the outcome of `attempt`, once: what comes again, late or contradicts is told apart, and only the first one counts."""
+    """Store the outcome of `attempt`, once. Repeated, late and conflicting ones do not count."""
     row = conn.execute(
         sa.text(
-            "SELECT a.state, a.outcome, a.late, a.order_id, o.kind FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id FOR UPDATE OF a"
+            "SELECT a.state, a.outcome, a.late, a.order_id, o.kind FROM attempt a JOIN orders o ON"
+            " o.id = a.order_id WHERE a.id = :id FOR UPDATE OF a"
         ),
         {"id": attempt},
     ).one_or_none()
@@ -53,7 +54,8 @@ def deliver(conn: sa.Connection, attempt: int, outcome: Mapping[str, Any]) -> De
         return Delivery.LATE
     conn.execute(
         sa.text(
-            "UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb), ended_at = now() WHERE id = :id"
+            "UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb), ended_at ="
+            " now() WHERE id = :id"
         ),
         {"id": attempt, "outcome": json.dumps(outcome)},
     )
@@ -61,22 +63,25 @@ def deliver(conn: sa.Connection, attempt: int, outcome: Mapping[str, Any]) -> De
 
 
 def wanted(conn: sa.Connection, attempt: int) -> bool | None:
-    """Whether somebody still waits for what `attempt` does; None if there is no such attempt."""
+    """Whether the work of `attempt` is still needed; None if the attempt does not exist."""
     return conn.execute(
         sa.text(
-            "SELECT a.state = 'running' AND o.state <> 'cancelled' FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id"
+            "SELECT a.state = 'running' AND o.state <> 'cancelled' FROM attempt a JOIN orders o ON"
+            " o.id = a.order_id WHERE a.id = :id"
         ),
         {"id": attempt},
     ).scalar_one_or_none()
 
 
 def order_facts(conn: sa.Connection, attempt: int) -> OrderFacts | None:
-    """What the order document of `attempt` is made of; None if there is no such attempt."""
+    """Contents of the order document of `attempt`; None if the attempt does not exist."""
     row = conn.execute(
         sa.text(
             """
-            SELECT a.id AS attempt, a.state AS attempt_state, o.id AS "order", o.state AS order_state, o.kind, o.build_key, o.testbox, o.k, o.purpose,
-                   v.commit, v.kconfig, v.compiler, v.layout, v.trust, b.image_sha256, coalesce(s.unit_jobs, '[]'::jsonb) AS unit_jobs
+            SELECT a.id AS attempt, a.state AS attempt_state, o.id AS "order", o.state AS
+              order_state, o.kind, o.build_key, o.testbox, o.k, o.purpose,
+                   v.commit, v.kconfig, v.compiler, v.layout, v.trust, b.image_sha256,
+                     coalesce(s.unit_jobs, '[]'::jsonb) AS unit_jobs
             FROM attempt a
             JOIN orders o ON o.id = a.order_id
             JOIN variant v ON v.id = o.variant
@@ -91,11 +96,12 @@ def order_facts(conn: sa.Connection, attempt: int) -> OrderFacts | None:
 
 
 def open_dispatches(conn: sa.Connection) -> list[OpenDispatch]:
-    """All dispatches that are not over, the most urgent first."""
+    """All dispatches that are not over, most urgent first."""
     rows = conn.execute(
         sa.text(
             """
-            SELECT d.id, d.attempt, a.order_id AS "order", d.builder, d.external_id, d.state, d.bb_request, d.bb_number, o.priority,
+            SELECT d.id, d.attempt, a.order_id AS "order", d.builder, d.external_id, d.state,
+              d.bb_request, d.bb_number, o.priority,
                    (o.state = 'cancelled' OR a.state = 'dead') AS cancelled,
                    CASE o.kind WHEN 'build' THEN v.compiler END AS compiler
             FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
@@ -109,39 +115,42 @@ def open_dispatches(conn: sa.Connection) -> list[OpenDispatch]:
 
 
 def mark_placed(conn: sa.Connection, dispatch: int, buildset: int, request: int) -> None:
-    """Note where a wanted dispatch went; repeating it changes nothing."""
+    """Record where a wanted dispatch was placed. Idempotent."""
     conn.execute(
         sa.text(
-            "UPDATE dispatch SET state = 'placed', bb_buildset = :buildset, bb_request = :request, placed_at = now() WHERE id = :id AND state = 'wanted'"
+            "UPDATE dispatch SET state = 'placed', bb_buildset = :buildset, bb_request = :request,"
+            " placed_at = now() WHERE id = :id AND state = 'wanted'"
         ),
         {"id": dispatch, "buildset": buildset, "request": request},
     )
 
 
 def mark_build(conn: sa.Connection, dispatch: int, builder: int, number: int) -> None:
-    """Note which Buildbot build works on a dispatch, for links."""
+    """Record which Buildbot build works on a dispatch, for links."""
     conn.execute(
         sa.text(
-            "UPDATE dispatch SET bb_builder = :builder, bb_number = :number WHERE id = :id AND (bb_builder, bb_number) IS DISTINCT FROM (:builder, :number)"
+            "UPDATE dispatch SET bb_builder = :builder, bb_number = :number WHERE id = :id AND"
+            " (bb_builder, bb_number) IS DISTINCT FROM (:builder, :number)"
         ),
         {"id": dispatch, "builder": builder, "number": number},
     )
 
 
 def mark_over(conn: sa.Connection, dispatch: int, result: Result) -> None:
-    """Close a dispatch with Buildbot's word for how it went; the first word stands."""
+    """Close a dispatch with Buildbot's result. The first result is final."""
     conn.execute(
         sa.text(
-            "UPDATE dispatch SET state = 'over', result = :result, ended_at = now() WHERE id = :id AND state <> 'over'"
+            "UPDATE dispatch SET state = 'over', result = :result, ended_at = now() WHERE id = :id"
+            " AND state <> 'over'"
         ),
         {"id": dispatch, "result": result},
     )
 
 
 class Attempts:
-    """The functions above over an engine, each in one transaction with checkpoints on both sides of its commit.
+    """The functions above on an engine, each in one transaction with checkpoints around its commit.
 
-    Every method raises DatabaseAway if the server does not answer.
+    Every method raises DatabaseAway if the server does not respond.
     """
 
     def __init__(self, engine: sa.Engine, lease_seconds: float = 300.0) -> None:
@@ -174,17 +183,20 @@ class Attempts:
             return uploads.admit(conn, attempt, sha256, size, cap)
 
     def hold(self, attempt: int, controller: str) -> str | None:
-        """Take or renew the lease of the attempt's testbox; why `controller` must not drive it, if another one does."""
+        """Take or renew the lease of the attempt's testbox.
+
+        Returns why `controller` must not drive it if another controller holds the lease.
+        """
         with self._writing("lease held") as conn:
             return Leases(conn).hold(attempt, controller, self._lease_seconds)
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
-        """What the worker says that the attempt's testbox does; False if the attempt has it no more."""
+        """Store the phase of the attempt's testbox; False if the attempt no longer holds it."""
         with self._writing("phase told") as conn:
             return Leases(conn).tell_phase(attempt, phase, why)
 
     def announce(self, worker: str, compilers: Sequence[Compiler]) -> None:
-        """Take the compilers of a build worker."""
+        """Store the compilers of a build worker."""
         with self._writing("compilers announced") as conn:
             Compilers(conn).announce(worker, compilers)
 
@@ -219,5 +231,5 @@ def _away() -> Iterator[None]:
         yield
     except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
         raise DatabaseAway(
-            f"the database does not answer: {str(error.orig).strip().splitlines()[0]}"
+            f"the database does not respond: {str(error.orig).strip().splitlines()[0]}"
         ) from error

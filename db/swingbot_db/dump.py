@@ -1,7 +1,7 @@
-"""The whole of our schema as files and back: each table by COPY, all of one moment, with the revision of the schema.
+"""Dump and restore of the schema `swingbot`: each table by COPY, all from one snapshot.
 
-The tables come out of the migrations, not out of the dump, so it does not matter which version of PostgreSQL wrote
-or reads it, and no program of PostgreSQL's is needed. Views are made anew; Buildbot's tables stay behind.
+The tables are created by migrations, not from the dump, so the versions of PostgreSQL may differ
+and no PostgreSQL client program is needed. Views are recreated; Buildbot's tables are left out.
 """
 
 from __future__ import annotations
@@ -18,25 +18,37 @@ from swingbot_db import migrate
 _TABLES: Final = """
 SELECT c.relname AS name, pg_table_size(c.oid) AS bytes,
        array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attgenerated = '') AS columns
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE n.nspname = 'swingbot' AND c.relkind = 'r' AND c.relname <> 'schema_version' GROUP BY c.oid, c.relname ORDER BY c.relname
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE n.nspname = 'swingbot' AND c.relkind = 'r' AND c.relname <> 'schema_version'
+  GROUP BY c.oid, c.relname ORDER BY c.relname
 """
-_SEQUENCES: Final = "SELECT sequencename AS name, COALESCE(last_value, 0) AS last FROM pg_sequences WHERE schemaname = 'swingbot' ORDER BY 1"
+_SEQUENCES: Final = (
+    "SELECT sequencename AS name, COALESCE(last_value, 0) AS last FROM pg_sequences"
+    " WHERE schemaname = 'swingbot' ORDER BY 1"
+)
 _OWNED: Final = """
-SELECT s.relname AS name, t.relname AS "table", a.attname AS "column" FROM pg_class s JOIN pg_namespace n ON n.oid = s.relnamespace
-JOIN pg_depend d ON d.objid = s.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') JOIN pg_class t ON t.oid = d.refobjid
-JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid WHERE n.nspname = 'swingbot' AND s.relkind = 'S' ORDER BY 1
+SELECT s.relname AS name, t.relname AS "table", a.attname AS "column" FROM pg_class s
+  JOIN pg_namespace n ON n.oid = s.relnamespace
+JOIN pg_depend d ON d.objid = s.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+  JOIN pg_class t ON t.oid = d.refobjid
+JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid WHERE n.nspname = 'swingbot'
+  AND s.relkind = 'S' ORDER BY 1
 """
 _FOREIGN_KEYS: Final = """
-SELECT c.conrelid::regclass::text AS "table", quote_ident(c.conname) AS name, pg_get_constraintdef(c.oid) AS definition
-FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace WHERE n.nspname = 'swingbot' AND c.contype = 'f' ORDER BY 1, 2
+SELECT c.conrelid::regclass::text AS "table", quote_ident(c.conname) AS name,
+  pg_get_constraintdef(c.oid) AS definition
+FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace WHERE n.nspname = 'swingbot'
+  AND c.contype = 'f' ORDER BY 1, 2
 """
 _IN_USE: Final = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'r' AND (n.nspname = 'swingbot' OR (n.nspname = 'public' AND c.relname = 'buildrequests')) ORDER BY 1 LIMIT 1
+WHERE c.relkind = 'r' AND (n.nspname = 'swingbot' OR (n.nspname = 'public'
+  AND c.relname = 'buildrequests')) ORDER BY 1 LIMIT 1
 """
 
-# Numbers that the service may have given out after the backup, and that mails, workers and people may know, are not given again.
+# The service may have used these numbers after the backup. Mails, workers and people may know them,
+# so they are not used again.
 GAP: Final = 1_000
 GAPS: Final = {
     "orders_id_seq": 100_000,
@@ -47,7 +59,7 @@ GAPS: Final = {
 
 
 class DumpError(Exception):
-    """The tables and the dump do not fit together; the message says how."""
+    """The tables do not match the dump; the message says how."""
 
 
 class DumpWriter(Protocol):
@@ -60,7 +72,7 @@ class DumpReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpTable:
-    """A table with its columns; `bytes` is what it takes in the database, for an estimate."""
+    """A table with its columns; `bytes` is its size in the database, for an estimate."""
 
     name: str
     columns: tuple[str, ...]
@@ -75,7 +87,7 @@ def tables(conn: sa.Connection) -> list[DumpTable]:
 
 
 def sequences(conn: sa.Connection) -> dict[str, int]:
-    """The last number that each sequence gave. They are ahead of the snapshot, never behind it."""
+    """Last value of each sequence; never behind the snapshot."""
     return {row.name: row.last for row in conn.execute(sa.text(_SEQUENCES))}
 
 
@@ -84,7 +96,7 @@ def server_version(conn: sa.Connection) -> str:
 
 
 def write_table(conn: sa.Connection, table: DumpTable, out: DumpWriter) -> int:
-    """Write the rows of a table in COPY's text format; answers how many."""
+    """Write the rows of a table in COPY's text format; return their number."""
     cursor = conn.connection.cursor()
     try:
         cursor.copy_expert(
@@ -96,14 +108,17 @@ def write_table(conn: sa.Connection, table: DumpTable, out: DumpWriter) -> int:
 
 
 def in_use(conn: sa.Connection) -> str | None:
-    """A table of ours or of Buildbot's that is there already; None in a database that nobody uses for swingbot."""
-    found = conn.execute(sa.text(_IN_USE)).scalar()
-    return None if found is None else str(found)
+    """Return a table of swingbot or Buildbot that exists; None in an unused database."""
+    table = conn.execute(sa.text(_IN_USE)).scalar()
+    return None if table is None else str(table)
 
 
 @contextmanager
 def filling(engine: sa.Engine, revision: str) -> Iterator[sa.Connection]:
-    """A database with the empty tables of `revision`, in one transaction in which they have neither foreign keys nor triggers until its end."""
+    """Create the empty tables of `revision`, for one transaction.
+
+    Foreign keys and triggers are disabled until the end of the transaction.
+    """
     migrate.upgrade(engine, revision)
     with engine.begin() as conn:
         keys = conn.execute(sa.text(_FOREIGN_KEYS)).all()
@@ -125,11 +140,15 @@ def filling(engine: sa.Engine, revision: str) -> Iterator[sa.Connection]:
 
 
 def read_table(conn: sa.Connection, name: str, columns: Sequence[str], source: DumpReader) -> int:
-    """Fill one table from COPY's text format; answers how many rows came. Raises DumpError if there is no such table or column."""
+    """Fill one table from COPY's text format; return the number of rows.
+
+    Raises DumpError if the table or a column does not exist.
+    """
     known = {table.name: table.columns for table in tables(conn)}
     if name not in known or not set(columns) <= set(known[name]):
         raise DumpError(
-            f"the schema of this revision has no table {name} with the columns {', '.join(columns)}: the backup does not fit its own revision"
+            f"the schema of this revision has no table {name} with the columns"
+            f" {', '.join(columns)}: the backup does not fit its own revision"
         )
     cursor = conn.connection.cursor()
     try:
@@ -142,7 +161,7 @@ def read_table(conn: sa.Connection, name: str, columns: Sequence[str], source: D
 
 
 def set_sequences(conn: sa.Connection, last: Mapping[str, int]) -> None:
-    """Let each sequence go on well after the last number that it gave before the backup, and after every number that is there."""
+    """Advance each sequence well past its last value at the backup and past every number used."""
     for row in conn.execute(sa.text(_OWNED)).all():
         highest = conn.execute(
             sa.text(f"SELECT COALESCE(max({_quoted(row.column)}), 0) FROM {_quoted(row.table)}")
@@ -157,18 +176,21 @@ def set_sequences(conn: sa.Connection, last: Mapping[str, int]) -> None:
 _RESET: Final[Sequence[tuple[str, str]]] = (
     (
         "dispatches",
-        "UPDATE dispatch SET state = 'over', result = 'exception', ended_at = now() WHERE state <> 'over'",
+        "UPDATE dispatch SET state = 'over', result = 'exception', ended_at = now() WHERE state <>"
+        " 'over'",
     ),
     ("leases", "DELETE FROM lease"),
-    # One attempt more: that the service was lost is no fault of the order.
+    # One more attempt, because the order is not at fault when the service is lost.
     (
         "orders",
-        "UPDATE orders o SET state = CASE WHEN o.state = 'running' THEN 'ready' ELSE o.state END, budget = budget + 1"
+        "UPDATE orders o SET state = CASE WHEN o.state = 'running' THEN 'ready' ELSE o.state END,"
+        " budget = budget + 1"
         " WHERE EXISTS (SELECT FROM attempt a WHERE a.order_id = o.id AND a.state = 'running')",
     ),
     (
         "attempts",
-        "UPDATE attempt SET state = 'dead', reason = :why, ended_at = now() WHERE state = 'running'",
+        "UPDATE attempt SET state = 'dead', reason = :why, ended_at = now() WHERE state ="
+        " 'running'",
     ),
     (
         "mails in doubt",
@@ -177,13 +199,15 @@ _RESET: Final[Sequence[tuple[str, str]]] = (
     ("mails held", "UPDATE report SET state = 'held', reason = :mail WHERE state = 'queued'"),
     (
         "",
-        "UPDATE outbox SET error = :mail FROM report r WHERE r.id = outbox.report AND r.state IN ('unknown', 'held') AND r.reason = :mail",
+        "UPDATE outbox SET error = :mail FROM report r WHERE r.id = outbox.report AND r.state IN"
+        " ('unknown', 'held') AND r.reason = :mail",
     ),
     (
         "",
-        "UPDATE testbox_now SET state = 'idle', why = :why, attempt = NULL, since = now() WHERE state IN ('leased', 'booting', 'running', 'returning')",
+        "UPDATE testbox_now SET state = 'idle', why = :why, attempt = NULL, since = now() WHERE"
+        " state IN ('leased', 'booting', 'running', 'returning')",
     ),
-    # no trigger records what is changed here
+    # no trigger records these changes
     ("", "INSERT INTO unseen DEFAULT VALUES ON CONFLICT DO NOTHING"),
     (
         "",
@@ -193,27 +217,34 @@ _RESET: Final[Sequence[tuple[str, str]]] = (
 
 
 def make_sound(conn: sa.Connection, taken_at: str) -> dict[str, int]:
-    """What was under way at the backup is over, and no mail leaves by itself; answers how many of each kind were changed.
+    """End everything that was in progress at the backup and stop all mail; return counts by kind.
 
-    Attempts that ran are dead and made again; what their workers still bring has the token of another secret. Mails that were
-    being sent are unknown, those that were to be sent are held, and the switch says stop: what left after the backup is not known here.
+    Running attempts are dead and will be repeated; uploads of their workers are refused because the
+    secret has changed. Mails that were being sent become unknown, queued ones held, and the switch
+    is set to stop, because mails sent after the backup are not known.
     """
     words: dict[str, Any] = {
         "why": f"the service was restored from the backup of {taken_at}",
-        "mail": f"restored from the backup of {taken_at}: it may have left since; look for its Message-ID, then release or drop it",
-        "stop": f"restored from the backup of {taken_at}: see which mails left after it, then `swingbot report resume`",
+        "mail": (
+            f"restored from the backup of {taken_at}: it may have been sent since; look"
+            " for its Message-ID, then release or drop it"
+        ),
+        "stop": (
+            f"restored from the backup of {taken_at}: check which mails were sent after"
+            " it, then run `swingbot report resume`"
+        ),
     }
     changed: dict[str, int] = {}
-    there = {table.name for table in tables(conn)}
+    existing = {table.name for table in tables(conn)}
     for name, statement in _RESET:
-        if any(table in statement and table not in there for table in ("testbox_now", "unseen")):
-            continue  # a backup of a schema that has none yet
-        found = conn.execute(
+        if any(table in statement and table not in existing for table in ("testbox_now", "unseen")):
+            continue  # the backup has an older schema without these tables
+        count = conn.execute(
             sa.text(statement),
             {key: value for key, value in words.items() if f":{key}" in statement},
         ).rowcount
         if name:
-            changed[name] = found
+            changed[name] = count
     return changed
 
 

@@ -1,4 +1,4 @@
-"""The database connection: PostgreSQL by psycopg2, search path on our schema, commits as checkpoints."""
+"""The database connection: PostgreSQL by psycopg2, schema search path, commits as checkpoints."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import sqlalchemy as sa
 
 from swingbot.service.checkpoint import checkpoint
 
-# What those need of SQLAlchemy who hand connections on and read nothing themselves.
+# SQLAlchemy names for modules that pass connections on and run no queries themselves.
 Connection = sa.Connection
 Engine = sa.Engine
-DatabaseAway = sa.exc.OperationalError  # the server does not answer, or cuts a query off
+DatabaseAway = sa.exc.OperationalError  # the server does not respond, or cancels a query
 
 
 def make_engine(url: str) -> sa.Engine:
     """Open a pool on `url` (any spelling of a PostgreSQL URL; the driver is always psycopg2).
 
-    Connections are tested before use, so a restarted server costs a reconnect and no more.
+    Connections are tested before use, so a server restart only costs a reconnect.
     """
     parsed = sa.make_url(url).set(drivername="postgresql+psycopg2")
     return sa.create_engine(
@@ -35,7 +35,7 @@ def make_engine(url: str) -> sa.Engine:
 
 @contextmanager
 def transaction(engine: sa.Engine, name: str) -> Iterator[sa.Connection]:
-    """One transaction; `name` is what its two checkpoints are called."""
+    """Run one transaction; `name` labels its two checkpoints."""
     with engine.connect() as conn:
         with conn.begin() as open_transaction:
             yield conn
@@ -46,7 +46,7 @@ def transaction(engine: sa.Engine, name: str) -> Iterator[sa.Connection]:
 
 @contextmanager
 def snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection that sees the database as it is at this moment, however long it takes to read; it hinders nobody who writes."""
+    """Connect to a snapshot of the database, for reads of any duration; writers are not blocked."""
     with (
         engine.connect().execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True

@@ -1,4 +1,4 @@
-"""Which raw results are named by whom: what retention decides from."""
+"""References to raw results, from which retention decides."""
 
 from __future__ import annotations
 
@@ -9,55 +9,72 @@ import sqlalchemy as sa
 
 from swingbot.core.keep.retention import FileReference
 
-# Orders that somebody still needs, and why. What was reported is needed for ever: both sides of it, its proof and what led to it.
+# Orders that are still needed, and why. Orders behind a report are needed forever: both sides, its
+# proof and the work that led to it.
 _HELD: Final = """
 WITH asker AS (
-  SELECT id AS comparison, NULL::bigint AS bisection, CASE kind WHEN 'experiment' THEN 'e' ELSE 'c' END || id || ' is under way' AS why FROM comparison WHERE status IN ('waiting', 'running')
+  SELECT id AS comparison, NULL::bigint AS bisection, CASE kind WHEN 'experiment' THEN 'e'
+    ELSE 'c' END || id || ' is under way' AS why FROM comparison
+    WHERE status IN ('waiting', 'running')
   UNION ALL SELECT NULL, id, 'b' || id || ' is under way' FROM bisection WHERE status = 'running'
   UNION ALL SELECT comparison, NULL, 'incident i' || id FROM incident WHERE comparison IS NOT NULL
   UNION ALL SELECT fix_check, NULL, 'incident i' || id FROM incident WHERE fix_check IS NOT NULL
-  UNION ALL SELECT comparison, NULL, 'incident i' || incident FROM sighting WHERE comparison IS NOT NULL
-  UNION ALL SELECT comparison, NULL, 'incident i' || incident FROM incident_gate WHERE comparison IS NOT NULL
+  UNION ALL SELECT comparison, NULL, 'incident i' || incident FROM sighting
+    WHERE comparison IS NOT NULL
+  UNION ALL SELECT comparison, NULL, 'incident i' || incident FROM incident_gate
+    WHERE comparison IS NOT NULL
   UNION ALL SELECT NULL, bisection, 'incident i' || incident FROM incident_bisection
   UNION ALL SELECT NULL, bisection, 'incident i' || incident FROM sighting
-  UNION ALL SELECT s.comparison, NULL, 'incident i' || ib.incident FROM swing s JOIN incident_bisection ib ON ib.bisection = s.bisection
-  UNION ALL SELECT s.proof, NULL, 'incident i' || ib.incident FROM swing s JOIN incident_bisection ib ON ib.bisection = s.bisection WHERE s.proof IS NOT NULL
+  UNION ALL SELECT s.comparison, NULL, 'incident i' || ib.incident FROM swing s
+    JOIN incident_bisection ib ON ib.bisection = s.bisection
+  UNION ALL SELECT s.proof, NULL, 'incident i' || ib.incident FROM swing s
+    JOIN incident_bisection ib ON ib.bisection = s.bisection WHERE s.proof IS NOT NULL
 ), held_order AS MATERIALIZED (
-  SELECT id AS order_id, 'o' || id || ' is open' AS why FROM orders WHERE state IN ('waiting', 'ready', 'running')
+  SELECT id AS order_id, 'o' || id || ' is open' AS why FROM orders
+    WHERE state IN ('waiting', 'ready', 'running')
   UNION ALL SELECT w.order_id, k.why FROM want w JOIN asker k ON k.comparison = w.comparison
   UNION ALL SELECT w.order_id, k.why FROM want w JOIN asker k ON k.bisection = w.bisection
-  UNION ALL SELECT x.order_id, k.why FROM observation n JOIN asker k ON k.bisection = n.bisection JOIN boot x ON x.id = n.boot
+  UNION ALL SELECT x.order_id, k.why FROM observation n JOIN asker k ON k.bisection = n.bisection
+    JOIN boot x ON x.id = n.boot
 ), held_boot AS MATERIALIZED (
-  SELECT x.id AS boot, min(h.why) AS why FROM held_order h JOIN orders o ON o.id = h.order_id AND o.kind = 'boot'
+  SELECT x.id AS boot, min(h.why) AS why FROM held_order h JOIN orders o ON o.id = h.order_id
+    AND o.kind = 'boot'
   JOIN kernel_build b ON b.build_key = o.build_key
-  JOIN boot x ON x.image_sha256 = b.image_sha256 AND x.testbox = o.testbox AND x.spec = o.spec AND x.series = o.series AND x.purpose = o.purpose AND x.k = o.k GROUP BY x.id
+  JOIN boot x ON x.image_sha256 = b.image_sha256 AND x.testbox = o.testbox AND x.spec = o.spec
+    AND x.series = o.series AND x.purpose = o.purpose AND x.k = o.k GROUP BY x.id
 ), held_build AS MATERIALIZED (
   SELECT build_key, min(why) AS why FROM (
     SELECT o.build_key, h.why FROM held_order h JOIN orders o ON o.id = h.order_id
     UNION ALL SELECT x.build_key, h.why FROM held_boot h JOIN boot x ON x.id = h.boot
-    UNION ALL SELECT v.build_key, 'tree ' || t.name || ' is watched' FROM tree t JOIN variant v ON v.tree = t.id AND v.commit IN (t.base_commit, t.tip_commit)
+    UNION ALL SELECT v.build_key, 'tree ' || t.name || ' is watched' FROM tree t
+      JOIN variant v ON v.tree = t.id AND v.commit IN (t.base_commit, t.tip_commit)
       WHERE t.state = 'watched'
   ) x GROUP BY build_key
 )
 """
 _NAMED: Final = f"""{_HELD}
-SELECT f.value ->> 'sha256' AS sha256, f.key AS name, greatest(b.built_at, (SELECT max(booted_at) FROM boot x WHERE x.image_sha256 = b.image_sha256)) AS used,
+SELECT f.value ->> 'sha256' AS sha256, f.key AS name, greatest(b.built_at, (SELECT max(booted_at)
+  FROM boot x WHERE x.image_sha256 = b.image_sha256)) AS used,
        h.why AS held
-FROM kernel_build b CROSS JOIN LATERAL jsonb_each(b.files) f LEFT JOIN held_build h ON h.build_key = b.build_key
+FROM kernel_build b CROSS JOIN LATERAL jsonb_each(b.files) f
+  LEFT JOIN held_build h ON h.build_key = b.build_key
 UNION ALL
-SELECT f.value ->> 'sha256', f.key, x.booted_at, h.why FROM boot x CROSS JOIN LATERAL jsonb_each(x.files) f LEFT JOIN held_boot h ON h.boot = x.id
+SELECT f.value ->> 'sha256', f.key, x.booted_at, h.why FROM boot x CROSS
+  JOIN LATERAL jsonb_each(x.files) f LEFT JOIN held_boot h ON h.boot = x.id
 UNION ALL
 SELECT f.value ->> 'sha256', f.key, a.ended_at,
-       CASE WHEN a.state = 'ended' AND a.ingested_at IS NULL THEN 'a' || a.id || ' is not taken in yet'
+       CASE WHEN a.state = 'ended' AND a.ingested_at IS NULL THEN 'a' || a.id ||
+         ' is not taken in yet'
             ELSE (SELECT min(h.why) FROM held_order h WHERE h.order_id = a.order_id) END
-FROM attempt a CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(coalesce(a.outcome, a.late) -> 'files') WHEN 'object' THEN coalesce(a.outcome, a.late) -> 'files'
+FROM attempt a CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(coalesce(a.outcome, a.late) ->
+  'files') WHEN 'object' THEN coalesce(a.outcome, a.late) -> 'files'
      ELSE '{{}}' END) f
 WHERE a.state <> 'running'
 """
 
 
 def named_artifacts(conn: sa.Connection) -> Iterator[FileReference]:
-    """Each naming of a stored file: by a kernel build, by a boot, by what an attempt brought; one file may be named often."""
+    """References to stored files, by kernel build, boot and attempt; a file may have several."""
     for row in conn.execution_options(stream_results=True).execute(sa.text(_NAMED)):
         if row.sha256 is not None:
             yield FileReference(sha256=row.sha256, name=row.name, used=row.used, held=row.held)

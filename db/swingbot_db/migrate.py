@@ -1,6 +1,6 @@
-"""Bring a database to the newest schema: Alembic for tables, `db/views/*.sql` for views.
+"""Upgrade a database to the newest schema: Alembic for tables, `db/views/*.sql` for views.
 
-Safe to call at every start and from several processes at once: an advisory lock makes them take turns.
+Safe to call at every start and from several processes at once, because of an advisory lock.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from swingbot_db import roles
 from swingbot_jobs import resources
 
 DB_DIR = resources.folder("db")
-_LOCK = 0x5_1_16_B07  # any number, but always the same one
+_LOCK = 0x5_1_16_B07  # arbitrary but fixed
 
 
 def run_sql(name: str) -> None:
@@ -24,11 +24,11 @@ def run_sql(name: str) -> None:
 
 
 class SchemaError(Exception):
-    """Program and database are of different ages; the message says which is older and what to do."""
+    """Program and schema versions do not match; the message says which is older and what to do."""
 
 
 def known_revisions() -> list[str]:
-    """The revisions that this program has migrations for, oldest first."""
+    """Revisions that this program has migrations for, oldest first."""
     return sorted(
         file.name[:4]
         for file in (DB_DIR / "migrations" / "versions").glob("[0-9][0-9][0-9][0-9]_*.py")
@@ -36,33 +36,39 @@ def known_revisions() -> list[str]:
 
 
 def revision(conn: sa.Connection) -> str | None:
-    """The revision of the database's schema; None if there is none of ours."""
+    """Revision of the database's schema; None without schema `swingbot`."""
     if conn.execute(sa.text("SELECT to_regclass('swingbot.schema_version')")).scalar() is None:
         return None
-    found = conn.execute(sa.text("SELECT version_num FROM swingbot.schema_version")).scalar()
-    return None if found is None else str(found)
+    version = conn.execute(sa.text("SELECT version_num FROM swingbot.schema_version")).scalar()
+    return None if version is None else str(version)
 
 
 def check(conn: sa.Connection, *, older_too: bool = True) -> None:
-    """Raise SchemaError for a database that a newer program has upgraded, and (`older_too`) for one that this program has yet to upgrade."""
-    found, known = revision(conn), known_revisions()
-    if found is not None and found > known[-1]:
+    """Raise SchemaError if a newer program has upgraded the database.
+
+    With `older_too`, also if this program has not upgraded it yet.
+    """
+    version, known = revision(conn), known_revisions()
+    if version is not None and version > known[-1]:
         raise SchemaError(
-            f"the database has schema {found}, this program knows {known[-1]} at most: it was upgraded by a newer swingbot;"
-            " run that one, or restore the backup that was made before the upgrade"
+            f"the database has schema {version}, but this program only supports {known[-1]}: a"
+            " newer swingbot upgraded it;"
+            " run the newer version, or restore the backup from before the upgrade"
         )
-    if older_too and found != known[-1]:
+    if older_too and version != known[-1]:
         raise SchemaError(
-            f"the database has {'no schema' if found is None else f'schema {found}'}, this program needs {known[-1]}: run `swingbot db upgrade`"
+            f"the database has {'no schema' if version is None else f'schema {version}'}, but this"
+            f" program needs {known[-1]}: run `swingbot db upgrade`"
         )
 
 
 def upgrade(engine: sa.Engine, to: str = "head") -> None:
-    """Create or upgrade everything of ours. Forward only; nothing of Buildbot's is touched. Views are made for the head alone.
+    """Create or upgrade schema `swingbot`; Buildbot's tables are not touched.
 
-    Raises SchemaError if a newer program has been here.
+    Forward only. Views are created for the newest revision only. Raises SchemaError if a newer
+    program has upgraded the database.
     """
-    # most commands only ask for the revision, and Alembic takes its time to import
+    # most commands only read the revision, and Alembic is slow to import
     from alembic import command
     from alembic.config import Config
 

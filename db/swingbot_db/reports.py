@@ -1,4 +1,4 @@
-"""Reports and their outbox in PostgreSQL: which state may follow which, and the sender's view of the queue."""
+"""Reports and their outbox in PostgreSQL: state transitions, and the sender's queue."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ from swingbot.service.report.readdress import AddressedMail
 from swingbot.service.report.send import Outgoing
 from swingbot_db.engine import transaction
 
-_SENDER_LOCK = 0x5_1_16_B08  # any number that no other advisory lock of ours has
+_SENDER_LOCK = 0x5_1_16_B08  # arbitrary, but different from swingbot's other advisory locks
 
 
 class ReportError(ValueError):
-    """A report is not there, or is in a state from which what was asked cannot be done; the message says which."""
+    """The report does not exist, or its state does not allow the action; the message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One row of `report`, with what its outbox says about sending (`tries`, `error`); `incident` is None for a digest."""
+    """One row of `report` with the state of its outbox (`tries`, `error`).
+
+    `incident` is None for a digest.
+    """
 
     id: int
     incident: int | None
@@ -55,8 +58,10 @@ class Report:
     reason: str | None
 
 
-_COLUMNS = """r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs, r.cc_addrs, r.subject, r.body,
-    r.created_at, r.sent_at, o.message, o.tries, o.next_try, o.error, r.would_to, r.would_cc, r.dry_run, r.reason"""
+_COLUMNS = """r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs, r.cc_addrs,
+  r.subject, r.body,
+    r.created_at, r.sent_at, o.message, o.tries, o.next_try, o.error, r.would_to, r.would_cc,
+      r.dry_run, r.reason"""
 
 
 def _report(row: Any) -> Report:
@@ -87,18 +92,18 @@ def _report(row: Any) -> Report:
 def find_report(
     conn: sa.Connection, incident: int, kind: ReportKind, revision: int = 1
 ) -> int | None:
-    """The id of an incident's report of that kind and revision; None if it has not been drafted."""
+    """Id of an incident's report of that kind and revision; None if it has not been drafted."""
     query = (
         "SELECT id FROM report WHERE incident = :incident AND kind = :kind AND revision = :revision"
     )
-    found: int | None = conn.execute(
+    number: int | None = conn.execute(
         sa.text(query), {"incident": incident, "kind": kind, "revision": revision}
     ).scalar()
-    return found
+    return number
 
 
 def reserve_report_id(conn: sa.Connection) -> int:
-    """A fresh id: the mail names its own page and Message-ID, so it must know the id before it is written."""
+    """Reserve an id: the mail has its own page and Message-ID, so the id is needed in advance."""
     return int(
         conn.execute(
             sa.text("SELECT nextval(pg_get_serial_sequence('swingbot.report', 'id'))")
@@ -107,10 +112,13 @@ def reserve_report_id(conn: sa.Connection) -> int:
 
 
 def add_report(conn: sa.Connection, new: NewReport) -> int:
-    """Store a report and its mail, as draft, held or queued. Answers its id: the older one's if this report exists already."""
+    """Store a report and its mail, as draft, held or queued; return its id.
+
+    Returns the id of the older one if this report exists already.
+    """
     if new.state not in ("draft", "held", "queued"):
         raise ReportError(
-            f"a new report cannot be {new.state!r}; it begins as draft, held or queued"
+            f"a new report cannot be {new.state!r}; its state must be draft, held or queued"
         )
     values: dict[str, Any] = {
         "id": new.number,
@@ -128,7 +136,8 @@ def add_report(conn: sa.Connection, new: NewReport) -> int:
         "body": new.body,
         **_filed(new.filing),
     }
-    insert = f"""INSERT INTO report ({", ".join(values)}) OVERRIDING SYSTEM VALUE VALUES ({", ".join(f":{name}" for name in values)})
+    insert = f"""INSERT INTO report ({", ".join(values)}) OVERRIDING SYSTEM VALUE
+      VALUES ({", ".join(f":{name}" for name in values)})
         ON CONFLICT DO NOTHING RETURNING id"""
     added = conn.execute(
         sa.text(insert).bindparams(sa.bindparam("left_out", type_=JSONB)), values
@@ -143,7 +152,7 @@ def add_report(conn: sa.Connection, new: NewReport) -> int:
 
 
 def _standing(conn: sa.Connection, new: NewReport) -> int:
-    """The report that is stored already in place of `new`."""
+    """The report that is already stored in place of `new`."""
     older = (
         _digest_of(conn, new.week) or _alert_of(conn, new.alert, new.revision)
         if new.incident is None
@@ -151,59 +160,60 @@ def _standing(conn: sa.Connection, new: NewReport) -> int:
         or _first_of(conn, new.incident)
     )
     assert older is not None, (
-        "in the way is the report of this incident, kind and revision, or its first one, or the week's digest"
+        "it conflicts with the report of this incident, kind and revision, or its first one, or the"
+        " week's digest"
     )
     return older
 
 
 def _filed(filing: Filing | None) -> dict[str, Any]:
-    """The columns that `filing` fills; a report without one is a dry run of no class."""
+    """Columns that `filing` fills; a report without a filing is a dry run without a class."""
     if filing is None:
         return {"left_out": []}
-    given = _of_addressed(filing.addressed) | {
+    columns = _of_addressed(filing.addressed) | {
         "reason": "; ".join(filter(None, (filing.reason, filing.addressed.problem)))
     }
     kind = filing.kind
-    return given | (
+    return columns | (
         {"metric": kind.metric, "testbox": kind.testbox, "passed": list(kind.gates)} if kind else {}
     )
 
 
-def _of_addressed(found: Addressed) -> dict[str, Any]:
+def _of_addressed(addressed: Addressed) -> dict[str, Any]:
     return {
-        "would_to": list(found.would_to),
-        "would_cc": list(found.would_cc),
-        "lists": [address.lower() for address in found.lists],
-        "left_out": [list(pair) for pair in found.left_out],
-        "dry_run": found.dry_run,
+        "would_to": list(addressed.would_to),
+        "would_cc": list(addressed.would_cc),
+        "lists": [address.lower() for address in addressed.lists],
+        "left_out": [list(pair) for pair in addressed.left_out],
+        "dry_run": addressed.dry_run,
     }
 
 
 def _first_of(conn: sa.Connection, incident: int) -> int | None:
-    found: int | None = conn.execute(
+    number: int | None = conn.execute(
         sa.text(
             "SELECT id FROM report WHERE incident = :i AND kind = 'first' AND state <> 'dropped'"
         ),
         {"i": incident},
     ).scalar()
-    return found
+    return number
 
 
 def _digest_of(conn: sa.Connection, week: date | None) -> int | None:
-    found: int | None = conn.execute(
+    number: int | None = conn.execute(
         sa.text("SELECT id FROM report WHERE week = :week"), {"week": week}
     ).scalar()
-    return found
+    return number
 
 
 def _alert_of(conn: sa.Connection, alert: int | None, revision: int) -> int | None:
     query = sa.text("SELECT id FROM report WHERE alert = :alert AND revision = :revision")
-    found: int | None = conn.execute(query, {"alert": alert, "revision": revision}).scalar()
-    return found
+    number: int | None = conn.execute(query, {"alert": alert, "revision": revision}).scalar()
+    return number
 
 
 def get_report(conn: sa.Connection, report_id: int) -> Report:
-    """One report. Raises ReportError if there is none."""
+    """One report. Raises ReportError if it does not exist."""
     row = conn.execute(
         sa.text(
             f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id"
@@ -212,7 +222,8 @@ def get_report(conn: sa.Connection, report_id: int) -> Report:
     ).one_or_none()
     if row is None:
         raise ReportError(
-            f"there is no report {ids.show('report', report_id)}; `swingbot report list` shows them"
+            f"report {ids.show('report', report_id)} does not exist;"
+            " `swingbot report list` shows all reports"
         )
     return _report(row)
 
@@ -222,7 +233,8 @@ def list_reports(conn: sa.Connection, state: ReportState | None = None) -> list[
     where = "" if state is None else "WHERE r.state = :state"
     rows = conn.execute(
         sa.text(
-            f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id {where} ORDER BY r.id DESC"
+            f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id {where} ORDER BY"
+            " r.id DESC"
         ),
         {"state": state},
     )
@@ -231,13 +243,13 @@ def list_reports(conn: sa.Connection, state: ReportState | None = None) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """What a command does to a report: the states it starts from, and those in which it has nothing left to do."""
+    """A command on reports: its start states, and the states in which nothing is left to do."""
 
     verb: ModerationAct
     goal: ReportState
     start: tuple[ReportState, ...]
     done: tuple[ReportState, ...]
-    hint: Mapping[ReportState, str]  # why it cannot be done in each other state
+    hint: Mapping[ReportState, str]  # why it is not possible in each other state
 
 
 _HOLD: Final = _Move(
@@ -246,9 +258,9 @@ _HOLD: Final = _Move(
     start=("draft", "queued"),
     done=("held",),
     hint={
-        "sending": "it is being sent right now",
+        "sending": "it is being sent",
         "sent": "it has been sent",
-        "unknown": "it waits for a person already",
+        "unknown": "it already waits for a person",
         "dropped": "it was dropped",
     },
 )
@@ -265,24 +277,33 @@ _DROP: Final = _Move(
     start=("draft", "held", "queued", "unknown"),
     done=("dropped",),
     hint={
-        "sending": "it is being sent right now; try again in a moment",
+        "sending": "it is being sent; try again in a moment",
         "sent": "it has been sent",
     },
 )
 
 
 def hold(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
-    """draft or queued -> held. Answers the state. Raises ReportError. `who` (empty: not a person) and `why` are kept."""
+    """draft or queued -> held. Returns the state. Raises ReportError.
+
+    `who` (empty: not a person) and `why` are recorded.
+    """
     return _move(conn, report_id, _HOLD, who=who, why=why)
 
 
 def release(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
-    """draft, held or unknown -> queued and due at once; an unknown one is sent again. Answers the state. Raises ReportError."""
+    """draft, held or unknown -> queued and due immediately; an unknown one is sent again.
+
+    Returns the state. Raises ReportError.
+    """
     return _move(conn, report_id, _RELEASE, who=who, why=why)
 
 
 def drop(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
-    """draft, held, queued or unknown -> dropped, for ever. Answers the state. Raises ReportError."""
+    """draft, held, queued or unknown -> dropped, permanently. Returns the state.
+
+    Raises ReportError.
+    """
     return _move(conn, report_id, _DROP, who=who, why=why)
 
 
@@ -294,16 +315,19 @@ ACTS: Final[Mapping[ReportAct, Callable[..., str]]] = {
 
 
 def _move(conn: sa.Connection, report_id: int, move: _Move, *, who: str, why: str) -> str:
-    query = "SELECT r.state, o.tries FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id FOR UPDATE OF r"
-    found = conn.execute(sa.text(query), {"id": report_id}).one_or_none()
+    query = (
+        "SELECT r.state, o.tries FROM report r JOIN outbox o ON o.report = r.id WHERE"
+        " r.id = :id FOR UPDATE OF r"
+    )
+    row = conn.execute(sa.text(query), {"id": report_id}).one_or_none()
     name = ids.show("report", report_id)
-    if found is None:
-        raise ReportError(f"there is no report {name}; `swingbot report list` shows them")
-    if found.state in move.done:
-        return str(found.state)
-    if found.state not in move.start:
+    if row is None:
+        raise ReportError(f"report {name} does not exist; `swingbot report list` shows all reports")
+    if row.state in move.done:
+        return str(row.state)
+    if row.state not in move.start:
         raise ReportError(
-            f"cannot {move.verb} {name}, which is {found.state}: {move.hint[found.state]}"
+            f"cannot {move.verb} {name}, which is {row.state}: {move.hint[row.state]}"
         )
     conn.execute(
         sa.text("UPDATE report SET state = :goal WHERE id = :id"),
@@ -325,16 +349,19 @@ def _move(conn: sa.Connection, report_id: int, move: _Move, *, who: str, why: st
             who=who,
             why=why,
             report=report_id,
-            was=found.state,
-            counts=found.tries == 0 and found.state != "unknown",
+            was=row.state,
+            counts=row.tries == 0 and row.state != "unknown",
         )
     return move.goal
 
 
 def case_of(conn: sa.Connection, report_id: int) -> AddressedMail | None:
-    """The mail and its commit; None for one that is about a week. Raises ReportError if there is none."""
+    """The mail and its commit; None for the commit of a digest. Raises ReportError if missing."""
     report = get_report(conn, report_id)
-    query = "SELECT t.name AS tree, v.commit, v.author FROM incident i JOIN variant v ON v.id = i.culprit JOIN tree t ON t.id = i.tree WHERE i.id = :i"
+    query = (
+        "SELECT t.name AS tree, v.commit, v.author FROM incident i JOIN variant v ON v.id"
+        " = i.culprit JOIN tree t ON t.id = i.tree WHERE i.id = :i"
+    )
     row = conn.execute(sa.text(query), {"i": report.incident}).one_or_none()
     if row is None:
         return None
@@ -351,19 +378,29 @@ def case_of(conn: sa.Connection, report_id: int) -> AddressedMail | None:
 
 
 def set_addressed(
-    conn: sa.Connection, report_id: int, found: Addressed, message: bytes, *, who: str
+    conn: sa.Connection, report_id: int, addressed: Addressed, message: bytes, *, who: str
 ) -> None:
-    """Give a held or drafted report other recipients and the message that names them. Raises ReportError in any other state."""
-    update = """UPDATE report SET to_addrs = :to, cc_addrs = :cc, would_to = :would_to, would_cc = :would_cc, lists = :lists, left_out = :left_out,
+    """Set other recipients, and the message that names them, on a held or drafted report.
+
+    Raises ReportError in any other state.
+    """
+    update = """UPDATE report SET to_addrs = :to, cc_addrs = :cc, would_to = :would_to, would_cc =
+      :would_cc, lists = :lists, left_out = :left_out,
         dry_run = :dry_run WHERE id = :id AND state IN ('draft', 'held') RETURNING state"""
-    values = {"id": report_id, "to": list(found.to), "cc": list(found.cc), **_of_addressed(found)}
+    values = {
+        "id": report_id,
+        "to": list(addressed.to),
+        "cc": list(addressed.cc),
+        **_of_addressed(addressed),
+    }
     state = conn.execute(
         sa.text(update).bindparams(sa.bindparam("left_out", type_=JSONB)), values
     ).scalar()
     if state is None:
         state = get_report(conn, report_id).state
         raise ReportError(
-            f"cannot readdress {ids.show('report', report_id)}, which is {state}: hold it first, if it has not left"
+            f"cannot readdress {ids.show('report', report_id)}, which is {state}: hold it first"
+            " if it has not been sent"
         )
     conn.execute(
         sa.text("UPDATE outbox SET message = :message WHERE report = :id"),
@@ -382,8 +419,12 @@ def note_act(
     was: ReportState | None = None,
     counts: bool = False,
 ) -> None:
-    """Keep what a person decided. `counts`: about a mail that no server had been given yet, so about its words."""
-    insert = "INSERT INTO moderation (report, act, who, why, was, counts) VALUES (:report, :act, :who, nullif(:why, ''), :was, :counts)"
+    """Record a person's decision. `counts`: the mail was never handed to a server, so the decision
+    is about its text."""
+    insert = (
+        "INSERT INTO moderation (report, act, who, why, was, counts) VALUES (:report,"
+        " :act, :who, nullif(:why, ''), :was, :counts)"
+    )
     conn.execute(
         sa.text(insert),
         {"report": report, "act": act, "who": who, "why": why, "was": was, "counts": counts},
@@ -391,14 +432,14 @@ def note_act(
 
 
 class PostgresOutbox:
-    """`swingbot.service.report.send.Outbox` over the tables report and outbox."""
+    """Implements `swingbot.service.report.send.Outbox` on the tables report and outbox."""
 
     def __init__(self, engine: sa.Engine, rules: SendRules | None = None) -> None:
         self._engine, self._rules = engine, rules or SendRules()
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
-        """A session lock of PostgreSQL: it ends with the connection, so with the process that holds it."""
+        """A session lock of PostgreSQL; it ends with the connection and so with the process."""
         with self._engine.connect() as conn:
             mine = bool(
                 conn.execute(
@@ -423,7 +464,10 @@ class PostgresOutbox:
         return self._outgoing("r.state = 'queued' AND o.next_try <= :now", now)
 
     def _outgoing(self, where: str, now: datetime | None) -> list[Outgoing]:
-        query = f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id WHERE {where} ORDER BY o.next_try, r.id"
+        query = (
+            f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id WHERE"
+            f" {where} ORDER BY o.next_try, r.id"
+        )
         with self._engine.connect() as conn:
             reports = [
                 _report(row)
@@ -443,14 +487,15 @@ class PostgresOutbox:
 
     def take(self, report: int, now: datetime, settled: datetime) -> bool:
         with transaction(self._engine, "report sending") as conn:
-            # FOR SHARE: whoever stops the mail waits for this transaction, and this one waits for him.
+            # FOR SHARE: stopping the mail waits for this transaction, and vice versa.
             stopped = (
                 conn.execute(sa.text("SELECT stopped FROM mail_switch FOR SHARE")).scalar_one()
                 or self._rules.stop
             )
             row = conn.execute(
                 sa.text(
-                    "SELECT to_addrs, cc_addrs, lists FROM report WHERE id = :id AND state = 'queued' FOR UPDATE"
+                    "SELECT to_addrs, cc_addrs, lists FROM report WHERE id = :id AND state ="
+                    " 'queued' FOR UPDATE"
                 ),
                 {"id": report},
             ).one_or_none()
@@ -507,7 +552,10 @@ class PostgresOutbox:
 
     def found(self, report: int, at: datetime) -> None:
         with transaction(self._engine, "report found") as conn:
-            update = "UPDATE report SET state = 'sent', sent_at = :at WHERE id = :id AND state = 'unknown'"
+            update = (
+                "UPDATE report SET state = 'sent', sent_at = :at WHERE id = :id AND"
+                " state = 'unknown'"
+            )
             if conn.execute(sa.text(update), {"id": report, "at": at}).rowcount:
                 conn.execute(
                     sa.text("UPDATE outbox SET error = NULL WHERE report = :id"), {"id": report}
@@ -521,14 +569,14 @@ class PostgresOutbox:
     def _leave_sending(
         conn: sa.Connection, report: int, state: ReportState, error: str | None
     ) -> None:
-        """The sender alone moves a report out of `sending`, so finding another state there is a bug of ours."""
+        """Only the sender moves a report out of `sending`; any other state is a bug in swingbot."""
         moved = conn.execute(
             sa.text("UPDATE report SET state = :state WHERE id = :id AND state = 'sending'"),
             {"id": report, "state": state},
         ).rowcount
         if moved != 1:
             raise ReportError(
-                f"report {ids.show('report', report)} is not being sent; two senders are at work"
+                f"report {ids.show('report', report)} is not being sent; two senders are running"
             )
         conn.execute(
             sa.text("UPDATE outbox SET error = :error WHERE report = :id"),
@@ -537,7 +585,7 @@ class PostgresOutbox:
 
 
 def _try_at(conn: sa.Connection, report: int, at: datetime) -> None:
-    """Send it, or look for it, at this time."""
+    """Send the mail, or look for it, at this time."""
     conn.execute(
         sa.text("UPDATE outbox SET next_try = :at WHERE report = :id"), {"id": report, "at": at}
     )
@@ -548,9 +596,11 @@ def _bare(to: Sequence[str], cc: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sent_to(conn: sa.Connection, lists: Sequence[str], now: datetime) -> dict[str, int]:
-    """Mails of the last day by mailing list; one that may have left counts."""
-    query = """SELECT lower(a) AS address, count(*) AS mails FROM report r, unnest(r.to_addrs || r.cc_addrs) a
-        WHERE lower(a) = ANY(:lists) AND (r.state IN ('sending', 'unknown') OR (r.state = 'sent' AND r.sent_at > :since)) GROUP BY 1"""
+    """Mails of the last day by mailing list; mails that may have been sent count."""
+    query = """SELECT lower(a) AS address, count(*) AS mails
+      FROM report r, unnest(r.to_addrs || r.cc_addrs) a
+        WHERE lower(a) = ANY(:lists) AND (r.state IN ('sending', 'unknown') OR (r.state = 'sent'
+          AND r.sent_at > :since)) GROUP BY 1"""
     rows = conn.execute(
         sa.text(query), {"lists": list(lists), "since": now - timedelta(hours=DAY_HOURS)}
     )

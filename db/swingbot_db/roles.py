@@ -1,10 +1,11 @@
-"""Who may do what in the database: an owner who migrates, the service that reads and writes, Grafana that reads views.
+"""Database roles: an owner that migrates, the service that reads and writes, Grafana that reads.
 
-    swingbot_owner    owns schemas, tables and views, ours and Buildbot's; used by `swingbot db upgrade` alone
-    swingbot_service  reads and writes rows of what there is; makes, changes and drops nothing
+    swingbot_owner    owns schemas, tables and views of swingbot and Buildbot; only for
+                      `swingbot db upgrade`
+    swingbot_service  reads and writes rows; creates, alters and drops nothing
     swingbot_grafana  reads the views of panels (v_*), in read-only transactions
 
-Workers have no role: they never talk to the database.
+Workers have no role, because they never connect to the database.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ DECLARE
 BEGIN
     FOREACH wanted IN ARRAY ARRAY['swingbot_owner', 'swingbot_service', 'swingbot_grafana'] LOOP
         IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = wanted) THEN
-            EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION', wanted);
+            EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION',
+              wanted);
         END IF;
     END LOOP;
 END $$;
@@ -36,51 +38,63 @@ ALTER ROLE swingbot_grafana SET statement_timeout = '30s';
 ALTER ROLE swingbot_grafana SET search_path = swingbot
 """
 
-# The database is swingbot's own: what stands in its two schemas belongs to the owner, members of extensions excepted.
+# The database belongs to swingbot: the owner owns everything in its two schemas, except members
+# of extensions.
 _OWN: Final = """
 DO $$
 DECLARE
     found record;
 BEGIN
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
-    EXECUTE format('GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO swingbot_owner', current_database());
-    EXECUTE format('GRANT CONNECT ON DATABASE %I TO swingbot_service, swingbot_grafana', current_database());
+    EXECUTE format('GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO swingbot_owner',
+      current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO swingbot_service, swingbot_grafana',
+      current_database());
     CREATE SCHEMA IF NOT EXISTS swingbot;
     ALTER SCHEMA swingbot OWNER TO swingbot_owner;
     ALTER SCHEMA public OWNER TO swingbot_owner;
     REVOKE ALL ON SCHEMA public FROM PUBLIC;
     FOR found IN
-        SELECT c.oid::regclass AS name, CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS what
+        SELECT c.oid::regclass AS name, CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN
+          'MATERIALIZED VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS what
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname IN ('swingbot', 'public') AND c.relkind IN ('r', 'p', 'v', 'm', 'S') AND pg_get_userbyid(c.relowner) <> 'swingbot_owner'
-          AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('e', 'a', 'i'))
+        WHERE n.nspname IN ('swingbot', 'public') AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+          AND pg_get_userbyid(c.relowner) <> 'swingbot_owner'
+          AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+            AND d.objid = c.oid AND d.deptype IN ('e', 'a', 'i'))
     LOOP
         EXECUTE format('ALTER %s %s OWNER TO swingbot_owner', found.what, found.name);
     END LOOP;
     FOR found IN
-        SELECT p.oid::regprocedure AS name FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-        WHERE n.nspname IN ('swingbot', 'public') AND pg_get_userbyid(p.proowner) <> 'swingbot_owner'
-          AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+        SELECT p.oid::regprocedure AS name FROM pg_proc p
+          JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE n.nspname IN ('swingbot', 'public')
+          AND pg_get_userbyid(p.proowner) <> 'swingbot_owner'
+          AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass
+            AND d.objid = p.oid AND d.deptype = 'e')
     LOOP
         EXECUTE format('ALTER ROUTINE %s OWNER TO swingbot_owner', found.name);
     END LOOP;
 END $$
 """
 
-# What the owner may grant, so that each upgrade can repeat it: views are made anew by then, and with them go their rights.
+# Grants that the owner can repeat after each upgrade: recreated views have lost their grants.
 _GRANT: Final = """
 DO $$
 DECLARE
     found record;
 BEGIN
-    IF (SELECT count(*) FROM pg_roles WHERE rolname IN ('swingbot_service', 'swingbot_grafana')) < 2 OR current_user <> 'swingbot_owner' THEN
+    IF (SELECT count(*) FROM pg_roles WHERE rolname IN ('swingbot_service', 'swingbot_grafana')) < 2
+      OR current_user <> 'swingbot_owner' THEN
         RETURN;  -- one user does everything, as in the embedded service
     END IF;
     GRANT USAGE ON SCHEMA swingbot, public TO swingbot_service;
     FOR found IN
-        SELECT c.oid::regclass AS name, c.relkind AS kind, (n.nspname, c.relname) IN (('swingbot', 'schema_version'), ('public', 'alembic_version')) AS versions
+        SELECT c.oid::regclass AS name, c.relkind AS kind, (n.nspname, c.relname) IN (('swingbot',
+          'schema_version'), ('public', 'alembic_version')) AS versions
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname IN ('swingbot', 'public') AND c.relkind IN ('r', 'p', 'v', 'm', 'S') AND pg_get_userbyid(c.relowner) = current_user
+        WHERE n.nspname IN ('swingbot', 'public') AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+          AND pg_get_userbyid(c.relowner) = current_user
     LOOP
         IF found.kind = 'S' THEN
             EXECUTE format('GRANT USAGE, SELECT ON SEQUENCE %s TO swingbot_service', found.name);
@@ -88,14 +102,17 @@ BEGIN
             EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON %s FROM swingbot_service', found.name);
             EXECUTE format('GRANT SELECT ON %s TO swingbot_service', found.name);
         ELSE
-            EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO swingbot_service', found.name);
+            EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO swingbot_service',
+              found.name);
         END IF;
         IF found.kind <> 'S' THEN
             EXECUTE format('REVOKE ALL ON %s FROM swingbot_grafana', found.name);
         END IF;
     END LOOP;
-    ALTER DEFAULT PRIVILEGES IN SCHEMA swingbot, public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO swingbot_service;
-    ALTER DEFAULT PRIVILEGES IN SCHEMA swingbot, public GRANT USAGE, SELECT ON SEQUENCES TO swingbot_service;
+    ALTER DEFAULT PRIVILEGES IN SCHEMA swingbot, public GRANT SELECT, INSERT, UPDATE, DELETE ON
+      TABLES TO swingbot_service;
+    ALTER DEFAULT PRIVILEGES IN SCHEMA swingbot, public GRANT USAGE, SELECT ON SEQUENCES TO
+      swingbot_service;
 END $$
 """
 
@@ -105,7 +122,8 @@ DECLARE
     found record;
 BEGIN
     GRANT USAGE ON SCHEMA swingbot TO swingbot_grafana;
-    FOR found IN SELECT viewname AS name FROM pg_views WHERE schemaname = 'swingbot' AND viewname LIKE 'v\\_%' LOOP
+    FOR found IN SELECT viewname AS name FROM pg_views WHERE schemaname = 'swingbot'
+      AND viewname LIKE 'v\\_%' LOOP
         EXECUTE format('GRANT SELECT ON swingbot.%I TO swingbot_grafana', found.name);
     END LOOP;
 END $$
@@ -113,11 +131,11 @@ END $$
 
 
 class RolesError(Exception):
-    """The roles cannot be made by this user; the message says what is needed."""
+    """This user cannot create the roles; the message says what is needed."""
 
 
 def make(engine: sa.Engine, passwords: Mapping[str, str]) -> None:
-    """Make the three roles, give them their rights in this database and set the passwords that are given. Safe to repeat.
+    """Create the three roles, grant their rights in this database and set passwords. Idempotent.
 
     The engine's user is a superuser, or may create roles and owns the database. Raises RolesError.
     """
@@ -132,25 +150,31 @@ def make(engine: sa.Engine, passwords: Mapping[str, str]) -> None:
     except sa.exc.ProgrammingError as error:
         words = str(error.orig).strip().splitlines()[0]
         raise RolesError(
-            f"{words}: `swingbot db roles` needs a superuser of the database; name one with --url"
+            f"{words}: `swingbot db roles` needs a database superuser; specify one with --url"
         ) from None
 
 
 def grant(conn: sa.Connection) -> None:
-    """Give service and Grafana their rights to what there is now; nothing happens unless the user is swingbot_owner. Part of each upgrade."""
+    """Grant service and Grafana their rights to existing objects. Part of each upgrade.
+
+    Does nothing unless the user is swingbot_owner.
+    """
     conn.exec_driver_sql(_GRANT.replace("%", "%%"))
     if conn.exec_driver_sql("SELECT current_user").scalar() == OWNER:
         conn.exec_driver_sql(_GRANT_VIEWS.replace("%", "%%"))
 
 
 def grant_views(conn: sa.Connection) -> None:
-    """Grafana's role and its rights alone, in a database that one user has for himself; views that are made anew need it again."""
+    """Create Grafana's role with its rights only, in a database with a single user.
+
+    Repeat this after views were recreated.
+    """
     conn.exec_driver_sql(_MAKE.replace("%", "%%"))
     conn.exec_driver_sql(_GRANT_VIEWS.replace("%", "%%"))
 
 
 def _set_password(conn: sa.Connection, role: str, password: str) -> None:
-    """The password leaves us as a SCRAM verifier, so that no log of the server can show it."""
+    """Set the password as a SCRAM verifier, so that it cannot appear in a log of the server."""
     raw = conn.connection.driver_connection
     assert isinstance(raw, psycopg2.extensions.connection)
     verifier = psycopg2.extensions.encrypt_password(password, role, raw, "scram-sha-256")

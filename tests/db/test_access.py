@@ -39,9 +39,9 @@ def test_a_token_is_found_by_its_digest_until_it_is_revoked(conn: sa.Connection)
     assert access.holder(conn, digest("another")) is None
     assert access.revoke(conn, number, by="root@host") == "Ada"
     assert access.holder(conn, digest(TOKEN)) is None
-    with pytest.raises(access.NoSuchToken, match="was revoked before"):
+    with pytest.raises(access.NoSuchToken, match="is already revoked"):
         access.revoke(conn, number, by="root@host")
-    with pytest.raises(access.NoSuchToken, match="there is no token 99"):
+    with pytest.raises(access.NoSuchToken, match="token 99 does not exist"):
         access.revoke(conn, 99, by="root@host")
 
 
@@ -152,7 +152,7 @@ def test_a_token_is_shown_once_and_only_its_digest_is_kept(run: Any, conn: sa.Co
         (("create", "Ada", "--role", "reader", "--for", "soon"), "write 12h, 90d or 52w"),
         (("create", "Ada", "--role", "king"), "is not one of"),
         (("create", "Ada"), "Missing option '--role'"),
-        (("revoke", "99"), "there is no token 99"),
+        (("revoke", "99"), "token 99 does not exist"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(

@@ -117,7 +117,7 @@ def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(
         ]
         assert (
             problem
-            == f"testbox vm-icount: 10 boots of the last day do not count; the last was {why}"
+            == f"testbox vm-icount: 10 boots of the last day do not count; reason of the last: {why}"
         )
 
 

@@ -193,11 +193,11 @@ def test_names_from_outside_are_never_markup(client: TestClient, conn: sa.Connec
 @pytest.mark.parametrize(
     ("path", "status", "sentence"),
     [
-        ("/experiment/e99", 404, "there is no experiment e99"),
-        ("/experiment/e99.json", 404, "there is no experiment e99"),
+        ("/experiment/e99", 404, "experiment e99 does not exist"),
+        ("/experiment/e99.json", 404, "experiment e99 does not exist"),
         ("/experiment/c1", 400, "is the id of a comparison"),
         ("/experiment/e99999999999999999999", 400, "is not an id"),
-        ("/experiment/e999999999999999999", 404, "there is no experiment"),
+        ("/experiment/e999999999999999999", 404, "does not exist"),
         ("/experiment/e1?metric=no.such", 404, "has no metric"),
         ("/experiment/e1?metric=" + "x" * 400, 400, "at most 300 characters"),
         ("/experiment/e1?metric=%00", 400, "characters"),
@@ -207,7 +207,7 @@ def test_names_from_outside_are_never_markup(client: TestClient, conn: sa.Connec
         (f"/plot/e1/effects.svg?{Q}x", 404, "has no plot"),
         ("/experiment/e1/perf.txt", 404, "Tables of this kind are"),
         ("/experiment/c1/table.csv", 400, "is the id of a comparison"),
-        ("/experiment/e9/table.csv", 404, "there is no experiment e9"),
+        ("/experiment/e9/table.csv", 404, "experiment e9 does not exist"),
         ("/gizmo/e1/lkp.txt", 404, "Kinds with tables are"),
         ("/experiments?colour=red", 400, "unknown filter"),
     ],

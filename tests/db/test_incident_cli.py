@@ -74,7 +74,7 @@ def test_incidents_are_merged_and_split(lab: scenario.Lab, conn: sa.Connection) 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("show", "i99"), "i99 does not exist"),
+        (("show", "i99"), "incident i99 does not exist"),
         (("close", "i99"), "i99 does not exist"),
         (("close", "c1"), "an incident has an id such as i5"),
         (("merge", "i1", "--into", "i1"), "into itself"),

@@ -441,5 +441,5 @@ def test_each_command_moves_a_report_as_the_table_says_and_twice_is_once(engine:
 def test_a_report_that_is_not_there_is_a_clear_error(engine: sa.Engine) -> None:
     with engine.connect() as conn:
         for ask in (reports.get_report, *VERBS.values()):
-            with pytest.raises(reports.ReportError, match="there is no report r99"):
+            with pytest.raises(reports.ReportError, match="report r99 does not exist"):
                 ask(conn, 99)

@@ -463,7 +463,7 @@ def test_a_stored_file_comes_with_its_checksum_in_parts_and_not_twice(
 
 
 def test_a_result_root_that_is_not_there_is_not_found(brain: Brain) -> None:
-    with brain.engine.connect() as conn, pytest.raises(NotFound, match="no result root"):
+    with brain.engine.connect() as conn, pytest.raises(NotFound, match="does not exist"):
         read.result_children(conn, ("nothing",))
 
 
@@ -617,7 +617,7 @@ def read_samples(brain: Brain) -> list[Any]:
 @pytest.mark.parametrize(
     ("id", "code", "words"),
     [
-        ("c99", 2, "there is no comparison c99"),
+        ("c99", 2, "comparison c99 does not exist"),
         ("v1", 2, "a variant has no raw results"),
         ("nothing", 2, "is not an id"),
         ("http://lab.example.org/comparison/c1", 2, "is not a URL of raw results"),

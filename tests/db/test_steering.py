@@ -132,7 +132,7 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
     tick(without)
     shown = swingbot("show", f"b{number}").output
     assert (
-        f"waits: testbox {name} has no file in workers/testboxes any more; put it back, or `swingbot cancel` what waits for it\n"
+        f"waits: testbox {name} no longer has a file in workers/testboxes; restore the file, or `swingbot cancel` the work that waits for it\n"
         in shown
     )
     assert name not in without.testboxes.present

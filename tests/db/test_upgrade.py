@@ -100,7 +100,7 @@ def test_a_program_that_is_older_than_the_database_refuses(
     tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection
 ) -> None:
     conn.execute(sa.text("UPDATE swingbot.schema_version SET version_num = '9999'"))
-    with pytest.raises(SchemaError, match="it was upgraded by a newer swingbot"):
+    with pytest.raises(SchemaError, match="a newer swingbot upgraded it"):
         migrate.upgrade(engine)
     for command in ("status", "loop", "web"):
         run = CliRunner().invoke(

@@ -176,11 +176,11 @@ def test_json_is_what_the_read_models_say(site: Site) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "sentence"),
     [
-        ("/comparison/c99", 404, "there is no comparison c99"),
+        ("/comparison/c99", 404, "comparison c99 does not exist"),
         ("/comparison/99999999999999999999", 400, "is not an id"),
         ("/comparison/b1", 400, "is the id of a bisection"),
-        ("/tree/nope", 404, "there is no tree"),
-        ("/kernel/xyz", 404, "there is no kernel build"),
+        ("/tree/nope", 404, "does not exist"),
+        ("/kernel/xyz", 404, "this kernel build does not exist"),
         ("/gizmo/g1", 404, "does not exist; kinds are"),
         ("/nothing", 404, "Page /nothing does not exist"),
         ("/a/b/c/d", 404, "This page does not exist"),
@@ -202,7 +202,7 @@ def test_a_wrong_address_is_answered_by_a_sentence(
 
 def test_a_wrong_address_of_json_is_answered_by_json(site: Site) -> None:
     assert site.client.get("/comparison/c99.json").json() == {
-        "error": "there is no comparison c99; `swingbot list comparisons` shows those there are"
+        "error": "comparison c99 does not exist; `swingbot list comparisons` shows all comparisons"
     }
 
 

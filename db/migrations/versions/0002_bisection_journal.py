@@ -1,4 +1,4 @@
-"""A bisection's journal, what people told it, and bisections within merged branches: see the SQL beside this file."""
+"""Journal of a bisection, input from people, and searches of merged branches: see the SQL file."""
 
 from __future__ import annotations
 

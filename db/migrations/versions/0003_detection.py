@@ -1,4 +1,4 @@
-"""Swings that are proven before they are bisected, noise records, anchors: see the SQL beside this file."""
+"""Confirmation of swings before a bisection, noise records, anchors: see the SQL file."""
 
 from __future__ import annotations
 

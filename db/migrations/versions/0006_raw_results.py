@@ -1,4 +1,4 @@
-"""Result roots, parser versions and the journal of reparsing: see the SQL beside this file. Runs that are there get their place."""
+"""Result roots (also for existing runs), parser versions, journal of reparsing: see the SQL."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ down_revision = "0004"
 
 _RUNS = sa.text(
     """
-    SELECT r.id, r.unit_job, coalesce(j.job ->> 'program', split_part(r.unit_job, '-', 1)) AS program, t.tbox_group, x.facts ->> 'rootfs' AS rootfs,
+    SELECT r.id, r.unit_job, coalesce(j.job ->> 'program', split_part(r.unit_job, '-', 1)) AS
+      program, t.tbox_group, x.facts ->> 'rootfs' AS rootfs,
            v.kconfig, v.layout, v.compiler, kb.compiler_version, v.commit
-    FROM run r JOIN boot x ON x.id = r.boot JOIN testbox t ON t.name = x.testbox JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
+    FROM run r JOIN boot x ON x.id = r.boot JOIN testbox t ON t.name = x.testbox
+      JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
     JOIN kernel_build kb ON kb.build_key = x.build_key JOIN boot_spec s ON s.sha256 = x.spec
-    LEFT JOIN LATERAL (SELECT job FROM jsonb_array_elements(s.unit_jobs) AS e (job) WHERE job ->> 'name' = r.unit_job LIMIT 1) j ON true
+    LEFT JOIN LATERAL (SELECT job FROM jsonb_array_elements(s.unit_jobs) AS e (job)
+      WHERE job ->> 'name' = r.unit_job LIMIT 1) j ON true
     ORDER BY r.id
     """
 )
@@ -45,7 +48,8 @@ def upgrade() -> None:
     for begin in range(0, len(places), 10_000):
         conn.execute(
             sa.text(
-                "UPDATE run SET result_root = p.root, root_run = p.number FROM unnest(CAST(:runs AS bigint[]), CAST(:roots AS bigint[]),"
+                "UPDATE run SET result_root = p.root, root_run = p.number FROM unnest(CAST(:runs"
+                " AS bigint[]), CAST(:roots AS bigint[]),"
                 " CAST(:numbers AS integer[])) AS p (run, root, number) WHERE run.id = p.run"
             ),
             {

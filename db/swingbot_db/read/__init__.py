@@ -1,7 +1,8 @@
-"""Read models: what pages, `--json` and scripts see, in the shapes of docs/json.md.
+"""Read models: the documents behind pages, `--json` and scripts, described in docs/json.md.
 
-Each function takes an open connection and gives plain dicts that `json.dumps` takes as they are: times are ISO 8601 in UTC,
-ids carry their letter, missing is None. Nothing here writes. An id or name that is not there raises NotFound.
+Each function takes an open connection and returns plain dicts that `json.dumps` accepts: times are
+ISO 8601 in UTC, ids have their letter, missing values are None. Read-only. An id or name that does
+not exist raises NotFound.
 """
 
 from __future__ import annotations

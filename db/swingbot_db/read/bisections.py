@@ -1,4 +1,4 @@
-"""Bisections: what is believed of each commit, what was asked and why, what came back."""
+"""Bisections: the belief in each commit, the boots requested and why, and their results."""
 
 from __future__ import annotations
 
@@ -16,31 +16,40 @@ from . import boxes, estimate
 from .rows import Row, by_id, first, rows, shown, where
 
 _BISECTION = """
-SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job, b.metric, b.policy, b.status, b.conclusion, b.belief, b.reason,
-       b.created_at, b.ended_at, extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds, x.facts->>'label' AS label, s.unit_jobs,
+SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job,
+  b.metric, b.policy, b.status, b.conclusion, b.belief, b.reason,
+       b.created_at, b.ended_at, extract(epoch
+         FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds, x.facts->>'label' AS label,
+         s.unit_jobs,
        b.parent, b.merged, (SELECT count(*) FROM bisection_step WHERE bisection = b.id) AS steps
-FROM bisection b JOIN tree t ON t.id = b.tree JOIN testbox x ON x.name = b.testbox JOIN boot_spec s ON s.sha256 = b.spec
+FROM bisection b JOIN tree t ON t.id = b.tree JOIN testbox x ON x.name = b.testbox
+  JOIN boot_spec s ON s.sha256 = b.spec
 WHERE b.id = :id
 """
 _POINTS = """
-SELECT p.idx, p.variant, p.skipped, p.weight, p.hint, v.commit, v.subject, v.build_key, kb.status AS build, kb.image_sha256,
+SELECT p.idx, p.variant, p.skipped, p.weight, p.hint, v.commit, v.subject, v.build_key, kb.status AS
+  build, kb.image_sha256,
        kb.seconds AS build_seconds, kb.errors AS build_errors
-FROM bisection_point p JOIN variant v ON v.id = p.variant LEFT JOIN kernel_build kb ON kb.build_key = v.build_key
+FROM bisection_point p JOIN variant v ON v.id = p.variant
+  LEFT JOIN kernel_build kb ON kb.build_key = v.build_key
 WHERE p.bisection = :id ORDER BY p.idx
 """
 _WANTS = """
-SELECT w.idx, w.k, w.layout, w.box, w.phase, w.asked_at, o.boot, o."values", o.skip, o.seen_at, x.outcome, x.order_id,
+SELECT w.idx, w.k, w.layout, w.box, w.phase, w.asked_at, o.boot, o."values", o.skip, o.seen_at,
+  x.outcome, x.order_id,
        pending.id AS pending, pending.state AS pending_state
 FROM bisection_want w
 JOIN bisection b ON b.id = w.bisection
 JOIN bisection_point p ON p.bisection = w.bisection AND p.idx = w.idx
 JOIN variant v ON v.id = p.variant
-LEFT JOIN variant l ON (l.tree, l.commit, l.kconfig, l.compiler, l.layout) = (v.tree, v.commit, v.kconfig, v.compiler, w.layout)
+LEFT JOIN variant l ON (l.tree, l.commit, l.kconfig, l.compiler, l.layout) = (v.tree, v.commit,
+  v.kconfig, v.compiler, w.layout)
 LEFT JOIN observation o ON (o.bisection, o.idx, o.k) = (w.bisection, w.idx, w.k)
 LEFT JOIN boot x ON x.id = o.boot
 LEFT JOIN orders pending ON pending.kind = 'boot' AND pending.build_key = l.build_key
      AND pending.testbox = coalesce(b.policy -> 'testboxes' ->> w.box, b.testbox)
-     AND pending.spec = b.spec AND pending.series = b.series AND pending.purpose = 'search' AND pending.k = w.k
+     AND pending.spec = b.spec AND pending.series = b.series AND pending.purpose = 'search'
+       AND pending.k = w.k
 WHERE w.bisection = :id ORDER BY w.asked_at, w.idx, w.k
 """
 _METRIC = """
@@ -48,18 +57,24 @@ SELECT detail->>'unit' AS unit, detail->>'better' AS better FROM comparison_row
 WHERE metric = :metric AND unit_job = :unit_job ORDER BY comparison DESC LIMIT 1
 """
 _FROM = """
-WITH RECURSIVE up AS (SELECT id, parent FROM bisection WHERE id = :id UNION ALL SELECT b.id, b.parent FROM up JOIN bisection b ON b.id = up.parent)
+WITH RECURSIVE up AS (SELECT id, parent FROM bisection WHERE id = :id
+  UNION ALL SELECT b.id, b.parent FROM up JOIN bisection b ON b.id = up.parent)
 SELECT s.comparison, s.change_pct FROM swing s JOIN up ON up.id = s.bisection ORDER BY s.id LIMIT 1
 """
-_STEERS = "SELECT act, points, factor, boots, why, who, at FROM bisection_steer WHERE bisection = :id ORDER BY id"
+_STEERS = (
+    "SELECT act, points, factor, boots, why, who, at FROM bisection_steer WHERE"
+    " bisection = :id ORDER BY id"
+)
 _BRANCHES = "SELECT id, merged FROM bisection WHERE parent = :id ORDER BY id"
 _BUILDS = """
-SELECT count(*) AS builds FROM want w JOIN orders o ON o.id = w.order_id JOIN kernel_build kb ON kb.build_key = o.build_key
+SELECT count(*) AS builds FROM want w JOIN orders o ON o.id = w.order_id
+  JOIN kernel_build kb ON kb.build_key = o.build_key
 WHERE w.bisection = :id AND o.kind = 'build' AND NOT kb.cached
 """
 _INCIDENT = "SELECT incident FROM incident_bisection WHERE bisection = :id"
 _LIST = """
-SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.unit_job, b.metric, b.status, b.reason, b.created_at, b.ended_at,
+SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.unit_job, b.metric, b.status,
+  b.reason, b.created_at, b.ended_at,
        extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds,
        (SELECT count(*) - 1 FROM bisection_point p WHERE p.bisection = b.id) AS commits,
        (SELECT count(DISTINCT o.boot) FROM observation o WHERE o.bisection = b.id) AS boots,
@@ -68,17 +83,21 @@ FROM bisection b JOIN tree t ON t.id = b.tree
 {where}
 ORDER BY b.id DESC LIMIT :limit
 """
-_CONFIRMATION_BOOTS = 4  # two pairs of culprit and parent (`core/bisect`: confirm_boots): what a bisection still needs once it is sure
+_CONFIRMATION_BOOTS = 4  # two pairs of culprit and parent (`core/bisect`: confirm_boots)
 
 
 def bisection(conn: sa.Connection, id: int | str) -> Row:
-    """One bisection as docs/json.md gives it. When it is over, the conclusion's own keys win.
+    """Return one bisection (docs/json.md).
 
-    More keys: `points` (each commit with its boots; 0 is the good end), `log` (what was asked, when, in which phase, what came),
-    `phase`, `why`, `next`, `noise`, `levels`, `p_none`, `unit`, `better`, `swing`, `steers` (what people told it), `steps` (of its journal),
-    `resumable`, `parent` and `merged` (it searches the branch of a merge), `branches` and `within` (its culprit is a merge, and what the
-    searches of the merged branches found), `waits` (sentences: testboxes that its orders wait for, and why) and, while it runs, `progress` and
-    `eta_seconds` (None while something waits, and before anything was timed here).
+    Once it has ended, the keys of its conclusion take precedence.
+
+    More keys: `points` (each commit with its boots; 0 is the good end), `log` (boots requested:
+    when, in which phase, with which result), `phase`, `why`, `next`, `noise`, `levels`, `p_none`,
+    `unit`, `better`, `swing`, `steers` (input from people), `steps` (length of its journal),
+    `resumable`, `parent` and `merged` (it searches the branch of a merge), `branches` and `within`
+    (its culprit is a merge; results of the searches of the merged branches), `waits` (sentences:
+    testboxes that its orders wait for, and why) and, while it runs, `progress` and `eta_seconds`
+    (None while something waits, and before anything comparable was timed).
     """
     row = by_id(conn, _BISECTION, "bisection", id, plural="bisections")
     number = row["id"]
@@ -87,7 +106,7 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     log = [_entry(want) for want in rows(conn, _WANTS, id=number)]
     _join(points, log, belief, conclusion)
     running = row["status"] == "running"
-    found = row | {
+    document = row | {
         "culprit": None,
         "culprits": [],
         "probability": max(
@@ -110,30 +129,30 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
         "levels": belief.get("levels"),
         "max_boots": belief.get("max_boots"),
     }
-    found |= {
+    document |= {
         key: value
         for key, value in conclusion.items()
         if key not in ("id", "status", "log", "points")
     }
-    found |= {
+    document |= {
         "id": shown("bisection", number),
         "status": row["status"],
         "points": points,
         "log": log,
     }
-    found |= _context(conn, number, row)
-    found |= _steering(conn, number, found)
-    found["culprits"] = _shares(found["culprits"])
-    found["waits"] = boxes.waits(conn, "bisection", number) if running else []
+    document |= _context(conn, number, row)
+    document |= _steering(conn, number, document)
+    document["culprits"] = _shares(document["culprits"])
+    document["waits"] = boxes.waits(conn, "bisection", number) if running else []
     if running:
-        found |= _progress(conn, row, points, log)
-    if found["waits"]:
-        found["eta_seconds"] = None
-    return found
+        document |= _progress(conn, row, points, log)
+    if document["waits"]:
+        document["eta_seconds"] = None
+    return document
 
 
 def _entry(want: Row) -> Row:
-    """One thing that was asked for, and what came back (`values` and `skip` are None while it is on its way)."""
+    """One requested boot with its result (`values` and `skip` are None while it is pending)."""
     back = want["seen_at"] is not None
     values = want["values"] if back else None
     return {
@@ -155,11 +174,11 @@ def _entry(want: Row) -> Row:
 
 
 def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> None:
-    """Give each point its belief, its state and its boots; each log entry its commit."""
+    """Add belief, state and boots to each point, and the commit to each log entry."""
     believed = {entry["idx"]: entry for entry in belief.get("posterior", [])}
     named = _named(conclusion)
     concluded = {entry["commit"]: entry for entry in conclusion.get("candidates", [])}
-    # each of several was established on its own; the posterior over one culprit halves them
+    # several culprits were established separately; the posterior over a single culprit halves them
     if conclusion.get("status") == "several":
         for entry in conclusion.get("culprits", []):
             concluded[entry["commit"]] = concluded.get(entry["commit"], {}) | {
@@ -186,7 +205,7 @@ def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> No
 
 
 def _level(means: list[float]) -> Row:
-    """Of the boots of a point that gave a value: how many, the mean of their means and the spread between them."""
+    """Number, mean and spread of the boot means of a point."""
     return {
         "boots": len(means),
         "mean": fmean(means) if means else None,
@@ -199,9 +218,9 @@ def _asked(points: list[Row], request: list[int]) -> Row:
     return {"idx": idx, "k": k, "commit": points[idx]["commit"], "subject": points[idx]["subject"]}
 
 
-def _steering(conn: sa.Connection, number: int, found: Row) -> Row:
-    """What people told it, and the searches of merged branches above and below it."""
-    commits = [(point["commit"], point["subject"]) for point in found["points"]]
+def _steering(conn: sa.Connection, number: int, document: Row) -> Row:
+    """Input from people, and the searches of merged branches above and below this one."""
+    commits = [(point["commit"], point["subject"]) for point in document["points"]]
     steers = [row | {"words": said(row, commits)} for row in rows(conn, _STEERS, id=number)]
     branches = [
         _branch(bisection(conn, row["id"]), row["merged"])
@@ -209,31 +228,37 @@ def _steering(conn: sa.Connection, number: int, found: Row) -> Row:
     ]
     return {
         "steers": steers,
-        "resumable": found["status"] in ("inconclusive", "failed", "cancelled"),
-        "parent": shown("bisection", found["parent"]),
+        "resumable": document["status"] in ("inconclusive", "failed", "cancelled"),
+        "parent": shown("bisection", document["parent"]),
         "branches": branches,
         "within": next((branch["culprit"] for branch in branches if branch["culprit"]), None),
     }
 
 
 def _shares(culprits: list[Row]) -> list[Row]:
-    """Of several culprits, how much of their effects together each one makes, in logs; one that goes against the others has a negative share."""
+    """Add each culprit's share of the total effect, in logs.
+
+    A culprit with the opposite direction has a negative share.
+    """
     logs = [
         math.log1p(c["change_pct"] / 100.0) if (c.get("change_pct") or -100.0) > -100.0 else None
         for c in culprits
     ]
-    known = [found for found in logs if found is not None]
+    known = [effect for effect in logs if effect is not None]
     total = sum(known)
     if len(culprits) < 2 or len(known) < len(culprits) or abs(total) < 1e-12:
         return culprits
     return [
-        culprit | {"share": round(found / total, 4)}
-        for culprit, found in zip(culprits, known, strict=True)
+        culprit | {"share": round(effect / total, 4)}
+        for culprit, effect in zip(culprits, known, strict=True)
     ]
 
 
 def _branch(child: Row, merge: str) -> Row:
-    """What the search of a merged branch says, in one sentence and as facts. A merge in the branch may have been searched in turn."""
+    """Result of the search of a merged branch, as a sentence and as facts.
+
+    A merge in that branch may have been searched in turn.
+    """
     culprit = child["within"] or child["culprit"]
     over = child["status"] != "running" and all(branch["over"] for branch in child["branches"])
     return {
@@ -249,7 +274,7 @@ def _branch(child: Row, merge: str) -> Row:
 
 
 def _named(conclusion: Row) -> dict[str, str]:
-    """Commit -> culprit, or suspect where several could not be told apart."""
+    """Map commits to `culprit`, or to `suspect` if several could not be separated."""
     word = "suspect" if conclusion.get("status") == "credible_set" else "culprit"
     commits = [
         *(conclusion.get("culprits") or []),
@@ -260,21 +285,21 @@ def _named(conclusion: Row) -> dict[str, str]:
 
 
 def _state(point: Row, last: int) -> str:
-    """What a reader wants to know of a commit: was it looked at, and could it be?"""
-    seen = point["observations"]
+    """State of a commit: whether it was measured, and whether that is possible."""
+    observations = point["observations"]
     if point["skipped"]:
         return "skipped"
-    if any(entry["values"] for entry in seen):
+    if any(entry["values"] for entry in observations):
         return {0: "good end", last: "bad end"}.get(point["idx"], "measured")
     if point["build"] == "failed":
         return "does not build"
-    if any(entry["skip"] for entry in seen):
+    if any(entry["skip"] for entry in observations):
         return "cannot be measured"
-    return "asked" if seen else "not measured"
+    return "asked" if observations else "not measured"
 
 
 def _context(conn: sa.Connection, number: int, row: Row) -> Row:
-    """Unit and direction of the metric, the swing it began with, the incident it ended in."""
+    """Unit and direction of the metric, the swing behind the bisection, and its incident."""
     metric = first(conn, _METRIC, metric=row["metric"], unit_job=row["unit_job"]) or {}
     swing = first(conn, _FROM, id=number)
     incident = first(conn, _INCIDENT, id=number)
@@ -292,9 +317,10 @@ def _context(conn: sa.Connection, number: int, row: Row) -> Row:
 
 
 def _progress(conn: sa.Connection, row: Row, points: list[Row], log: list[Row]) -> Row:
-    """How far a running bisection is: bits of doubt gone of bits at the start; a bit costs at most one build and one boot.
+    """Progress of a running bisection: bits of uncertainty removed, of those at the start.
 
-    The estimate is that cost for the bits that are left plus the confirmation; None before anything was timed here.
+    A bit costs at most one build and one boot. The estimate is that cost for the remaining bits
+    plus the confirmation; None before anything comparable was timed.
     """
     at_start = math.log2(max(2, len(points) - 1))
     weights = [point["probability"] for point in points if point["probability"]]
@@ -326,7 +352,7 @@ def _progress(conn: sa.Connection, row: Row, points: list[Row], log: list[Row]) 
 def list_bisections(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
 ) -> list[Row]:
-    """Latest first; filters: tree, status, testbox, metric, origin. `best` is the commit that is suspected most."""
+    """Newest first. Filters: tree, status, testbox, metric, origin. `best` is the top suspect."""
     allowed = {
         "tree": "t.name",
         "status": "b.status",
@@ -335,7 +361,7 @@ def list_bisections(
         "origin": "b.origin",
     }
     clause, params = where(filters, allowed)
-    found = []
+    document = []
     for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
         conclusion, belief = row.pop("conclusion") or {}, row.pop("belief") or {}
         best = max(
@@ -349,7 +375,7 @@ def list_bisections(
         row["boots"] = conclusion.get("boots", row["boots"])
         if more["probability"] is None and best:
             more["probability"] = best["probability"]
-        found.append(
+        document.append(
             row
             | more
             | {
@@ -358,4 +384,4 @@ def list_bisections(
                 "why": belief.get("why"),
             }
         )
-    return found
+    return document

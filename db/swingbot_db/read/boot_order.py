@@ -1,4 +1,4 @@
-"""The order behind a boot, as `swingbot-worker boot --order` takes it by hand."""
+"""The order behind a boot, in the form for `swingbot-worker boot --order`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from swingbot.core.model.dispatch import purpose_named
 
 from .rows import Row, by_id
 
-_ORDER = """SELECT x.id, x.order_id, x.attempt, x.build_key, x.image_sha256, x.testbox, x.k, x.purpose, s.unit_jobs
+_ORDER = """SELECT x.id, x.order_id, x.attempt, x.build_key, x.image_sha256, x.testbox, x.k,
+  x.purpose, s.unit_jobs
 FROM boot x JOIN boot_spec s ON s.sha256 = x.spec WHERE x.id = :id"""
 
 
 def boot_order(conn: sa.Connection, id: int | str) -> Row:
-    """An order, version 1, without the exchange: results stay with whoever runs it. Raises NotFound."""
+    """Return an order, version 1, without the exchange: results stay local. Raises NotFound."""
     row = by_id(conn, _ORDER, "boot", id)
     return {
         "version": 1,

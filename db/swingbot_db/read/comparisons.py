@@ -13,24 +13,29 @@ from .rows import Row, by_id, rows, shown, where
 from .variants import variants
 
 _COMPARISON = """
-SELECT c.id, c.kind, c.tree AS tree_id, t.name AS tree, c.change, c.base, c.head, c.first_k, c.boots, c.status, c.reason, c.created_at, c.ended_at,
+SELECT c.id, c.kind, c.tree AS tree_id, t.name AS tree, c.change, c.base, c.head, c.first_k,
+  c.boots, c.status, c.reason, c.created_at, c.ended_at,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds, i.id AS incident
 FROM comparison_pair c JOIN tree t ON t.id = c.tree LEFT JOIN incident i ON i.comparison = c.id
 WHERE c.id = :id
 """
 PARTS = """
-SELECT p.testbox, p.spec, s.unit_jobs, b.facts->>'label' AS label, b.state, coalesce((b.facts->>'repeatable')::boolean, false) AS repeatable
+SELECT p.testbox, p.spec, s.unit_jobs, b.facts->>'label' AS label, b.state,
+  coalesce((b.facts->>'repeatable')::boolean, false) AS repeatable
 FROM comparison_part p JOIN boot_spec s ON s.sha256 = p.spec JOIN testbox b ON b.name = p.testbox
 WHERE p.comparison = :id ORDER BY p.testbox, p.spec
 """
 _ROWS = """
-SELECT r.testbox, r.spec, r.unit_job, r.metric, r.verdict, r.change_pct, r.detail, b.facts->>'label' AS label,
-       s.id AS swing, s.state AS swing_state, s.bisection, s.source AS swing_source, s.proof, s.evidence
+SELECT r.testbox, r.spec, r.unit_job, r.metric, r.verdict, r.change_pct, r.detail, b.facts->>'label'
+  AS label,
+       s.id AS swing, s.state AS swing_state, s.bisection, s.source AS swing_source, s.proof,
+         s.evidence
 FROM comparison_row r JOIN testbox b ON b.name = r.testbox
-LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric) = (r.comparison, r.testbox, r.unit_job, r.metric)
+LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric) = (r.comparison, r.testbox,
+  r.unit_job, r.metric)
 WHERE r.comparison = :id
 """
-# Boots are shared by image: the boot of an identical kernel that another request ordered is a boot of this side too.
+# Boots are shared by image: a side includes boots of an identical kernel for another request.
 # The series is '' on a repeatable testbox, else the comparison's own (`service/order/place.py`).
 SIDES = """
 WITH side AS (
@@ -45,18 +50,20 @@ WITH side AS (
     FROM side s
     JOIN comparison_part p ON p.comparison = s.id
     LEFT JOIN comparison_arm_spec o ON (o.comparison, o.arm, o.spec) = (s.id, s.arm, p.spec)
-    JOIN boot x ON x.image_sha256 = s.image_sha256 AND x.testbox = p.testbox AND x.spec = coalesce(o.own, p.spec)
+    JOIN boot x ON x.image_sha256 = s.image_sha256 AND x.testbox = p.testbox
+      AND x.spec = coalesce(o.own, p.spec)
                AND x.series IN ('', 'c' || s.id) AND x.purpose = s.purpose
                AND x.k >= s.first_k + s.from_block AND x.k < s.first_k + s.boots
 )
 """
 _BOOTS = (
-    SIDES
-    + "SELECT side, id, order_id, testbox, spec, k, outcome, reason, seconds, booted_at FROM of_side ORDER BY testbox, spec, k, side"
+    SIDES + "SELECT side, id, order_id, testbox, spec, k, outcome, reason, seconds, booted_at"
+    " FROM of_side ORDER BY testbox, spec, k, side"
 )
 _FACTS = SIDES + "SELECT side, testbox, spec, k, facts FROM of_side"
 _SAMPLES = SIDES + (
-    "SELECT x.side, x.id AS boot, x.testbox, x.k, x.booted_at, x.origin, r.unit_job, r.number AS run, s.metric, s.seq, s.value "
+    "SELECT x.side, x.id AS boot, x.testbox, x.k, x.booted_at, x.origin, r.unit_job, r.number AS"
+    " run, s.metric, s.seq, s.value "
     "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
     "ORDER BY x.testbox, r.unit_job, s.metric, x.side, x.k, r.number, s.seq"
 )
@@ -66,8 +73,10 @@ FROM want w JOIN orders o ON o.id = w.order_id WHERE w.comparison = :id ORDER BY
 """
 _LIST = """
 SELECT c.id, c.kind, t.name AS tree, c.status, c.reason, c.boots, c.created_at, c.ended_at,
-       base.commit AS base, base.subject AS base_subject, head.commit AS head, head.subject AS head_subject,
-       (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p WHERE p.comparison = c.id) AS testboxes,
+       base.commit AS base, base.subject AS base_subject, head.commit AS head, head.subject AS
+         head_subject,
+       (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p
+         WHERE p.comparison = c.id) AS testboxes,
        count(r.*) FILTER (WHERE r.verdict = 'worse') AS worse,
        count(r.*) FILTER (WHERE r.verdict = 'better') AS better,
        count(r.*) FILTER (WHERE r.verdict = 'changed') AS changed,
@@ -79,15 +88,16 @@ JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head
 LEFT JOIN comparison_row r ON r.comparison = c.id AND r.detail->>'alias_of' IS NULL
 {where}
-GROUP BY c.id, c.kind, c.status, c.reason, c.boots, c.created_at, c.ended_at, t.name, base.commit, base.subject, head.commit, head.subject
+GROUP BY c.id, c.kind, c.status, c.reason, c.boots, c.created_at, c.ended_at, t.name, base.commit,
+  base.subject, head.commit, head.subject
 ORDER BY c.id DESC LIMIT :limit
 """
-# what a reader wants to see first
+# sort order: the most interesting first
 _VERDICTS = ("worse", "changed", "invalid", "unclear", "better", "same")
 
 
 def is_counter(detail: Row) -> bool:
-    """Counters explain; the benchmark's own metrics are what a comparison is about."""
+    """Counters are explanatory; the benchmark's own metrics are the subject of a comparison."""
     return (
         bool(detail["class"] != "benchmark")
         if detail.get("class")
@@ -96,14 +106,15 @@ def is_counter(detail: Row) -> bool:
 
 
 def comparison(conn: sa.Connection, id: int | str) -> Row:
-    """One comparison as docs/json.md gives it; rows sorted: benchmark metrics before counters, worse first, larger first.
+    """Return one comparison (docs/json.md); benchmark metrics before counters, worst first.
 
-    `alias_of` of a row names the metric beside it that is the same number; None for most.
+    `alias_of` of a row names another metric with the same value; None for most.
 
-    More keys: `facts_differ` (how the fact sheets of the two sides differ, what blocks a verdict first), `base_variant`, `head_variant`, `parts`,
-    `boot_list`, `progress` {builds, builds_total, boots, boots_total, failed},
-    `waits` (sentences: testboxes that its orders wait for, and why) and `eta_seconds` (None when it is over, something waits, or nothing
-    comparable was ever timed here).
+    More keys: `facts_differ` (differences between the fact sheets of the two sides, those that
+    block a verdict first), `base_variant`, `head_variant`, `parts`, `boot_list`,
+    `progress` {builds, builds_total, boots, boots_total, failed}, `waits` (sentences: testboxes
+    that its orders wait for, and why) and `eta_seconds` (None when it is over, something waits, or
+    nothing comparable was timed).
     """
     row = by_id(conn, _COMPARISON, "comparison", id, plural="comparisons")
     number = row["id"]
@@ -141,8 +152,8 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
 
 
 def rows_of(conn: sa.Connection, number: int) -> list[Row]:
-    """The rows of a comparison, as `comparison` gives them."""
-    found = []
+    """The rows of a comparison, as in `comparison`."""
+    matches = []
     for row in rows(conn, _ROWS, id=number):
         more = {
             "label": row["label"],
@@ -156,8 +167,8 @@ def rows_of(conn: sa.Connection, number: int) -> list[Row]:
             "evidence": row["evidence"],
             "alias_of": row["detail"].get("alias_of"),
         }
-        found.append(row["detail"] | more | {"counter": is_counter(row["detail"])})
-    return sorted(found, key=_importance)
+        matches.append(row["detail"] | more | {"counter": is_counter(row["detail"])})
+    return sorted(matches, key=_importance)
 
 
 def _importance(row: Row) -> tuple[Any, ...]:
@@ -173,7 +184,7 @@ def _importance(row: Row) -> tuple[Any, ...]:
 
 
 def _progress(row: Row, base: Row, head: Row) -> Row:
-    """Counts of builds and boots: those that are over, and how many there will be."""
+    """Counts of builds and boots: done and total."""
     builds = {side["build_key"]: side["build"] for side in (base, head)}
     one_image = base["image_sha256"] is not None and base["image_sha256"] == head["image_sha256"]
     total = len(row["parts"]) * row["boots"] * (1 if one_image or len(builds) == 1 else 2)
@@ -191,7 +202,7 @@ def _progress(row: Row, base: Row, head: Row) -> Row:
 def _eta(conn: sa.Connection, row: Row) -> float | None:
     done = row["progress"]
     first_order = min((int(order["id"][1:]) for order in row["orders"]), default=0)
-    left = []
+    remaining = []
     for part in row["parts"]:
         have = len(
             {
@@ -202,7 +213,7 @@ def _eta(conn: sa.Connection, row: Row) -> float | None:
         )
         each = done["boots_total"] // max(1, len(row["parts"]))
         ahead = estimate.queued_before(conn, part["testbox"], first_order) if first_order else 0
-        left.append(
+        remaining.append(
             (
                 max(0, each - have) + ahead,
                 estimate.boot_seconds(conn, part["testbox"], part["spec"]),
@@ -210,11 +221,11 @@ def _eta(conn: sa.Connection, row: Row) -> float | None:
         )
     sides = (row["base_variant"], row["head_variant"])
     unbuilt = {side["build_key"] for side in sides if side["build"] is None}
-    return estimate.remaining_seconds(estimate.builds_left(conn, unbuilt), left)
+    return estimate.remaining_seconds(estimate.builds_left(conn, unbuilt), remaining)
 
 
 def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
-    """Every sample of both sides: side, boot, testbox, k, unit_job, run, metric, seq, value."""
+    """Samples of both sides: side, boot, testbox, k, unit_job, run, metric, seq, value."""
     number = by_id(conn, _COMPARISON, "comparison", id, plural="comparisons")["id"]
     return [row | {"boot": shown("boot", row["boot"])} for row in rows(conn, _SAMPLES, id=number)]
 
@@ -222,7 +233,7 @@ def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
 def list_comparisons(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
 ) -> list[Row]:
-    """Latest first; filters: tree, status, kind, testbox."""
+    """Newest first. Filters: tree, status, kind, testbox."""
     testbox = (filters or {}).get("testbox")
     clause, params = where(
         {k: v for k, v in (filters or {}).items() if k != "testbox"},
@@ -230,12 +241,12 @@ def list_comparisons(
     )
     if testbox:
         clause += (
-            (" AND " if clause else "WHERE ")
-            + "EXISTS (SELECT 1 FROM comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)"
+            (" AND " if clause else "WHERE ") + "EXISTS (SELECT 1 FROM comparison_part p"
+            " WHERE p.comparison = c.id AND p.testbox = :box)"
         )
         params["box"] = testbox
-    found = rows(conn, _LIST.format(where=clause), limit=limit, **params)
+    matches = rows(conn, _LIST.format(where=clause), limit=limit, **params)
     return [
         row | {"id": shown("comparison", row["id"]), "testboxes": row["testboxes"] or []}
-        for row in found
+        for row in matches
     ]

@@ -17,7 +17,9 @@ FROM worker_compiler c
 def list_compilers(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500
 ) -> list[Row]:
-    """{worker, name, version, problem, announced_at} by worker and name; `problem` is None where
-    kernels can be built. Filters: worker, name."""
+    """{worker, name, version, problem, announced_at} by worker and name.
+
+    `problem` is None if kernels can be built. Filters: worker, name.
+    """
     clause, params = where(filters, {"worker": "c.worker", "name": "c.name"})
     return rows(conn, _LIST.format(where=clause), limit=limit, **params)

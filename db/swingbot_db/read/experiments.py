@@ -22,7 +22,8 @@ SELECT c.id, c.kind, t.name AS tree, c.against, c.beside, c.boots, c.looks, c.st
 FROM comparison c JOIN tree t ON t.id = c.tree WHERE c.id = :id AND c.kind = 'experiment'
 """
 _ARMS = """
-SELECT arm, name, variant, axes, settings, from_block FROM comparison_arm WHERE comparison = :id ORDER BY arm
+SELECT arm, name, variant, axes, settings, from_block FROM comparison_arm WHERE comparison = :id
+  ORDER BY arm
 """
 _ROWS = """
 SELECT r.testbox, r.spec, r.unit_job, r.metric, r.against, r.arm, r.reference, r.detail
@@ -30,7 +31,7 @@ FROM comparison_row r
 WHERE r.comparison = :id AND (CAST(:metrics AS text[]) IS NULL OR r.metric = ANY(:metrics))
 ORDER BY r.against, r.testbox, r.unit_job, r.metric, r.arm
 """
-# Metrics that were judged; before that, what the latest boot of each part has measured.
+# Judged metrics; before the judgement, metrics of the latest boot of each part.
 _METRICS = """
 SELECT r.unit_job, r.metric, array_agg(DISTINCT r.testbox ORDER BY r.testbox) AS testboxes,
        bool_or(coalesce((r.detail->>'headline')::boolean, false)) AS headline,
@@ -58,11 +59,13 @@ _MEASURED = SIDES + (
 )
 _BOOTS = (
     SIDES
-    + "SELECT arm, id, order_id, testbox, part AS spec, k, outcome, reason, seconds, booted_at FROM of_side"
+    + "SELECT arm, id, order_id, testbox, part AS spec, k, outcome, reason, seconds, booted_at"
+    " FROM of_side"
     " ORDER BY testbox, part, k, arm"
 )
 _SAMPLES = SIDES + (
-    "SELECT x.arm, x.id AS boot, x.testbox, x.k, r.unit_job, r.number AS run, s.metric, s.seq, s.value "
+    "SELECT x.arm, x.id AS boot, x.testbox, x.k, r.unit_job, r.number AS run, s.metric, s.seq,"
+    " s.value "
     "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
     "WHERE CAST(:metrics AS text[]) IS NULL OR s.metric LIKE ANY(CAST(:metrics AS text[])) "
     "ORDER BY x.testbox, r.unit_job, s.metric, x.arm, x.k, r.number, s.seq"
@@ -73,8 +76,10 @@ FROM want w JOIN orders o ON o.id = w.order_id WHERE w.comparison = :id ORDER BY
 """
 _LIST = """
 SELECT c.id, t.name AS tree, c.status, c.reason, c.against, c.boots, c.created_at, c.ended_at,
-       (SELECT array_agg(a.name ORDER BY a.arm) FROM comparison_arm a WHERE a.comparison = c.id) AS arms,
-       (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p WHERE p.comparison = c.id) AS testboxes,
+       (SELECT array_agg(a.name ORDER BY a.arm) FROM comparison_arm a
+         WHERE a.comparison = c.id) AS arms,
+       (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p
+         WHERE p.comparison = c.id) AS testboxes,
        count(r.*) FILTER (WHERE r.verdict = 'worse') AS worse,
        count(r.*) FILTER (WHERE r.verdict = 'better') AS better,
        count(r.*) FILTER (WHERE r.verdict = 'changed') AS changed,
@@ -92,12 +97,12 @@ _OPEN = ("waiting", "running")
 
 
 def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None = None) -> Row:
-    """One experiment. NotFound, with what it is instead where the number is a comparison's.
+    """Return one experiment. Raises NotFound, which says so if the number is a comparison's.
 
-    `arms`: {arm, name, axes, settings, from_block, variant (as `variants` gives it), state, reason,
+    `arms`: {arm, name, axes, settings, from_block, variant (as in `variants`), state, reason,
     boots (made), up (of these that came up)}; `rows`: as those of a comparison, with `against`,
-    `arm` and `reference`; `boot_list`, `parts`, `progress`, `waits`, `eta_seconds` likewise. `looks` is
-    how often it is judged, once more with each extension. With `metrics`, only their rows are read.
+    `arm` and `reference`; `boot_list`, `parts`, `progress`, `waits`, `eta_seconds` likewise.
+    `looks` is how often it is judged, once more with each extension. `metrics` limits the rows.
     """
     row = _found(conn, id)
     of = row["id"]
@@ -106,7 +111,7 @@ def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None
         "parts": rows(conn, PARTS, id=of),
         "boot_list": [_boot(boot) for boot in rows(conn, _BOOTS, id=of)],
         "orders": [o | {"id": shown("order", o["id"])} for o in rows(conn, _ORDERS, id=of)],
-        "rows": [_row(found) for found in rows(conn, _ROWS, id=of, metrics=metrics)],
+        "rows": [_row(matches) for matches in rows(conn, _ROWS, id=of, metrics=metrics)],
     }
     row["arms"] = _arms(conn, of, row)
     row["progress"] = _progress(row)
@@ -119,32 +124,35 @@ def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None
 def samples_of_experiment(
     conn: sa.Connection, id: int | str, metrics: list[str] | None = None
 ) -> list[Row]:
-    """Every sample of its arms, or those of metrics that fit one of the LIKE patterns `metrics`: arm, boot, testbox, k, unit_job, run, metric, seq, value."""
+    """Samples of its arms: arm, boot, testbox, k, unit_job, run, metric, seq, value.
+
+    `metrics`: only metrics that match one of these LIKE patterns.
+    """
     of = _found(conn, id)["id"]
-    found = rows(conn, _SAMPLES, id=of, metrics=metrics)
-    return [row | {"boot": shown("boot", row["boot"])} for row in found]
+    samples = rows(conn, _SAMPLES, id=of, metrics=metrics)
+    return [row | {"boot": shown("boot", row["boot"])} for row in samples]
 
 
 def metrics_of_experiment(conn: sa.Connection, id: int | str) -> list[Row]:
     """The metrics of its rows.
 
-    Keys: unit_job, metric, testboxes, headline, counter, unit, better, alias_of (where all rows are
-    that metric's), and against the first reference largest_pct (of claimed changes) and counts of
-    rows by verdict: worse, better_rows, changed, same, unclear.
+    Keys: unit_job, metric, testboxes, headline, counter, unit, better, alias_of (if all rows are
+    aliases of that metric), and against the first reference largest_pct (of significant changes)
+    and counts of rows by verdict: worse, better_rows, changed, same, unclear.
     """
     of = _found(conn, id)["id"]
     return [row | {"counter": is_counter(row)} for row in rows(conn, _METRICS, id=of)]
 
 
 def measured_by_experiment(conn: sa.Connection, id: int | str) -> list[Row]:
-    """What its latest boot on each testbox measured: unit_job, metric, testboxes."""
+    """Metrics of its latest boot on each testbox: unit_job, metric, testboxes."""
     return rows(conn, _MEASURED, id=_found(conn, id)["id"])
 
 
 def list_experiments(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
 ) -> list[Row]:
-    """Latest first; filters: tree, status, testbox.
+    """Newest first. Filters: tree, status, testbox.
 
     Verdicts are counted over headline metrics, against the first reference.
     """
@@ -160,8 +168,8 @@ def list_experiments(
             " WHERE p.comparison = c.id AND p.testbox = :box)"
         )
         params["box"] = testbox
-    found = rows(conn, _LIST.format(where=clause), limit=limit, **params)
-    return [row | {"id": shown("experiment", row["id"])} for row in found]
+    matches = rows(conn, _LIST.format(where=clause), limit=limit, **params)
+    return [row | {"id": shown("experiment", row["id"])} for row in matches]
 
 
 def _found(conn: sa.Connection, id: int | str) -> Row:
@@ -169,7 +177,7 @@ def _found(conn: sa.Connection, id: int | str) -> Row:
     if first(conn, _EXPERIMENT, id=of) is None:
         other = first(conn, "SELECT kind FROM comparison WHERE id = :id", id=of)
         if other is not None:
-            raise NotFound(f"there is no experiment e{of}; c{of} is a comparison")
+            raise NotFound(f"experiment e{of} does not exist; c{of} is a comparison")
     return by_id(conn, _EXPERIMENT, "experiment", of, plural="experiments")
 
 
@@ -178,9 +186,9 @@ def _boot(boot: Row) -> Row:
     return boot | {"id": shown("boot", boot["id"]), "order": order}
 
 
-def _row(found: Row) -> Row:
-    place = {key: found[key] for key in ("testbox", "spec", "against", "arm", "reference")}
-    return {**found["detail"], **place, "counter": is_counter(found["detail"])}
+def _row(row: Row) -> Row:
+    place = {key: row[key] for key in ("testbox", "spec", "against", "arm", "reference")}
+    return {**row["detail"], **place, "counter": is_counter(row["detail"])}
 
 
 def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
@@ -189,9 +197,9 @@ def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
     lost = {
         o["build_key"]: o for o in row["orders"] if (o["kind"], o["state"]) == ("build", "failed")
     }
-    made = Counter(boot["arm"] for boot in row["boot_list"])
+    boots_made = Counter(boot["arm"] for boot in row["boot_list"])
     up = Counter(boot["arm"] for boot in row["boot_list"] if boot["outcome"] == "up")
-    found = []
+    arms = []
     for arm in arms:
         kernel = kernels[arm["variant"]]
         state, reason = kernel["build"] or "waiting", None
@@ -201,25 +209,25 @@ def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
             state, reason = "failed", lost[kernel["build_key"]]["reason"]
         elif state == "waiting" and kernel["build_order_state"] == "running":
             state = "building"
-        found.append(
+        arms.append(
             arm
             | {"variant": kernel, "state": state, "reason": reason}
-            | {"boots": made[arm["arm"]], "up": up[arm["arm"]]}
+            | {"boots": boots_made[arm["arm"]], "up": up[arm["arm"]]}
         )
-    return found
+    return arms
 
 
 def _progress(row: Row) -> Row:
-    """Builds and boots: those that are over, all that are ordered, and those known before."""
+    """Counts of builds and boots: done, total, and those known before."""
     builds = [order for order in row["orders"] if order["kind"] == "build"]
     boots = [order for order in row["orders"] if order["kind"] == "boot"]
     over = ("done", "failed", "cancelled")
     own = {order["id"] for order in row["orders"]}
-    wanted = {arm["variant"]["build_key"] for arm in row["arms"]}
+    keys = {arm["variant"]["build_key"] for arm in row["arms"]}
     known = {arm["variant"]["build_key"] for arm in row["arms"] if arm["variant"]["build"]}
     return {
         "builds": sum(order["state"] in over for order in builds),
-        "builds_total": len(builds) if own else len(wanted - known),
+        "builds_total": len(builds) if own else len(keys - known),
         "boots": sum(order["state"] in over for order in boots),
         "boots_total": len(boots) or len(row["arms"]) * len(row["parts"]) * row["boots"],
         "failed": sum(order["state"] in ("failed", "cancelled") for order in row["orders"]),
@@ -230,26 +238,26 @@ def _progress(row: Row) -> Row:
 
 def _eta(conn: sa.Connection, row: Row) -> float | None:
     orders = row["orders"]
-    left = Counter(
+    remaining = Counter(
         (o["testbox"], o["spec"]) for o in orders if o["kind"] == "boot" and o["state"] in _LEFT
     )
     if not orders:
         each = len(row["arms"]) * row["boots"]
-        left = Counter({(part["testbox"], part["spec"]): each for part in row["parts"]})
+        remaining = Counter({(part["testbox"], part["spec"]): each for part in row["parts"]})
     first_order = min((int(order["id"][1:]) for order in orders), default=0)
     by_box: dict[str, list[tuple[int, float | None]]] = {}
-    for (testbox, spec), boots in left.items():
+    for (testbox, spec), boots in remaining.items():
         seconds = estimate.boot_seconds(conn, testbox, spec)
         by_box.setdefault(testbox, []).append((boots, seconds))
     boots_by_box = [
-        _together(found, estimate.queued_before(conn, testbox, first_order) if first_order else 0)
-        for testbox, found in by_box.items()
+        _together(matches, estimate.queued_before(conn, testbox, first_order) if first_order else 0)
+        for testbox, matches in by_box.items()
     ]
     return estimate.remaining_seconds(estimate.builds_left(conn, _unbuilt(row)), boots_by_box)
 
 
 def _unbuilt(row: Row) -> set[str]:
-    """Build keys of the kernels that are still to be built."""
+    """Build keys of the kernels that are not built yet."""
     keys = {arm["variant"]["build_key"] for arm in row["arms"] if arm["variant"]["build"] is None}
     open_ = {o["build_key"] for o in row["orders"] if o["kind"] == "build" and o["state"] in _LEFT}
     return keys & open_ if row["orders"] else keys
@@ -258,11 +266,11 @@ def _unbuilt(row: Row) -> set[str]:
 _LEFT = ("waiting", "ready", "running")
 
 
-def _together(found: list[tuple[int, float | None]], ahead: int) -> tuple[int, float | None]:
-    """Boots of one testbox, those `ahead` of them in its queue included, and the mean seconds of each."""
-    boots = sum(count for count, _ in found)
-    known = [(count, seconds) for count, seconds in found if seconds is not None]
-    if len(known) < len(found):
+def _together(boots_left: list[tuple[int, float | None]], ahead: int) -> tuple[int, float | None]:
+    """Boots of one testbox, including `ahead` of them in its queue, and mean seconds per boot."""
+    boots = sum(count for count, _ in boots_left)
+    known = [(count, seconds) for count, seconds in boots_left if seconds is not None]
+    if len(known) < len(boots_left):
         return boots + ahead, None
     mean = sum(count * seconds for count, seconds in known) / max(1, boots)
     return boots + ahead, mean

@@ -1,4 +1,4 @@
-"""Fact sheets: of one boot, and how those of a comparison's two sides differ."""
+"""Fact sheets: of one boot, and differences between the two sides of a comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rows import Row
 
 
 def sheet_of(facts: Mapping[str, Any], build: Mapping[str, Any] | None) -> dict[str, list[Row]]:
-    """Every fact of the list by group, `value` None where it is not known; what the kernel build tells is among them."""
+    """Every listed fact by group, including facts of the kernel build; unknown values are None."""
     of_build = (
         {"config_sha256": build["config_sha256"], "compiler": build["compiler_version"]}
         if build
@@ -26,12 +26,13 @@ def sheet_of(facts: Mapping[str, Any], build: Mapping[str, Any] | None) -> dict[
 
 
 def facts_differ(boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
-    """How the two sides' sheets differ on each testbox, what blocks a verdict first.
+    """Differences between the two sides' fact sheets on each testbox, blocking ones first.
 
-    `boots`: {"side", "testbox", "spec", "k", "facts"}; `parts`: {"testbox", "spec", "unit_jobs", "repeatable"}. A fact is what is compared if every
-    unit job of the part demands or compares it.
+    `boots`: {"side", "testbox", "spec", "k", "facts"}; `parts`: {"testbox", "spec", "unit_jobs",
+    "repeatable"}. A fact is the subject of the comparison if every unit job of the part demands or
+    compares it.
     """
-    found = []
+    differing = []
     for part in parts:
         own = [
             boot
@@ -46,6 +47,6 @@ def facts_differ(boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
             {*job.get("demand", ()), *job.get("compare_fact", ())} for job in part["unit_jobs"]
         ]
         compared = set.intersection(*meant) if meant else set()
-        made = differences(base, head, paired=bool(part["repeatable"]), compared=compared)
-        found += [{"testbox": part["testbox"]} | difference.to_json() for difference in made]
-    return found
+        changes = differences(base, head, paired=bool(part["repeatable"]), compared=compared)
+        differing += [{"testbox": part["testbox"]} | difference.to_json() for difference in changes]
+    return differing

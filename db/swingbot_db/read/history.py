@@ -16,7 +16,8 @@ WHERE t.id = (SELECT max(id) FROM tree WHERE name = :tree) ORDER BY ch.id DESC L
 """
 # Boots are shared by image, so a boot counts for every commit whose kernel is that image.
 _LEVELS = """
-SELECT v.commit, v.id AS variant, v.subject, x.id AS boot, avg(s.value) AS mean, count(DISTINCT r.id) AS runs, min(x.booted_at) AS booted_at
+SELECT v.commit, v.id AS variant, v.subject, x.id AS boot, avg(s.value) AS mean, count(DISTINCT
+  r.id) AS runs, min(x.booted_at) AS booted_at
 FROM variant v JOIN tree t ON t.id = v.tree
 JOIN kernel_build kb ON kb.build_key = v.build_key
 JOIN boot x ON x.image_sha256 = kb.image_sha256 AND x.testbox = :testbox AND x.origin = 'measured'
@@ -26,33 +27,36 @@ WHERE t.name = :tree AND v.layout = 0 AND v.commit = ANY(:commits)
 GROUP BY v.commit, v.id, v.subject, x.id ORDER BY x.id
 """
 _WATCHED = """
-SELECT r.testbox, r.unit_job, r.metric, r.detail->>'unit' AS unit, c.id AS comparison, v.commit, v.subject,
+SELECT r.testbox, r.unit_job, r.metric, r.detail->>'unit' AS unit, c.id AS comparison, v.commit,
+  v.subject,
        (r.detail->'head'->>'mean')::double precision AS mean
 FROM comparison_pair c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
-WHERE c.tree = (SELECT max(id) FROM tree WHERE name = :tree) AND c.kind = 'watch' AND c.status = 'done'
+WHERE c.tree = (SELECT max(id) FROM tree WHERE name = :tree) AND c.kind = 'watch'
+  AND c.status = 'done'
   AND (r.detail->>'headline')::boolean AND r.detail->'head'->>'mean' IS NOT NULL
 ORDER BY r.testbox, r.unit_job, r.metric, c.id DESC
 """
-MOST = 60  # tips of one picture
+MOST = 60  # tips in one plot
 MOST_LEVELS = 1000  # of one metric
 
 
 def levels(conn: sa.Connection, tree: str) -> list[Row]:
-    """What the tips of a branch measured: {testbox, unit_job, metric, unit, levels: [{comparison, commit, subject, mean}]} for each headline metric, oldest first.
+    """Levels of each headline metric over the tips of a branch, oldest first.
 
-    The last `MOST_LEVELS` of each. NotFound: there is no such tree.
+    Each is {testbox, unit_job, metric, unit, levels: [{comparison, commit, subject, mean}]} with
+    the last `MOST_LEVELS` levels. Raises NotFound if the tree does not exist.
     """
     if not rows(conn, "SELECT 1 FROM tree WHERE name = :tree LIMIT 1", tree=tree):
-        raise NotFound(f"there is no tree {tree}")
-    found: dict[tuple[str, str, str], Row] = {}
+        raise NotFound(f"tree {tree} does not exist; `swingbot tree list` shows all trees")
+    entries: dict[tuple[str, str, str], Row] = {}
     for row in rows(conn, _WATCHED, tree=tree):
         key = row["testbox"], row["unit_job"], row["metric"]
         names = ("testbox", "unit_job", "metric", "unit")
-        entry = found.setdefault(key, {name: row[name] for name in names} | {"levels": []})
+        entry = entries.setdefault(key, {name: row[name] for name in names} | {"levels": []})
         if len(entry["levels"]) < MOST_LEVELS:
             level = {name: row[name] for name in ("commit", "subject", "mean")}
             entry["levels"].append({"comparison": shown("comparison", row["comparison"])} | level)
-    return [entry | {"levels": entry["levels"][::-1]} for entry in found.values()]
+    return [entry | {"levels": entry["levels"][::-1]} for entry in entries.values()]
 
 
 def history(
@@ -64,9 +68,11 @@ def history(
     metric: str,
     also: Iterable[str] = (),
 ) -> list[Row]:
-    """The last tips of the branch, oldest first, each {commit, subject, variant, place, boots: [{boot, mean, runs, booted_at}]}; then the commits `also`.
+    """The last tips of the branch, oldest first, then the commits `also`.
 
-    `place` is the number of the tip, from 0; None for a commit that was never a tip. What was not measured here is left out.
+    Each is {commit, subject, variant, place, boots: [{boot, mean, runs, booted_at}]}. `place` is
+    the number of the tip, from 0; None for a commit that was never a tip. Commits without a
+    measurement are left out.
     """
     changes = list(reversed(rows(conn, _TIPS, tree=tree, most=MOST)))
     tips = list(
@@ -77,13 +83,19 @@ def history(
             ]
         )
     )
-    found: dict[str, Row] = {}
-    wanted = [*tips, *(commit for commit in also if commit not in tips)]
+    entries: dict[str, Row] = {}
+    shown_commits = [*tips, *(commit for commit in also if commit not in tips)]
     for row in rows(
-        conn, _LEVELS, tree=tree, testbox=testbox, unit_job=unit_job, metric=metric, commits=wanted
+        conn,
+        _LEVELS,
+        tree=tree,
+        testbox=testbox,
+        unit_job=unit_job,
+        metric=metric,
+        commits=shown_commits,
     ):
         place = tips.index(row["commit"]) if row["commit"] in tips else None
-        entry = found.setdefault(
+        entry = entries.setdefault(
             row["commit"],
             {
                 "commit": row["commit"],
@@ -101,4 +113,4 @@ def history(
                 "booted_at": row["booted_at"],
             }
         )
-    return [found[commit] for commit in wanted if commit in found]
+    return [entries[commit] for commit in shown_commits if commit in entries]

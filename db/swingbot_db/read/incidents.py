@@ -1,4 +1,4 @@
-"""Incidents, all that their commits do, what people said of them, and their reports."""
+"""Incidents: effects of their commits, decisions of people, and reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .moderation import moderated
 from .proof import gates
 from .rows import Row, by_id, rows, shown, where
 
-# What a report can prove, in the order of the mail. A gate that no code has tried yet is "not run", never "pass".
+# What a report can prove, in the order of the mail. A gate not yet tried is "not run", not "pass".
 GATES = ("reproduced", "confirmed", "revert", "tip", "series_end", "layout", "code_executed")
 _OF_BISECTION = (
     "id",
@@ -30,40 +30,50 @@ _OF_BISECTION = (
     "boots",
 )
 
-# What a page shows of each place where the culprit was measured.
+# Columns of a page for each place where the culprit was measured.
 _SHOWN = (
     *("testbox", "label", "tree", "branch", "commit", "comparison"),
     *("unit", "better", "base", "head", "change_pct", "interval_pct", "level", "verdict"),
 )
 
 _INCIDENT = """
-SELECT i.id, i.status, i.comparison, i.created_at, i.merged_into, i.fixed_by, i.fix_check, t.name AS tree, v.commit, v.subject, v.author, v.id AS variant
+SELECT i.id, i.status, i.comparison, i.created_at, i.merged_into, i.fixed_by, i.fix_check, t.name AS
+  tree, v.commit, v.subject, v.author, v.id AS variant
 FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit WHERE i.id = :id
 """
 _BISECTIONS = "SELECT bisection FROM incident_bisection WHERE incident = :id ORDER BY bisection"
-_REPORTS = "SELECT id, kind, revision, state, subject, withdrawn, created_at, sent_at FROM report WHERE incident = :id ORDER BY id"
+_REPORTS = (
+    "SELECT id, kind, revision, state, subject, withdrawn, created_at, sent_at FROM"
+    " report WHERE incident = :id ORDER BY id"
+)
 _SIGHTINGS = """
-SELECT s.bisection, s.comparison, s.report, nullif(s.patch_id, '') AS patch_id, s.seen_at, t.name AS tree, t.branch, v.commit, v.subject, b.testbox, b.metric
-FROM sighting s JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree JOIN bisection b ON b.id = s.bisection WHERE s.incident = :id ORDER BY s.id
+SELECT s.bisection, s.comparison, s.report, nullif(s.patch_id, '') AS patch_id, s.seen_at, t.name AS
+  tree, t.branch, v.commit, v.subject, b.testbox, b.metric
+FROM sighting s JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree
+  JOIN bisection b ON b.id = s.bisection WHERE s.incident = :id ORDER BY s.id
 """
 _HISTORY = (
     "SELECT act, who, reason, detail, at FROM incident_event WHERE incident = :id ORDER BY id"
 )
 _DUPLICATES = "SELECT id FROM incident WHERE merged_into = :id ORDER BY id"
 _REPORT = """
-SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs AS cc, r.subject, r.body, r.created_at, r.sent_at,
-       coalesce(octet_length(o.message), octet_length(r.body)) AS size, o.message, o.tries, o.error, o.next_try
+SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs
+  AS cc, r.subject, r.body, r.created_at, r.sent_at,
+       coalesce(octet_length(o.message), octet_length(r.body)) AS size, o.message, o.tries, o.error,
+         o.next_try
 FROM report r LEFT JOIN outbox o ON o.report = r.id WHERE r.id = :id
 """
 _LIST = """
 SELECT i.id, i.status, i.merged_into, i.created_at, t.name AS tree, v.commit, v.subject,
-       (SELECT array_agg(ib.bisection ORDER BY ib.bisection) FROM incident_bisection ib WHERE ib.incident = i.id) AS bisections,
+       (SELECT array_agg(ib.bisection ORDER BY ib.bisection) FROM incident_bisection ib
+         WHERE ib.incident = i.id) AS bisections,
        (SELECT array_agg(r.id ORDER BY r.id) FROM report r WHERE r.incident = i.id) AS reports
 FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit
 {where} ORDER BY i.id DESC LIMIT :limit
 """
 _LIST_REPORTS = """
-SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs AS cc, r.subject, r.created_at, r.sent_at,
+SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs
+  AS cc, r.subject, r.created_at, r.sent_at,
        coalesce(octet_length(o.message), octet_length(r.body)) AS size, o.error
 FROM report r LEFT JOIN outbox o ON o.report = r.id
 {where} ORDER BY r.id DESC LIMIT :limit
@@ -71,16 +81,16 @@ FROM report r LEFT JOIN outbox o ON o.report = r.id
 
 
 def incident(conn: sa.Connection, id: int | str) -> Row:
-    """One culprit with all that it does.
+    """Return one incident: a culprit with all its effects.
 
-    `rows` are those of parent against culprit, when that was measured; `sightings` where the commit (or a copy of it) was found, each with its own such
-    comparison; `impact` every benchmark metric that changed somewhere, with all places side by side; `history` what became of it and who said so.
+    `rows` are those of the comparison of parent and culprit, if it was measured; `sightings` where
+    the commit (or a copy of it) was found, each with its own such comparison; `impact` every
+    benchmark metric that changed somewhere, with all places; `history` its events with the person
+    behind each.
     """
     row = by_id(conn, _INCIDENT, "incident", id, plural="incidents")
     number = row["id"]
-    bisections = [
-        bisection(conn, found["bisection"]) for found in rows(conn, _BISECTIONS, id=number)
-    ]
+    bisections = [bisection(conn, row["bisection"]) for row in rows(conn, _BISECTIONS, id=number)]
     reports = [
         report | {"id": shown("report", report["id"])} for report in rows(conn, _REPORTS, id=number)
     ]
@@ -101,17 +111,15 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
         "impact": [
             _impact(impact) for impact in impacts(_everywhere(conn, row["comparison"], sightings))
         ],
-        "sightings": [_sighting(found) for found in sightings],
+        "sightings": [_sighting(row) for row in sightings],
         "reports": [report["id"] for report in reports],
         "report_list": reports,
-        "bisections": [found["id"] for found in bisections],
-        "bisection_list": [{key: found[key] for key in _OF_BISECTION} for found in bisections],
+        "bisections": [row["id"] for row in bisections],
+        "bisection_list": [{key: row[key] for key in _OF_BISECTION} for row in bisections],
         "gates": proof,
         "evidence": _evidence(bisections, proof),
         "merged_into": shown("incident", row["merged_into"]),
-        "duplicates": [
-            shown("incident", found["id"]) for found in rows(conn, _DUPLICATES, id=number)
-        ],
+        "duplicates": [shown("incident", row["id"]) for row in rows(conn, _DUPLICATES, id=number)],
         "fixed_by": row["fixed_by"],
         "fix_check": shown("comparison", row["fix_check"]),
         "history": rows(conn, _HISTORY, id=number),
@@ -119,15 +127,16 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
     }
 
 
-def _sighting(found: Row) -> Row:
-    return found | {
-        kind: shown(kind, found[kind]) for kind in ("bisection", "comparison", "report")
-    }
+def _sighting(row: Row) -> Row:
+    return row | {kind: shown(kind, row[kind]) for kind in ("bisection", "comparison", "report")}
 
 
 def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[MeasuredRow]:
-    """The rows of every comparison of the commit with its parent, the latest of each place, with `tree`, `commit` and `comparison`."""
-    found: dict[tuple[str, ...], Row] = {}
+    """Rows of every comparison of the commit with its parent, the latest for each place.
+
+    Adds `tree`, `commit` and `comparison`.
+    """
+    rows_by_key: dict[tuple[str, ...], Row] = {}
     places = {s["comparison"]: s for s in sightings if s["comparison"] is not None}
     if own is not None and own not in places and sightings:
         places[own] = sightings[0]  # measured again since
@@ -140,10 +149,10 @@ def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> l
                 "commit": place["commit"],
                 "comparison": shown("comparison", number),
             }
-            found[place["tree"], row["testbox"], row["unit_job"], row["metric"]] = row | more
+            rows_by_key[place["tree"], row["testbox"], row["unit_job"], row["metric"]] = row | more
     return [
         MeasuredRow(row=ComparisonRow.from_json(row), tree=row["tree"] or "", document=row)
-        for row in found.values()
+        for row in rows_by_key.values()
         if not row["counter"]
     ]
 
@@ -162,24 +171,24 @@ def _impact(impact: Impact) -> Row:
 
 
 def _evidence(bisections: list[Row], proof: list[Row]) -> dict[str, str]:
-    """By gate: pass, fail, not run, or running. Before the gates were opened: what the bisections themselves have shown."""
+    """By gate: pass, fail, not run, or running. Before the gates: evidence of the bisections."""
     if proof:
         return {gate["gate"]: gate["status"] for gate in proof}
-    found = dict.fromkeys(GATES, "not run")
+    gates = dict.fromkeys(GATES, "not run")
     if any(one["status"] == "culprit" for one in bisections):
-        found |= {"reproduced": "pass", "confirmed": "pass"}
+        gates |= {"reproduced": "pass", "confirmed": "pass"}
     for one in bisections:
-        found |= {str(gate): str(word) for gate, word in (one.get("evidence") or {}).items()}
-    return found
+        gates |= {str(gate): str(word) for gate, word in (one.get("evidence") or {}).items()}
+    return gates
 
 
 def report(conn: sa.Connection, id: int | str) -> Row:
-    """A report as docs/json.md gives it, with its `body`; `mail` is the whole message once it stands in the outbox."""
+    """Return a report (docs/json.md); `mail` is the whole message once it is in the outbox."""
     row = by_id(conn, _REPORT, "report", id, plural="reports")
     message = row.pop("message")
     row["mail"] = bytes(message).decode("utf-8", "replace") if message is not None else None
     bisections = [
-        bisection(conn, found["bisection"]) for found in rows(conn, _BISECTIONS, id=row["incident"])
+        bisection(conn, row["bisection"]) for row in rows(conn, _BISECTIONS, id=row["incident"])
     ]
     return row | {
         **moderated(conn, row["id"]),
@@ -192,16 +201,16 @@ def report(conn: sa.Connection, id: int | str) -> Row:
 def list_incidents(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
 ) -> list[Row]:
-    """Latest first; filters: tree, status."""
+    """Newest first. Filters: tree, status."""
     clause, params = where(filters, {"tree": "t.name", "status": "i.status"})
-    found = []
+    matches = []
     for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
         culprit = {"commit": row.pop("commit"), "subject": row.pop("subject")}
         ids = {
             "bisections": [shown("bisection", n) for n in row["bisections"] or []],
             "reports": [shown("report", n) for n in row["reports"] or []],
         }
-        found.append(
+        matches.append(
             row
             | ids
             | {
@@ -210,18 +219,18 @@ def list_incidents(
                 "merged_into": shown("incident", row["merged_into"]),
             }
         )
-    return found
+    return matches
 
 
 def list_reports(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
 ) -> list[Row]:
-    """Latest first; filters: state, kind, incident (a number)."""
+    """Newest first. Filters: state, kind, incident (a number)."""
     clause, params = where(
         filters, {"state": "r.state", "kind": "r.kind", "incident": "r.incident"}
     )
-    found = rows(conn, _LIST_REPORTS.format(where=clause), limit=limit, **params)
+    matches = rows(conn, _LIST_REPORTS.format(where=clause), limit=limit, **params)
     return [
         row | {"id": shown("report", row["id"]), "incident": shown("incident", row["incident"])}
-        for row in found
+        for row in matches
     ]

@@ -1,4 +1,4 @@
-"""Kernel builds side by side."""
+"""Kernel builds of several keys."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import sqlalchemy as sa
 
 from .rows import Row, rows
 
-_BUILDS = "SELECT build_key, status, image_sha256, compiler_version, files FROM kernel_build WHERE build_key = ANY(:keys)"
+_BUILDS = (
+    "SELECT build_key, status, image_sha256, compiler_version, files FROM kernel_build"
+    " WHERE build_key = ANY(:keys)"
+)
 
 
 def kernel_builds(conn: sa.Connection, keys: Iterable[str]) -> dict[str, Row]:
-    """What is known of each of these builds that is there: build_key, status, image_sha256, compiler_version, files."""
+    """Existing builds of `keys`: build_key, status, image_sha256, compiler_version, files."""
     return {row["build_key"]: row for row in rows(conn, _BUILDS, keys=list(keys))}

@@ -1,4 +1,4 @@
-"""What waits for a person, what is on its way, and how people decided so far."""
+"""Reports that wait for a person, mails being sent, and past decisions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,28 @@ from .rows import Row, plain, rows, shown
 
 _MOST: Final = 50  # reports on one page
 _COLUMNS: Final = """
-SELECT r.id, r.incident, r.kind, r.revision, r.state, r.subject, r.message_id, r.to_addrs AS "to", r.cc_addrs AS cc, r.would_to, r.would_cc,
-       r.lists, r.left_out, r.dry_run, r.reason, r.metric, r.testbox, r.passed, r.created_at, r.sent_at,
+SELECT r.id, r.incident, r.kind, r.revision, r.state, r.subject, r.message_id, r.to_addrs AS "to",
+  r.cc_addrs AS cc, r.would_to, r.would_cc,
+       r.lists, r.left_out, r.dry_run, r.reason, r.metric, r.testbox, r.passed, r.created_at,
+         r.sent_at,
        octet_length(o.message) AS size, o.message, o.tries, o.next_try, o.error
 FROM report r LEFT JOIN outbox o ON o.report = r.id
 """
 
 
 def moderated(conn: sa.Connection, report: int) -> Row:
-    """What moderation knows of one report: whom it would be sent to, why it is where it is, its class and what people decided about it."""
-    found = _facts(conn, f"{_COLUMNS} WHERE r.id = :id", id=report)
+    """Moderation facts of one report: recipients, reason, class and decisions."""
+    reports = _facts(conn, f"{_COLUMNS} WHERE r.id = :id", id=report)
     names = ("would_to", "would_cc", "lists", "left_out", "dry_run", "reason", "class", "acts")
-    return {name: found[0][name] for name in names} if found else {}
+    return {name: reports[0][name] for name in names} if reports else {}
 
 
 def waiting(conn: sa.Connection) -> Row:
-    """The moderation queue: `held` and `unknown` reports with the exact mail, improvements kept as `drafts`, the mail `switch`, and all `classes`."""
+    """The moderation queue.
+
+    `held` has held and unknown reports with the exact mail; `drafts` improvements; `switch` the
+    switch for all mail; `classes` all classes of reports.
+    """
     return {
         "switch": switch(conn),
         "held": _facts(
@@ -47,35 +53,44 @@ def waiting(conn: sa.Connection) -> Row:
 
 
 def outgoing(conn: sa.Connection) -> Row:
-    """The outbox: what is on its way with its tries and last error, then what left or was dropped last; and the mail `switch`."""
+    """The outbox: mails being sent, with tries and last error, then the latest that were sent or
+    dropped, and the switch for all mail."""
     return {
         "switch": switch(conn),
         "open": _facts(
             conn,
-            f"{_COLUMNS} WHERE r.state IN ('queued', 'sending', 'unknown') ORDER BY o.next_try, r.id LIMIT 200",
+            f"{_COLUMNS} WHERE r.state IN ('queued', 'sending', 'unknown') ORDER BY o.next_try,"
+            " r.id LIMIT 200",
         ),
         "over": _facts(
             conn,
-            f"{_COLUMNS} WHERE r.state IN ('sent', 'dropped') ORDER BY coalesce(r.sent_at, r.created_at) DESC, r.id DESC LIMIT {_MOST}",
+            f"{_COLUMNS} WHERE r.state IN ('sent', 'dropped') ORDER BY coalesce(r.sent_at,"
+            f" r.created_at) DESC, r.id DESC LIMIT {_MOST}",
         ),
     }
 
 
 def switch(conn: sa.Connection) -> Row:
-    """Whether mail is stopped in the database (`mail.stop` in the settings is another switch), since when, by whom and why."""
-    found = moderation.switch(conn)
-    sending = [shown("report", number) for number in found.sending]
+    """State of the mail switch in the database: stopped, since when, by whom and why.
+
+    The setting `mail.stop` is independent of it.
+    """
+    switch_row = moderation.switch(conn)
+    sending = [shown("report", number) for number in switch_row.sending]
     return {
-        "stopped": found.stopped,
-        "who": found.who,
-        "why": found.why,
-        "at": plain(found.at),
+        "stopped": switch_row.stopped,
+        "who": switch_row.who,
+        "why": switch_row.why,
+        "at": plain(switch_row.at),
         "sending": sending,
     }
 
 
 def report_classes(conn: sa.Connection) -> list[Row]:
-    """Each class of reports with its record: {"metric", "testbox", "gates", "reports", "released", "dropped", "earned", "words", "last"}."""
+    """Each class of reports with its record.
+
+    Keys: "metric", "testbox", "gates", "reports", "released", "dropped", "earned", "words", "last".
+    """
     return [
         {
             "metric": kind.metric,
@@ -93,13 +108,13 @@ def report_classes(conn: sa.Connection) -> list[Row]:
 
 
 def _facts(conn: sa.Connection, query: str, *, mail: bool = False, **params: Any) -> list[Row]:
-    found = rows(conn, query, **params)
+    reports = rows(conn, query, **params)
     acts: dict[int, list[Row]] = {}
-    for act in moderation.acts(conn, [row["id"] for row in found], most=1000):
+    for act in moderation.acts(conn, [row["id"] for row in reports], most=1000):
         acts.setdefault(act.report, []).append(
             {"act": act.act, "who": act.who, "why": act.why, "was": act.was, "at": plain(act.at)}
         )
-    for row in found:
+    for row in reports:
         message, incident = bytes(row.pop("message") or b""), row["incident"]
         metric, testbox, passed = row.pop("metric"), row.pop("testbox"), row.pop("passed")
         row |= {
@@ -121,4 +136,4 @@ def _facts(conn: sa.Connection, query: str, *, mail: bool = False, **params: Any
                 else []
             )
             row["mail"] = message.decode("utf-8", "replace").replace("\r\n", "\n")
-    return found
+    return reports

@@ -1,4 +1,4 @@
-"""Orders with their attempts and dispatches, and what came of them: kernel builds and boots."""
+"""Orders with their attempts and dispatches, and their results: kernel builds and boots."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from .facts import sheet_of
 from .rows import Row, by_id, first, rows, shown, where
 
 _ORDER = """
-SELECT o.id, o.kind, o.key, o.build_key, o.testbox, o.spec, o.series, o.purpose, o.k, o.state, o.reason, o.priority, o.budget, o.created_at, o.ended_at,
+SELECT o.id, o.kind, o.key, o.build_key, o.testbox, o.spec, o.series, o.purpose, o.k, o.state,
+  o.reason, o.priority, o.budget, o.created_at, o.ended_at,
        extract(epoch FROM coalesce(o.ended_at, now()) - o.created_at) AS seconds,
-       t.name AS tree, v.id AS variant, v.commit, v.subject, v.trust, s.unit_jobs, x.id AS boot, box.facts->>'label' AS label
+       t.name AS tree, v.id AS variant, v.commit, v.subject, v.trust, s.unit_jobs, x.id AS boot,
+         box.facts->>'label' AS label
 FROM orders o JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
-LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN boot x ON x.order_id = o.id LEFT JOIN testbox box ON box.name = o.testbox
+LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN boot x ON x.order_id = o.id
+  LEFT JOIN testbox box ON box.name = o.testbox
 WHERE o.id = :id
 """
-_ATTEMPTS = "SELECT id, number, state, outcome, late, reason, ingested_at, created_at, ended_at FROM attempt WHERE order_id = :id ORDER BY number"
+_ATTEMPTS = (
+    "SELECT id, number, state, outcome, late, reason, ingested_at, created_at,"
+    " ended_at FROM attempt WHERE order_id = :id ORDER BY number"
+)
 _DISPATCHES = """
 SELECT d.attempt, d.number, d.builder, d.external_id, d.state, d.bb_buildset, d.bb_request,
        d.bb_builder, d.bb_number, d.result, d.created_at, d.placed_at, d.ended_at
@@ -34,27 +40,46 @@ FROM want w LEFT JOIN comparison c ON c.id = w.comparison
 WHERE w.order_id = :id ORDER BY w.comparison, w.bisection
 """
 _BUILD = """
-SELECT kb.build_key, kb.status, kb.image_sha256, kb.compiler_version, kb.sizes, kb.errors, kb.files, kb.seconds,
+SELECT kb.build_key, kb.status, kb.image_sha256, kb.compiler_version, kb.sizes, kb.errors, kb.files,
+  kb.seconds,
        kb.cached, kb.origin, kb.built_at, a.order_id, a.id AS attempt
 FROM kernel_build kb JOIN attempt a ON a.id = kb.attempt WHERE kb.build_key = :key
 """
 _BOOT = """
-SELECT x.id, x.order_id, x.testbox, x.build_key, x.image_sha256, x.spec, x.series, x.purpose, x.k, x.outcome, x.reason, x.facts, x.files, x.seconds, x.origin, x.booted_at,
+SELECT x.id, x.order_id, x.testbox, x.build_key, x.image_sha256, x.spec, x.series, x.purpose, x.k,
+  x.outcome, x.reason, x.facts, x.files, x.seconds, x.origin, x.booted_at,
        v.commit, v.subject, v.trust, t.name AS tree, v.id AS variant, box.facts->>'label' AS label
-FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree JOIN testbox box ON box.name = x.testbox
+FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
+  JOIN tree t ON t.id = v.tree JOIN testbox box ON box.name = x.testbox
 WHERE x.id = :id
 """
-_CONFIG = "SELECT compiler_version, files -> 'config' ->> 'sha256' AS config_sha256 FROM kernel_build WHERE build_key = :key"
-_RUNS = "SELECT id, unit_job, number, status, reason, seconds FROM run WHERE boot = :id ORDER BY unit_job, number"
-_SAMPLES = "SELECT s.run, s.metric, s.seq, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :id ORDER BY s.run, s.metric, s.seq"
+_CONFIG = (
+    "SELECT compiler_version, files -> 'config' ->> 'sha256' AS config_sha256 FROM"
+    " kernel_build WHERE build_key = :key"
+)
+_RUNS = (
+    "SELECT id, unit_job, number, status, reason, seconds FROM run WHERE boot = :id ORDER"
+    " BY unit_job, number"
+)
+_SAMPLES = (
+    "SELECT s.run, s.metric, s.seq, s.value FROM sample s JOIN run r ON r.id = s.run"
+    " WHERE r.boot = :id ORDER BY s.run, s.metric, s.seq"
+)
 _VARIANTS_OF_KEY = """
 SELECT v.id, v.commit, v.subject, t.name AS tree, v.kconfig, v.compiler, v.layout, v.trust
 FROM variant v JOIN tree t ON t.id = v.tree WHERE v.build_key = :key ORDER BY v.id
 """
-_BOOTS_OF_IMAGE = "SELECT id, testbox, series, k, outcome, seconds, booted_at FROM boot WHERE image_sha256 = :image ORDER BY id DESC LIMIT 200"
-_SAME_IMAGE = "SELECT build_key FROM kernel_build WHERE image_sha256 = :image AND build_key <> :key ORDER BY build_key LIMIT 20"
+_BOOTS_OF_IMAGE = (
+    "SELECT id, testbox, series, k, outcome, seconds, booted_at FROM boot WHERE"
+    " image_sha256 = :image ORDER BY id DESC LIMIT 200"
+)
+_SAME_IMAGE = (
+    "SELECT build_key FROM kernel_build WHERE image_sha256 = :image AND build_key"
+    " <> :key ORDER BY build_key LIMIT 20"
+)
 _LIST = """
-SELECT o.id, o.kind, o.testbox, o.k, o.series, o.state, o.reason, o.priority, o.created_at, o.ended_at, t.name AS tree, v.commit, v.subject,
+SELECT o.id, o.kind, o.testbox, o.k, o.series, o.state, o.reason, o.priority, o.created_at,
+  o.ended_at, t.name AS tree, v.commit, v.subject,
        (SELECT count(*) FROM attempt a WHERE a.order_id = o.id) AS attempts
 FROM orders o JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
 {where} ORDER BY o.id DESC LIMIT :limit
@@ -62,7 +87,8 @@ FROM orders o JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
 
 
 def order(conn: sa.Connection, id: int | str) -> Row:
-    """An order: `attempts` (each with its outcome and its `dispatches`), `wanted_by`, and `kernel_build` or `boot` when there is one."""
+    """Return an order: `attempts` (each with outcome and `dispatches`), `wanted_by`, and
+    `kernel_build` or `boot` if there is one."""
     row = by_id(conn, _ORDER, "order", id, plural="orders")
     number = row["id"]
     dispatches = rows(conn, _DISPATCHES, id=number)
@@ -79,57 +105,62 @@ def order(conn: sa.Connection, id: int | str) -> Row:
         )
     for dispatch in dispatches:
         dispatch["attempt"] = shown("attempt", dispatch["attempt"])
-    wanted = [shown(want["kind"], want["id"]) for want in rows(conn, _WANTED_BY, id=number)]
+    requests = [shown(want["kind"], want["id"]) for want in rows(conn, _WANTED_BY, id=number)]
     build = _build(conn, row["build_key"]) if row["kind"] == "build" else None
     ids = {
         "id": shown("order", number),
         "variant": shown("variant", row["variant"]),
         "boot": shown("boot", row["boot"]),
     }
-    return row | ids | {"attempts": attempts, "wanted_by": wanted, "kernel_build": build}
+    return row | ids | {"attempts": attempts, "wanted_by": requests, "kernel_build": build}
 
 
 def _build(conn: sa.Connection, key: str) -> Row | None:
-    found = first(conn, _BUILD, key=key)
-    return found and found | {
-        "order": shown("order", found.pop("order_id")),
-        "attempt": shown("attempt", found["attempt"]),
+    build = first(conn, _BUILD, key=key)
+    return build and build | {
+        "order": shown("order", build.pop("order_id")),
+        "attempt": shown("attempt", build["attempt"]),
     }
 
 
 def kernel(conn: sa.Connection, key: str) -> Row:
-    """A kernel build by its key: its variants, its boots, and other builds that gave the same image."""
-    found = _build(conn, key)
-    if found is None:
+    """A kernel build by key: its variants, its boots, and builds that produced the same image."""
+    build = _build(conn, key)
+    if build is None:
         raise _no_build(conn, key)
-    image = found["image_sha256"]
-    found["variants"] = [
+    image = build["image_sha256"]
+    build["variants"] = [
         row | {"id": shown("variant", row["id"])} for row in rows(conn, _VARIANTS_OF_KEY, key=key)
     ]
-    found["boots"] = (
+    build["boots"] = (
         [row | {"id": shown("boot", row["id"])} for row in rows(conn, _BOOTS_OF_IMAGE, image=image)]
         if image
         else []
     )
-    found["same_image"] = (
+    build["same_image"] = (
         [row["build_key"] for row in rows(conn, _SAME_IMAGE, image=image, key=key)] if image else []
     )
-    return found
+    return build
 
 
 def _no_build(conn: sa.Connection, key: str) -> NotFound:
     waiting = first(conn, "SELECT id, state FROM orders WHERE key = 'build:' || :key", key=key)
     if waiting:
         return NotFound(
-            f"this kernel is not built yet: order {shown('order', waiting['id'])} is {waiting['state']}"
+            f"this kernel is not built yet: order {shown('order', waiting['id'])} is"
+            f" {waiting['state']}"
         )
     return NotFound(
-        "there is no kernel build with this key; a key is the 64 hex digits that an order or a boot shows"
+        "this kernel build does not exist; a key has 64 hex digits, as shown by an order or a boot"
     )
 
 
 def boot(conn: sa.Connection, id: int | str) -> Row:
-    """A boot with its `runs`, each with `samples` {metric: [values]}; `facts` as they came, and the whole fact sheet by group in `sheet`."""
+    """Return a boot.
+
+    `runs` have `samples` {metric: [values]}; `facts` are as received; `sheet` is the whole fact
+    sheet by group.
+    """
     row = by_id(conn, _BOOT, "boot", id)
     number = row["id"]
     samples: dict[int, dict[str, list[float]]] = {}
@@ -158,7 +189,7 @@ def boot(conn: sa.Connection, id: int | str) -> Row:
 def list_orders(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100
 ) -> list[Row]:
-    """Latest first; filters: kind, state, testbox, tree, series."""
+    """Newest first. Filters: kind, state, testbox, tree, series."""
     clause, params = where(
         filters,
         {

@@ -1,4 +1,4 @@
-"""What is going on, and what is wrong."""
+"""State of the whole lab, and its problems."""
 
 from __future__ import annotations
 
@@ -13,37 +13,48 @@ from .moderation import switch
 from .rows import Row, rows, shown
 from .trees import list_testboxes, list_trees
 
-_QUEUE = "SELECT kind, state, count(*) AS orders FROM orders WHERE state IN ('waiting', 'ready', 'running') GROUP BY kind, state"
+_QUEUE = (
+    "SELECT kind, state, count(*) AS orders FROM orders WHERE state IN ('waiting',"
+    " 'ready', 'running') GROUP BY kind, state"
+)
 _RUNNING = """
-SELECT o.id, o.kind, o.testbox, o.k, v.commit, v.subject, t.name AS tree, a.number AS attempt, a.created_at AS since,
+SELECT o.id, o.kind, o.testbox, o.k, v.commit, v.subject, t.name AS tree, a.number AS attempt,
+  a.created_at AS since,
        extract(epoch FROM now() - a.created_at) AS seconds,
        d.builder, d.state AS dispatch, d.bb_builder, d.bb_number
-FROM attempt a JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
+FROM attempt a JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
+  JOIN tree t ON t.id = v.tree
 LEFT JOIN dispatch d ON d.attempt = a.id AND d.state <> 'over'
 WHERE a.state = 'running' ORDER BY a.id
 """
 _SWINGS = """
-SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state, s.bisection, c.created_at, t.name AS tree,
+SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state,
+  s.bisection, c.created_at, t.name AS tree,
        x.facts->>'label' AS label
-FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree JOIN testbox x ON x.name = s.testbox
+FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
+  JOIN testbox x ON x.name = s.testbox
 WHERE s.state <> 'known' ORDER BY s.id DESC LIMIT :limit
 """
-# A kernel that does not build or boot is an outcome; only orders that the lab itself lost are problems.
+# A kernel that does not build or boot is an outcome; only infrastructure failures are problems.
 _FAILED_ORDERS = """
 SELECT o.id, o.kind, o.testbox, o.reason FROM orders o
 WHERE o.state = 'failed' AND o.ended_at > now() - interval '1 day'
-  AND EXISTS (SELECT 1 FROM attempt a WHERE a.order_id = o.id AND (a.state = 'dead' OR a.outcome->>'status' = 'infra'))
+  AND EXISTS (SELECT 1 FROM attempt a WHERE a.order_id = o.id AND (a.state = 'dead'
+    OR a.outcome->>'status' = 'infra'))
 ORDER BY o.id DESC LIMIT 10
 """
-# Each was made twice: what the machine is not, someone has to see to.
+# Each of these boots was repeated. A fault of the machine needs a person.
 _INVALID_BOOTS = """
-SELECT x.testbox, count(DISTINCT x.id) AS boots, max(x.id) AS last, (array_agg(r.reason ORDER BY r.id DESC))[1] AS reason
-FROM run r JOIN boot x ON x.id = r.boot WHERE r.status = 'invalid' AND x.booted_at > now() - interval '1 day' GROUP BY x.testbox ORDER BY x.testbox
+SELECT x.testbox, count(DISTINCT x.id) AS boots, max(x.id) AS last, (array_agg(r.reason
+  ORDER BY r.id DESC))[1] AS reason
+FROM run r JOIN boot x ON x.id = r.boot WHERE r.status = 'invalid'
+  AND x.booted_at > now() - interval '1 day' GROUP BY x.testbox ORDER BY x.testbox
 """
 _FAILED_REQUESTS = """
 SELECT CASE kind WHEN 'experiment' THEN 'experiment' ELSE 'comparison' END AS kind, id, reason
 FROM comparison WHERE status = 'failed' AND ended_at > now() - interval '1 day'
-UNION ALL SELECT 'bisection', id, reason FROM bisection WHERE status = 'failed' AND ended_at > now() - interval '1 day' ORDER BY 1, 2 DESC LIMIT 10
+UNION ALL SELECT 'bisection', id, reason FROM bisection WHERE status = 'failed'
+  AND ended_at > now() - interval '1 day' ORDER BY 1, 2 DESC LIMIT 10
 """
 _STUCK_MAIL = """
 SELECT r.id, r.state, r.reason, o.error FROM report r LEFT JOIN outbox o ON o.report = r.id
@@ -52,10 +63,12 @@ ORDER BY r.id DESC LIMIT 10
 """
 
 
-_TOTALS = """SELECT (SELECT count(*) FROM kernel_build WHERE NOT cached) AS built, (SELECT count(*) FROM kernel_build WHERE cached) AS cached,
+_TOTALS = """SELECT (SELECT count(*) FROM kernel_build WHERE NOT cached) AS built, (SELECT count(*)
+  FROM kernel_build WHERE cached) AS cached,
   (SELECT count(*) FROM boot) AS boots, (SELECT count(*) FROM run) AS runs"""
 
-# One statement sees one state of the database. Reports that are draft, held or unknown wait for a person, so they are not open.
+# A single statement sees one state of the database. Reports that are draft, held or unknown wait
+# for a person, so they are not open.
 _OPEN = """
 SELECT (SELECT count(*) FROM tree WHERE state = 'watched' AND polled_at IS NULL) AS trees,
   (SELECT count(*) FROM comparison WHERE status IN ('waiting', 'running')) AS comparisons,
@@ -70,17 +83,18 @@ SELECT (SELECT count(*) FROM tree WHERE state = 'watched' AND polled_at IS NULL)
 
 
 def open_work(conn: sa.Connection) -> Row:
-    """`idle`, and how many there are of each kind of `open` work, all of one snapshot.
+    """`idle`, and counts of each kind of `open` work, all from one snapshot.
 
-    Idle means that another round of the loop would do nothing either; only the clock, a branch or a person brings new work.
-    `trees` were never polled; `attempts` run or are not ingested; `unseen` changes were committed after the last complete round began.
+    Idle means that another round of the loop would do nothing; only time, a branch or a person
+    brings new work. `trees` were never polled; `attempts` run or are not ingested; `unseen` changes
+    were committed after the last complete round began.
     """
-    found = rows(conn, _OPEN)[0]
-    return {"idle": not any(found.values()), "open": found}
+    counts = rows(conn, _OPEN)[0]
+    return {"idle": not any(counts.values()), "open": counts}
 
 
 def reachable(conn: sa.Connection) -> Row:
-    """What /healthz says when the database answers and our tables are there."""
+    """Response of /healthz while the database responds and swingbot's tables exist."""
     return rows(
         conn,
         "SELECT count(*) AS orders_open FROM orders WHERE state IN ('waiting', 'ready', 'running')",
@@ -88,9 +102,11 @@ def reachable(conn: sa.Connection) -> Row:
 
 
 def status(conn: sa.Connection) -> Row:
-    """The whole lab at a glance: `idle`, `open`, `queue`, `running`, `testboxes`, `trees`, open and recent requests, `swings`, `reports`, `problems`.
+    """The whole lab at a glance.
 
-    A problem is {"text": one sentence that says what to do, "link": page that shows more or None}.
+    Keys: `idle`, `open`, `queue`, `running`, `testboxes`, `trees`, open and recent requests,
+    `swings`, `reports`, `problems`. A problem is {"text": a sentence that says what to do, "link":
+    a page with more, or None}.
     """
     testboxes, trees = list_testboxes(conn), list_trees(conn, {"state": "watched"})
     running = [row | {"id": shown("order", row["id"])} for row in rows(conn, _RUNNING)]
@@ -151,7 +167,7 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
         if (text := boxes.trouble(row))
     ]
     problems += [
-        _problem(f"{row['reason']}; see whether master, workers and loop are up", "/orders")
+        _problem(f"{row['reason']}; check that master, workers and loop are running", "/orders")
         for row in boxes.alerts(conn)
         if row["kind"] == "stuck"
     ]
@@ -164,7 +180,10 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
             )
         )
     for row in rows(conn, _INVALID_BOOTS):
-        text = f"testbox {row['testbox']}: {row['boots']} boots of the last day do not count; the last was {row['reason']}"
+        text = (
+            f"testbox {row['testbox']}: {row['boots']} boots of the last day do not count;"
+            f" reason of the last: {row['reason']}"
+        )
         problems.append(_problem(text, f"/boot/{shown('boot', row['last'])}"))
     for row in rows(conn, _FAILED_ORDERS):
         id = shown("order", row["id"])
@@ -178,7 +197,8 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
         why = f": {mail['why']}" if mail["why"] else ""
         problems.append(
             _problem(
-                f"mail is stopped by {mail['who']}{why}; `swingbot report resume` lets reports leave again",
+                f"mail is stopped by {mail['who']}{why}; run `swingbot report resume` to send"
+                " reports again",
                 "/outbox",
             )
         )
@@ -191,10 +211,16 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
 def _mail_problem(id: str, row: Row) -> str:
     if row["state"] == "held":
         why = f" ({row['reason']})" if row["reason"] else ""
-        return f"report {id} is held{why}: read it, then `swingbot report release {id}` or `swingbot report drop {id} --reason ...`"
+        return (
+            f"report {id} is held{why}: read it, then run `swingbot report release {id}`"
+            f" or `swingbot report drop {id} --reason ...`"
+        )
     if row["state"] == "unknown":
-        return f"nobody knows whether report {id} was sent: look for it in the recipient's archive, then release or drop it"
-    return f"report {id} could not be sent yet and will be tried again: {row['error']}"
+        return (
+            f"it is not known whether report {id} was sent: look for it in the recipient's archive,"
+            " then release or drop it"
+        )
+    return f"report {id} could not be sent yet and will be retried: {row['error']}"
 
 
 def _problem(text: str, link: str | None) -> Row:

@@ -1,4 +1,4 @@
-"""Gates of proof of an incident, for JSON, pages and the command line."""
+"""Proof gates of an incident, for JSON, pages and the command line."""
 
 from __future__ import annotations
 
@@ -11,28 +11,36 @@ from swingbot.core.proof.gates import GATES
 from .rows import Row, number, rows, shown
 
 _GATES = """
-SELECT g.gate, g.status, g.reason, g.comparison, g.tries, g.foreseen, g.detail, g.asked_at, g.decided_at,
+SELECT g.gate, g.status, g.reason, g.comparison, g.tries, g.foreseen, g.detail, g.asked_at,
+  g.decided_at,
        c.status AS comparison_status, c.boots, c.first_k
 FROM incident_gate g LEFT JOIN comparison c ON c.id = g.comparison WHERE g.incident = :id
 """
 _BOOTS = """
 SELECT s.side, x.id, x.k, x.outcome
-FROM comparison_pair c CROSS JOIN LATERAL (VALUES ('base', c.base), ('head', c.head)) AS s (side, variant)
-JOIN variant v ON v.id = s.variant JOIN kernel_build kb ON kb.build_key = v.build_key JOIN comparison_part p ON p.comparison = c.id
+FROM comparison_pair c CROSS JOIN LATERAL (VALUES ('base', c.base), ('head', c.head)) AS s (side,
+  variant)
+JOIN variant v ON v.id = s.variant JOIN kernel_build kb ON kb.build_key = v.build_key
+  JOIN comparison_part p ON p.comparison = c.id
 JOIN boot x ON x.image_sha256 = kb.image_sha256 AND x.testbox = p.testbox AND x.spec = p.spec
-           AND x.series IN ('', 'c' || c.id) AND x.purpose = c.purpose AND x.k >= c.first_k AND x.k < c.first_k + c.boots
+           AND x.series IN ('', 'c' || c.id) AND x.purpose = c.purpose AND x.k >= c.first_k
+             AND x.k < c.first_k + c.boots
 WHERE c.id = :id ORDER BY s.side, x.k
 """
 
 
 def gates(conn: sa.Connection, incident: int | str) -> list[Row]:
-    """In the order of the mail: gate, question, status (running, pass, fail, not run), reason, comparison, tries, foreseen {builds, boots, seconds} or
-    None, detail (figures, by gate), boots {base, head} (ids of those behind it), asked_at, decided_at. Empty before the gates were opened."""
-    found = {row["gate"]: row for row in rows(conn, _GATES, id=number("incident", incident))}
+    """Gates in the order of the mail; empty before they are opened.
+
+    Keys: gate, question, status (running, pass, fail, not run), reason, comparison, tries,
+    foreseen {builds, boots, seconds} or None, detail (values, by gate), boots {base, head} (ids of
+    the boots behind it), asked_at, decided_at.
+    """
+    gates = {row["gate"]: row for row in rows(conn, _GATES, id=number("incident", incident))}
     return [
-        _gate(conn, found[name])
-        for name in (*GATES, *sorted(found.keys() - GATES.keys()))
-        if name in found
+        _gate(conn, gates[name])
+        for name in (*GATES, *sorted(gates.keys() - GATES.keys()))
+        if name in gates
     ]
 
 

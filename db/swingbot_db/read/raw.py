@@ -1,6 +1,7 @@
-"""Everything that was kept of a comparison, experiment, bisection, incident, report, order or boot: its files, its runs, every sample.
+"""Raw results of a comparison, experiment, bisection, incident, report, order or boot.
 
-Two ways in: by the id of a request (`raw_manifest`, `samples`), and by result root, as LKP's users look things up (`result_children`).
+Raw results are files, runs and samples. They are found by the id of a request (`raw_manifest`,
+`samples`), or by result root, as users of LKP do (`result_children`).
 """
 
 from __future__ import annotations
@@ -23,16 +24,20 @@ from .rows import Row, first, rows, shown
 _BOOTS = """
 SELECT x.id, x.order_id, x.testbox, x.k, x.purpose, x.series, x.outcome, x.reason, x.image_sha256,
        x.build_key, x.facts, x.files, x.seconds, x.origin, x.booted_at, v.commit, v.subject
-FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant WHERE x.id = ANY(:ids) ORDER BY x.id
+FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
+  WHERE x.id = ANY(:ids) ORDER BY x.id
 """
 _RUN = "CASE WHEN rr.id IS NOT NULL THEN rr.name || '/' || r.root_run END AS result_root"
 _RUNS = f"""
 SELECT r.boot, {_RUN}, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser
-FROM run r LEFT JOIN result_root rr ON rr.id = r.result_root WHERE r.boot = ANY(:ids) ORDER BY r.boot, r.unit_job, r.number
+FROM run r LEFT JOIN result_root rr ON rr.id = r.result_root WHERE r.boot = ANY(:ids)
+  ORDER BY r.boot, r.unit_job, r.number
 """
 _SAMPLES = f"""
-SELECT {_RUN}, v.commit, x.id AS boot, x.k, x.purpose, x.testbox, r.unit_job, r.number AS run, s.metric, s.seq, s.value, x.origin, x.booted_at
-FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id
+SELECT {_RUN}, v.commit, x.id AS boot, x.k, x.purpose, x.testbox, r.unit_job, r.number AS run,
+  s.metric, s.seq, s.value, x.origin, x.booted_at
+FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
+  JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id
 LEFT JOIN result_root rr ON rr.id = r.result_root
 WHERE x.id = ANY(:ids) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq
 """
@@ -44,30 +49,33 @@ SELECT split_part(name, '/', :level) AS name, count(*) AS result_roots
 FROM result_root WHERE starts_with(name || '/', :prefix) GROUP BY 1 ORDER BY 1 LIMIT :most
 """
 _ROOT_RUNS = """
-SELECT r.root_run::text AS name, r.boot, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser, x.booted_at, x.testbox
-FROM result_root rr JOIN run r ON r.result_root = rr.id JOIN boot x ON x.id = r.boot WHERE rr.name = :name ORDER BY r.root_run LIMIT :most
+SELECT r.root_run::text AS name, r.boot, r.unit_job, r.number AS run, r.status, r.reason, r.seconds,
+  r.parser, x.booted_at, x.testbox
+FROM result_root rr JOIN run r ON r.result_root = rr.id JOIN boot x ON x.id = r.boot
+  WHERE rr.name = :name ORDER BY r.root_run LIMIT :most
 """
 _ONE_RUN = """
 SELECT r.boot, r.id, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser
-FROM result_root rr JOIN run r ON r.result_root = rr.id WHERE rr.name = :name AND r.root_run = :number
+FROM result_root rr JOIN run r ON r.result_root = rr.id WHERE rr.name = :name
+  AND r.root_run = :number
 """
 HAS_RAW: Final = ("comparison", "experiment", "bisection", "incident", "report", "order", "boot")
 MOST: Final = 10_000  # entries of one level of result roots
 _BOOTS_AT_ONCE: Final = (
-    20  # whose samples are in memory together: 20 boots of 10 runs of 300 metrics are 60 000 rows
+    20  # held in memory at once: 20 boots of 10 runs of 300 metrics are 60 000 samples
 )
 
 
 def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
-    """Boot id -> what it was in this request: its side, or its place in the range."""
+    """Map each boot id to its role in this request: its side, or its place in the range."""
     roles: dict[str, list[str]] = {}
     if kind == "comparison":
         for row in comparison(conn, id)["boot_list"]:
             roles.setdefault(row["id"], []).append(row["side"])
     elif kind == "experiment":
-        found = experiment(conn, id)
-        names = {arm["arm"]: arm["name"] for arm in found["arms"]}
-        for row in found["boot_list"]:
+        document = experiment(conn, id)
+        names = {arm["arm"]: arm["name"] for arm in document["arms"]}
+        for row in document["boot_list"]:
             roles.setdefault(row["id"], []).append(names[row["arm"]])
     elif kind == "bisection":
         for row in bisection(conn, id)["log"]:
@@ -85,12 +93,12 @@ def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
 
 
 def _roles_of_incident(conn: sa.Connection, id: str) -> dict[str, list[str]]:
-    """Those of its comparison and of its bisections, each with the request's id before it."""
-    found = incident(conn, id)
+    """Roles in its comparison and bisections, each prefixed with the id of the request."""
+    document = incident(conn, id)
     roles: dict[str, list[str]] = {}
     for kind, numbers in (
-        ("comparison", [found["comparison"]] if found["comparison"] else []),
-        ("bisection", found["bisections"]),
+        ("comparison", [document["comparison"]] if document["comparison"] else []),
+        ("bisection", document["bisections"]),
     ):
         for number in numbers:
             for name, own in _roles(conn, kind, number).items():
@@ -102,16 +110,18 @@ def _read_id(id: str) -> tuple[str, str]:
     kind, number = ids.read(id)
     if kind not in HAS_RAW:
         raise ids.BadId(
-            f"a {kind} has no raw results; comparisons (c5), experiments (e6), bisections (b2), incidents (i1), reports (r4), orders (o7)"
-            " and boots (x12) have"
+            f"a {kind} has no raw results; comparisons (c5), experiments (e6), bisections (b2),"
+            " incidents (i1), reports (r4), orders (o7)"
+            " and boots (x12) have some"
         )
     return kind, ids.show(kind, number)
 
 
 def raw_manifest(conn: sa.Connection, id: str) -> Row:
-    """`files` ([{"path", "sha256", "size"}]) and `boots` (each with its `runs`) of c5, e6, b2, i1, r4, o7 or x12.
+    """`files` ([{"path", "sha256", "size"}]) and `boots` (each with `runs`) of an object.
 
-    Raises BadId for an id of something without raw results, NotFound.
+    Objects are c5, e6, b2, i1, r4, o7 or x12. Raises NotFound, and BadId for an object without raw
+    results.
     """
     kind, id = _read_id(id)
     roles = _roles(conn, kind, id)
@@ -144,8 +154,9 @@ def _paths(files: Any, prefix: str) -> list[Row]:
 
 
 def samples(conn: sa.Connection, id: str) -> Iterator[Row]:
-    """Every sample of c5, e6, b2, i1, r4, o7 or x12, boot by boot: result_root, commit, side, boot, k, testbox, unit_job, run, metric, seq, value, ...
+    """Samples of c5, e6, b2, i1, r4, o7 or x12, boot by boot.
 
+    Keys: result_root, commit, side, boot, k, testbox, unit_job, run, metric, seq, value, ...
     Holds the samples of a few boots at a time. `side` is the boot's roles, joined by '+'.
     """
     kind, id = _read_id(id)
@@ -159,46 +170,48 @@ def samples(conn: sa.Connection, id: str) -> Iterator[Row]:
 
 
 def result_children(conn: sa.Connection, path: tuple[str, ...]) -> list[Row]:
-    """What is below `path`, parts of a result root's name: the next parts, or its runs. Raises NotFound if there is nothing.
+    """Entries below `path`, parts of a result root's name: the next parts, or its runs.
 
-    Each has `name`; parts have `result_roots`, runs have boot, status, reason, seconds, parser, booted_at, testbox.
+    Each has `name`; parts have `result_roots`, runs have boot, status, reason, seconds, parser,
+    booted_at, testbox. Raises NotFound if there are none.
     """
     prefix = "".join(f"{part}/" for part in ("result", *path))
     if len(path) == 7:
-        found = [
+        children = [
             row | {"boot": shown("boot", row["boot"])}
             for row in rows(conn, _ROOT_RUNS, name=prefix[:-1], most=MOST)
         ]
     else:
-        found = rows(conn, _CHILDREN, level=len(path) + 2, prefix=prefix, most=MOST)
-    if not found and path:
+        children = rows(conn, _CHILDREN, level=len(path) + 2, prefix=prefix, most=MOST)
+    if not children and path:
         raise NotFound(
-            f"there is no result root {prefix[:-1]!r}; /raw/result/ shows those there are"
+            f"result root {prefix[:-1]!r} does not exist; /raw/result/ lists all result roots"
         )
-    return found
+    return children
 
 
 def result_run(conn: sa.Connection, path: tuple[str, ...], number: int) -> Row:
-    """One run by its result root: `boot` (as `boot` gives it) and this `run` of it, with `samples`. Raises NotFound."""
+    """One run by its result root: its `boot`, and the `run` with `samples`. Raises NotFound."""
     name = "/".join(("result", *path))
-    found = first(conn, _ONE_RUN, name=name, number=number) if number < 2**31 else None
-    if found is None:
-        raise NotFound(f"there is no run {number} in {name!r}; /raw/{name}/ shows those there are")
-    whole = boot(conn, found["boot"])
+    row = first(conn, _ONE_RUN, name=name, number=number) if number < 2**31 else None
+    if row is None:
+        raise NotFound(f"run {number} of {name!r} does not exist; /raw/{name}/ lists its runs")
+    whole = boot(conn, row["boot"])
     run = next(
         run
         for run in whole["runs"]
-        if (run["unit_job"], run["number"]) == (found["unit_job"], found["run"])
+        if (run["unit_job"], run["number"]) == (row["unit_job"], row["run"])
     )
     job = first(
         conn,
-        "SELECT job FROM boot_spec, jsonb_array_elements(unit_jobs) AS e (job) WHERE sha256 = :spec AND job ->> 'name' = :name",
+        "SELECT job FROM boot_spec, jsonb_array_elements(unit_jobs) AS e (job) WHERE sha256 ="
+        " :spec AND job ->> 'name' = :name",
         spec=whole["spec"],
-        name=found["unit_job"],
+        name=row["unit_job"],
     )
     return {
         "result_root": f"{name}/{number}",
         "boot": whole,
-        "run": run | {"parser": found["parser"]},
+        "run": run | {"parser": row["parser"]},
         "unit_job": job["job"] if job else None,
     }

@@ -1,4 +1,4 @@
-"""Small tools of the read models: run a query, make its values plain, read ids, filter lists."""
+"""Helpers of the read models: run a query, convert its values, parse ids, filter lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: times in ISO 8601 (UTC, to the second), numerics as float."""
+    """Convert a value for JSON: times to ISO 8601 (UTC, to the second), numerics to float."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return float(value) if isinstance(value, Decimal) else value
@@ -30,50 +30,47 @@ def rows(conn: sa.Connection, sql: str, /, **params: Any) -> list[Row]:
 
 
 def first(conn: sa.Connection, sql: str, /, **params: Any) -> Row | None:
-    found = rows(conn, sql, **params)
-    return found[0] if found else None
+    matches = rows(conn, sql, **params)
+    return matches[0] if matches else None
 
 
-def number(kind: str, given: int | str) -> int:
-    """`number("comparison", "c5")` is 5; a bare number is taken as it is. Raises BadId for anything else."""
-    if isinstance(given, int):
-        return given
-    return (
-        int(given)
-        if given.isascii() and given.isdigit() and len(given) < 19
-        else ids.read(given, kind)[1]
-    )
+def number(kind: str, id_: int | str) -> int:
+    """`number("comparison", "c5")` is 5; a bare number is accepted. Raises BadId otherwise."""
+    if isinstance(id_, int):
+        return id_
+    return int(id_) if id_.isascii() and id_.isdigit() and len(id_) < 19 else ids.read(id_, kind)[1]
 
 
-def shown(kind: str, given: int | None) -> str | None:
-    return None if given is None else ids.show(kind, given)
+def shown(kind: str, id_: int | None) -> str | None:
+    return None if id_ is None else ids.show(kind, id_)
 
 
 def by_id(
-    conn: sa.Connection, sql: str, kind: str, given: int | str, *, plural: str | None = None
+    conn: sa.Connection, sql: str, kind: str, id_: int | str, *, plural: str | None = None
 ) -> Row:
-    """The one row of `sql` for `:id`, or NotFound with a sentence."""
-    wanted = number(kind, given)
-    found = first(conn, sql, id=wanted)
-    if found is None:
+    """The one row of `sql` for `:id`; raises NotFound with a sentence."""
+    key = number(kind, id_)
+    row = first(conn, sql, id=key)
+    if row is None:
         raise NotFound(
-            f"there is no {kind} {ids.show(kind, wanted)}"
-            + (f"; `swingbot list {plural}` shows those there are" if plural else "")
+            f"{kind} {ids.show(kind, key)} does not exist"
+            + (f"; `swingbot list {plural}` shows all {plural}" if plural else "")
         )
-    return found
+    return row
 
 
 def where(filters: Mapping[str, Any] | None, allowed: Mapping[str, str]) -> tuple[str, Row]:
-    """A WHERE clause from `filters` by the columns in `allowed` (name -> SQL expression); ValueError names an unknown filter.
+    """A WHERE clause from `filters`; `allowed` maps filter names to SQL expressions.
 
-    A filter that is None or empty is no filter; a value with commas means any of them.
+    None or an empty value is ignored; a value with commas means any of them. Raises ValueError for
+    an unknown filter.
     """
     clauses, params = [], {}
     for name, value in (filters or {}).items():
         if value in (None, ""):
             continue
         if name not in allowed:
-            raise ValueError(f"unknown filter {name!r}; known are {', '.join(allowed)}")
+            raise ValueError(f"unknown filter {name!r}; filters are {', '.join(allowed)}")
         clauses.append(f"CAST({allowed[name]} AS text) = ANY(:f_{name})")
         params[f"f_{name}"] = str(value).split(",")
     return ("WHERE " + " AND ".join(clauses) if clauses else ""), params

@@ -19,42 +19,55 @@ from .rows import Row, by_id, first, rows, shown, where
 from .variants import variants
 
 _TREES = """
-SELECT t.id, t.name, t.url, t.branch, t.base_commit, t.tip_commit, t.testboxes, t.paths, t.kconfig, t.compiler, t.trust, t.state, t.problem, t.polled_at,
+SELECT t.id, t.name, t.url, t.branch, t.base_commit, t.tip_commit, t.testboxes, t.paths, t.kconfig,
+  t.compiler, t.trust, t.state, t.problem, t.polled_at,
        t.created_at,
-       (SELECT coalesce(jsonb_agg(j->>'name'), '[]') FROM jsonb_array_elements(t.job_files) j) AS jobs,
-       (SELECT v.subject FROM variant v WHERE v.tree = t.id AND v.commit = t.tip_commit LIMIT 1) AS tip_subject
+       (SELECT coalesce(jsonb_agg(j->>'name'), '[]')
+         FROM jsonb_array_elements(t.job_files) j) AS jobs,
+       (SELECT v.subject FROM variant v WHERE v.tree = t.id
+         AND v.commit = t.tip_commit LIMIT 1) AS tip_subject
 FROM tree t {where} ORDER BY t.state DESC, t.name LIMIT :limit
 """
 _CHANGES = """
 SELECT ch.kind, ch.old_commit, ch.new_commit, ch.seen_at, c.id AS comparison, c.status
-FROM change ch LEFT JOIN comparison c ON c.change = ch.id WHERE ch.tree = :id ORDER BY ch.id DESC LIMIT 50
+FROM change ch LEFT JOIN comparison c ON c.change = ch.id WHERE ch.tree = :id
+  ORDER BY ch.id DESC LIMIT 50
 """
 _VARIANT = "SELECT id, tree FROM variant WHERE id = :id"
 _TESTBOXES = """
 SELECT x.name, x.tbox_group, x.facts, x.facts->>'label' AS label, x.state, x.reason, x.updated_at,
-       o.id AS order_id, o.k, o.series, a.number AS attempt, v.commit, v.subject, l.taken_at AS since,
-       (SELECT count(*) FROM orders q WHERE q.testbox = x.name AND q.state IN ('waiting', 'ready')) AS queued,
+       o.id AS order_id, o.k, o.series, a.number AS attempt, v.commit, v.subject, l.taken_at AS
+         since,
+       (SELECT count(*) FROM orders q WHERE q.testbox = x.name
+         AND q.state IN ('waiting', 'ready')) AS queued,
        (SELECT count(*) FROM boot b WHERE b.testbox = x.name) AS boots,
        (SELECT count(*) FROM boot b WHERE b.testbox = x.name AND b.outcome <> 'up') AS boots_not_up,
        (SELECT avg(b.seconds) FROM boot b WHERE b.testbox = x.name) AS boot_seconds
 FROM testbox x
 LEFT JOIN lease l ON l.testbox = x.name
-LEFT JOIN attempt a ON a.id = l.attempt LEFT JOIN orders o ON o.id = a.order_id LEFT JOIN variant v ON v.id = o.variant
+LEFT JOIN attempt a ON a.id = l.attempt LEFT JOIN orders o ON o.id = a.order_id
+  LEFT JOIN variant v ON v.id = o.variant
 {where} ORDER BY x.state, x.name LIMIT :limit
 """
-_LATEST_BOOTS = "SELECT id, order_id, outcome, reason, k, series, seconds, booted_at FROM boot WHERE testbox = :name ORDER BY id DESC LIMIT 30"
+_LATEST_BOOTS = (
+    "SELECT id, order_id, outcome, reason, k, series, seconds, booted_at FROM"
+    " boot WHERE testbox = :name ORDER BY id DESC LIMIT 30"
+)
 _METRICS = """
-SELECT r.unit_job, s.metric, x.testbox, count(*) AS samples, count(DISTINCT x.id) AS boots, max(x.booted_at) AS latest,
-       (SELECT n.detail FROM noise_record n WHERE (n.testbox, n.unit_job, n.metric) = (x.testbox, r.unit_job, s.metric)) AS noise
+SELECT r.unit_job, s.metric, x.testbox, count(*) AS samples, count(DISTINCT x.id) AS boots,
+  max(x.booted_at) AS latest,
+       (SELECT n.detail FROM noise_record n WHERE (n.testbox, n.unit_job, n.metric) = (x.testbox,
+         r.unit_job, s.metric)) AS noise
 FROM sample s JOIN run r ON r.id = s.run JOIN boot x ON x.id = r.boot
-{where} GROUP BY 1, 2, 3 ORDER BY s.metric LIKE 'perf-stat.%', s.metric, r.unit_job, x.testbox LIMIT :limit
+{where} GROUP BY 1, 2, 3 ORDER BY s.metric LIKE 'perf-stat.%', s.metric, r.unit_job, x.testbox LIMIT
+  :limit
 """
 
 
 def list_trees(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100
 ) -> list[Row]:
-    """Watched trees first; filters: name, state."""
+    """Watched trees first. Filters: name, state."""
     clause, params = where(filters, {"name": "t.name", "state": "t.state"})
     return [
         row | {"id": shown("tree", row["id"])}
@@ -65,12 +78,12 @@ def list_trees(
 def tree(conn: sa.Connection, name: str) -> Row:
     """A tree by name or by id (t1), with its latest changes, comparisons and experiments.
 
-    `patches` are those of `patches.patches`; `histories` is what its tips show.
+    `patches` are those of `patches.patches`; `histories` are the histories of its tips.
     """
     clause = "WHERE t.name = :name AND t.state = 'watched' OR 't' || t.id = :name"
     row = first(conn, _TREES.format(where=clause), name=name, limit=1)
     if row is None:
-        raise NotFound(f"there is no tree {name!r}; `swingbot tree list` shows those there are")
+        raise NotFound(f"tree {name!r} does not exist; `swingbot tree list` shows all trees")
     changes = [
         change | {"comparison": shown("comparison", change["comparison"])}
         for change in rows(conn, _CHANGES, id=row["id"])
@@ -93,11 +106,14 @@ def variant(conn: sa.Connection, id: int | str) -> Row:
 def list_testboxes(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 200
 ) -> list[Row]:
-    """Active ones first; `doing` is what the testbox works on, None when it is free, `now` what it does (`boxes.now`). Filters: name, state, tbox_group."""
+    """Active ones first. Filters: name, state, tbox_group.
+
+    `doing` is the testbox's current work, None if it is free; `now` its state (`boxes.now`).
+    """
     clause, params = where(
         filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"}
     )
-    found = []
+    testboxes = []
     for row in rows(conn, _TESTBOXES.format(where=clause), limit=limit, **params):
         doing = {
             "order": shown("order", row.pop("order_id")),
@@ -106,24 +122,24 @@ def list_testboxes(
                 for key in ("attempt", "k", "series", "commit", "subject", "since")
             },
         }
-        found.append(row | {"doing": doing if doing["order"] else None})
-    now = boxes.now(conn, [row["name"] for row in found])
-    found = [row | {"now": now[row["name"]]} for row in found]
-    return [row | {"words": boxes.words(row)} for row in found]
+        testboxes.append(row | {"doing": doing if doing["order"] else None})
+    now = boxes.now(conn, [row["name"] for row in testboxes])
+    testboxes = [row | {"now": now[row["name"]]} for row in testboxes]
+    return [row | {"words": boxes.words(row)} for row in testboxes]
 
 
 def testbox(conn: sa.Connection, name: str) -> Row:
-    """A testbox with its facts, its last changes (`events`), `alerts`, last 30 boots, noise records and anchors."""
-    found = list_testboxes(conn, {"name": name}, 1) if "," not in name else []
-    if not found:
+    """A testbox: facts, state changes (`events`), `alerts`, last 30 boots, noise and anchors."""
+    testboxes = list_testboxes(conn, {"name": name}, 1) if "," not in name else []
+    if not testboxes:
         raise NotFound(
-            f"there is no testbox {name!r}; `swingbot list testboxes` shows those there are"
+            f"testbox {name!r} does not exist; `swingbot list testboxes` shows all testboxes"
         )
     boots = [
         row | {"id": shown("boot", row["id"]), "order": shown("order", row.pop("order_id"))}
         for row in rows(conn, _LATEST_BOOTS, name=name)
     ]
-    return found[0] | {
+    return testboxes[0] | {
         "latest_boots": boots,
         "noise": noise_records(conn, name),
         "anchors": anchors(conn, name),
@@ -138,21 +154,22 @@ def _history(conn: sa.Connection, name: str) -> Row:
 def list_metrics(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500
 ) -> list[Row]:
-    """Metrics that were ever measured, benchmarks before counters; filters: testbox, unit_job, metric.
+    """Metrics ever measured, benchmarks before counters. Filters: testbox, unit_job, metric.
 
-    `noise` is the noise record, `noise_pct` the spread of a boot mean in per cent; both None before there is one.
+    `noise` is the noise record, `noise_pct` the standard deviation of a boot mean in percent; both
+    are None before there is a record.
     """
     clause, params = where(
         filters, {"testbox": "x.testbox", "unit_job": "r.unit_job", "metric": "s.metric"}
     )
-    found = rows(conn, _METRICS.format(where=clause), limit=limit, **params)
+    metrics = rows(conn, _METRICS.format(where=clause), limit=limit, **params)
     return [
         row
         | {
             "noise": plain_record(row["noise"]) if row["noise"] else None,
             "noise_pct": _noise_pct(row["noise"]),
         }
-        for row in found
+        for row in metrics
     ]
 
 

@@ -1,4 +1,4 @@
-"""Variants with what is known of their kernel build."""
+"""Variants with the state of their kernel build."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import sqlalchemy as sa
 from .rows import Row, rows, shown
 
 _VARIANTS = """
-SELECT v.id, v.tree, t.name AS tree_name, v.commit, v.subject, v.author, v.kconfig, v.compiler, v.layout, v.build_key, v.origin, v.trust,
-       kb.status AS build, kb.image_sha256, kb.seconds AS build_seconds, kb.cached AS build_cached, kb.errors AS build_errors,
+SELECT v.id, v.tree, t.name AS tree_name, v.commit, v.subject, v.author, v.kconfig, v.compiler,
+  v.layout, v.build_key, v.origin, v.trust,
+       kb.status AS build, kb.image_sha256, kb.seconds AS build_seconds, kb.cached AS build_cached,
+         kb.errors AS build_errors,
        o.id AS build_order, o.state AS build_order_state
 FROM variant v
 JOIN tree t ON t.id = v.tree
@@ -22,12 +24,12 @@ WHERE v.id = ANY(:ids)
 
 def variants(conn: sa.Connection, numbers: Iterable[int]) -> dict[int, Row]:
     """Variant number -> its facts; `build` is built, failed or None (not built yet)."""
-    found = {}
+    facts = {}
     for row in rows(conn, _VARIANTS, ids=list(set(numbers))):
         number = row["id"]
-        found[number] = row | {
+        facts[number] = row | {
             "id": shown("variant", number),
             "tree": row.pop("tree_name"),
             "build_order": shown("order", row["build_order"]),
         }
-    return found
+    return facts

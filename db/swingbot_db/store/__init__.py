@@ -1,4 +1,4 @@
-"""The memory of the brain: what the use cases in `swingbot.service` read and record, on one open transaction."""
+"""Stores for the use cases in `swingbot.service`, on one open transaction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swingbot_db.store.variants import Variants
 
 
 class PgTransaction:
-    """`swingbot.service.ports.Transaction` on PostgreSQL; lives as long as its connection's transaction."""
+    """Implements `swingbot.service.ports.Transaction` on PostgreSQL, for one transaction."""
 
     def __init__(self, conn: sa.Connection) -> None:
         self.trees = Trees(conn)

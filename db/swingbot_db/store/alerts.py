@@ -10,12 +10,12 @@ from swingbot.core.plan.alerts import AlertSubject, InvalidRuns, QueueState
 from swingbot.core.report.mails.alert import Alert
 from swingbot_db.store.rows import Rows
 
-LATEST_BOOTS: Final = 20  # of a testbox, whose invalid runs are counted
+LATEST_BOOTS: Final = 20  # boots of a testbox whose invalid runs are counted
 _ALERT = "id, kind, testbox, reason, began_at, ended_at"
 
 
 class Alerts(Rows):
-    # Alerts: what the operator is told.
+    # Alerts: notifications of the operator.
     def open(self) -> set[AlertSubject]:
         return {
             AlertSubject(row.kind, row.testbox)
@@ -24,7 +24,8 @@ class Alerts(Rows):
 
     def begin(self, subject: AlertSubject, reason: str) -> tuple[int, Alert]:
         row = self.select_one(
-            f"INSERT INTO alert (kind, testbox, reason) VALUES (:kind, :box, :reason) RETURNING {_ALERT}",
+            "INSERT INTO alert (kind, testbox, reason) VALUES (:kind, :box, :reason) RETURNING"
+            f" {_ALERT}",
             kind=subject.kind,
             box=subject.testbox,
             reason=reason,
@@ -34,7 +35,8 @@ class Alerts(Rows):
 
     def end(self, subject: AlertSubject) -> tuple[int, Alert]:
         row = self.select_one(
-            f"UPDATE alert SET ended_at = clock_timestamp() WHERE kind = :kind AND testbox IS NOT DISTINCT FROM :box AND ended_at IS NULL RETURNING {_ALERT}",
+            "UPDATE alert SET ended_at = clock_timestamp() WHERE kind = :kind AND testbox IS NOT"
+            f" DISTINCT FROM :box AND ended_at IS NULL RETURNING {_ALERT}",
             kind=subject.kind,
             box=subject.testbox,
         )
@@ -43,19 +45,26 @@ class Alerts(Rows):
 
     def invalid_runs(self) -> list[InvalidRuns]:
         rows = self.select(
-            "SELECT x.name AS testbox, count(*) AS runs, count(*) FILTER (WHERE r.status = 'invalid') AS invalid,"
-            " COALESCE((array_agg(r.reason ORDER BY r.id DESC) FILTER (WHERE r.status = 'invalid'))[1], '') AS reason"
-            " FROM testbox x CROSS JOIN LATERAL (SELECT id FROM boot WHERE testbox = x.name ORDER BY id DESC LIMIT :boots) b"
-            " JOIN run r ON r.boot = b.id AND r.status <> 'warmup' WHERE x.state <> 'gone' GROUP BY x.name",
+            "SELECT x.name AS testbox, count(*) AS runs, count(*) FILTER (WHERE r.status ="
+            " 'invalid') AS invalid,"
+            " COALESCE((array_agg(r.reason ORDER BY r.id DESC) FILTER (WHERE r.status ="
+            " 'invalid'))[1], '') AS reason"
+            " FROM testbox x CROSS JOIN LATERAL (SELECT id FROM boot WHERE testbox = x.name ORDER"
+            " BY id DESC LIMIT :boots) b"
+            " JOIN run r ON r.boot = b.id AND r.status <> 'warmup' WHERE x.state <> 'gone' GROUP"
+            " BY x.name",
             boots=LATEST_BOOTS,
         )
         return [InvalidRuns(**row._mapping) for row in rows]
 
     def queue_stillness(self) -> QueueState:
         row = self.select_one(
-            "SELECT count(*) AS orders, min(o.id) AS oldest, COALESCE(extract(epoch FROM clock_timestamp() - GREATEST(min(o.created_at),"
-            " (SELECT max(ended_at) FROM (SELECT ended_at FROM attempt ORDER BY id DESC LIMIT 500) a))), 0)::float AS still_seconds"
-            " FROM orders o LEFT JOIN testbox x ON x.name = o.testbox WHERE o.state IN ('ready', 'running') AND COALESCE(x.state, 'active') = 'active'"
+            "SELECT count(*) AS orders, min(o.id) AS oldest, COALESCE(extract(epoch FROM"
+            " clock_timestamp() - GREATEST(min(o.created_at),"
+            " (SELECT max(ended_at) FROM (SELECT ended_at FROM attempt ORDER BY id DESC LIMIT 500)"
+            " a))), 0)::float AS still_seconds"
+            " FROM orders o LEFT JOIN testbox x ON x.name = o.testbox WHERE o.state IN ('ready',"
+            " 'running') AND COALESCE(x.state, 'active') = 'active'"
         )
         assert row is not None
         return QueueState(**row._mapping)

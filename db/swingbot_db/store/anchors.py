@@ -1,4 +1,4 @@
-"""Anchors: a known kernel booted again on its testbox."""
+"""Anchors: a known kernel that is booted repeatedly on its testbox."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from swingbot_db.store.rows import Rows
 class Anchors(Rows):
     def of_testbox(self, testbox: str, *statuses: ComparisonStatus) -> list[Comparison]:
         return Comparisons(self.conn)._comparisons(
-            "c.kind = 'anchor' AND c.status = ANY(:statuses) AND EXISTS (SELECT FROM comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)",
+            "c.kind = 'anchor' AND c.status = ANY(:statuses) AND EXISTS (SELECT FROM"
+            " comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)",
             statuses=list(statuses),
             box=testbox,
         )
 
     def kernel(self, testbox: str) -> tuple[int, int, str] | None:
         row = self.select_one(
-            "SELECT c.tree, c.base, p.spec FROM comparison_pair c JOIN comparison_part p ON p.comparison = c.id"
-            " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :box ORDER BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
+            "SELECT c.tree, c.base, p.spec FROM comparison_pair c JOIN comparison_part p ON"
+            " p.comparison = c.id"
+            " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :box ORDER"
+            " BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
             box=testbox,
         )
         return (row.tree, row.base, row.spec) if row else None
 
     def mark(self, number: int, mark: str) -> None:
         self.execute(
-            "UPDATE comparison SET reason = :mark WHERE id = :id AND kind = 'anchor' AND reason IS NULL",
+            "UPDATE comparison SET reason = :mark WHERE id = :id AND kind = 'anchor' AND reason IS"
+            " NULL",
             id=number,
             mark=mark,
         )
@@ -36,12 +40,16 @@ class Anchors(Rows):
     def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
         row = self.select_one(
             "SELECT c.tree, a.variant AS base, p.spec FROM comparison c"
-            " JOIN comparison_arm a ON a.comparison = c.id AND a.arm = 0 JOIN comparison_part p ON p.comparison = c.id"
-            " WHERE c.kind <> 'anchor' AND c.status IN ('waiting', 'running') AND p.testbox = :box ORDER BY c.id LIMIT 1",
+            " JOIN comparison_arm a ON a.comparison = c.id AND a.arm = 0 JOIN comparison_part p ON"
+            " p.comparison = c.id"
+            " WHERE c.kind <> 'anchor' AND c.status IN ('waiting', 'running') AND p.testbox = :box"
+            " ORDER BY c.id LIMIT 1",
             box=testbox,
         ) or self.select_one(
-            "SELECT b.tree, p.variant AS base, b.spec FROM bisection b JOIN bisection_point p ON p.bisection = b.id AND p.idx = 0"
-            " WHERE b.status = 'running' AND (b.testbox = :box OR b.policy -> 'testboxes' ? :box) ORDER BY b.id LIMIT 1",
+            "SELECT b.tree, p.variant AS base, b.spec FROM bisection b JOIN bisection_point p ON"
+            " p.bisection = b.id AND p.idx = 0"
+            " WHERE b.status = 'running' AND (b.testbox = :box OR b.policy -> 'testboxes' ? :box)"
+            " ORDER BY b.id LIMIT 1",
             box=testbox,
         )
         return None if row is None else (row.tree, row.base, row.spec)

@@ -13,10 +13,14 @@ from swingbot_db.store.rows import Rows
 class Attempts(Rows):
     def in_state(self, state: AttemptState, *, ingested: bool | None = None) -> list[Attempt]:
         rows = self.select(
-            "SELECT a.id, a.order_id, a.number, a.state, a.outcome, extract(epoch FROM clock_timestamp() - a.created_at)::float AS age_seconds,"
-            " COALESCE(d.number, 0) AS dispatch_number, d.state AS dispatch_state, d.result AS dispatch_result FROM attempt a"
-            " LEFT JOIN LATERAL (SELECT number, state, result FROM dispatch WHERE attempt = a.id ORDER BY number DESC LIMIT 1) d ON true"
-            " WHERE a.state = :state AND (CAST(:ingested AS boolean) IS NULL OR (a.ingested_at IS NOT NULL) = :ingested) ORDER BY a.id",
+            "SELECT a.id, a.order_id, a.number, a.state, a.outcome, extract(epoch FROM"
+            " clock_timestamp() - a.created_at)::float AS age_seconds,"
+            " COALESCE(d.number, 0) AS dispatch_number, d.state AS dispatch_state, d.result AS"
+            " dispatch_result FROM attempt a"
+            " LEFT JOIN LATERAL (SELECT number, state, result FROM dispatch WHERE attempt = a.id"
+            " ORDER BY number DESC LIMIT 1) d ON true"
+            " WHERE a.state = :state AND (CAST(:ingested AS boolean) IS NULL OR (a.ingested_at IS"
+            " NOT NULL) = :ingested) ORDER BY a.id",
             state=state,
             ingested=ingested,
         )
@@ -24,25 +28,28 @@ class Attempts(Rows):
 
     def made(self, order: int) -> tuple[int, float, str | None]:
         row = self.select_one(
-            "SELECT count(*) AS n, COALESCE(extract(epoch FROM clock_timestamp() - max(ended_at)), 1e9)::float AS ago,"
-            " (array_agg(COALESCE(reason, outcome ->> 'reason') ORDER BY number DESC))[1] AS reason FROM attempt WHERE order_id = :id",
+            "SELECT count(*) AS n, COALESCE(extract(epoch FROM clock_timestamp() - max(ended_at)),"
+            " 1e9)::float AS ago,"
+            " (array_agg(COALESCE(reason, outcome ->> 'reason') ORDER BY number DESC))[1] AS"
+            " reason FROM attempt WHERE order_id = :id",
             id=order,
         )
         assert row is not None
         return row.n, row.ago, row.reason
 
     def add(self, order: int, number: int) -> int:
-        found = self.scalar(
+        row = self.scalar(
             "INSERT INTO attempt (order_id, number) VALUES (:o, :n) RETURNING id", o=order, n=number
         )
-        assert isinstance(found, int)
-        return found
+        assert isinstance(row, int)
+        return row
 
     def add_dispatch(
         self, order: int, attempt: int, attempt_number: int, number: int, builder: str
     ) -> None:
         self.execute(
-            "INSERT INTO dispatch (attempt, number, builder, external_id) VALUES (:a, :n, :builder, :external)",
+            "INSERT INTO dispatch (attempt, number, builder, external_id) VALUES (:a, :n,"
+            " :builder, :external)",
             a=attempt,
             n=number,
             builder=builder,
@@ -59,7 +66,8 @@ class Attempts(Rows):
 
     def declare_dead(self, number: int, reason: str) -> None:
         self.execute(
-            "UPDATE attempt SET state = 'dead', reason = :reason, ended_at = clock_timestamp() WHERE id = :id AND state = 'running'",
+            "UPDATE attempt SET state = 'dead', reason = :reason, ended_at = clock_timestamp()"
+            " WHERE id = :id AND state = 'running'",
             id=number,
             reason=reason,
         )
@@ -71,7 +79,8 @@ class Attempts(Rows):
     def mark_ingested(self, number: int) -> bool:
         return (
             self.execute(
-                "UPDATE attempt SET ingested_at = clock_timestamp() WHERE id = :id AND ingested_at IS NULL",
+                "UPDATE attempt SET ingested_at = clock_timestamp() WHERE id = :id AND ingested_at"
+                " IS NULL",
                 id=number,
             )
             == 1
@@ -80,7 +89,8 @@ class Attempts(Rows):
     def take_lease(self, testbox: str, attempt: int) -> bool:
         return (
             self.execute(
-                "INSERT INTO lease (testbox, attempt) VALUES (:box, :a) ON CONFLICT (testbox) DO NOTHING",
+                "INSERT INTO lease (testbox, attempt) VALUES (:box, :a) ON CONFLICT (testbox) DO"
+                " NOTHING",
                 box=testbox,
                 a=attempt,
             )
@@ -95,8 +105,10 @@ class Attempts(Rows):
 
     def lapsed_leases(self) -> list[LeaseExpiry]:
         rows = self.select(
-            "SELECT l.testbox, l.attempt, a.order_id AS order, l.holder, extract(epoch FROM clock_timestamp() - l.until)::float AS silent_seconds"
-            " FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id AND o.testbox = l.testbox"
+            "SELECT l.testbox, l.attempt, a.order_id AS order, l.holder, extract(epoch FROM"
+            " clock_timestamp() - l.until)::float AS silent_seconds"
+            " FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id"
+            " AND o.testbox = l.testbox"
             " WHERE l.until < clock_timestamp() AND a.state = 'running' ORDER BY l.testbox"
         )
         return [LeaseExpiry(**row._mapping) for row in rows]

@@ -23,8 +23,10 @@ BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metri
 class Bisections(Rows):
     def add(self, new: NewBisection) -> int:
         number = self.scalar(
-            "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, request_key)"
-            " VALUES (:tree, :origin, :good, :bad, :box, :spec, '', :job, :metric, CAST(:policy AS jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
+            "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job,"
+            " metric, policy, request_key)"
+            " VALUES (:tree, :origin, :good, :bad, :box, :spec, '', :job, :metric, CAST(:policy AS"
+            " jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
             tree=new.tree,
             origin=new.origin,
             good=new.good,
@@ -37,11 +39,11 @@ class Bisections(Rows):
             key=new.request_key,
         )
         if number is None:
-            found = self.scalar(
+            row = self.scalar(
                 "SELECT id FROM bisection WHERE request_key = :key", key=new.request_key
             )
-            assert isinstance(found, int)
-            return found
+            assert isinstance(row, int)
+            return row
         self.execute(
             "UPDATE bisection SET series = :series WHERE id = :id",
             id=number,
@@ -49,7 +51,8 @@ class Bisections(Rows):
         )
         for idx, (variant, weight) in enumerate(new.points):
             self.execute(
-                "INSERT INTO bisection_point (bisection, idx, variant, weight) VALUES (:b, :idx, :v, :w)",
+                "INSERT INTO bisection_point (bisection, idx, variant, weight) VALUES (:b, :idx,"
+                " :v, :w)",
                 b=number,
                 idx=idx,
                 v=variant.id,
@@ -74,9 +77,11 @@ class Bisections(Rows):
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         rows = self.select(
-            "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig, v.compiler, v.layout, v.build_key, v.trust,"
+            "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig,"
+            " v.compiler, v.layout, v.build_key, v.trust,"
             " p.weight, p.skipped, p.hint"
-            " FROM bisection_point p JOIN variant v ON v.id = p.variant WHERE p.bisection = :b ORDER BY p.idx",
+            " FROM bisection_point p JOIN variant v ON v.id = p.variant WHERE p.bisection = :b"
+            " ORDER BY p.idx",
             b=bisection,
         )
         floor = HINT_FLOOR * sum(row.weight for row in rows) / max(1, len(rows) - 1)
@@ -97,22 +102,26 @@ class Bisections(Rows):
 
     def wants(self, bisection: int) -> list[WantedBoot]:
         rows = self.select(
-            "SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k",
+            "SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY"
+            " asked_at, idx, k",
             b=bisection,
         )
         return [WantedBoot(**row._mapping) for row in rows]
 
     def add_want(self, bisection: int, wanted: WantedBoot) -> None:
         self.execute(
-            "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, :idx, :k, :phase, :layout, :box) ON CONFLICT DO NOTHING",
+            "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, :idx,"
+            " :k, :phase, :layout, :box) ON CONFLICT DO NOTHING",
             b=bisection,
             **asdict(wanted),
         )
 
     def observations(self, bisection: int) -> list[Observation]:
         rows = self.select(
-            'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout, w.box, extract(epoch FROM x.booted_at) AS at'
-            " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
+            'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout, w.box,'
+            " extract(epoch FROM x.booted_at) AS at"
+            " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x"
+            " ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
             b=bisection,
         )
         return [
@@ -139,7 +148,8 @@ class Bisections(Rows):
         skip: str | None,
     ) -> None:
         self.execute(
-            'INSERT INTO observation (bisection, idx, k, boot, "values", skip) VALUES (:b, :idx, :k, :boot, :vals, :skip) ON CONFLICT DO NOTHING',
+            'INSERT INTO observation (bisection, idx, k, boot, "values", skip) VALUES (:b, :idx,'
+            " :k, :boot, :vals, :skip) ON CONFLICT DO NOTHING",
             b=bisection,
             idx=idx,
             k=k,
@@ -150,7 +160,8 @@ class Bisections(Rows):
 
     def set_belief(self, bisection: int, belief: Mapping[str, Any]) -> None:
         self.execute(
-            "UPDATE bisection SET belief = CAST(:belief AS jsonb) WHERE id = :id AND belief <> CAST(:belief AS jsonb)",
+            "UPDATE bisection SET belief = CAST(:belief AS jsonb) WHERE id = :id AND belief <>"
+            " CAST(:belief AS jsonb)",
             id=bisection,
             belief=json.dumps(belief),
         )
@@ -163,7 +174,8 @@ class Bisections(Rows):
         reason: str | None,
     ) -> None:
         self.execute(
-            "UPDATE bisection SET status = :status, conclusion = CAST(:conclusion AS jsonb), reason = :reason, ended_at = clock_timestamp()"
+            "UPDATE bisection SET status = :status, conclusion = CAST(:conclusion AS jsonb),"
+            " reason = :reason, ended_at = clock_timestamp()"
             " WHERE id = :id AND status = 'running'",
             id=bisection,
             status=status,
@@ -206,9 +218,9 @@ class Bisections(Rows):
         ]
 
     def conclusion(self, bisection: int) -> dict[str, Any]:
-        found = self.scalar("SELECT conclusion FROM bisection WHERE id = :b", b=bisection)
-        assert isinstance(found, dict)
-        return found
+        row = self.scalar("SELECT conclusion FROM bisection WHERE id = :b", b=bisection)
+        assert isinstance(row, dict)
+        return row
 
 
 def _hinted(weight: float, factor: float, floor: float) -> float:
@@ -216,6 +228,6 @@ def _hinted(weight: float, factor: float, floor: float) -> float:
 
 
 def _bisection(row: Mapping[str, Any]) -> Bisection:
-    """A row of `BISECTION`, whose column `policy` holds its terms."""
+    """A row of `BISECTION`; its column `policy` has the terms."""
     fields = {name: value for name, value in row.items() if name != "policy"}
     return Bisection(**fields, terms=BisectionTerms.from_json(row["policy"]))

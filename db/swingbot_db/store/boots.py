@@ -1,4 +1,4 @@
-"""Boots: what took place, the values of their runs, the facts of the box."""
+"""Boots: their outcomes, the values of their runs, the facts of the testbox."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from swingbot_db.store.rows import Rows
 
 class Boots(Rows):
     def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
-        found = self.scalar(
-            "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series, k, purpose, outcome, reason, facts, files, seconds, origin)"
-            " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :purpose, :outcome, :reason,"
+        row = self.scalar(
+            "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series,"
+            " k, purpose, outcome, reason, facts, files, seconds, origin)"
+            " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :purpose,"
+            " :outcome, :reason,"
             " CAST(:facts AS jsonb), CAST(:files AS jsonb), :seconds, :origin)"
             " ON CONFLICT DO NOTHING RETURNING id",
             attempt=attempt,
@@ -37,14 +39,15 @@ class Boots(Rows):
             seconds=outcome["seconds"],
             origin=outcome.get("origin", "measured"),
         )
-        assert found is None or isinstance(found, int)
-        return found
+        assert row is None or isinstance(row, int)
+        return row
 
     def find(
         self, image: str, testbox: str, spec: str, series: str, numbers: BootNumbers
     ) -> list[BootRecord]:
         rows = self.select(
-            "SELECT id, k, outcome, reason, seconds, facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND spec = :spec AND series = :series"
+            "SELECT id, k, outcome, reason, seconds, facts FROM boot WHERE image_sha256 = :image"
+            " AND testbox = :box AND spec = :spec AND series = :series"
             " AND purpose = :purpose AND k = ANY(:ks) ORDER BY k",
             image=image,
             box=testbox,
@@ -57,7 +60,8 @@ class Boots(Rows):
 
     def values(self, boot: int) -> dict[tuple[str, str], list[float]]:
         rows = self.select(
-            "SELECT r.unit_job, s.metric, avg(s.value) AS value FROM run r JOIN sample s ON s.run = r.id WHERE r.boot = :boot AND r.status = 'ok'"
+            "SELECT r.unit_job, s.metric, avg(s.value) AS value FROM run r JOIN sample s ON s.run"
+            " = r.id WHERE r.boot = :boot AND r.status = 'ok'"
             " GROUP BY r.unit_job, s.metric, r.number ORDER BY r.unit_job, s.metric, r.number",
             boot=boot,
         )
@@ -70,7 +74,8 @@ class Boots(Rows):
         return [
             row.reason
             for row in self.select(
-                "SELECT reason FROM run WHERE boot = :boot AND unit_job = :job AND status NOT IN ('ok', 'warmup') ORDER BY number",
+                "SELECT reason FROM run WHERE boot = :boot AND unit_job = :job AND status NOT IN"
+                " ('ok', 'warmup') ORDER BY number",
                 boot=boot,
                 job=unit_job,
             )
@@ -80,27 +85,31 @@ class Boots(Rows):
         return (
             self.scalar(
                 "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)"
-                " FROM (SELECT seconds FROM kernel_build WHERE NOT cached ORDER BY built_at DESC LIMIT 20) x"
+                " FROM (SELECT seconds FROM kernel_build WHERE NOT cached ORDER BY built_at DESC"
+                " LIMIT 20) x"
             ),
             self.scalar(
-                "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (SELECT seconds FROM boot ORDER BY id DESC LIMIT 20) x"
+                "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (SELECT seconds"
+                " FROM boot ORDER BY id DESC LIMIT 20) x"
             ),
         )
 
     def seconds(self, testbox: str, spec: str) -> float | None:
-        found = self.scalar(
-            "SELECT coalesce((SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :box AND spec = :spec ORDER BY id DESC LIMIT 20) AS own),"
-            " (SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :box ORDER BY id DESC LIMIT 20) AS latest))",
+        row = self.scalar(
+            "SELECT coalesce((SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox ="
+            " :box AND spec = :spec ORDER BY id DESC LIMIT 20) AS own),"
+            " (SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :box ORDER BY id"
+            " DESC LIMIT 20) AS latest))",
             box=testbox,
             spec=spec,
         )
-        return None if found is None else float(found)
+        return None if row is None else float(row)
 
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:
-        found = self.scalar(
+        row = self.scalar(
             "SELECT facts FROM boot WHERE testbox = :box AND outcome = 'up'"
             f" {'AND image_sha256 = :image' if image is not None else ''} ORDER BY id DESC LIMIT 1",
             box=testbox,
             **({} if image is None else {"image": image}),
         )
-        return dict(found or {})
+        return dict(row or {})

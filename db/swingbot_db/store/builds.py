@@ -1,4 +1,4 @@
-"""Kernel builds: what compiling a variant gave, and what the next one will cost."""
+"""Kernel builds: results of compiling variants, and forecasts of the next ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from swingbot_db.store.rows import Rows
 class KernelBuilds(Rows):
     def by_key(self, build_keys: Iterable[str]) -> dict[str, KernelBuild]:
         rows = self.select(
-            "SELECT build_key, status, image_sha256, errors, seconds, cached, compiler_version, files -> 'config' ->> 'sha256' AS config_sha256"
+            "SELECT build_key, status, image_sha256, errors, seconds, cached, compiler_version,"
+            " files -> 'config' ->> 'sha256' AS config_sha256"
             " FROM kernel_build WHERE build_key = ANY(:keys)",
             keys=list(build_keys),
         )
@@ -28,8 +29,10 @@ class KernelBuilds(Rows):
     def add(self, attempt: int, outcome: Mapping[str, Any]) -> None:
         build = outcome["kernel_build"]
         self.execute(
-            "INSERT INTO kernel_build (build_key, status, image_sha256, compiler_version, sizes, errors, files, seconds, cached, attempt, origin)"
-            " VALUES (:key, :status, :image, :compiler, CAST(:sizes AS jsonb), :errors, CAST(:files AS jsonb), :seconds, :cached, :attempt, :origin)"
+            "INSERT INTO kernel_build (build_key, status, image_sha256, compiler_version, sizes,"
+            " errors, files, seconds, cached, attempt, origin)"
+            " VALUES (:key, :status, :image, :compiler, CAST(:sizes AS jsonb), :errors,"
+            " CAST(:files AS jsonb), :seconds, :cached, :attempt, :origin)"
             " ON CONFLICT DO NOTHING",
             key=build["build_key"],
             status=outcome["status"],
@@ -47,9 +50,12 @@ class KernelBuilds(Rows):
 
     def past(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:
         rows = self.select(
-            "SELECT v.commit, v.layout, b.status = 'built' AS built, b.cached, b.seconds, a.outcome ->> 'worker' AS worker"
-            " FROM kernel_build b JOIN attempt a ON a.id = b.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant"
-            " WHERE v.kconfig = :kconfig AND v.compiler = :compiler ORDER BY b.built_at DESC, b.attempt DESC LIMIT :most",
+            "SELECT v.commit, v.layout, b.status = 'built' AS built, b.cached, b.seconds,"
+            " a.outcome ->> 'worker' AS worker"
+            " FROM kernel_build b JOIN attempt a ON a.id = b.attempt JOIN orders o ON o.id ="
+            " a.order_id JOIN variant v ON v.id = o.variant"
+            " WHERE v.kconfig = :kconfig AND v.compiler = :compiler ORDER BY b.built_at DESC,"
+            " b.attempt DESC LIMIT :most",
             kconfig=kconfig,
             compiler=compiler,
             most=most,
@@ -59,7 +65,8 @@ class KernelBuilds(Rows):
     def put_forecast(self, build_key: str, seconds: float) -> None:
         self.execute(
             "INSERT INTO build_forecast (build_key, seconds) VALUES (:key, :seconds)"
-            " ON CONFLICT (build_key) DO UPDATE SET seconds = excluded.seconds, foreseen_at = now()",
+            " ON CONFLICT (build_key) DO UPDATE SET seconds = excluded.seconds, foreseen_at ="
+            " now()",
             key=build_key,
             seconds=seconds,
         )
@@ -80,18 +87,22 @@ class KernelBuilds(Rows):
         return {row.build_key: row.sha256 for row in rows}
 
     def any_object_list(self, kconfig: str, compiler: str) -> str | None:
-        found = self.scalar(
-            "SELECT b.files -> 'objects.json' ->> 'sha256' FROM kernel_build b JOIN attempt a ON a.id = b.attempt JOIN orders o ON o.id = a.order_id"
-            " JOIN variant v ON v.id = o.variant WHERE v.kconfig = :kconfig AND v.compiler = :compiler AND b.status = 'built'"
-            " AND b.files -> 'objects.json' ->> 'sha256' IS NOT NULL ORDER BY b.built_at DESC, b.attempt DESC LIMIT 1",
+        row = self.scalar(
+            "SELECT b.files -> 'objects.json' ->> 'sha256' FROM kernel_build b JOIN attempt a ON"
+            " a.id = b.attempt JOIN orders o ON o.id = a.order_id"
+            " JOIN variant v ON v.id = o.variant WHERE v.kconfig = :kconfig AND v.compiler ="
+            " :compiler AND b.status = 'built'"
+            " AND b.files -> 'objects.json' ->> 'sha256' IS NOT NULL ORDER BY b.built_at DESC,"
+            " b.attempt DESC LIMIT 1",
             kconfig=kconfig,
             compiler=compiler,
         )
-        return None if found is None else str(found)
+        return None if row is None else str(row)
 
     def stored(self, build_keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         rows = self.select(
-            "SELECT build_key, status, image_sha256, files FROM kernel_build WHERE build_key = ANY(:keys)",
+            "SELECT build_key, status, image_sha256, files FROM kernel_build WHERE build_key ="
+            " ANY(:keys)",
             keys=list(build_keys),
         )
         return {row.build_key: dict(row._mapping) for row in rows}

@@ -16,12 +16,15 @@ from swingbot.core.model.statuses import ComparisonStatus
 from swingbot_db.store.rows import Rows
 
 _COMPARISONS: Final = """
-SELECT c.id, kind, tree, against, beside, looks, first_k, purpose, boots, status, reason, request_key,
+SELECT c.id, kind, tree, against, beside, looks, first_k, purpose, boots, status, reason,
+  request_key,
        COALESCE((SELECT jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec)
                  FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts,
        (SELECT jsonb_agg(jsonb_build_object('name', name, 'variant', variant, 'axes', axes,
-           'settings', settings, 'from_block', from_block, 'specs', COALESCE((SELECT jsonb_object_agg(s.spec, s.own)
-               FROM comparison_arm_spec s WHERE (s.comparison, s.arm) = (a.comparison, a.arm)), '{}'))
+           'settings', settings, 'from_block', from_block, 'specs', COALESCE((SELECT
+             jsonb_object_agg(s.spec, s.own)
+               FROM comparison_arm_spec s WHERE (s.comparison, s.arm) = (a.comparison, a.arm)),
+                 '{}'))
            ORDER BY arm) FROM comparison_arm a WHERE a.comparison = c.id) AS arms
 FROM comparison c
 """
@@ -45,16 +48,17 @@ class Comparisons(Rows):
             key=new.request_key,
         )
         if number is None:
-            found = self.scalar(
+            row = self.scalar(
                 "SELECT id FROM comparison WHERE request_key = :key OR change = :change",
                 key=new.request_key,
                 change=new.change,
             )
-            assert isinstance(found, int)
-            return found
+            assert isinstance(row, int)
+            return row
         for testbox, spec in new.parts:
             self.execute(
-                "INSERT INTO comparison_part (comparison, testbox, spec) VALUES (:id, :box, :spec) ON CONFLICT DO NOTHING",
+                "INSERT INTO comparison_part (comparison, testbox, spec) VALUES (:id, :box, :spec)"
+                " ON CONFLICT DO NOTHING",
                 id=number,
                 box=testbox,
                 spec=spec,
@@ -66,8 +70,10 @@ class Comparisons(Rows):
 
     def _add_arm(self, comparison: int, place: int, arm: Arm) -> None:
         self.execute(
-            "INSERT INTO comparison_arm (comparison, arm, name, variant, axes, settings, from_block)"
-            " VALUES (:c, :arm, :name, :variant, CAST(:axes AS jsonb), CAST(:settings AS jsonb), :from_block)",
+            "INSERT INTO comparison_arm (comparison, arm, name, variant, axes, settings,"
+            " from_block)"
+            " VALUES (:c, :arm, :name, :variant, CAST(:axes AS jsonb), CAST(:settings AS jsonb),"
+            " :from_block)",
             c=comparison,
             arm=place,
             name=arm.name,
@@ -87,15 +93,15 @@ class Comparisons(Rows):
             )
 
     def get(self, number: int) -> Comparison | None:
-        found = self._comparisons("c.id = :id", id=number)
-        return found[0] if found else None
+        row = self._comparisons("c.id = :id", id=number)
+        return row[0] if row else None
 
     def open(self) -> list[Comparison]:
         return self._comparisons("c.status IN ('waiting', 'running')")
 
     def of_request(self, request_key: str) -> Comparison | None:
-        found = self._comparisons("c.request_key = :key", key=request_key)
-        return found[0] if found else None
+        row = self._comparisons("c.request_key = :key", key=request_key)
+        return row[0] if row else None
 
     def _comparisons(self, where: str, **values: Any) -> list[Comparison]:
         rows = self.select(f"{_COMPARISONS} WHERE {where} ORDER BY c.id", **values)
@@ -104,7 +110,8 @@ class Comparisons(Rows):
     def set_status(self, number: int, status: ComparisonStatus, reason: str | None = None) -> None:
         self.execute(
             "UPDATE comparison SET status = :status, reason = :reason,"
-            " ended_at = CASE WHEN :over THEN clock_timestamp() END WHERE id = :id AND status NOT IN ('done', 'failed', 'cancelled')"
+            " ended_at = CASE WHEN :over THEN clock_timestamp() END WHERE id = :id AND status NOT"
+            " IN ('done', 'failed', 'cancelled')"
             " AND (status, reason) IS DISTINCT FROM (:status, :reason)",
             id=number,
             status=status,
@@ -133,7 +140,8 @@ class Comparisons(Rows):
 
     def rows(self, comparison: int) -> list[ComparisonRow]:
         rows = self.select(
-            "SELECT spec, against, arm, reference, detail FROM comparison_row WHERE comparison = :id"
+            "SELECT spec, against, arm, reference, detail FROM comparison_row WHERE comparison ="
+            " :id"
             " ORDER BY testbox, unit_job, metric, against, arm",
             id=comparison,
         )
@@ -152,14 +160,16 @@ class Comparisons(Rows):
 
     def extend(self, number: int, boots: int) -> None:
         self.execute(
-            "UPDATE comparison SET boots = :boots, status = 'waiting' WHERE id = :id AND status = 'running' AND boots < :boots",
+            "UPDATE comparison SET boots = :boots, status = 'waiting' WHERE id = :id AND status ="
+            " 'running' AND boots < :boots",
             id=number,
             boots=boots,
         )
 
     def renew(self, number: int, first_k: int) -> None:
         self.execute(
-            "UPDATE comparison SET first_k = :k, status = 'waiting' WHERE id = :id AND status = 'running' AND first_k < :k",
+            "UPDATE comparison SET first_k = :k, status = 'waiting' WHERE id = :id AND status ="
+            " 'running' AND first_k < :k",
             id=number,
             k=first_k,
         )
@@ -181,23 +191,31 @@ class Comparisons(Rows):
 
     def latest_tip(self, tree: int) -> Comparison | None:
         number = self.scalar(
-            "SELECT max(id) FROM comparison WHERE tree = :tree AND kind = 'watch' AND status = 'done'",
+            "SELECT max(id) FROM comparison WHERE tree = :tree AND kind = 'watch' AND status ="
+            " 'done'",
             tree=tree,
         )
         return self.get(number) if number is not None else None
 
     def move_part(self, comparison: int, testbox: str, spec: str, other: str) -> bool:
         moved = self.execute(
-            "UPDATE comparison_part p SET testbox = :other WHERE (comparison, testbox, spec) = (:c, :box, :spec)"
-            " AND NOT EXISTS (SELECT FROM comparison_part q WHERE (q.comparison, q.testbox, q.spec) = (:c, :other, :spec))",
+            "UPDATE comparison_part p SET testbox = :other WHERE (comparison, testbox, spec) ="
+            " (:c, :box, :spec)"
+            " AND NOT EXISTS (SELECT FROM comparison_part q WHERE (q.comparison, q.testbox,"
+            " q.spec) = (:c, :other, :spec))",
             c=comparison,
             box=testbox,
             spec=spec,
             other=other,
         )
         if moved:
-            self.execute("DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.comparison = :c AND (o.testbox, o.spec) = (:box, :spec)",
-                    c=comparison, box=testbox, spec=spec)  # fmt: skip
+            self.execute(
+                "DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.comparison = :c"
+                " AND (o.testbox, o.spec) = (:box, :spec)",
+                c=comparison,
+                box=testbox,
+                spec=spec,
+            )
             self.execute(
                 "UPDATE comparison SET status = 'waiting' WHERE id = :c AND status = 'running'",
                 c=comparison,

@@ -1,4 +1,4 @@
-"""The compilers that build workers have, as they announced them."""
+"""Compilers of build workers, as announced by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates of proof of an incident."""
+"""Proof gates of an incident."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class Gates(Rows):
         return [
             row.incident
             for row in self.select(
-                "SELECT DISTINCT incident FROM incident_gate WHERE status = 'running' ORDER BY incident"
+                "SELECT DISTINCT incident FROM incident_gate WHERE status = 'running' ORDER BY"
+                " incident"
             )
         ]
 
@@ -35,19 +36,25 @@ class Gates(Rows):
     def of_incident(self, incident: int) -> list[GateRow]:
         rows = self.select(
             "SELECT gate, status, reason, comparison, tries, foreseen, detail,"
-            " extract(epoch FROM clock_timestamp() - asked_at)::float AS age_seconds FROM incident_gate WHERE incident = :i ORDER BY gate",
+            " extract(epoch FROM clock_timestamp() - asked_at)::float AS age_seconds FROM"
+            " incident_gate WHERE incident = :i ORDER BY gate",
             i=incident,
         )
         return [GateRow(**row._mapping) for row in rows]
 
     def put(self, incident: int, gate: GateRow) -> None:
         self.execute(
-            "INSERT INTO incident_gate AS g (incident, gate, status, reason, comparison, tries, foreseen, detail, decided_at)"
-            " VALUES (:i, :gate, :status, :reason, :comparison, :tries, CAST(:foreseen AS jsonb), CAST(:detail AS jsonb),"
+            "INSERT INTO incident_gate AS g (incident, gate, status, reason, comparison, tries,"
+            " foreseen, detail, decided_at)"
+            " VALUES (:i, :gate, :status, :reason, :comparison, :tries, CAST(:foreseen AS jsonb),"
+            " CAST(:detail AS jsonb),"
             " CASE WHEN :over THEN clock_timestamp() END)"
-            " ON CONFLICT (incident, gate) DO UPDATE SET status = excluded.status, reason = excluded.reason, comparison = excluded.comparison,"
-            " tries = excluded.tries, foreseen = excluded.foreseen, detail = excluded.detail, decided_at = excluded.decided_at,"
-            " asked_at = CASE WHEN g.tries = excluded.tries THEN g.asked_at ELSE clock_timestamp() END",
+            " ON CONFLICT (incident, gate) DO UPDATE SET status = excluded.status, reason ="
+            " excluded.reason, comparison = excluded.comparison,"
+            " tries = excluded.tries, foreseen = excluded.foreseen, detail = excluded.detail,"
+            " decided_at = excluded.decided_at,"
+            " asked_at = CASE WHEN g.tries = excluded.tries THEN g.asked_at ELSE clock_timestamp()"
+            " END",
             i=incident,
             gate=gate.gate,
             status=gate.status,

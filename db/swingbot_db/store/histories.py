@@ -1,4 +1,4 @@
-"""What the tips of watched branches show as histories."""
+"""Histories over the tips of watched branches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from swingbot_db.store.rows import Rows
 
 _PUT: Final = """INSERT INTO tree_history AS h (tree, testbox, unit_job, metric, upto, findings)
   VALUES (:tree, :testbox, :unit_job, :metric, :upto, CAST(:findings AS jsonb))
-  ON CONFLICT (tree, testbox, unit_job, metric) DO UPDATE SET upto = EXCLUDED.upto, findings = EXCLUDED.findings
+  ON CONFLICT (tree, testbox, unit_job, metric) DO UPDATE
+    SET upto = EXCLUDED.upto, findings = EXCLUDED.findings
   WHERE h.upto <= EXCLUDED.upto"""
-_OF: Final = """SELECT tree, testbox, unit_job, metric, upto, findings FROM tree_history WHERE tree = :tree
+_OF: Final = """SELECT tree, testbox, unit_job, metric, upto, findings FROM tree_history
+  WHERE tree = :tree
   ORDER BY testbox COLLATE "C", unit_job COLLATE "C", metric COLLATE "C" """
 
 

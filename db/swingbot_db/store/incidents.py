@@ -14,23 +14,33 @@ from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY, UPWARDS
 from swingbot_db.store.rows import Rows
 from swingbot_db.store.sightings import Sightings
 
-# From each bisection `low` to itself and to those above it, of whose blamed merge it searches the branch.
-# A first mail waits for all that is being measured of its culprit; whatever is found later is told by an update.
-_TO_REPORT: Final = f"""{FAMILY} SELECT i.id, i.comparison FROM incident i JOIN comparison c ON c.id = i.comparison AND {COMPARISON_OVER}
+# From each bisection `low` to itself and to those above it, if it searches a merge that they blame.
+# A first mail waits for all measurements of its culprit; later findings go into an update.
+_TO_REPORT: Final = f"""{FAMILY} SELECT i.id, i.comparison FROM incident i
+  JOIN comparison c ON c.id = i.comparison AND {COMPARISON_OVER}
   WHERE i.status = 'open'
-    AND NOT EXISTS (SELECT FROM report r JOIN family f ON f.id = r.incident WHERE f.root = i.id AND r.kind = 'first' AND r.withdrawn IS NULL)
+    AND NOT EXISTS (SELECT FROM report r JOIN family f ON f.id = r.incident WHERE f.root = i.id
+      AND r.kind = 'first' AND r.withdrawn IS NULL)
     AND EXISTS (SELECT FROM sighting s WHERE s.incident = i.id AND s.report IS NULL)
-    AND NOT EXISTS (SELECT FROM sighting s JOIN bisection b ON b.id = s.bisection LEFT JOIN comparison o ON o.id = s.comparison
-                    WHERE s.incident = i.id AND b.origin = 'watch' AND (o.id IS NULL OR o.status IN ('waiting', 'running')))
-  ORDER BY i.id FOR UPDATE OF i"""  # what a person says meanwhile waits, and finds the mail that was written
+    AND NOT EXISTS (SELECT FROM sighting s JOIN bisection b ON b.id = s.bisection
+      LEFT JOIN comparison o ON o.id = s.comparison
+                    WHERE s.incident = i.id AND b.origin = 'watch' AND (o.id IS NULL
+                      OR o.status IN ('waiting', 'running')))
+  ORDER BY i.id FOR UPDATE OF i"""  # decisions of people wait, and then see the new mail
 _EXPECTED: Final = """SELECT i.id AS incident, v.commit, min(s.patch_id) AS patch_id,
-    (array_agg(coalesce(r.change_pct, found.pct) ORDER BY r.change_pct IS NULL, s.id DESC))[1] AS change_pct
-  FROM incident i JOIN sighting s ON s.incident = i.id JOIN variant v ON v.id = s.culprit JOIN bisection b ON b.id = s.bisection
-  LEFT JOIN comparison_row r ON r.comparison = s.comparison AND (r.testbox, r.unit_job, r.metric) = (:box, :job, :metric)
+    (array_agg(coalesce(r.change_pct, found.pct)
+      ORDER BY r.change_pct IS NULL, s.id DESC))[1] AS change_pct
+  FROM incident i JOIN sighting s ON s.incident = i.id JOIN variant v ON v.id = s.culprit
+    JOIN bisection b ON b.id = s.bisection
+  LEFT JOIN comparison_row r ON r.comparison = s.comparison
+    AND (r.testbox, r.unit_job, r.metric) = (:box, :job, :metric)
     AND r.verdict IN ('worse', 'better', 'changed')
-  LEFT JOIN LATERAL (SELECT (c ->> 'change_pct')::double precision AS pct FROM jsonb_array_elements(b.conclusion -> 'culprits') c
-    WHERE c ->> 'commit' = v.commit AND (b.testbox, b.unit_job, b.metric) = (:box, :job, :metric) LIMIT 1) found ON true
-  WHERE i.status = 'expected' AND coalesce(r.change_pct, found.pct) IS NOT NULL GROUP BY i.id, v.commit ORDER BY i.id, v.commit"""
+  LEFT JOIN LATERAL (SELECT (c ->> 'change_pct')::double precision AS pct
+    FROM jsonb_array_elements(b.conclusion -> 'culprits') c
+    WHERE c ->> 'commit' = v.commit AND (b.testbox, b.unit_job, b.metric) = (:box, :job, :metric)
+      LIMIT 1) found ON true
+  WHERE i.status = 'expected' AND coalesce(r.change_pct, found.pct) IS NOT NULL
+    GROUP BY i.id, v.commit ORDER BY i.id, v.commit"""
 
 
 class Incidents(Rows):
@@ -55,22 +65,24 @@ class Incidents(Rows):
         )
 
     def get(self, number: int) -> Incident | None:
-        found = self._incidents("i.id = :id", "FOR UPDATE OF i", id=number)
-        return found[0] if found else None
+        matches = self._incidents("i.id = :id", "FOR UPDATE OF i", id=number)
+        return matches[0] if matches else None
 
     def of_culprit(self, tree: int, culprit: int) -> Incident | None:
-        found = self._incidents(
+        matches = self._incidents(
             "i.tree = :tree AND i.culprit = :culprit", tree=tree, culprit=culprit
         )
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def in_status(self, *statuses: IncidentStatus) -> list[Incident]:
         return self._incidents("i.status = ANY(:statuses)", statuses=list(statuses))
 
     def _incidents(self, where: str, more: str = "", **values: Any) -> list[Incident]:
         rows = self.select(
-            "SELECT i.id, i.tree, i.culprit, v.commit, i.status, i.comparison, i.merged_into, i.fixed_by, i.fix_check"
-            f" FROM incident i JOIN variant v ON v.id = i.culprit WHERE {where} ORDER BY i.id {more}",
+            "SELECT i.id, i.tree, i.culprit, v.commit, i.status, i.comparison, i.merged_into,"
+            " i.fixed_by, i.fix_check"
+            f" FROM incident i JOIN variant v ON v.id = i.culprit WHERE {where} ORDER BY i.id"
+            f" {more}",
             **values,
         )
         return [Incident(**row._mapping) for row in rows]
@@ -102,7 +114,8 @@ class Incidents(Rows):
         detail: Mapping[str, Any] | None = None,
     ) -> None:
         self.execute(
-            "INSERT INTO incident_event (incident, act, who, reason, detail) VALUES (:i, :act, :who, :reason, CAST(:detail AS jsonb))",
+            "INSERT INTO incident_event (incident, act, who, reason, detail) VALUES (:i, :act,"
+            " :who, :reason, CAST(:detail AS jsonb))",
             i=incident,
             act=act,
             who=who,
@@ -114,7 +127,8 @@ class Incidents(Rows):
         self, incident: int, act: IncidentAct
     ) -> tuple[str | None, Mapping[str, Any]] | None:
         row = self.select_one(
-            "SELECT reason, detail FROM incident_event WHERE incident = :i AND act = :act ORDER BY id DESC LIMIT 1",
+            "SELECT reason, detail FROM incident_event WHERE incident = :i AND act = :act ORDER BY"
+            " id DESC LIMIT 1",
             i=incident,
             act=act,
         )
@@ -122,9 +136,11 @@ class Incidents(Rows):
 
     def comparisons_being_attributed(self) -> list[int]:
         rows = self.select(
-            f"{UPWARDS} SELECT DISTINCT s.comparison FROM swing s JOIN upwards u ON u.id = s.bisection"
+            f"{UPWARDS} SELECT DISTINCT s.comparison FROM swing s JOIN upwards u ON u.id ="
+            " s.bisection"
             " JOIN sighting g ON g.bisection = u.low JOIN incident i ON i.id = g.incident"
-            " LEFT JOIN comparison c ON c.id = g.comparison WHERE i.status = 'open' AND (c.id IS NULL OR c.status IN ('waiting', 'running'))"
+            " LEFT JOIN comparison c ON c.id = g.comparison WHERE i.status = 'open' AND (c.id IS"
+            " NULL OR c.status IN ('waiting', 'running'))"
         )
         return [row.comparison for row in rows]
 
@@ -133,25 +149,27 @@ class Incidents(Rows):
 
     def bisections(self, incident: int) -> list[int]:
         rows = self.select(
-            "SELECT ib.bisection FROM incident_bisection ib JOIN incident i ON i.id = ib.incident LEFT JOIN sighting s ON s.bisection = ib.bisection"
-            " AND s.incident = i.id AND s.comparison = i.comparison WHERE i.id = :i GROUP BY ib.bisection ORDER BY count(s.id) = 0, ib.bisection",
+            "SELECT ib.bisection FROM incident_bisection ib JOIN incident i ON i.id = ib.incident"
+            " LEFT JOIN sighting s ON s.bisection = ib.bisection"
+            " AND s.incident = i.id AND s.comparison = i.comparison WHERE i.id = :i GROUP BY"
+            " ib.bisection ORDER BY count(s.id) = 0, ib.bisection",
             i=incident,
         )
         return [row.bisection for row in rows]
 
     def rows(self, incident: int, comparison: int) -> list[ComparisonRow]:
-        found = Comparisons(self.conn).rows(comparison)
-        seen = {row.key for row in found}
+        matches = Comparisons(self.conn).rows(comparison)
+        keys = {row.key for row in matches}
         for other in dict.fromkeys(
             s.comparison
             for s in Sightings(self.conn).of_incident(incident)
             if s.comparison not in (None, comparison)
         ):
             assert other is not None
-            more = [row for row in Comparisons(self.conn).rows(other) if row.key not in seen]
-            seen |= {row.key for row in more}
-            found += more
-        return found
+            more = [row for row in Comparisons(self.conn).rows(other) if row.key not in keys]
+            keys |= {row.key for row in more}
+            matches += more
+        return matches
 
     def replace_comparison(self, incident: int, old: int, new: int) -> None:
         self.execute(

@@ -1,4 +1,4 @@
-"""Leases as the controllers of testboxes renew them; the brain takes and returns them (`attempts`)."""
+"""Leases, as renewed by controllers of testboxes; the brain takes and returns them (`attempts`)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,30 @@ from swingbot.core.plan.testbox_rules import refusal
 from swingbot_db.store.rows import Rows
 from swingbot_db.store.testboxes import Testboxes
 
-# A renewal is written when it is worth this much: an executor asks every 5 s, the row need not change each time.
+# Renew only if that gains this much: an executor asks every 5 s, which need not write each time.
 RENEW_SECONDS: Final = 15.0
-# Of an attempt on a cluster several rows: the one of the testbox that its order names comes first.
-_OWN_FIRST = "FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id WHERE l.attempt = :a ORDER BY l.testbox <> o.testbox, l.testbox"
+# An attempt on a cluster has several rows; the row of the testbox named by its order comes first.
+_OWN_FIRST = (
+    "FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id ="
+    " a.order_id WHERE l.attempt = :a ORDER BY l.testbox <> o.testbox, l.testbox"
+)
 
 
 class Leases(Rows):
-    """A row of `lease` says which attempt has the testbox; its holder is the controller that drives it, and is lost after `until`."""
+    """A row of `lease` says which attempt has the testbox, and which controller drives it.
+
+    The controller counts as lost after `until`.
+    """
 
     def hold(self, attempt: int, controller: str, seconds: float) -> str | None:
-        """Take or renew the lease of the attempt's testbox for `controller`; why not, while another one holds it. A build has none: nothing is refused."""
+        """Take or renew the lease of the attempt's testbox for `controller`.
+
+        Returns the refusal while another controller holds it. A build has no lease, so it is
+        never refused.
+        """
         row = self.select_one(
-            "SELECT l.testbox, l.holder, l.until, l.until > clock_timestamp() AS live, extract(epoch FROM l.until - clock_timestamp())::float AS rest"
+            "SELECT l.testbox, l.holder, l.until, l.until > clock_timestamp() AS live,"
+            " extract(epoch FROM l.until - clock_timestamp())::float AS rest"
             f" {_OWN_FIRST} FOR UPDATE OF l",
             a=attempt,
         )
@@ -31,7 +42,8 @@ class Leases(Rows):
             return refusal(row.testbox, row.holder, attempt, row.until, controller)
         if row.holder != controller or row.rest < seconds - RENEW_SECONDS:
             self.execute(
-                "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs => :seconds) WHERE attempt = :a",
+                "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs"
+                " => :seconds) WHERE attempt = :a",
                 holder=controller,
                 seconds=seconds,
                 a=attempt,
@@ -39,7 +51,10 @@ class Leases(Rows):
         return None
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
-        """What the worker says that its testbox does; False if the attempt has it no more. The nodes of a cluster do the same, but who is lost is named."""
+        """Store the phase reported by the worker; False if the attempt no longer holds the testbox.
+
+        All nodes of a cluster get the same phase, except that a lost node is named.
+        """
         testboxes = [
             row.testbox
             for row in self.select(f"SELECT l.testbox {_OWN_FIRST} FOR UPDATE OF l", a=attempt)

@@ -1,4 +1,4 @@
-"""Noise records of testboxes, and the boots that they are made of."""
+"""Noise records of testboxes, and the boots behind them."""
 
 from __future__ import annotations
 
@@ -9,29 +9,35 @@ from typing import Final
 from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
 from swingbot_db.store.rows import Rows
 
-# Boots that a record is made of at most: months of a busy testbox, and a second of computing.
+# Maximum number of boots in a record: months of a busy testbox, and a second of computing.
 RECENT_BOOTS: Final = 3000
-# A unit job alone in a boot and the same one after others are not the same measurement: kernel, code and k are told apart by what else ran; k also by what the boot was for.
-# Of the benchmarks' own metrics alone: monitors give a hundred times as many, which nobody detects swings in.
+# A unit job alone in a boot and the same one after others are different measurements: kernel, code
+# and k are distinguished by the other unit jobs of the boot, k also by the purpose of the boot.
+# Only benchmark metrics: monitors have a hundred times as many, which are not checked for swings.
 _MEASURED_BOOTS = """
 WITH recent AS (
     SELECT id, image_sha256, build_key, spec, purpose, k, series, booted_at FROM boot
     WHERE testbox = :box AND outcome = 'up' AND origin = 'measured' ORDER BY id DESC LIMIT :most
 ), code AS (
-    SELECT build_key, min(tree_hash || kconfig || compiler) AS code FROM variant WHERE build_key IN (SELECT build_key FROM recent) GROUP BY build_key
+    SELECT build_key, min(tree_hash || kconfig || compiler) AS code FROM variant
+      WHERE build_key IN (SELECT build_key FROM recent) GROUP BY build_key
 ), program AS (
-    SELECT DISTINCT job ->> 'program' AS name FROM boot_spec b, jsonb_array_elements(b.unit_jobs) AS e (job) WHERE b.sha256 IN (SELECT spec FROM recent)
+    SELECT DISTINCT job ->> 'program' AS name FROM boot_spec b, jsonb_array_elements(b.unit_jobs) AS
+      e (job) WHERE b.sha256 IN (SELECT spec FROM recent)
 ), one_run AS (
     SELECT r.boot, r.unit_job, s.metric, r.number, avg(s.value) AS value
     FROM run r JOIN sample s ON s.run = r.id
-    WHERE r.boot IN (SELECT id FROM recent) AND r.status = 'ok' AND split_part(s.metric, '.', 1) IN (SELECT name FROM program)
+    WHERE r.boot IN (SELECT id FROM recent) AND r.status = 'ok'
+      AND split_part(s.metric, '.', 1) IN (SELECT name FROM program)
     GROUP BY r.boot, r.unit_job, s.metric, r.number
 )
-SELECT o.unit_job, o.metric, x.image_sha256 || x.spec AS image, c.code || x.spec AS code, to_char(x.booted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
+SELECT o.unit_job, o.metric, x.image_sha256 || x.spec AS image, c.code || x.spec AS code,
+  to_char(x.booted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
        x.series = '' AS shared, dense_rank() OVER (ORDER BY x.spec, x.purpose, x.k) AS k,
        array_agg(o.value ORDER BY o.number) AS vals, min(x.booted_at) AS at
 FROM one_run o JOIN recent x ON x.id = o.boot JOIN code c ON c.build_key = x.build_key
-GROUP BY o.unit_job, o.metric, x.id, x.image_sha256, x.spec, c.code, x.booted_at, x.purpose, x.k, x.series ORDER BY x.id
+GROUP BY o.unit_job, o.metric, x.id, x.image_sha256, x.spec, c.code, x.booted_at, x.purpose, x.k,
+  x.series ORDER BY x.id
 """
 
 
@@ -39,7 +45,7 @@ class Noise(Rows):
     def measured_boots(
         self, testbox: str
     ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
-        found: dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]] = {}
+        records: dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]] = {}
         for row in self.select(_MEASURED_BOOTS, box=testbox, most=RECENT_BOOTS):
             boot = MeasuredBoot(
                 code=row.code,
@@ -49,16 +55,18 @@ class Noise(Rows):
                 shared=row.shared,
                 values=tuple(row.vals),
             )
-            known = found.get((row.unit_job, row.metric))
+            known = records.get((row.unit_job, row.metric))
             boots, since = (known[0], known[1]) if known else ([], row.at)
             boots.append(boot)
-            found[row.unit_job, row.metric] = (boots, since, row.at)
-        return found
+            records[row.unit_job, row.metric] = (boots, since, row.at)
+        return records
 
     def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
         row = self.select_one(
-            "SELECT max(id) AS latest, count(*) FILTER (WHERE id > COALESCE((SELECT max(through) FROM noise_record WHERE testbox = :box), 0)) AS fresh,"
-            " count(*) AS n FROM boot WHERE testbox = :box AND outcome = 'up' AND origin = 'measured'",
+            "SELECT max(id) AS latest, count(*) FILTER (WHERE id > COALESCE((SELECT max(through)"
+            " FROM noise_record WHERE testbox = :box), 0)) AS fresh,"
+            " count(*) AS n FROM boot WHERE testbox = :box AND outcome = 'up' AND origin ="
+            " 'measured'",
             box=testbox,
         )
         assert row is not None
@@ -68,8 +76,10 @@ class Noise(Rows):
         self, testbox: str, unit_job: str, metric: str, record: NoiseRecord, through: int
     ) -> None:
         self.execute(
-            "INSERT INTO noise_record (testbox, unit_job, metric, detail, through) VALUES (:box, :job, :metric, CAST(:detail AS jsonb), :through)"
-            " ON CONFLICT (testbox, unit_job, metric) DO UPDATE SET detail = excluded.detail, through = excluded.through, at = clock_timestamp()",
+            "INSERT INTO noise_record (testbox, unit_job, metric, detail, through) VALUES (:box,"
+            " :job, :metric, CAST(:detail AS jsonb), :through)"
+            " ON CONFLICT (testbox, unit_job, metric) DO UPDATE SET detail = excluded.detail,"
+            " through = excluded.through, at = clock_timestamp()",
             box=testbox,
             job=unit_job,
             metric=metric,
@@ -78,10 +88,11 @@ class Noise(Rows):
         )
 
     def get(self, testbox: str, unit_job: str, metric: str) -> NoiseRecord | None:
-        found = self.scalar(
-            "SELECT detail FROM noise_record WHERE (testbox, unit_job, metric) = (:box, :job, :metric)",
+        records = self.scalar(
+            "SELECT detail FROM noise_record WHERE (testbox, unit_job, metric) = (:box, :job,"
+            " :metric)",
             box=testbox,
             job=unit_job,
             metric=metric,
         )
-        return NoiseRecord.from_json(found) if found is not None else None
+        return NoiseRecord.from_json(records) if records is not None else None

@@ -1,4 +1,4 @@
-"""Orders, and who wants them."""
+"""Orders, and the requests that need them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from swingbot.core.model.statuses import OrderKind, OrderState
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.contract.orders import SEARCH
 
-_ORDER = "id, kind, key, build_key, variant, testbox, spec, series, k, purpose, state, reason, priority, budget"
+_ORDER = (
+    "id, kind, key, build_key, variant, testbox, spec, series, k, purpose, state,"
+    " reason, priority, budget"
+)
 
 
 class Orders(Rows):
@@ -21,7 +24,8 @@ class Orders(Rows):
         return {
             row.id
             for row in self.select(
-                "SELECT o.id FROM orders o JOIN variant v ON v.id = o.variant WHERE o.kind = 'boot' AND o.state = 'ready' AND v.trust = 'untrusted'"
+                "SELECT o.id FROM orders o JOIN variant v ON v.id = o.variant WHERE o.kind ="
+                " 'boot' AND o.state = 'ready' AND v.trust = 'untrusted'"
             )
         }
 
@@ -34,14 +38,21 @@ class Orders(Rows):
     def _ensure_order(
         self, kind: OrderKind, key: str, variant: Variant, boot: BootKey | None, priority: int
     ) -> Order:
-        """One order per key. A second asker raises its priority; one that was cancelled or failed is tried again with a fresh budget."""
+        """Create at most one order per key.
+
+        A further request raises its priority; a cancelled or failed order is retried with a new
+        budget.
+        """
         row = self.select_one(
-            "INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec, series, k, purpose, priority)"
-            " VALUES (:kind, :key, :build_key, :variant, :box, :spec, :series, :k, :purpose, :priority)"
+            "INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec, series, k,"
+            " purpose, priority)"
+            " VALUES (:kind, :key, :build_key, :variant, :box, :spec, :series, :k, :purpose,"
+            " :priority)"
             " ON CONFLICT (key) DO UPDATE SET priority = GREATEST(o.priority, excluded.priority),"
             "  budget = CASE WHEN o.state = 'failed' THEN o.budget + 3 ELSE o.budget END,"
             "  reason = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.reason END,"
-            "  ended_at = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.ended_at END,"
+            "  ended_at = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.ended_at"
+            " END,"
             "  state = CASE WHEN o.state IN ('cancelled', 'failed') THEN 'waiting' ELSE o.state END"
             f" RETURNING {_ORDER}",
             kind=kind,
@@ -62,7 +73,8 @@ class Orders(Rows):
         self, order: int, *, comparison: int | None = None, bisection: int | None = None
     ) -> None:
         self.execute(
-            "INSERT INTO want (order_id, comparison, bisection) VALUES (:o, :c, :b) ON CONFLICT DO NOTHING",
+            "INSERT INTO want (order_id, comparison, bisection) VALUES (:o, :c, :b) ON CONFLICT DO"
+            " NOTHING",
             o=order,
             c=comparison,
             b=bisection,
@@ -70,7 +82,8 @@ class Orders(Rows):
 
     def wanted(self, *, comparison: int | None = None, bisection: int | None = None) -> list[Order]:
         rows = self.select(
-            f"SELECT {_ORDER} FROM orders WHERE id IN (SELECT order_id FROM want WHERE comparison = :c OR bisection = :b) ORDER BY id",
+            f"SELECT {_ORDER} FROM orders WHERE id IN (SELECT order_id FROM want WHERE comparison"
+            " = :c OR bisection = :b) ORDER BY id",
             c=comparison,
             b=bisection,
         )
@@ -88,20 +101,23 @@ class Orders(Rows):
 
     def reopen(self, number: int, budget: int) -> None:
         self.execute(
-            "UPDATE orders SET state = 'ready', reason = NULL, ended_at = NULL, budget = :budget WHERE id = :id",
+            "UPDATE orders SET state = 'ready', reason = NULL, ended_at = NULL, budget = :budget"
+            " WHERE id = :id",
             id=number,
             budget=budget,
         )
 
     def open(self) -> list[Order]:
         rows = self.select(
-            f"SELECT {_ORDER} FROM orders WHERE state IN ('waiting', 'ready', 'running') ORDER BY priority DESC, id"
+            f"SELECT {_ORDER} FROM orders WHERE state IN ('waiting', 'ready', 'running') ORDER BY"
+            " priority DESC, id"
         )
         return [Order(**row._mapping) for row in rows]
 
     def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
         self.execute(
-            "UPDATE orders SET state = :state, reason = :reason, ended_at = CASE WHEN :over THEN clock_timestamp() END WHERE id = :id",
+            "UPDATE orders SET state = :state, reason = :reason, ended_at = CASE WHEN :over THEN"
+            " clock_timestamp() END WHERE id = :id",
             id=number,
             state=state,
             reason=reason,
@@ -110,7 +126,8 @@ class Orders(Rows):
 
     def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:
         rows = self.select(
-            f"SELECT {_ORDER} FROM orders WHERE state = 'failed' AND kind = :kind AND build_key = ANY(:keys) ORDER BY id",
+            f"SELECT {_ORDER} FROM orders WHERE state = 'failed' AND kind = :kind AND build_key ="
+            " ANY(:keys) ORDER BY id",
             kind=kind,
             keys=list(build_keys),
         )
@@ -118,22 +135,27 @@ class Orders(Rows):
 
     def unwanted(self) -> list[Order]:
         rows = self.select(
-            f"SELECT {_ORDER} FROM orders o WHERE state IN ('waiting', 'ready', 'running') AND NOT EXISTS (SELECT FROM want w"
-            " LEFT JOIN comparison c ON c.id = w.comparison LEFT JOIN bisection b ON b.id = w.bisection"
-            " WHERE w.order_id = o.id AND (c.status IN ('waiting', 'running') OR b.status = 'running')) ORDER BY o.id"
+            f"SELECT {_ORDER} FROM orders o WHERE state IN ('waiting', 'ready', 'running') AND NOT"
+            " EXISTS (SELECT FROM want w"
+            " LEFT JOIN comparison c ON c.id = w.comparison LEFT JOIN bisection b ON b.id ="
+            " w.bisection"
+            " WHERE w.order_id = o.id AND (c.status IN ('waiting', 'running') OR b.status ="
+            " 'running')) ORDER BY o.id"
         )
         return [Order(**row._mapping) for row in rows]
 
     def of_anchors(self) -> set[int]:
         rows = self.select(
-            "SELECT w.order_id FROM want w JOIN comparison c ON c.id = w.comparison JOIN orders o ON o.id = w.order_id"
+            "SELECT w.order_id FROM want w JOIN comparison c ON c.id = w.comparison JOIN orders o"
+            " ON o.id = w.order_id"
             " WHERE c.kind = 'anchor' AND o.state IN ('waiting', 'ready', 'running')"
         )
         return {row.order_id for row in rows}
 
     def drop_ahead(self, bisection: int, priority: int, kept: Iterable[int]) -> None:
         self.execute(
-            "DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.bisection = :b AND o.kind = 'build' AND o.priority <= :priority"
+            "DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.bisection = :b AND"
+            " o.kind = 'build' AND o.priority <= :priority"
             " AND o.state IN ('waiting', 'ready') AND NOT o.id = ANY(:kept)",
             b=bisection,
             priority=priority,
@@ -142,7 +164,8 @@ class Orders(Rows):
 
     def give_back_budget(self, testbox: str, attempts: int) -> None:
         self.execute(
-            "UPDATE orders o SET budget = GREATEST(budget, (SELECT count(*) FROM attempt a WHERE a.order_id = o.id) + :more)"
+            "UPDATE orders o SET budget = GREATEST(budget, (SELECT count(*) FROM attempt a WHERE"
+            " a.order_id = o.id) + :more)"
             " WHERE testbox = :box AND state IN ('waiting', 'ready', 'running')",
             box=testbox,
             more=attempts,

@@ -13,9 +13,11 @@ from swingbot_db.store.rows import Rows
 
 _ADD: Final = """INSERT INTO patch (commit, parent, patch_id, subject, author)
   VALUES (:commit, :parent, :patch_id, :subject, :author) ON CONFLICT DO NOTHING"""
-_BRANCH: Final = """SELECT b.state, p.commit, p.parent, p.patch_id, p.subject, p.author, w.commit AS was_commit, w.parent AS was_parent,
+_BRANCH: Final = """SELECT b.state, p.commit, p.parent, p.patch_id, p.subject, p.author, w.commit AS
+  was_commit, w.parent AS was_parent,
     w.patch_id AS was_patch_id, w.subject AS was_subject, w.author AS was_author
-  FROM branch_patch b JOIN patch p ON p.commit = b.commit LEFT JOIN patch w ON w.commit = b.was WHERE b.tree = :tree ORDER BY b.position"""
+  FROM branch_patch b JOIN patch p ON p.commit = b.commit LEFT JOIN patch w ON w.commit = b.was
+    WHERE b.tree = :tree ORDER BY b.position"""
 
 
 class Patches(Rows):
@@ -27,7 +29,8 @@ class Patches(Rows):
         if patches:
             self.conn.execute(
                 sa.text(
-                    "INSERT INTO branch_patch (tree, position, commit, state, was) VALUES (:tree, :position, :commit, :state, :was)"
+                    "INSERT INTO branch_patch (tree, position, commit, state, was) VALUES (:tree,"
+                    " :position, :commit, :state, :was)"
                 ),
                 [
                     {

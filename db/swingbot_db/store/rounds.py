@@ -1,4 +1,4 @@
-"""Which changes the rounds of the loop have seen."""
+"""Changes that rounds of the loop have seen."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class Rounds(Rows):
         self.execute("INSERT INTO unseen DEFAULT VALUES ON CONFLICT DO NOTHING")
 
     def mark_seen(self, changes: Sequence[int]) -> None:
-        # By id, not up to the largest: a transaction may commit after one that began later and has the larger id.
+        # By id, not up to the largest: a transaction may commit after a later one with a larger id.
         self.execute("DELETE FROM unseen WHERE id = ANY(:changes)", changes=list(changes))

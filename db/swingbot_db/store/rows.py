@@ -1,4 +1,4 @@
-"""How a noun of the store speaks to its transaction."""
+"""Base class of the stores, and conversions of values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 
 class Rows:
-    """A part of the store: lives as long as its transaction."""
+    """A part of the store; lives as long as its transaction."""
 
     def __init__(self, conn: sa.Connection) -> None:
         self.conn = conn
@@ -29,5 +29,5 @@ class Rows:
 
 
 def iso_time(moment: datetime) -> str:
-    """UTC, ISO 8601, with microseconds: as documents show it."""
+    """UTC, ISO 8601, with microseconds, as in documents."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

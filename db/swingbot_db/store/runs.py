@@ -20,18 +20,23 @@ from swingbot_jobs.reading.result import ParsedRun, Samples
 _COPY_ROWS: Final = 50_000  # rows of one COPY buffer: some MB
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _MEASURED = """
-SELECT t.tbox_group, x.facts ->> 'rootfs' AS rootfs, v.kconfig, v.layout, v.compiler, kb.compiler_version, v.commit, s.unit_jobs
-FROM boot x JOIN testbox t ON t.name = x.testbox JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
-JOIN kernel_build kb ON kb.build_key = x.build_key JOIN boot_spec s ON s.sha256 = x.spec WHERE x.id = :boot
+SELECT t.tbox_group, x.facts ->> 'rootfs' AS rootfs, v.kconfig, v.layout, v.compiler,
+  kb.compiler_version, v.commit, s.unit_jobs
+FROM boot x JOIN testbox t ON t.name = x.testbox JOIN orders o ON o.id = x.order_id
+  JOIN variant v ON v.id = o.variant
+JOIN kernel_build kb ON kb.build_key = x.build_key JOIN boot_spec s ON s.sha256 = x.spec
+  WHERE x.id = :boot
 """
 _INSERT = """
 INSERT INTO run (boot, unit_job, number, status, reason, seconds, parser, result_root, root_run)
 SELECT CAST(:boot AS bigint), u.*
-FROM unnest(CAST(:jobs AS text[]), CAST(:numbers AS integer[]), CAST(:statuses AS text[]), CAST(:reasons AS text[]),
-     CAST(:seconds AS double precision[]), CAST(:parsers AS text[]), CAST(:roots AS bigint[]), CAST(:root_runs AS integer[])) AS u
+FROM unnest(CAST(:jobs AS text[]), CAST(:numbers AS integer[]), CAST(:statuses AS text[]),
+  CAST(:reasons AS text[]),
+     CAST(:seconds AS double precision[]), CAST(:parsers AS text[]), CAST(:roots AS bigint[]),
+       CAST(:root_runs AS integer[])) AS u
 RETURNING id, unit_job, number
 """
-# Boots whose results came back; with :program, those that were to run it.
+# Boots with results; with :program, those whose spec has that program.
 _WITH_RESULTS = """FROM boot x JOIN boot_spec s ON s.sha256 = x.spec
 WHERE x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL
     OR s.unit_jobs @> jsonb_build_array(jsonb_build_object('program', CAST(:program AS text))))"""
@@ -57,7 +62,10 @@ class Runs(Rows):
         self._copy_samples((ids[run.unit_job, run.number], run.samples) for run in runs)
 
     def _places(self, boot: int, runs: Sequence[ParsedRun]) -> list[tuple[int, int]]:
-        """(result root, number in it) for each run. The rows of the result roots stay locked, so that no number is given twice."""
+        """(result root, number in it) for each run.
+
+        The rows of the result roots stay locked, so that each number is used once.
+        """
         row = self.select_one(_MEASURED, boot=boot)
         assert row is not None
         fields = dict(row._mapping)
@@ -70,7 +78,7 @@ class Runs(Rows):
             )
             for job in sorted({r.unit_job for r in runs})
         }
-        # In one order, so that two that write never wait for each other; the update that changes nothing takes the row's lock.
+        # Sorted, so that two writers cannot deadlock; the update changes nothing but locks the row.
         rows = self.select(
             "INSERT INTO result_root AS o (name) SELECT unnest(CAST(:names AS text[])) ORDER BY 1"
             " ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, name",
@@ -78,7 +86,8 @@ class Runs(Rows):
         )
         roots = {row.name: row.id for row in rows}
         used = self.select(
-            "SELECT result_root, max(root_run) AS last FROM run WHERE result_root = ANY(:roots) GROUP BY 1",
+            "SELECT result_root, max(root_run) AS last FROM run WHERE result_root = ANY(:roots)"
+            " GROUP BY 1",
             roots=list(roots.values()),
         )
         last = {row.result_root: row.last for row in used}
@@ -105,7 +114,8 @@ class Runs(Rows):
         self, after: int, most: int, program: str | None = None
     ) -> list[StoredBoot]:
         rows = self.select(
-            "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS results, x.facts"
+            "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS"
+            " results, x.facts"
             f" {_WITH_RESULTS} AND x.id > :after ORDER BY x.id LIMIT :most",
             after=after,
             most=most,
@@ -118,12 +128,14 @@ class Runs(Rows):
 
     def of_boot(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
         rows = self.select(
-            f"SELECT id, unit_job, number, status, reason, seconds, parser FROM run WHERE boot = :boot ORDER BY id {'FOR UPDATE' if lock else ''}",
+            "SELECT id, unit_job, number, status, reason, seconds, parser FROM run WHERE boot ="
+            f" :boot ORDER BY id {'FOR UPDATE' if lock else ''}",
             boot=boot,
         )
         samples: dict[int, Samples] = {}
         for row in self.select(
-            "SELECT s.run, s.metric, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :boot ORDER BY 1, 2, s.seq",
+            "SELECT s.run, s.metric, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot"
+            " = :boot ORDER BY 1, 2, s.seq",
             boot=boot,
         ):
             samples.setdefault(row.run, {}).setdefault(row.metric, []).append(row.value)
@@ -135,7 +147,8 @@ class Runs(Rows):
         if changes or (old.status, old.reason) != (new.status, new.reason):
             self.execute(
                 "INSERT INTO reparse (run, old_parser, new_parser, old_status, new_status, changes)"
-                " VALUES (:run, :old_parser, :new_parser, :old_status, :new_status, CAST(:changes AS jsonb))",
+                " VALUES (:run, :old_parser, :new_parser, :old_status, :new_status, CAST(:changes"
+                " AS jsonb))",
                 run=old.id,
                 old_parser=old.parser,
                 new_parser=parser,
@@ -167,7 +180,8 @@ class Runs(Rows):
                 ]
             )
         self.execute(
-            "UPDATE run SET status = :status, reason = :reason, seconds = :seconds, parser = :parser WHERE id = :id",
+            "UPDATE run SET status = :status, reason = :reason, seconds = :seconds, parser ="
+            " :parser WHERE id = :id",
             id=old.id,
             status=new.status,
             reason=new.reason,
@@ -177,7 +191,8 @@ class Runs(Rows):
 
     def requests_of_boots(self, boots: Iterable[int]) -> tuple[list[int], list[int]]:
         rows = self.select(
-            "SELECT DISTINCT w.comparison, w.bisection FROM want w JOIN boot x ON x.order_id = w.order_id WHERE x.id = ANY(:boots)",
+            "SELECT DISTINCT w.comparison, w.bisection FROM want w JOIN boot x ON x.order_id ="
+            " w.order_id WHERE x.id = ANY(:boots)",
             boots=list(boots),
         )
         return sorted({row.comparison for row in rows if row.comparison}), sorted(
@@ -186,7 +201,7 @@ class Runs(Rows):
 
 
 def _lines(runs: Iterable[tuple[int, Samples]]) -> Iterator[str]:
-    """Rows in COPY's text format; `repr` of a float gives back the same float."""
+    """Rows in COPY's text format; `repr` of a float round-trips."""
     for run, samples in runs:
         for metric, values in samples.items():
             name = metric.translate(_ESCAPED)

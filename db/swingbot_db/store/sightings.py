@@ -9,8 +9,10 @@ from swingbot.core.incident.model import Sighting
 from swingbot_db.store.fragments import COMPARISON_OVER
 from swingbot_db.store.rows import Rows
 
-_SIGHTINGS: Final = """SELECT s.id, s.incident, s.bisection, s.culprit, v.tree, v.commit, s.patch_id, s.comparison, s.report
-  FROM sighting s JOIN variant v ON v.id = s.culprit JOIN incident i ON i.id = s.incident JOIN bisection b ON b.id = s.bisection
+_SIGHTINGS: Final = """SELECT s.id, s.incident, s.bisection, s.culprit, v.tree, v.commit,
+  s.patch_id, s.comparison, s.report
+  FROM sighting s JOIN variant v ON v.id = s.culprit JOIN incident i ON i.id = s.incident
+    JOIN bisection b ON b.id = s.bisection
   LEFT JOIN comparison c ON c.id = s.comparison WHERE {where} ORDER BY s.id"""
 
 
@@ -42,14 +44,16 @@ class Sightings(Rows):
 
     def add(self, incident: int, bisection: int, culprit: int, patch_id: str | None) -> bool:
         new = self.execute(
-            "INSERT INTO sighting (incident, bisection, culprit, patch_id) VALUES (:i, :b, :v, :p) ON CONFLICT DO NOTHING",
+            "INSERT INTO sighting (incident, bisection, culprit, patch_id) VALUES (:i, :b, :v, :p)"
+            " ON CONFLICT DO NOTHING",
             i=incident,
             b=bisection,
             v=culprit,
             p=patch_id,
         )
         self.execute(
-            "INSERT INTO incident_bisection (incident, bisection) VALUES (:i, :b) ON CONFLICT DO NOTHING",
+            "INSERT INTO incident_bisection (incident, bisection) VALUES (:i, :b) ON CONFLICT DO"
+            " NOTHING",
             i=incident,
             b=bisection,
         )
@@ -70,7 +74,8 @@ class Sightings(Rows):
             r=report,
         )
         self.execute(
-            "UPDATE incident SET comparison = :c WHERE comparison IS NULL AND id = (SELECT incident FROM sighting WHERE id = :s)",
+            "UPDATE incident SET comparison = :c WHERE comparison IS NULL AND id = (SELECT"
+            " incident FROM sighting WHERE id = :s)",
             s=sighting,
             c=comparison,
         )
@@ -80,14 +85,17 @@ class Sightings(Rows):
             "UPDATE sighting SET incident = :i WHERE id = ANY(:s)", i=incident, s=list(sightings)
         )
         self.execute(
-            "INSERT INTO incident_bisection (incident, bisection) SELECT incident, bisection FROM sighting WHERE id = ANY(:s) ON CONFLICT DO NOTHING",
+            "INSERT INTO incident_bisection (incident, bisection) SELECT incident, bisection FROM"
+            " sighting WHERE id = ANY(:s) ON CONFLICT DO NOTHING",
             s=list(sightings),
         )
         self.execute(
-            "DELETE FROM incident_bisection ib WHERE NOT EXISTS (SELECT FROM sighting s WHERE (s.incident, s.bisection) = (ib.incident, ib.bisection))"
+            "DELETE FROM incident_bisection ib WHERE NOT EXISTS (SELECT FROM sighting s WHERE"
+            " (s.incident, s.bisection) = (ib.incident, ib.bisection))"
         )
         self.execute(
-            "UPDATE incident SET comparison = (SELECT comparison FROM sighting WHERE incident = :i AND comparison IS NOT NULL ORDER BY id LIMIT 1)"
+            "UPDATE incident SET comparison = (SELECT comparison FROM sighting WHERE incident = :i"
+            " AND comparison IS NOT NULL ORDER BY id LIMIT 1)"
             " WHERE id = :i AND comparison IS NULL",
             i=incident,
         )

@@ -13,7 +13,8 @@ class Specs(Rows):
     def add(self, unit_jobs: Sequence[UnitJob]) -> str:
         sha256 = spec_sha256(unit_jobs)
         self.execute(
-            "INSERT INTO boot_spec (sha256, unit_jobs) VALUES (:sha, CAST(:jobs AS jsonb)) ON CONFLICT DO NOTHING",
+            "INSERT INTO boot_spec (sha256, unit_jobs) VALUES (:sha, CAST(:jobs AS jsonb)) ON"
+            " CONFLICT DO NOTHING",
             sha=sha256,
             jobs=json.dumps([job.to_json() for job in unit_jobs]),
         )

@@ -1,4 +1,4 @@
-"""What a bisection was shown and decided, step by step, and what people said to it."""
+"""The journal of a bisection, step by step, and the input from people."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from swingbot_db.store.rows import Rows, iso_time
 class Steering(Rows):
     def steps(self, bisection: int) -> list[JournalStep]:
         rows = self.select(
-            "SELECT number, engine, facts, digest, action, at FROM bisection_step WHERE bisection = :b ORDER BY number",
+            "SELECT number, engine, facts, digest, action, at FROM bisection_step WHERE bisection"
+            " = :b ORDER BY number",
             b=bisection,
         )
         return [JournalStep(**{**row._mapping, "at": iso_time(row.at)}) for row in rows]
 
     def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
         row = self.select_one(
-            "SELECT number, digest, action FROM bisection_step WHERE bisection = :b ORDER BY number DESC LIMIT 1",
+            "SELECT number, digest, action FROM bisection_step WHERE bisection = :b ORDER BY"
+            " number DESC LIMIT 1",
             b=bisection,
         )
         return (row.number, row.digest, row.action) if row else None
@@ -51,7 +53,8 @@ class Steering(Rows):
 
     def all(self, bisection: int) -> list[Steer]:
         rows = self.select(
-            "SELECT act, points, factor, boots, why, who, at FROM bisection_steer WHERE bisection = :b ORDER BY id",
+            "SELECT act, points, factor, boots, why, who, at FROM bisection_steer WHERE bisection"
+            " = :b ORDER BY id",
             b=bisection,
         )
         return [
@@ -71,7 +74,8 @@ class Steering(Rows):
         boots: int | None = None,
     ) -> None:
         self.execute(
-            "INSERT INTO bisection_steer (bisection, act, points, factor, boots, why, who) VALUES (:b, :act, :points, :factor, :boots, :why, :who)",
+            "INSERT INTO bisection_steer (bisection, act, points, factor, boots, why, who) VALUES"
+            " (:b, :act, :points, :factor, :boots, :why, :who)",
             b=bisection,
             act=act,
             points=list(points),
@@ -99,7 +103,8 @@ class Steering(Rows):
 
     def reopen(self, bisection: int, *, max_boots: int, max_end_boots: int) -> None:
         self.execute(
-            "UPDATE bisection SET status = 'running', ended_at = NULL, conclusion = NULL, reason = NULL, policy = policy || CAST(:policy AS jsonb)"
+            "UPDATE bisection SET status = 'running', ended_at = NULL, conclusion = NULL, reason ="
+            " NULL, policy = policy || CAST(:policy AS jsonb)"
             " WHERE id = :b",
             b=bisection,
             policy=journal.text({"max_boots": max_boots, "max_end_boots": max_end_boots}),

@@ -18,20 +18,24 @@ from swingbot_db.store.fragments import UPWARDS
 from swingbot_db.store.rows import Rows
 
 _LEVELS = """
-SELECT c.id AS comparison, c.head AS variant, v.commit, (r.detail->'head'->>'mean')::double precision AS mean, (r.detail->'head'->>'boots')::integer AS boots
+SELECT c.id AS comparison, c.head AS variant, v.commit, (r.detail->'head'->>'mean')::double
+  precision AS mean, (r.detail->'head'->>'boots')::integer AS boots
 FROM comparison_pair c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
 WHERE c.tree = :tree AND c.kind = 'watch' AND c.status = 'done' AND c.id < :before
-  AND (r.testbox, r.unit_job, r.metric) = (:box, :job, :metric) AND r.detail->'head'->>'mean' IS NOT NULL
+  AND (r.testbox, r.unit_job, r.metric) = (:box, :job, :metric)
+    AND r.detail->'head'->>'mean' IS NOT NULL
 ORDER BY c.id DESC LIMIT :most
 """
-# From each bisection `low` to itself and to those above it, of whose blamed merge it searches the branch.
+# From each bisection `low` to itself and to those above it, if it searches a merge that they blame.
 
 
 class Swings(Rows):
     def add(self, new: NewSwing) -> None:
         self.execute(
-            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, anchor, evidence)"
-            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, :anchor, CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
+            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct,"
+            " state, source, anchor, evidence)"
+            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, :anchor,"
+            " CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
             c=new.comparison,
             box=new.testbox,
             job=new.unit_job,
@@ -46,7 +50,8 @@ class Swings(Rows):
 
     def in_state(self, *states: SwingState) -> list[Swing]:
         rows = self.select(
-            "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state, bisection, source, anchor, upto, proof FROM swing"
+            "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state,"
+            " bisection, source, anchor, upto, proof FROM swing"
             " WHERE state = ANY(:states) ORDER BY id",
             states=list(states),
         )
@@ -71,21 +76,24 @@ class Swings(Rows):
     def last(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
     ) -> int | None:
-        found = self.scalar(
-            "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree = :tree AND c.id < :before"
-            " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND s.state <> 'known' AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
+        row = self.scalar(
+            "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree ="
+            " :tree AND c.id < :before"
+            " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND s.state <> 'known'"
+            " AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
             tree=tree,
             before=before,
             box=testbox,
             job=unit_job,
             metric=metric,
         )
-        assert found is None or isinstance(found, int)
-        return found
+        assert row is None or isinstance(row, int)
+        return row
 
     def narrow(self, swing: int, anchor: int | None, upto: int | None, change_pct: float) -> None:
         self.execute(
-            "UPDATE swing SET source = 'expected', anchor = :anchor, upto = :upto, change_pct = :pct, proof = NULL WHERE id = :id AND state = 'suspected'",
+            "UPDATE swing SET source = 'expected', anchor = :anchor, upto = :upto, change_pct ="
+            " :pct, proof = NULL WHERE id = :id AND state = 'suspected'",
             id=swing,
             anchor=anchor,
             upto=upto,
@@ -107,7 +115,8 @@ class Swings(Rows):
         change_pct: float | None = None,
     ) -> None:
         self.execute(
-            "UPDATE swing SET state = :state, evidence = evidence || CAST(:evidence AS jsonb), change_pct = COALESCE(:pct, change_pct)"
+            "UPDATE swing SET state = :state, evidence = evidence || CAST(:evidence AS jsonb),"
+            " change_pct = COALESCE(:pct, change_pct)"
             " WHERE id = :id AND state = 'suspected'",
             id=swing,
             state=state,

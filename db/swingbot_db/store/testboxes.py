@@ -1,4 +1,4 @@
-"""Testboxes: whether they may work and what they do."""
+"""Testboxes: operational state and current phase."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swingbot.core.plan.testbox_rules import Screening
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.testbox.definition import Testbox, remembered
 
-KEPT_EVENTS: Final = 5000  # of one testbox; a busy one makes four a boot
+KEPT_EVENTS: Final = 5000  # per testbox; a busy one adds four per boot
 _BOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
 
 
@@ -25,29 +25,36 @@ class Testboxes(Rows):
         for box, facts in boxes:
             names.append(box.name)
             self.execute(
-                "INSERT INTO testbox (name, tbox_group, facts) VALUES (:name, :grp, CAST(:facts AS jsonb)) ON CONFLICT (name) DO UPDATE SET"
-                " tbox_group = excluded.tbox_group, facts = excluded.facts, updated_at = clock_timestamp(),"
+                "INSERT INTO testbox (name, tbox_group, facts) VALUES (:name, :grp, CAST(:facts AS"
+                " jsonb)) ON CONFLICT (name) DO UPDATE SET"
+                " tbox_group = excluded.tbox_group, facts = excluded.facts, updated_at ="
+                " clock_timestamp(),"
                 " state = CASE testbox.state WHEN 'gone' THEN 'active' ELSE testbox.state END"
-                " WHERE (testbox.tbox_group, testbox.facts) IS DISTINCT FROM (excluded.tbox_group, excluded.facts) OR testbox.state = 'gone'",
+                " WHERE (testbox.tbox_group, testbox.facts) IS DISTINCT FROM (excluded.tbox_group,"
+                " excluded.facts) OR testbox.state = 'gone'",
                 name=box.name,
                 grp=box.tbox_group,
                 facts=json.dumps(facts),
             )
         self.execute(
-            "UPDATE testbox SET state = 'gone', updated_at = clock_timestamp() WHERE NOT name = ANY(:names) AND state <> 'gone'",
+            "UPDATE testbox SET state = 'gone', updated_at = clock_timestamp() WHERE NOT name ="
+            " ANY(:names) AND state <> 'gone'",
             names=names,
         )
 
     def remembered(self, present: Collection[str]) -> dict[str, Testbox]:
-        """Testboxes other than `present` ones by name, as their last file described them. One whose facts cannot be read is left out."""
-        found = {}
+        """Testboxes by name, except `present` ones, as described by their last file.
+
+        Testboxes with unreadable facts are left out.
+        """
+        known = {}
         for row in self.select(
             "SELECT name, facts FROM testbox WHERE NOT name = ANY(:names) ORDER BY name",
             names=list(present),
         ):
-            with contextlib.suppress(KeyError):  # written before one of the facts was kept
-                found[row.name] = remembered(row.facts)
-        return found
+            with contextlib.suppress(KeyError):  # stored before one of these facts existed
+                known[row.name] = remembered(row.facts)
+        return known
 
     def states(self) -> dict[str, TestboxState]:
         return {row.name: row.state for row in self.select("SELECT name, state FROM testbox")}
@@ -55,8 +62,10 @@ class Testboxes(Rows):
     def set_state(self, name: str, state: TestboxState, reason: str | None) -> bool:
         return (
             self.execute(
-                "UPDATE testbox SET state = :state, reason = :reason, updated_at = clock_timestamp()"
-                " WHERE name = :name AND state <> 'gone' AND (state, reason) IS DISTINCT FROM (:state, :reason)",
+                "UPDATE testbox SET state = :state, reason = :reason, updated_at ="
+                " clock_timestamp()"
+                " WHERE name = :name AND state <> 'gone' AND (state, reason) IS DISTINCT FROM"
+                " (:state, :reason)",
                 name=name,
                 state=state,
                 reason=reason,
@@ -66,13 +75,14 @@ class Testboxes(Rows):
 
     def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
         busy = ("waiting", "ready", "running") if queue else ("running",)
-        found = self.scalar(
-            "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM clock_timestamp() - max(ended_at)) END"
+        seconds = self.scalar(
+            "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM"
+            " clock_timestamp() - max(ended_at)) END"
             " FROM orders WHERE testbox = :box",
             box=testbox,
             busy=list(busy),
         )
-        return None if found is None else float(found)
+        return None if seconds is None else float(seconds)
 
     def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
         return {
@@ -107,8 +117,10 @@ class Testboxes(Rows):
 
     def _put(self, was: TestboxStatus, now: TestboxStatus) -> None:
         self.execute(
-            "UPDATE testbox_now SET state = :state, why = :why, attempt = :attempt, failures = :failures, down = :down,"
-            " since = CASE WHEN state = :state AND attempt IS NOT DISTINCT FROM :attempt THEN since ELSE clock_timestamp() END WHERE testbox = :box",
+            "UPDATE testbox_now SET state = :state, why = :why, attempt = :attempt, failures ="
+            " :failures, down = :down,"
+            " since = CASE WHEN state = :state AND attempt IS NOT DISTINCT FROM :attempt THEN"
+            " since ELSE clock_timestamp() END WHERE testbox = :box",
             box=now.testbox,
             state=now.state.value,
             why=now.why,
@@ -123,7 +135,8 @@ class Testboxes(Rows):
         self, testbox: str, was: TestboxPhase, state: TestboxPhase, why: str, attempt: int | None
     ) -> None:
         number = self.scalar(
-            "INSERT INTO testbox_event (testbox, was, state, why, attempt) VALUES (:box, :was, :state, :why, :attempt) RETURNING id",
+            "INSERT INTO testbox_event (testbox, was, state, why, attempt) VALUES (:box, :was,"
+            " :state, :why, :attempt) RETURNING id",
             box=testbox,
             was=was.value,
             state=state.value,
@@ -133,40 +146,50 @@ class Testboxes(Rows):
         if number % 500 == 0:
             self.execute(
                 "DELETE FROM testbox_event WHERE testbox = :box AND id < (SELECT min(id) FROM"
-                " (SELECT id FROM testbox_event WHERE testbox = :box ORDER BY id DESC LIMIT :kept) e)",
+                " (SELECT id FROM testbox_event WHERE testbox = :box ORDER BY id DESC LIMIT :kept)"
+                " e)",
                 box=testbox,
                 kept=KEPT_EVENTS,
             )
 
-    # Screening: how many boots of an anchor a testbox made since it was new, or since its hardware changed.
+    # Screening: anchor boots of a testbox since it was added or its hardware changed.
     def screening(self, testbox: str) -> Screening:
         row = self.select_one(
-            "SELECT n.hardware, n.screened_at IS NOT NULL AS screened, (SELECT count(*) FROM boot b JOIN comparison_part p ON p.testbox = b.testbox"
-            " JOIN comparison c ON c.id = p.comparison AND c.kind = 'anchor' AND b.series = 'c' || c.id"
-            " WHERE b.testbox = n.testbox AND b.outcome = 'up' AND b.booted_at >= n.screening_since) AS boots,"
-            " (SELECT count(*) FROM comparison c JOIN comparison_part p ON p.comparison = c.id WHERE c.kind = 'anchor' AND p.testbox = n.testbox"
-            " AND c.status IN ('done', 'failed') AND c.created_at >= n.screening_since) AS tried FROM testbox_now n WHERE n.testbox = :box",
+            "SELECT n.hardware, n.screened_at IS NOT NULL AS screened, (SELECT count(*) FROM boot"
+            " b JOIN comparison_part p ON p.testbox = b.testbox"
+            " JOIN comparison c ON c.id = p.comparison AND c.kind = 'anchor' AND b.series = 'c' ||"
+            " c.id"
+            " WHERE b.testbox = n.testbox AND b.outcome = 'up' AND b.booted_at >="
+            " n.screening_since) AS boots,"
+            " (SELECT count(*) FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
+            " WHERE c.kind = 'anchor' AND p.testbox = n.testbox"
+            " AND c.status IN ('done', 'failed') AND c.created_at >= n.screening_since) AS tried"
+            " FROM testbox_now n WHERE n.testbox = :box",
             box=testbox,
         )
         return Screening() if row is None else Screening(**row._mapping)
 
     def ask_screening(self, testbox: str, boots: int) -> None:
         self.execute(
-            "UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :box AND screening_boots <> :boots",
+            "UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :box AND"
+            " screening_boots <> :boots",
             box=testbox,
             boots=boots,
         )
 
     def set_screened(self, testbox: str) -> None:
         self.execute(
-            "UPDATE testbox_now SET screened_at = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL",
+            "UPDATE testbox_now SET screened_at = clock_timestamp() WHERE testbox = :box AND"
+            " screened_at IS NULL",
             box=testbox,
         )
 
     def set_hardware(self, testbox: str, hardware: Mapping[str, Any], *, changed: bool) -> None:
         self.execute(
-            "UPDATE testbox_now SET hardware = CAST(:hardware AS jsonb), screened_at = CASE WHEN :changed THEN NULL ELSE screened_at END,"
-            " screening_since = CASE WHEN :changed THEN clock_timestamp() ELSE screening_since END WHERE testbox = :box",
+            "UPDATE testbox_now SET hardware = CAST(:hardware AS jsonb), screened_at = CASE WHEN"
+            " :changed THEN NULL ELSE screened_at END,"
+            " screening_since = CASE WHEN :changed THEN clock_timestamp() ELSE screening_since END"
+            " WHERE testbox = :box",
             box=testbox,
             hardware=json.dumps(hardware),
             changed=changed,
@@ -174,7 +197,8 @@ class Testboxes(Rows):
 
     def screen_again(self, testbox: str) -> None:
         self.execute(
-            "UPDATE testbox_now SET screening_since = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL",
+            "UPDATE testbox_now SET screening_since = clock_timestamp() WHERE testbox = :box AND"
+            " screened_at IS NULL",
             box=testbox,
         )
 

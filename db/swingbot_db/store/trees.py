@@ -1,4 +1,4 @@
-"""Trees and what changed in their branches."""
+"""Trees and changes in their branches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ from swingbot.core.model.records import (
 from swingbot.core.model.statuses import ChangeKind
 from swingbot_db.store.rows import Rows
 
-_TREE = "id, name, url, branch, base_commit, tip_commit, job_files, testboxes, paths, kconfig, compiler, trust"
+_TREE = (
+    "id, name, url, branch, base_commit, tip_commit, job_files, testboxes, paths,"
+    " kconfig, compiler, trust"
+)
 
 
 class Trees(Rows):
     def add(self, tree: Tree) -> Tree:
         number = self.scalar(
-            "INSERT INTO tree (name, url, branch, base_commit, job_files, testboxes, paths, kconfig, compiler, trust)"
-            " VALUES (:name, :url, :branch, :base, CAST(:files AS jsonb), :boxes, :paths, :kconfig, :compiler, :trust) RETURNING id",
+            "INSERT INTO tree (name, url, branch, base_commit, job_files, testboxes, paths,"
+            " kconfig, compiler, trust)"
+            " VALUES (:name, :url, :branch, :base, CAST(:files AS jsonb), :boxes, :paths,"
+            " :kconfig, :compiler, :trust) RETURNING id",
             name=tree.name,
             url=tree.url,
             branch=tree.branch,
@@ -66,7 +71,8 @@ class Trees(Rows):
 
     def add_change(self, tree: int, kind: ChangeKind, old: str, new: str) -> None:
         self.execute(
-            "INSERT INTO change (tree, kind, old_commit, new_commit) VALUES (:tree, :kind, :old, :new) ON CONFLICT DO NOTHING",
+            "INSERT INTO change (tree, kind, old_commit, new_commit) VALUES (:tree, :kind, :old,"
+            " :new) ON CONFLICT DO NOTHING",
             tree=tree,
             kind=kind,
             old=old,
@@ -76,7 +82,8 @@ class Trees(Rows):
 
     def changes_to_compare(self) -> list[Change]:
         rows = self.select(
-            "SELECT id, tree, kind, old_commit, new_commit FROM change c WHERE NOT EXISTS (SELECT FROM comparison WHERE change = c.id)"
+            "SELECT id, tree, kind, old_commit, new_commit FROM change c WHERE NOT EXISTS (SELECT"
+            " FROM comparison WHERE change = c.id)"
             " AND EXISTS (SELECT FROM tree WHERE id = c.tree AND state = 'watched') ORDER BY id"
         )
         return [Change(**row._mapping) for row in rows]

@@ -27,8 +27,10 @@ class Variants(Rows):
         trust: Trust = "trusted",
     ) -> Variant:
         self.execute(
-            "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, origin, trust)"
-            " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout, :key, :origin, :trust) ON CONFLICT DO NOTHING",
+            "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler,"
+            " layout, build_key, origin, trust)"
+            " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout,"
+            " :key, :origin, :trust) ON CONFLICT DO NOTHING",
             tree=tree.id,
             commit=facts.commit,
             subject=facts.subject,
@@ -42,7 +44,8 @@ class Variants(Rows):
             trust=trust,
         )
         row = self.select_one(
-            f"SELECT {_VARIANT} FROM variant WHERE tree = :tree AND commit = :commit AND kconfig = :kconfig AND compiler = :compiler AND layout = :layout"
+            f"SELECT {_VARIANT} FROM variant WHERE tree = :tree AND commit = :commit AND kconfig ="
+            " :kconfig AND compiler = :compiler AND layout = :layout"
             " AND trust = :trust",
             tree=tree.id,
             commit=facts.commit,
@@ -62,7 +65,8 @@ class Variants(Rows):
     def is_trusted(self, tree: int, commit: str) -> bool:
         return bool(
             self.scalar(
-                "SELECT EXISTS (SELECT FROM variant WHERE tree = :tree AND commit = :commit AND trust = 'trusted')",
+                "SELECT EXISTS (SELECT FROM variant WHERE tree = :tree AND commit = :commit AND"
+                " trust = 'trusted')",
                 tree=tree,
                 commit=commit,
             )
