@@ -1,4 +1,4 @@
--- Comparisons of two kernels; experiments have as many as they need and are not among them.
+-- Comparisons of two kernels, without experiments.
 
 CREATE OR REPLACE VIEW comparison_pair AS
 SELECT c.id, c.kind, c.tree, c.change, b.variant AS base, h.variant AS head, c.first_k, c.purpose, c.boots, c.status, c.reason, c.request_key,

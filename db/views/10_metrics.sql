@@ -1,6 +1,6 @@
--- Read models of measured values. Measured samples only; missing is a missing row.
+-- Read models of measurements: measured samples only; a missing value is a missing row.
 
--- One row a boot, unit job and metric: the mean of its runs. A boot counts for every variant whose kernel is this image.
+-- One row per boot, unit job and metric: the mean of its runs. A boot counts for every variant with this kernel image.
 CREATE OR REPLACE VIEW v_boot_metrics AS
 SELECT x.booted_at AS "time", t.name AS tree, x.testbox, box.facts->>'label' AS label, r.unit_job, s.metric,
        v.commit, v.subject, 'v' || v.id AS variant, 'x' || x.id AS boot, x.k, x.series,
@@ -13,10 +13,10 @@ JOIN tree t ON t.id = v.tree
 JOIN run r ON r.boot = x.id
 JOIN sample s ON s.run = r.id
 WHERE x.origin = 'measured'
-GROUP BY x.id, t.name, box.name, r.unit_job, s.metric, v.id;   -- by the testbox's key: hashing its facts for each sample takes most of the time
+GROUP BY x.id, t.name, box.name, r.unit_job, s.metric, v.id;   -- by the testbox's key: hashing its facts for each sample would take most of the time
 
--- One row a commit: mean of boot means and the standard deviation between boots (NULL for one boot).
--- `time` is when the commit was first measured; `is_tip` says that it was the tip of its branch, or the base of the first change.
+-- One row per commit: mean of boot means and the standard deviation between boots (NULL for one boot).
+-- `time` is the first measurement of the commit; `is_tip`: it was the tip of its branch, or the base of the first change.
 CREATE OR REPLACE VIEW v_metric_over_commits AS
 SELECT min(b."time") AS "time", b.tree, b.testbox, b.label, b.unit_job, b.metric, b.commit, b.subject, b.variant,
        avg(b.mean) AS mean, stddev_samp(b.mean) AS stddev, count(*) AS boots, sum(b.runs)::bigint AS runs,
@@ -38,7 +38,7 @@ LEFT JOIN incident_bisection ib ON ib.bisection = s.bisection
 LEFT JOIN incident i ON i.id = ib.incident
 LEFT JOIN variant culprit ON culprit.id = i.culprit;
 
--- What there is to choose from: read from the rows of comparisons, which are few, not from samples, which are many.
+-- Values for dashboard variables, read from rows of comparisons (few), not from samples (many).
 CREATE OR REPLACE VIEW v_compared AS
 SELECT DISTINCT t.name AS tree, r.testbox, r.unit_job, r.metric
 FROM comparison_row r

@@ -1,4 +1,4 @@
--- Read models of the work: what waits, what runs, what came of it.
+-- Read models of the lab: queue, running work, results.
 
 CREATE OR REPLACE VIEW v_queue AS
 SELECT o.created_at AS "time", 'o' || o.id AS "order", o.kind, o.state, coalesce(o.testbox, 'build worker') AS place, o.testbox, o.k, o.series, o.priority,
@@ -9,7 +9,7 @@ JOIN variant v ON v.id = o.variant
 JOIN tree t ON t.id = v.tree
 WHERE o.state IN ('waiting', 'ready', 'running');
 
--- Every attempt: `status` is what its outcome said, or 'dead', or 'running'; 'infra' and 'dead' are the lab's fault, never the kernel's.
+-- Every attempt: `status` is that of its outcome, or 'dead', or 'running'; 'infra' and 'dead' are infrastructure failures, never the kernel's.
 CREATE OR REPLACE VIEW v_attempts AS
 SELECT a.created_at AS "time", a.ended_at, 'o' || o.id AS "order", a.number AS attempt, o.kind, coalesce(o.testbox, 'build worker') AS place, o.testbox,
        CASE a.state WHEN 'ended' THEN coalesce(a.outcome->>'status', 'ended') ELSE a.state END AS status,
@@ -18,7 +18,7 @@ SELECT a.created_at AS "time", a.ended_at, 'o' || o.id AS "order", a.number AS a
 FROM attempt a
 JOIN orders o ON o.id = a.order_id;
 
--- What each testbox did and when: an interval an attempt. A testbox that is free has no row.
+-- Activity of each testbox: one interval per attempt. An idle testbox has no row.
 CREATE OR REPLACE VIEW v_testbox_activity AS
 SELECT a."time", a.ended_at, a.testbox, a."order", a.status, a.lab_fault, a.seconds
 FROM v_attempts a

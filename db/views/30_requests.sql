@@ -1,4 +1,4 @@
--- Read models of what was asked: comparisons and bisections.
+-- Read models of requests: comparisons and bisections.
 
 CREATE OR REPLACE VIEW v_comparisons AS
 SELECT c.created_at AS "time", c.ended_at, 'c' || c.id AS comparison, c.kind, t.name AS tree, base.commit AS base, head.commit AS head, head.subject AS head_subject, c.status, c.reason,

@@ -1,4 +1,4 @@
--- Read model of what the tips of watched branches show as histories: one row a finding.
+-- Read model of histories over the tips of watched branches: one row per finding.
 
 CREATE OR REPLACE VIEW v_tree_findings AS
 WITH f AS (

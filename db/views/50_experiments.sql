@@ -19,9 +19,9 @@ CROSS JOIN LATERAL (
 ) n
 WHERE c.kind = 'experiment';
 
--- One row a kernel, testbox, unit job, metric and reference. A kernel that is compared with nothing,
--- such as the first one, has one row with its level and no change. Levels are means of boot means,
--- `stddev` is between boots; missing is NULL.
+-- One row per kernel, testbox, unit job, metric and reference. A kernel without a reference,
+-- such as the first one, has one row with its level and no change. Levels are means of boot means;
+-- `stddev` is between boots; missing values are NULL.
 CREATE OR REPLACE VIEW v_experiment_rows AS
 WITH judged AS (
     SELECT r.comparison, r.testbox, r.unit_job, r.metric, r.arm, r.against, r.reference,

@@ -1,4 +1,4 @@
-"""The first schema: see the SQL beside this file."""
+"""The first schema: see the SQL file."""
 
 from __future__ import annotations
 

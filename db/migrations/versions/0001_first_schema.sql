@@ -1,12 +1,12 @@
--- The first schema: what swingbot knows. Facts with constraints and named keys; nothing here is derived from Buildbot's tables.
--- Ids that people see carry a letter (t12, v3, o7, c5, b2, i1, r4); the letter is added at the edge, the tables hold the number.
+-- The first schema: facts with constraints and named keys; nothing is derived from Buildbot's tables.
+-- Ids shown to people have a letter (t12, v3, o7, c5, b2, i1, r4), added at the edge; tables have the number.
 
 CREATE TABLE tree (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name        text NOT NULL CHECK (name ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'),
     url         text NOT NULL,
     branch      text NOT NULL,
-    base_commit text NOT NULL CHECK (base_commit ~ '^[0-9a-f]{40}$'),   -- what --base resolved to when the tree was added
+    base_commit text NOT NULL CHECK (base_commit ~ '^[0-9a-f]{40}$'),   -- commit that --base named when the tree was added
     tip_commit  text CHECK (tip_commit ~ '^[0-9a-f]{40}$'),             -- last tip that became a change; NULL before the first poll
     job_files   jsonb NOT NULL DEFAULT '[]',                            -- [{"name": "hackbench.yaml", "text": "..."}], as given at `tree add`
     testboxes   text[] NOT NULL DEFAULT '{}',
@@ -14,7 +14,7 @@ CREATE TABLE tree (
     kconfig     text NOT NULL DEFAULT 'vm-x86_64',
     compiler    text NOT NULL DEFAULT 'gcc',
     state       text NOT NULL DEFAULT 'watched' CHECK (state IN ('watched', 'removed')),
-    problem     text,                                                   -- why the last poll failed, in one sentence; NULL when it worked
+    problem     text,                                                   -- why the last poll failed, in one sentence; NULL if it succeeded
     polled_at   timestamptz,
     created_at  timestamptz NOT NULL DEFAULT now()
 );
@@ -24,7 +24,7 @@ CREATE TABLE change (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tree       bigint NOT NULL REFERENCES tree,
     kind       text NOT NULL CHECK (kind IN ('first', 'advance', 'rebase')),
-    old_commit text NOT NULL CHECK (old_commit ~ '^[0-9a-f]{40}$'),     -- what the new tip is compared with: old tip, or merge base after a rebase
+    old_commit text NOT NULL CHECK (old_commit ~ '^[0-9a-f]{40}$'),     -- base of the comparison with the new tip: old tip, or merge base after a rebase
     new_commit text NOT NULL CHECK (new_commit ~ '^[0-9a-f]{40}$'),
     seen_at    timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT change_once UNIQUE (tree, old_commit, new_commit)
@@ -36,7 +36,7 @@ CREATE TABLE variant (
     commit    text NOT NULL CHECK (commit ~ '^[0-9a-f]{40}$'),
     subject   text NOT NULL,
     author    text NOT NULL DEFAULT '',
-    tree_hash text NOT NULL CHECK (tree_hash ~ '^[0-9a-f]{40}$'),       -- git tree object: equal contents are equal kernels
+    tree_hash text NOT NULL CHECK (tree_hash ~ '^[0-9a-f]{40}$'),       -- git tree object: equal contents mean equal kernels
     kconfig   text NOT NULL,
     compiler  text NOT NULL,
     layout    integer NOT NULL DEFAULT 0 CHECK (layout >= 0),
@@ -56,7 +56,7 @@ CREATE TABLE testbox (
     updated_at timestamptz NOT NULL DEFAULT now()
 );
 
--- A unit-job set, resolved for one testbox, by content: what one boot runs.
+-- A set of unit jobs, resolved for one testbox, by content: the work of one boot.
 CREATE TABLE boot_spec (
     sha256    text PRIMARY KEY CHECK (sha256 ~ '^[0-9a-f]{64}$'),
     unit_jobs jsonb NOT NULL                                            -- list of unit jobs, swingbot_jobs.unit_job.UnitJob.to_json()
@@ -67,15 +67,15 @@ CREATE TABLE orders (
     kind       text NOT NULL CHECK (kind IN ('build', 'boot')),
     key        text NOT NULL,                                           -- build:<build_key> | boot:<build_key>:<testbox>:<spec>:<series>:<k>
     build_key  text NOT NULL CHECK (build_key ~ '^[0-9a-f]{64}$'),
-    variant    bigint NOT NULL REFERENCES variant,                      -- the variant that first asked; others share the order by its key
+    variant    bigint NOT NULL REFERENCES variant,                      -- the variant of the first request; others share the order by its key
     testbox    text REFERENCES testbox,
     spec       text REFERENCES boot_spec,
-    series     text,                                                    -- '' shares boots with everyone; c12/b3: boots of that comparison or bisection alone
+    series     text,                                                    -- '' shares boots with everyone; c12/b3: boots of that comparison or bisection only
     k          integer CHECK (k >= 0),                                  -- the k-th boot of its kernel in this series; picks the perturbation
     state      text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'ready', 'running', 'done', 'failed', 'cancelled')),
     reason     text,                                                    -- why it failed or was cancelled, in one sentence
     priority   integer NOT NULL DEFAULT 0,
-    budget     integer NOT NULL DEFAULT 3 CHECK (budget > 0),           -- attempts at most
+    budget     integer NOT NULL DEFAULT 3 CHECK (budget > 0),           -- maximum number of attempts
     created_at timestamptz NOT NULL DEFAULT now(),
     ended_at   timestamptz,
     CONSTRAINT order_once UNIQUE (key),
@@ -89,8 +89,8 @@ CREATE TABLE attempt (
     order_id    bigint NOT NULL REFERENCES orders,
     number      integer NOT NULL CHECK (number > 0),
     state       text NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'ended', 'dead')),
-    outcome     jsonb,                                                  -- outcome.json as it came, validated against jobs/schema
-    late        jsonb,                                                  -- what came after the attempt was declared dead: kept, never counted
+    outcome     jsonb,                                                  -- outcome.json as received, validated against jobs/schema
+    late        jsonb,                                                  -- received after the attempt was declared dead: stored, never counted
     reason      text,                                                   -- why it is dead
     ingested_at timestamptz,
     created_at  timestamptz NOT NULL DEFAULT now(),
@@ -112,7 +112,7 @@ CREATE TABLE dispatch (
     bb_request  bigint,
     bb_builder  bigint,
     bb_number   bigint,
-    result      text,                                                   -- Buildbot's word: success, failure, retry, cancelled, exception
+    result      text,                                                   -- Buildbot's result: success, failure, retry, cancelled, exception
     created_at  timestamptz NOT NULL DEFAULT now(),
     placed_at   timestamptz,
     ended_at    timestamptz,
@@ -122,7 +122,7 @@ CREATE TABLE dispatch (
 );
 CREATE UNIQUE INDEX dispatch_one_open ON dispatch (attempt) WHERE state <> 'over';
 
--- One row while a testbox works for an attempt; the primary key is what makes a testbox run one boot at a time.
+-- One row while a testbox works on an attempt; the primary key makes a testbox run one boot at a time.
 CREATE TABLE lease (
     testbox  text PRIMARY KEY REFERENCES testbox,
     attempt  bigint NOT NULL UNIQUE REFERENCES attempt,
@@ -135,10 +135,10 @@ CREATE TABLE kernel_build (
     image_sha256     text CHECK (image_sha256 ~ '^[0-9a-f]{64}$'),      -- equal images are the same kernel, measured once
     compiler_version text NOT NULL,
     sizes            jsonb NOT NULL DEFAULT '{}',                       -- bytes of text, data, bss
-    errors           text[] NOT NULL DEFAULT '{}',                      -- first error lines of a build that failed
+    errors           text[] NOT NULL DEFAULT '{}',                      -- first error lines of a failed build
     files            jsonb NOT NULL DEFAULT '{}',                       -- {"bzImage": {"sha256", "size"}, "config", "System.map", "build.log", "objects.json"}
     seconds          double precision NOT NULL CHECK (seconds >= 0),
-    cached           boolean NOT NULL DEFAULT false,                    -- came out of the worker's kernel cache, not built for this order
+    cached           boolean NOT NULL DEFAULT false,                    -- taken from the worker's kernel cache, not built for this order
     attempt          bigint NOT NULL REFERENCES attempt,
     origin           text NOT NULL CHECK (origin IN ('measured', 'replayed', 'simulated')),
     built_at         timestamptz NOT NULL DEFAULT now(),
@@ -157,7 +157,7 @@ CREATE TABLE boot (
     series       text NOT NULL,
     k            integer NOT NULL CHECK (k >= 0),
     outcome      text NOT NULL CHECK (outcome IN ('up', 'panicked', 'oopsed', 'hung', 'timed_out')),
-    reason       text,                                                  -- first line of the panic, or what was waited for
+    reason       text,                                                  -- first line of the panic, or the event that did not arrive
     facts        jsonb NOT NULL DEFAULT '{}',
     files        jsonb NOT NULL DEFAULT '{}',                           -- {"console.log": {"sha256", "size"}, "results.tar", "qemu.log"}
     seconds      double precision NOT NULL CHECK (seconds >= 0),
@@ -195,14 +195,14 @@ CREATE TABLE comparison (
     base         bigint NOT NULL REFERENCES variant,
     head         bigint NOT NULL REFERENCES variant,
     first_k      integer NOT NULL DEFAULT 0 CHECK (first_k >= 0),
-    boots        integer NOT NULL CHECK (boots BETWEEN 1 AND 1000),     -- a side
+    boots        integer NOT NULL CHECK (boots BETWEEN 1 AND 1000),     -- per side
     status       text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'done', 'failed', 'cancelled')),
     reason       text,
-    request_key  text UNIQUE,                                           -- so that asking twice is asking once
+    request_key  text UNIQUE,                                           -- makes repeated requests idempotent
     created_at   timestamptz NOT NULL DEFAULT now(),
     ended_at     timestamptz
 );
-CREATE TABLE comparison_part (                                          -- one testbox and what is run there
+CREATE TABLE comparison_part (                                          -- one testbox and its jobs
     comparison bigint NOT NULL REFERENCES comparison,
     testbox    text NOT NULL REFERENCES testbox,
     spec       text NOT NULL REFERENCES boot_spec,
@@ -216,7 +216,7 @@ CREATE TABLE comparison_row (
     metric      text NOT NULL,
     verdict     text NOT NULL CHECK (verdict IN ('worse', 'better', 'changed', 'same', 'unclear', 'invalid')),
     change_pct  double precision,
-    detail      jsonb NOT NULL,                                         -- the row as docs/json.md gives it
+    detail      jsonb NOT NULL,                                         -- the row as in docs/json.md
     PRIMARY KEY (comparison, testbox, unit_job, metric)
 );
 
@@ -233,7 +233,7 @@ CREATE TABLE bisection (
     metric      text NOT NULL,
     policy      jsonb NOT NULL DEFAULT '{}',
     status      text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'culprit', 'credible_set', 'several', 'not_reproduced', 'inconclusive', 'failed', 'cancelled')),
-    conclusion  jsonb,                                                  -- the bisection as docs/json.md gives it, when it is over
+    conclusion  jsonb,                                                  -- the bisection as in docs/json.md, once it has ended
     belief      jsonb NOT NULL DEFAULT '{}',                            -- for pages only; recomputed from observations at each step
     reason      text,
     request_key text UNIQUE,
@@ -246,11 +246,11 @@ CREATE TABLE bisection_point (                                          -- 0 is 
     bisection bigint NOT NULL REFERENCES bisection,
     idx       integer NOT NULL CHECK (idx >= 0),
     variant   bigint NOT NULL REFERENCES variant,
-    skipped   text,                                                     -- a person said: do not look here, and why
+    skipped   text,                                                     -- skipped by a person, with the reason
     weight    double precision NOT NULL DEFAULT 1 CHECK (weight >= 0),
     PRIMARY KEY (bisection, idx)
 );
-CREATE TABLE bisection_want (                                           -- what each step asked for: intent, recorded before any order
+CREATE TABLE bisection_want (                                           -- requests of each step: the intent, recorded before any order
     bisection bigint NOT NULL,
     idx       integer NOT NULL,
     k         integer NOT NULL CHECK (k >= 0),
@@ -259,12 +259,12 @@ CREATE TABLE bisection_want (                                           -- what 
     PRIMARY KEY (bisection, idx, k),
     FOREIGN KEY (bisection, idx) REFERENCES bisection_point
 );
-CREATE TABLE observation (                                              -- an outcome a bisection learned from
+CREATE TABLE observation (                                              -- an outcome used by a bisection
     bisection bigint NOT NULL,
     idx       integer NOT NULL,
     k         integer NOT NULL,
     boot      bigint REFERENCES boot,                                   -- NULL: there was no boot (the kernel did not build)
-    "values"  double precision[] NOT NULL,                              -- one a run; empty: this boot says nothing about the metric
+    "values"  double precision[] NOT NULL,                              -- one per run; empty: this boot has no value for the metric
     skip      text,                                                     -- unbuildable, panicked, hung, no result: an outcome, never a vote
     seen_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (bisection, idx, k),
@@ -297,7 +297,7 @@ CREATE TABLE incident (
 );
 CREATE TABLE incident_bisection (
     incident  bigint NOT NULL REFERENCES incident,
-    bisection bigint NOT NULL REFERENCES bisection,                     -- one that found several culprits belongs to several incidents
+    bisection bigint NOT NULL REFERENCES bisection,                     -- a bisection with several culprits belongs to several incidents
     PRIMARY KEY (incident, bisection)
 );
 
@@ -316,7 +316,7 @@ CREATE TABLE report (
     sent_at    timestamptz,
     CONSTRAINT report_once UNIQUE (incident, kind, revision)
 );
-CREATE TABLE outbox (                                                   -- one row per mail that may leave; a report has at most one
+CREATE TABLE outbox (                                                   -- one row per mail that may be sent; a report has at most one
     report    bigint PRIMARY KEY REFERENCES report,
     message   bytea NOT NULL,                                           -- the mail, byte for byte
     tries     integer NOT NULL DEFAULT 0,
@@ -324,7 +324,7 @@ CREATE TABLE outbox (                                                   -- one r
     error     text
 );
 
--- Which request or bisection wants an order; an order nobody wants any more is cancelled.
+-- Requests and bisections that need an order; an order that is no longer needed is cancelled.
 CREATE TABLE want (
     order_id   bigint NOT NULL REFERENCES orders,
     comparison bigint REFERENCES comparison,
@@ -333,7 +333,7 @@ CREATE TABLE want (
     CONSTRAINT want_once UNIQUE NULLS NOT DISTINCT (order_id, comparison, bisection)
 );
 
--- Wake the loop and the master's dispatcher; both also look on a timer. By row: a statement that changes nothing wakes nobody.
+-- Wake the loop and the master's dispatcher; both also poll. Per row: a statement without changes wakes neither.
 CREATE FUNCTION wake() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_notify('swingbot', TG_TABLE_NAME);

@@ -1,4 +1,4 @@
-"""Layouts and testboxes of what a bisection asks for: see the SQL beside this file."""
+"""Layouts and testboxes of requested boots: see the SQL file."""
 
 from __future__ import annotations
 

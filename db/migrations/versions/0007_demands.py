@@ -1,4 +1,4 @@
-"""Runs that are invalid or only warm up: see the SQL beside this file."""
+"""Invalid runs and warm-up runs: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- A run on a machine that was not as its job demands is invalid; one that only warmed up is not counted.
+-- A run on a machine that does not meet its job's demands is invalid; a warm-up run is not counted.
 
 ALTER TABLE run DROP CONSTRAINT run_status_check;
 ALTER TABLE run ADD CONSTRAINT run_status_check CHECK (status IN ('ok', 'failed', 'missing', 'invalid', 'warmup')) NOT VALID;

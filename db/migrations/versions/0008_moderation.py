@@ -1,4 +1,4 @@
-"""Moderation, the mail switch and digests: see the SQL beside this file."""
+"""Moderation, the mail switch and digests: see the SQL file."""
 
 from __future__ import annotations
 

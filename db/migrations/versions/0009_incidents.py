@@ -1,4 +1,4 @@
-"""Sightings and history of incidents: see the SQL beside this file."""
+"""Sightings and history of incidents: see the SQL file."""
 
 from __future__ import annotations
 

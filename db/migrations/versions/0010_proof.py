@@ -1,4 +1,4 @@
-"""Gates of proof between a culprit and its mail: see the SQL beside this file."""
+"""Proof gates between a culprit and its mail: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
--- What a culprit has to pass before a mail about it, gate by gate; what a gate measures is a comparison of its own.
+-- Proof gates of a culprit before it is reported; the measurements of a gate are a comparison.
 
 ALTER TABLE comparison DROP CONSTRAINT comparison_kind_check;
-ALTER TABLE comparison ADD CONSTRAINT comparison_kind_check                 -- gate: two kernels that one gate of an incident holds against each other
+ALTER TABLE comparison ADD CONSTRAINT comparison_kind_check                 -- gate: two kernels that a gate of an incident compares
     CHECK (kind IN ('asked', 'watch', 'attribute', 'prove', 'anchor', 'gate')) NOT VALID;
 ALTER TABLE comparison VALIDATE CONSTRAINT comparison_kind_check;
 
@@ -9,11 +9,11 @@ CREATE TABLE incident_gate (
     incident   bigint NOT NULL REFERENCES incident,
     gate       text NOT NULL CHECK (gate ~ '^[a-z][a-z_]{0,30}$'),          -- swingbot/core/proof/gates.py
     status     text NOT NULL CHECK (status IN ('running', 'pass', 'fail', 'not run')),
-    reason     text NOT NULL DEFAULT '',                                    -- half a sentence, with its figures
+    reason     text NOT NULL DEFAULT '',                                    -- half a sentence, with values
     comparison bigint REFERENCES comparison,
-    tries      integer NOT NULL DEFAULT 1 CHECK (tries > 0),                -- how often it was asked for
-    foreseen   jsonb,                                                       -- {"builds", "boots", "seconds"}, as said before it began; NULL: it needs none
-    detail     jsonb NOT NULL DEFAULT '{}',                                 -- figures behind the reason
+    tries      integer NOT NULL DEFAULT 1 CHECK (tries > 0),                -- number of requests
+    foreseen   jsonb,                                                       -- {"builds", "boots", "seconds"}, estimated in advance; NULL: it needs none
+    detail     jsonb NOT NULL DEFAULT '{}',                                 -- values behind the reason
     asked_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     decided_at timestamptz,
     PRIMARY KEY (incident, gate),

@@ -1,4 +1,4 @@
-"""Facts beside a report's words: see the SQL beside this file."""
+"""Facts behind the text of a report: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
--- What the words of a report were made of, so that its page and others need not read them back out of the mail. NULL: drafted before this was kept.
+-- Facts behind the text of a report, so that its page need not parse the mail. NULL: drafted before this was stored.
 ALTER TABLE report ADD COLUMN facts jsonb;

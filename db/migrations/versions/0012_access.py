@@ -1,4 +1,4 @@
-"""Tokens, sessions, who asked, what an attempt brought: see the SQL beside this file."""
+"""Tokens, sessions, requesters, uploads of attempts: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
--- Who may write over the web: tokens by name and role, sessions begun with them, and what was done with them.
+-- Write access over the web: tokens by name and role, their sessions, and a log of their use.
 CREATE TABLE access_token (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     who        text        NOT NULL CHECK (who <> ''),
     role       text        NOT NULL CHECK (role IN ('reader', 'submitter', 'moderator', 'operator')),
-    digest     text        UNIQUE CHECK (digest ~ '^[0-9a-f]{64}$'),       -- SHA-256 of the token; NULL: the operator's key, which follows from a file
+    digest     text        UNIQUE CHECK (digest ~ '^[0-9a-f]{64}$'),       -- SHA-256 of the token; NULL: the operator's key, which is derived from a file
     note       text,
     made_by    text        NOT NULL,
     made_at    timestamptz NOT NULL DEFAULT now(),
@@ -13,7 +13,7 @@ CREATE TABLE access_token (
     used_at    timestamptz                                                 -- to the minute
 );
 CREATE UNIQUE INDEX access_token_one_key ON access_token ((true)) WHERE digest IS NULL;
--- The operator's key of before goes on working: it is the first token, and can be revoked like any other.
+-- The existing operator's key remains valid: it is the first token, and can be revoked like any other.
 INSERT INTO access_token (who, role, note, made_by) VALUES ('operator', 'operator', 'the key that swingbot key prints', 'swingbot');
 
 CREATE TABLE web_session (
@@ -32,18 +32,18 @@ CREATE TABLE access_event (
     at     timestamptz NOT NULL DEFAULT now()
 );
 
--- Who asked for which comparison over the web, and what it was foreseen to cost: a person's quota counts these.
+-- Requesters of comparisons over the web, with the estimated cost; a person's quota counts these.
 CREATE TABLE asked (
     comparison   bigint           NOT NULL REFERENCES comparison,
     who          text             NOT NULL,
     token        bigint           NOT NULL REFERENCES access_token,
-    box_seconds  double precision NOT NULL CHECK (box_seconds >= 0),       -- of all testboxes together
+    box_seconds  double precision NOT NULL CHECK (box_seconds >= 0),       -- sum over all testboxes
     at           timestamptz      NOT NULL DEFAULT now(),
     PRIMARY KEY (comparison, who)
 );
 CREATE INDEX asked_by ON asked (who, at);
 
--- Files that an attempt's token has brought; they count into the attempt's cap.
+-- Files uploaded with an attempt's token; they count against the attempt's cap.
 CREATE TABLE attempt_file (
     attempt bigint      NOT NULL REFERENCES attempt ON DELETE CASCADE,
     sha256  text        NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),

@@ -1,4 +1,4 @@
-"""What testboxes do, leases that lapse, alerts: see the SQL beside this file."""
+"""State of testboxes, expiry of leases, alerts: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trust of trees and variants: see the SQL beside this file."""
+"""Trust of trees and variants: see the SQL file."""
 
 from __future__ import annotations
 

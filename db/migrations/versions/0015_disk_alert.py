@@ -1,4 +1,4 @@
-"""The operator is told of a disk that is nearly full: see the SQL beside this file."""
+"""Alert about a disk that is nearly full: see the SQL file."""
 
 from __future__ import annotations
 

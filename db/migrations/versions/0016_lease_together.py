@@ -1,4 +1,4 @@
-"""A cluster's attempt has several testboxes: see the SQL beside this file."""
+"""An attempt on a cluster has several testboxes: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A boot has a purpose: see the SQL beside this file."""
+"""Purpose of a boot: see the SQL file."""
 
 from __future__ import annotations
 

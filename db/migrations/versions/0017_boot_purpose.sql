@@ -1,7 +1,7 @@
--- What a boot is for is part of its key: boots of two purposes are never the same boot, however many either has.
--- What there was before is of the search, whatever its number: its key and its perturbation stay.
+-- The purpose of a boot is part of its key: boots of two purposes are never the same boot, whatever their numbers.
+-- Existing boots belong to the search, whatever their number: key and perturbation do not change.
 
-ALTER TABLE orders ADD COLUMN purpose text NOT NULL DEFAULT 'search';    -- of a boot; core/plan/boot_numbers.py names them
+ALTER TABLE orders ADD COLUMN purpose text NOT NULL DEFAULT 'search';    -- of a boot; defined in core/plan/boot_numbers.py
 ALTER TABLE orders ADD CONSTRAINT order_purpose_is_a_word CHECK (purpose ~ '^[a-z]+(-[0-9]+)?$') NOT VALID;
 ALTER TABLE orders VALIDATE CONSTRAINT order_purpose_is_a_word;
 

@@ -1,4 +1,4 @@
-"""Changes that no complete round has seen yet: see the SQL beside this file."""
+"""Changes not yet seen by a complete round: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patches of branches that are rebased: see the SQL beside this file."""
+"""Patches of rebased branches: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of watched branches: see the SQL beside this file."""
+"""Histories of watched branches: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arms of comparisons and experiments: see the SQL beside this file."""
+"""Arms of comparisons and experiments: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernel builds are foreseen to take: see the SQL beside this file."""
+"""Forecasts of kernel builds: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- What a kernel build was foreseen to take when it was asked for, from which estimates of what waits for it are made (core/plan/costs.py).
+-- Forecast duration of a kernel build at the time of its request, the basis of estimates for dependent work (core/plan/costs.py).
 
 CREATE TABLE build_forecast (
     build_key   text PRIMARY KEY CHECK (build_key ~ '^[0-9a-f]{64}$'),

@@ -1,4 +1,4 @@
-"""Compilers of build workers: see the SQL beside this file."""
+"""Compilers of build workers: see the SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- The compilers that build workers announce when they log in (docs/kernel-builds.md, "Compilers").
+-- The compilers announced by build workers when they log in (docs/kernel-builds.md, "Compilers").
 
 CREATE TABLE worker_compiler (                                          -- replaced at each login of the worker
     worker       text NOT NULL,

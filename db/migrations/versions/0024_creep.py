@@ -1,4 +1,4 @@
-"""Bisections that end with a creep: see the SQL beside this file."""
+"""Bisections that end with a creep: see the SQL file."""
 
 from __future__ import annotations
 
