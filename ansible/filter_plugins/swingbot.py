@@ -1,4 +1,4 @@
-"""What the roles ask of a tuning list: the same code reads it that the worker uses (jobs/swingbot_jobs/testbox/tuning.py)."""
+"""Filters on tuning lists, with the same parser as the worker (jobs/swingbot_jobs/testbox/tuning.py)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ LISTS = Path(__file__).resolve().parents[2] / "workers" / "tuning"
 
 
 def _list(box: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
-    """The tuning list that a testbox file names, without what the box cannot have. `directory`: more lists, of the operator; they win."""
+    """Return the tuning list that a testbox file names, without items the testbox cannot have.
+
+    `directory` has further lists of the operator, which take precedence.
+    """
     name, without = str(box.get("tuning", "")), box.get("tuning_without", [])
     try:
         lists = tuning.load_all(LISTS) | (tuning.load_all(Path(directory)) if directory else {})
         if name not in lists:
             raise tuning.TuningError(
-                f"the testbox file names the tuning list {name!r}, there are {', '.join(sorted(lists))}; write tuning: quiet"
+                f"tuning list {name!r} of the testbox file does not exist; use one of {', '.join(sorted(lists))}"
             )
         return lists[name].without([str(item) for item in without])
     except (tuning.TuningError, OSError, TypeError) as error:
@@ -31,7 +34,7 @@ def _list(box: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
 
 
 def wanted(testbox_file: str, directory: str = "") -> dict[str, Any]:
-    """What the box's own system is held to, from the text of its testbox file."""
+    """Return the required settings of the testbox's own system, from the text of its file."""
     try:
         box = yaml.safe_load(testbox_file)
     except yaml.YAMLError as error:
@@ -50,7 +53,7 @@ def wanted(testbox_file: str, directory: str = "") -> dict[str, Any]:
 
 
 def complaints(printed: str, testbox_file: str, directory: str = "") -> list[str]:
-    """What is not as the list wants it, by what its probe printed on the box: a sentence each."""
+    """Return deviations from the tuning list as sentences, from the output of its probe."""
     made = _list(yaml.safe_load(testbox_file), directory)
     return [
         f"{one.what}: {one.found}; {one.do}" for one in tuning.findings(made, printed) if not one.ok

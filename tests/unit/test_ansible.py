@@ -234,7 +234,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"swingbot_controller__public_url": None},
-        "say in swingbot_controller__public_url where people reach the pages",
+        "set swingbot_controller__public_url to the address of the pages",
     ),
     (
         {"swingbot_controller__worker_host": "0.0.0.0"},
@@ -256,7 +256,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"swingbot_testbox_worker__secrets": {"rack2": "e" * 16}},
         "the secret of worker box-rack1 is missing",
     ),
-    ({"swingbot_testbox_worker__boxes": ["rack2"]}, "testbox rack2 is not described"),
+    ({"swingbot_testbox_worker__boxes": ["rack2"]}, "testbox rack2 has no file"),
     (
         {"swingbot_testbox__ssh_public_key": "AAAA"},
         "must be the public key of the host that drives this box",
