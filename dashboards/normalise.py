@@ -1,7 +1,8 @@
-"""Write our dashboards in one normal form, so that a change is a small diff: `make dashboards`, or this file with paths to check.
+"""Write dashboards in a normal form, so that a change is a small diff: `make dashboards`.
 
-What Grafana adds by itself when it exports (ids, versions, the state of a session) goes; keys are sorted, with the telling ones first;
-panels are numbered from the top left. With `--check` nothing is written and the exit status is 1 if something would be.
+Fields that Grafana adds at export (ids, versions, state of a session) are removed; keys are sorted,
+the most important ones first; panels are numbered from the top left. Arguments: files (default:
+all). With `--check` nothing is written and the exit status is 1 if a file is not in normal form.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _VOLATILE = (
 
 
 def normal(dashboard: dict[str, Any]) -> dict[str, Any]:
-    """The same dashboard in normal form; normal(normal(x)) is normal(x)."""
+    """Return the dashboard in normal form; idempotent."""
     cleaned = {key: value for key, value in dashboard.items() if key not in _VOLATILE} | {
         "id": None
     }
@@ -65,7 +66,7 @@ def main(arguments: list[str]) -> int:
         if not check:
             file.write_text(text(json.loads(file.read_text())))
         sys.stdout.write(
-            f"{file.name}: {'not in normal form; `make dashboards` writes it' if check else 'written'}\n"
+            f"{file.name}: {'not in normal form; run `make dashboards`' if check else 'written'}\n"
         )
     return 1 if check and changed else 0
 

@@ -1,6 +1,7 @@
-"""Is this container's part alive? `health.py url URL`, `health.py connected PORT` or `health.py listens PORT`; exit status 0 means yes.
+"""Health check of a container; exit status 0 means healthy.
 
-Only the standard library, because it runs in every container twice a minute.
+Usage: `health.py url URL`, `health.py connected PORT` or `health.py listens PORT`. Uses only the
+standard library, because it runs in every container twice a minute.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ ESTABLISHED, LISTENING = "01", "0A"  # include/net/tcp_states.h
 
 
 def url(address: str) -> bool:
-    """Whether `address` answers with success; never through a proxy."""
+    """Whether `address` returns a success status; never through a proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(address, timeout=5) as answer:
         return bool(200 <= answer.status < 300)
 
 
 def connected(port: int, tables: str) -> bool:
-    """Whether a TCP connection to somebody's `port` stands, by the text of /proc/net/tcp (proc_net_tcp.rst in the kernel's documentation)."""
+    """Whether a TCP connection to a remote `port` is established, from the text of /proc/net/tcp.
+
+    Format: proc_net_tcp.rst in the kernel's documentation.
+    """
     rows = [line.split() for line in tables.splitlines()]
     return any(
         len(row) > 3 and row[3] == ESTABLISHED and row[2].endswith(f":{port:04X}") for row in rows
@@ -28,7 +32,10 @@ def connected(port: int, tables: str) -> bool:
 
 
 def listens(port: int, tables: str) -> bool:
-    """Whether something listens on `port`, by the same text: a connection made to find out would stand in its log as a failed one."""
+    """Whether a local socket listens on `port`, from the same text.
+
+    A test connection would appear in the log of the service as a failed one.
+    """
     rows = [line.split() for line in tables.splitlines()]
     return any(
         len(row) > 3 and row[3] == LISTENING and row[1].endswith(f":{port:04X}") for row in rows
@@ -53,7 +60,7 @@ def main(words: list[str]) -> int:
             case ["listens", port]:
                 return 0 if listens(int(port), _tables()) else 1
     except OSError as error:
-        print(error)  # noqa: T201 - an engine keeps what a health check says
+        print(error)  # noqa: T201 - the engine stores the output of a health check
         return 1
     print(__doc__)  # noqa: T201
     return 2

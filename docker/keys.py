@@ -1,6 +1,7 @@
-"""What the service `keys` does at each start: the master's certificate, and for each worker a directory with its own secret and no other.
+"""Entry point of the service `keys`: the master's certificate, and a secret for each worker.
 
-A CA and secrets that are there stay; the certificate is made anew, so that it never gets old.
+Each worker gets a directory with only its own secret. Existing CA and secrets are kept; the
+certificate is created at each start, so that it never expires.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from swingbot.adapters import certificates, worker_secrets
 
 KEYS: Final = Path("/keys")
 DAYS: Final = 1095
-# Worker -> directory that this worker alone sees, as /keys.
+# Worker -> its directory, which only this worker sees, as /keys.
 WORKERS: Final = {"builder": "builder", "box-vm-icount": "testbox"}
 
 
 def make(keys: Path) -> None:
     """Fill the directories below `keys`. Raises CertificateError, SecretError or OSError."""
-    made = certificates.make(keys / "master", ("master",), DAYS)
+    paths = certificates.make(keys / "master", ("master",), DAYS)
     for worker, directory in WORKERS.items():
         secret = keys / "master" / "workers" / worker
         worker_secrets.make(secret)
         shutil.copyfile(secret, keys / directory / "secret")
-        shutil.copyfile(made.ca, keys / directory / "ca.pem")
+        shutil.copyfile(paths.ca, keys / directory / "ca.pem")
 
 
 if __name__ == "__main__":
     os.umask(0o077)
     make(KEYS)
-    print("the master has its certificate, and each worker its secret")  # noqa: T201 - the log of this container
+    print("created the master's certificate and the workers' secrets")  # noqa: T201 - container log

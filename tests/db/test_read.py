@@ -404,7 +404,7 @@ def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
 )
 def test_an_unknown_id_is_a_sentence(conn: sa.Connection, look: object, id: str) -> None:
     assert callable(look)
-    with pytest.raises(read.NotFound, match=f"there is no [a-z]+ {id}"):
+    with pytest.raises(read.NotFound, match=f"^[a-z]+ {id} does not exist"):
         look(conn, id)
 
 
