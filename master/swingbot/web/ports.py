@@ -28,7 +28,7 @@ class Settings(Protocol):
 
 
 class ReadModels(Protocol):
-    """The module `swingbot_db.read`. Functions return documents (docs/json.md) or raise NotFound."""
+    """The module `swingbot_db.read`: each function returns a document or raises NotFound."""
 
     def status(self, conn: Connection) -> Row: ...
     def reachable(self, conn: Connection) -> Row: ...
