@@ -176,7 +176,7 @@ def test_failures_in_a_row_quarantine_a_box_and_its_order_goes_on_elsewhere(brai
     turn(brain)
     assert (state(brain), box(brain)["now"]["failures"]) == ("idle", 0)
     assert sorted(sent(brain)) == [
-        "over: testbox rack7 may work again",
+        "over: testbox rack7 is back in service",
         "testbox rack7 is quarantined",
     ]
 
@@ -390,7 +390,7 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: B
     young = dataclasses.replace(brain.lab, awake=lambda: 60.0)
     with brain.lab.transaction("alert operator") as tx:
         alert_operator(young, tx)  # this loop has not looked for so long: it cannot say
-    assert "over: the queue moves again" in sent(brain)
+    assert "over: the queue is moving again" in sent(brain)
 
 
 def test_testboxes_of_before_their_states_were_kept_are_what_they_are_and_need_no_screening(

@@ -125,8 +125,8 @@ def test_a_percentage_can_be_recomputed_where_a_level_differs_from_row_to_row() 
     last = next(row for row in found["rows"] if row["arm"] == 2)
     last["base"]["mean"] = 109.0
     said = as_changelog(sheet_of_experiment(found))
-    assert "  c: b is 109.00 beside it" in said
-    assert said.count("beside it") == 1
+    assert "  c: b is 109.00 in this pair (outliers excluded)" in said
+    assert said.count("in this pair") == 1
 
 
 def test_two_rows_that_are_unclear_for_the_same_reason_each_say_all_of_it() -> None:

@@ -90,7 +90,7 @@ def test_a_short_mail_answers_our_first_one_in_its_thread(kind: str) -> None:
 
 def test_a_retraction_says_so_before_anything_else() -> None:
     assert follow_up(the_follow_up("retraction")).body.startswith(
-        "We take back what we reported as program.metric 10.0% worse."
+        "We retract our report of program.metric 10.0% worse."
     )
 
 
@@ -115,7 +115,7 @@ def test_a_follow_up_survives_json(facts: FollowUp) -> None:
 
 def test_a_follow_up_to_nothing_or_of_no_kind_is_refused() -> None:
     good = the_follow_up().to_json()
-    with pytest.raises(BadFacts, match=r"follow-up.kind: 'answer' is none of"):
+    with pytest.raises(BadFacts, match=r"follow-up.kind: 'answer' is not one of"):
         FollowUp.from_json({**good, "kind": "answer"})
-    with pytest.raises(BadFacts, match=r"answers a first mail"):
+    with pytest.raises(BadFacts, match=r"must refer to a first mail"):
         FollowUp.from_json({**good, "first": None})

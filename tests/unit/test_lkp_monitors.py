@@ -134,4 +134,4 @@ def test_what_is_left_out_of_a_table_is_told_below_it() -> None:
     }
     text = FORMS["lkp"](a_sheet(monitors))
     assert text.count("softirqs.n") == 25
-    assert "\nChanged too, not shown: 15 of softirqs. `swingbot raw c5 --out DIR` has" in text
+    assert "\nAlso changed, not shown: 15 of softirqs. `swingbot raw c5 --out DIR` has" in text

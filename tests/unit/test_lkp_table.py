@@ -86,7 +86,7 @@ def test_a_whole_table_has_lkps_lines() -> None:
 
 def test_rows_whose_runs_are_not_known_are_left_out_and_an_empty_table_is_no_table() -> None:
     assert lkp_table(GROUP, [a_row()]) == []
-    with pytest.raises(ValueError, match="values of both sides"):
+    with pytest.raises(ValueError, match="values on both sides"):
         lkp_cells("x", (), (1.0,))
 
 

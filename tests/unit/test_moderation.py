@@ -216,4 +216,4 @@ def test_a_digest_stays_small_and_its_lines_short_whatever_it_tells() -> None:
     mail = digest(MONDAY, many, url="http://lab.example.org", contact=hostile)
     assert len(mail.body.encode()) <= BODY_BYTES
     assert all(columns(line) <= 78 for line in mail.body.split("\n"))
-    assert "more; all comparisons" in mail.body and "\u202e" not in mail.body
+    assert "more. All comparisons" in mail.body and "\u202e" not in mail.body

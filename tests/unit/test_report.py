@@ -490,11 +490,11 @@ def test_facts_with_an_unknown_missing_or_wrong_key_say_which() -> None:
     assert ReportFacts.from_json(good) == report_facts(REPORTS / "one_metric.in.yaml")
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"colour": "red"}, "report: unknown key 'colour'"),
-        ({"kconfig": None}, "report.kconfig: None is not text"),
-        ({"headline": {**good["headline"], "better": "up"}}, "headline.better: 'up' is none of"),
+        ({"kconfig": None}, "report.kconfig: None is not a string"),
+        ({"headline": {**good["headline"], "better": "up"}}, "headline.better: 'up' is not one of"),
         (
             {"headline": {**good["headline"], "verdict": "bad"}},
-            "headline.verdict: 'bad' is none of",
+            "headline.verdict: 'bad' is not one of",
         ),
         (
             {"headline": {**good["headline"], "change_pct": float("nan")}},
@@ -503,10 +503,10 @@ def test_facts_with_an_unknown_missing_or_wrong_key_say_which() -> None:
         ({"rows": [3]}, r"rows\[0\]: is not a mapping"),
         (
             {"gates": [{"name": "tip", "status": "maybe", "reason": ""}]},
-            "gates.status: 'maybe' is none of pass, fail, not run",
+            "gates.status: 'maybe' is not one of pass, fail, not run",
         ),
         ({"merged": "yes"}, "report.merged: 'yes' is not true or false"),
-        ({"boots": {"parent": "x1"}}, "boots.parent: is not a list of texts"),
+        ({"boots": {"parent": "x1"}}, "boots.parent: is not a list of strings"),
         ({"bisection": {**good["bisection"], "boots": -1}}, "bisection.boots: -1 is not a count"),
     ]
     for change, message in wrong:
@@ -542,7 +542,7 @@ def test_a_wrapped_command_means_the_same_to_a_shell(arguments: list[str]) -> No
 def test_commands_that_a_mail_would_change_are_left_to_the_page() -> None:
     body = mail(the_facts(reproduce=("printf 'two  blanks'",))).body
     assert "two" not in body
-    assert "they are here: https://bot.example.org/report/r1" in body.replace("\n", " ")
+    assert "too long for a mail, see https://bot.example.org/report/r1" in body.replace("\n", " ")
     body = mail(the_facts(reproduce=("x" * 2000,))).body
     assert "xxx" not in body
 

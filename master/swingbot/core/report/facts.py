@@ -1,4 +1,4 @@
-"""What a report says, before it has words: frozen facts, and the JSON they are kept and tested as."""
+"""The content of a report as data, and the JSON in which it is stored and tested."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisection:
-    """What the search cost: `candidates` commits looked at by `boots` boots of `kernels` different kernels (`builds` of them built for it)."""
+    """The cost and the result of the search.
+
+    `candidates` commits were searched with `boots` boots of `kernels` different kernels, of which
+    `builds` were built for this bisection.
+    """
 
     id: str
     candidates: int
@@ -37,7 +41,11 @@ class Bisection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """One gate of proof: `name` in a word or two ("revert"), and why it passed, failed or was not run, in half a sentence."""
+    """One gate of proof.
+
+    `name` is a word or two ("revert"). `reason` is a short phrase: why the gate passed, failed or
+    was not run.
+    """
 
     name: str
     status: GateAnswer
@@ -46,15 +54,21 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFacts:
-    """Everything the first mail about a culprit says.
+    """Content of the first mail about a culprit.
 
-    The headline's numbers come from the boots that confirmed the culprit against its parent, `rows` from the comparison of the two over all jobs.
-    `command` is how the program of the headline was called; `reproduce` are commands for a shell, one a line.
-    `facts` (name to value, in the order printed) describe the environment: command line, root file system, THP and the like.
-    `links` (name to URL): "page" is the report's own page and the first to be printed.
-    `gates` are those of proof, in the order printed; `clues` what explains the change, the best first; `boots` ("parent", "commit") the ids of the boots
-    that the headline rests on. `posted` is the patch's own mail. `merged` says whether others base their work on the culprit; None is unknown.
-    `closes` is the URL under which this mail can be read; `regzbot` asks for a line to that tracker, for merged regressions only.
+    The headline's numbers come from the boots that confirmed the culprit against its parent, `rows`
+    from the comparison of the two over all jobs.
+    `command` is the command line of the headline's program; `reproduce` are shell commands, one per
+    line.
+    `facts` (name to value, in print order) describe the environment: command line, root file
+    system, THP and the like.
+    `links` (name to URL): "page" is the report's own page and is printed first.
+    `gates` are the gates of proof in print order; `clues` explain the change, best first; `boots`
+    ("parent", "commit") are the ids of the headline's boots.
+    `posted` is the mail that posted the patch. `merged` says whether others base their work on the
+    culprit; None means unknown.
+    `closes` is the URL under which this mail can be read. `regzbot` requests a line for that
+    tracker, for merged regressions only.
     """
 
     report: str
@@ -86,7 +100,8 @@ class ReportFacts:
     regzbot: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Plain lists, mappings, strings and numbers; `from_json` reads them back equal."""
+        """Return plain lists, mappings, strings and numbers; `from_json` restores an equal
+        object."""
         return {
             "report": self.report,
             "tree": self.tree,
@@ -135,9 +150,9 @@ class ReportFacts:
 
     @classmethod
     def from_json(cls, value: Any) -> ReportFacts:
-        """Read what `to_json` wrote, now or before it knew of gates, clues and the like.
+        """Read the output of `to_json`, including that of versions without gates, clues etc.
 
-        Raises BadFacts that names the key that is missing, unknown or of the wrong kind.
+        Raises BadFacts that names a missing or unknown key, or one of the wrong type.
         """
         top = Reader(value, "report")
         culprit, bisection = (
@@ -246,7 +261,7 @@ def _side_to_json(side: Side) -> dict[str, Any]:
 
 
 def row_to_json(row: ComparisonRow) -> dict[str, Any]:
-    """What a mail says of a row: with the sentence and the values of runs, without what only the judge needs."""
+    """Return what a mail says of a row: sentence and run values, but not the judge's details."""
     return {
         "testbox": row.testbox,
         "label": row.label,
@@ -302,12 +317,12 @@ def row_from_json(value: Any, where: str) -> ComparisonRow:
 def _better(value: Any, where: str) -> Better | None:
     if value is None or value == "higher" or value == "lower":
         return value  # type: ignore[no-any-return]  # narrowed by the comparison
-    raise BadFacts(f"{where}.better: {value!r} is none of higher, lower, null")
+    raise BadFacts(f"{where}.better: {value!r} is not one of higher, lower, null")
 
 
 def _verdict(value: str, where: str) -> Verdict:
     if value not in VERDICTS:
-        raise BadFacts(f"{where}.verdict: {value!r} is none of {', '.join(VERDICTS)}")
+        raise BadFacts(f"{where}.verdict: {value!r} is not one of {', '.join(VERDICTS)}")
     return value
 
 

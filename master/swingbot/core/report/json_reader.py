@@ -1,4 +1,4 @@
-"""Reading a stored document key by key, so that what is missing, unknown or of the wrong kind is named."""
+"""Read a stored document key by key, and name any key that is missing, unknown or mistyped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class BadFacts(ValueError):
-    """A document is not the facts of a report; the message names the place."""
+    """The document does not have the facts of a report; the message names the place."""
 
 
 def number(value: Any, where: str) -> float:
@@ -23,63 +23,63 @@ def one_of(value: Any, known: tuple[T, ...], where: str) -> T:
     for item in known:
         if value == item:
             return item
-    raise BadFacts(f"{where}: {value!r} is none of {', '.join(map(str, known))}")
+    raise BadFacts(f"{where}: {value!r} is not one of {', '.join(map(str, known))}")
 
 
 def texts(value: Any, where: str) -> list[str]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise BadFacts(f"{where}: is not a list of texts")
+        raise BadFacts(f"{where}: is not a list of strings")
     return list(value)
 
 
 class Reader:
-    """Takes the keys of one mapping, once each; what is left over at the end is an error."""
+    """Takes each key of a mapping once; any key that remains at the end is an error."""
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, Mapping):
             raise BadFacts(f"{where}: is not a mapping")
-        self._left = dict(value)
+        self._unread = dict(value)
         self._where = where
 
     def take(self, key: str) -> Any:
-        if key not in self._left:
+        if key not in self._unread:
             raise BadFacts(f"{self._where}.{key}: is missing")
-        return self._left.pop(key)
+        return self._unread.pop(key)
 
     def end(self) -> None:
-        if self._left:
-            raise BadFacts(f"{self._where}: unknown key {next(iter(self._left))!r}")
+        if self._unread:
+            raise BadFacts(f"{self._where}: unknown key {next(iter(self._unread))!r}")
 
     def text(self, key: str) -> str:
         return self._text(self.take(key), key)
 
     def take_if_there(self, key: str) -> Any:
-        """For a key that reports of an older swingbot do not have; None for none."""
-        return self._left.pop(key, None)
+        """Take a key that reports from an older swingbot lack; None if missing."""
+        return self._unread.pop(key, None)
 
     def items_if_there(self, key: str) -> list[Any]:
-        return self.items(key) if key in self._left else []
+        return self.items(key) if key in self._unread else []
 
     def mapping_if_there(self, key: str) -> dict[str, Any]:
-        value = self._left.pop(key, {})
+        value = self._unread.pop(key, {})
         if not isinstance(value, Mapping):
             raise BadFacts(f"{self._where}.{key}: is not a mapping")
         return {self._text(name, key): item for name, item in value.items()}
 
     def flag_if_there(self, key: str) -> bool | None:
-        value = self._left.pop(key, None)
+        value = self._unread.pop(key, None)
         if value is not None and not isinstance(value, bool):
             raise BadFacts(f"{self._where}.{key}: {value!r} is not true or false")
         return value
 
     def text_if_there(self, key: str) -> str | None:
-        """For a key that reports of an older swingbot do not have."""
-        value = self._left.pop(key, None)
+        """Take a text that reports from an older swingbot lack; None if missing."""
+        value = self._unread.pop(key, None)
         return None if value is None else self._text(value, key)
 
     def _text(self, value: Any, key: str) -> str:
         if not isinstance(value, str):
-            raise BadFacts(f"{self._where}.{key}: {value!r} is not text")
+            raise BadFacts(f"{self._where}.{key}: {value!r} is not a string")
         return value
 
     def whole(self, key: str) -> int:

@@ -1,1 +1,1 @@
-"""Words of every text that people read: lines (`plain`) and numbers (`numbers`)."""
+"""Formatting of text for humans: lines (`plain`) and numbers (`numbers`)."""

@@ -1,4 +1,4 @@
-"""Numbers in words: levels, percentages with their direction, probabilities, counts."""
+"""Format numbers: levels, percentages with their direction, probabilities, counts."""
 
 from __future__ import annotations
 
@@ -9,28 +9,34 @@ _LONGEST_NUMBER = 15  # characters; numbers that would be longer are printed wit
 
 
 def _decimals(value: float, digits: int) -> int | None:
-    """Decimals that show `digits` significant digits of `value`; None where only an exponent keeps it readable."""
+    """Return the number of decimals that shows `digits` significant digits of `value`.
+
+    None if only an exponent keeps the number readable.
+    """
     exponent = math.floor(math.log10(abs(value))) if value else 0
     return max(0, digits - 1 - exponent) if -4 <= exponent < 15 else None
 
 
 def levels(*values: float | None) -> list[str]:
-    """Means that stand under each other: equally many decimals, five significant digits of the smallest.
+    """Format means for a column: equal decimals, five significant digits of the smallest.
 
-    So a percentage printed beside two levels can be recomputed from them to 0.01 %.
+    A percentage printed next to two levels can thus be recomputed from them to 0.01 %.
     """
     return _aligned(values, 5, "missing")
 
 
 def spreads(*values: float | None) -> list[str]:
-    """Standard deviations that stand under each other, three significant digits of the smallest; one boot has none."""
+    """Format standard deviations for a column, with three significant digits of the smallest.
+
+    A single boot has no standard deviation: "n/a".
+    """
     return _aligned(values, 3, "n/a")
 
 
 def readings(*values: float | None) -> list[str]:
-    """Values that stand under each other and are not compared: three significant digits of the largest.
+    """Format values for a column that are not compared: three significant digits of the largest.
 
-    Whole numbers stay whole, and a missing one is empty.
+    Integers stay integers, and a missing value is empty.
     """
     known = [value for value in values if value is not None]
     if all(value == int(value) for value in known):
@@ -55,26 +61,29 @@ def _aligned(values: Sequence[float | None], digits: int, none: str) -> list[str
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A percentage without its sign: 18.0%, 0.04%."""
+    """Format a percentage without its sign: 18.0%, 0.04%."""
     size = abs(value)
     return f"{size:.{max(digits, 2)}f}%" if 0.005 <= size < 0.095 else f"{size:.{digits}f}%"
 
 
 def rounded_up(pct: float) -> float:
-    """To two significant digits, so that what is excluded beyond it stays excluded."""
+    """Round up to two significant digits, so that an excluded change stays excluded."""
     step = 10.0 ** (math.floor(math.log10(pct)) - 1) if pct > 0 else 1.0
     return float(f"{math.ceil(pct / step - 1e-9) * step:.2g}")
 
 
 def direction(change: float, better: str | None) -> str:
-    """The word for a change of that sign: better or worse, or higher or lower where a metric has no direction."""
+    """Return better or worse, or higher or lower for a metric without a direction."""
     if better is None:
         return "higher" if change > 0 else "lower"
     return "better" if (change > 0) == (better == "higher") else "worse"
 
 
 def change(value: float | None, better: str | None, digits: int = 1) -> str:
-    """18.0% worse. The direction is a word, never a sign: a signed percentage of a latency reads both ways."""
+    """Format a change in percent, such as "18.0% worse".
+
+    The direction is a word, never a sign: a signed change of a latency can be read both ways.
+    """
     if value is None:
         return "changed, size unknown"
     if abs(value) < 0.005:
@@ -85,15 +94,18 @@ def change(value: float | None, better: str | None, digits: int = 1) -> str:
 def change_with_interval(
     value: float | None, bounds: tuple[float, float] | None, better: str | None
 ) -> str:
-    """18.0% worse (95% interval 17.2% to 18.8%); the words are repeated inside only where a bound has another direction."""
+    """Format a change such as "18.0% worse (95% interval 17.2% to 18.8%)".
+
+    The bounds have words of their own only if their directions differ.
+    """
     return f"{change(value, better)} (95% interval {_interval(value, bounds, better)})"
 
 
 def _interval(value: float | None, bounds: tuple[float, float] | None, better: str | None) -> str:
     if bounds is None:
         return "unknown"
-    near, far = sorted(bounds, key=abs)  # the smaller change first, whatever its sign
-    # a narrow interval must not collapse into one number
+    near, far = sorted(bounds, key=abs)  # smaller change first, regardless of sign
+    # A narrow interval must not be printed as a single number.
     digits = 2 if abs(far - near) < 0.35 else 1
     if value is not None and (value > 0) == (near > 0) == (far > 0):
         return f"{percent(near, digits)} to {percent(far, digits)}"
@@ -101,7 +113,10 @@ def _interval(value: float | None, bounds: tuple[float, float] | None, better: s
 
 
 def sure(probability: float) -> str:
-    """A posterior in words, rounded down: a claim never grows by being printed. It is never 100 %."""
+    """Format a probability, rounded down so that printing never strengthens a claim.
+
+    It is never printed as 100 %.
+    """
     if probability >= 0.999:
         return "more than 99.9% sure"
     floored = math.floor(probability * 1000 + 1e-9) / 10
@@ -109,5 +124,5 @@ def sure(probability: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """1 boot, 2 boots."""
+    """Format a count with its noun: 1 boot, 2 boots."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

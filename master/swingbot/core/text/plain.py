@@ -1,22 +1,23 @@
-"""Plain text for mails and readmes: cleaned, cut, wrapped.
+"""Clean, truncate and wrap plain text for mails and readmes.
 
-Everything here takes text from strangers (commit subjects, branch names, console facts), so nothing
-that leaves `clean` can break a line, move the cursor or turn the direction of the writing round.
+The input may come from strangers (commit subjects, branch names, console facts). The output of
+`clean` therefore cannot break a line, move the cursor or change the writing direction.
 """
 
 from __future__ import annotations
 
 import unicodedata
 
-WIDTH = (
-    78  # columns of a mail; two quotations ("> > ") still fit an 80-column terminal nearly whole
-)
-# control, format (bidi, zero width), surrogates, private, unassigned, separators
+WIDTH = 78  # columns of a mail; leaves room for quotation marks on an 80-column terminal
+# Control, format (bidi, zero width), surrogate, private, unassigned, separators
 _DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def clean(text: str) -> str:
-    """One line of printable text: control and invisible characters become blanks, runs of blanks become one."""
+    """Return one line of printable text.
+
+    Control and invisible characters become blanks, and runs of blanks become one.
+    """
     if not text.isprintable():
         dropped = {ord(c): " " for c in set(text) if unicodedata.category(c) in _DROPPED}
         text = text.translate(dropped)
@@ -24,7 +25,10 @@ def clean(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """Columns that `text` takes on a terminal: two for wide East Asian characters, none for combining marks."""
+    """Return the columns that `text` takes on a terminal.
+
+    Wide East Asian characters count as two, combining marks as zero.
+    """
     if text.isascii():
         return len(text)
     return sum(
@@ -38,18 +42,21 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """`text` cleaned and cut to `limit` columns and characters, with "..." where something is gone."""
+    """Clean `text` and truncate it to `limit` columns and characters, marked with "..."."""
     text = clean(text)
     if len(text) <= limit and columns(text) <= limit:
         return text
-    kept = text[: max(limit - 3, 0)]
-    while columns(kept) > limit - 3:
-        kept = kept[:-1]
-    return kept.rstrip() + "..."
+    prefix = text[: max(limit - 3, 0)]
+    while columns(prefix) > limit - 3:
+        prefix = prefix[:-1]
+    return prefix.rstrip() + "..."
 
 
 def wrap(text: str, indent: str = "", first: str | None = None, width: int = WIDTH) -> list[str]:
-    """Cleaned `text` in lines of at most `width` columns. A word that fits no line is broken; a URL gets a line of its own, whole."""
+    """Clean `text` and wrap it at `width` columns.
+
+    A word longer than a line is broken. A URL gets a line of its own and is never broken.
+    """
     lines: list[str] = []
     line = lead = indent if first is None else first
     for word in [
@@ -66,7 +73,7 @@ def wrap(text: str, indent: str = "", first: str | None = None, width: int = WID
 
 
 def _pieces(word: str, width: int) -> list[str]:
-    """`word` in pieces of at most `width` columns and characters; a URL stays whole, since half of one leads nowhere."""
+    """Split `word` into pieces of at most `width` columns and characters; URLs stay whole."""
     if "://" in word or (columns(word) <= width and len(word) <= width):
         return [word]
     pieces, piece = [], ""
@@ -79,7 +86,10 @@ def _pieces(word: str, width: int) -> list[str]:
 
 
 def shell(command: str, indent: str = "  ", width: int = WIDTH) -> list[str]:
-    """A shell command in lines of at most `width` columns, joined by backslashes at blanks outside quotes; the same words for a shell."""
+    """Wrap a shell command at `width` columns, at blanks outside quotes, with backslashes.
+
+    A shell parses the result into the same words.
+    """
     lines: list[str] = []
     line = indent
     for word in _shell_words(command):
@@ -92,7 +102,7 @@ def shell(command: str, indent: str = "  ", width: int = WIDTH) -> list[str]:
 
 
 def _shell_words(command: str) -> list[str]:
-    """The words of a command with their quotes still on: split at blanks that no quote or backslash protects."""
+    """Split a command at blanks that are not quoted or escaped; quotes are preserved."""
     words, word, quote, escaped = [], "", "", False
     for c in command:
         if c == " " and not quote and not escaped:

@@ -1,1 +1,1 @@
-"""The table of an experiment in every form: for a terminal, a mail, a changelog, a spreadsheet."""
+"""The table of an experiment for a terminal, a mail, a changelog and a spreadsheet."""

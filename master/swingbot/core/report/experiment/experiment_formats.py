@@ -1,4 +1,4 @@
-"""An experiment in the forms that people paste elsewhere."""
+"""An experiment in the formats that people paste elsewhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CSV: Final = (
 
 
 def as_text(sheet: ExperimentSheet, *, counters: bool = False) -> str:
-    """For a terminal: the rows, the tables and how to read them."""
+    """Return all tables, the kernels and the notes on reading them, for a terminal."""
     lines = [
         f"{sheet.id}  {len(sheet.kernels)} kernels of {cut(sheet.tree, 63)}, {sheet.status}"
         + (f": {clean(sheet.reason)}" if sheet.reason else ""),
@@ -52,20 +52,23 @@ def as_text(sheet: ExperimentSheet, *, counters: bool = False) -> str:
 
 
 def as_mail(sheet: ExperimentSheet) -> str:
-    """The tables of all headline metrics, what the rows are, how to read them. Raises NothingToShow."""
+    """Return the tables of all headline metrics with legend and reading notes.
+
+    Raises NothingToShow.
+    """
     _refuse_empty(sheet)
     lines = [*table(sheet), "", "The kernels:", "", *legend(sheet), "", *reading(sheet)]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def as_changelog(sheet: ExperimentSheet) -> str:
-    """The tables alone, as they stand in a commit message. Raises NothingToShow."""
+    """Return only the tables, for a commit message. Raises NothingToShow."""
     _refuse_empty(sheet)
     return "".join(f"{line.rstrip()}\n" for line in table(sheet))
 
 
 def as_csv(sheet: ExperimentSheet) -> str:
-    """One line a kernel, metric and reference, for a spreadsheet. Missing values are empty."""
+    """Return one line per kernel, metric and reference. Missing values are empty."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n")
     write.writerow([*_CSV, *sheet.columns])
@@ -89,7 +92,10 @@ def as_csv(sheet: ExperimentSheet) -> str:
 
 
 def as_lkp(sheet: ExperimentSheet) -> str:
-    """LKP's table of each kernel against its reference, for each testbox and unit job. Raises NothingToShow."""
+    """Return LKP's table of each kernel against its reference, by testbox and unit job.
+
+    Raises NothingToShow.
+    """
     _refuse_empty(sheet)
     tables = []
     places = list(dict.fromkeys(block.place for block in sheet.blocks))
@@ -117,10 +123,10 @@ def as_lkp(sheet: ExperimentSheet) -> str:
                 axes=axes,
             )
             tables.append("".join(f"{line}\n" for line in lkp_table(group, rows)))
-    found = "\n".join(one for one in tables if one)
-    if not found:
+    output = "\n".join(one for one in tables if one)
+    if not output:
         raise NothingToShow(f"{sheet.id} has no metric with runs on both sides")
-    return found
+    return output
 
 
 def _refuse_empty(sheet: ExperimentSheet) -> None:

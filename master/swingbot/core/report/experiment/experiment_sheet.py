@@ -1,4 +1,4 @@
-"""An experiment as numbers that can be printed in any form; made of the read model's JSON."""
+"""The numbers of an experiment, ready to print in any format; built from the read model's JSON."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from swingbot_jobs.language.program import Better
 Place = tuple[str, str]  # testbox, unit job
 
 
-# (place, arm, metric): (boot, run): the run's samples
+# (place, arm, metric) -> (boot, run) -> samples of the run
 _Runs = dict[tuple[Place, int, str], dict[tuple[str, int], list[float]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupplementColumn:
-    """One number a kernel beside the table's own, by place and row; place None: the same everywhere."""
+    """An additional column of the table: one number per place and kernel.
+
+    With place None the number is the same everywhere.
+    """
 
     title: str
     values: Mapping[tuple[Place | None, int], float]
 
     def of(self, place: Place, arm: int) -> float | None:
-        """None where it is not known."""
+        """Return the number for one cell, or None if it is not known."""
         return self.values.get((place, arm), self.values.get((None, arm)))
 
 
@@ -40,7 +43,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supplements:
-    """What stands beside the numbers: columns of the tables, and blocks below them."""
+    """Additional output of a table: columns, and blocks of text below it."""
 
     columns: Sequence[SupplementColumn] = ()
     below: Sequence[TextBlock] = ()
@@ -51,7 +54,7 @@ NOTHING_BESIDE: Final = Supplements()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetKernel:
-    """A row's kernel, for the reader."""
+    """The kernel of a row, for the reader."""
 
     name: str
     commit: str
@@ -59,7 +62,7 @@ class SheetKernel:
     compiler: str
     kconfig: str
     settings: Mapping[str, Any]
-    trouble: str | None  # why there is no kernel
+    trouble: str | None  # reason if there is no kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +70,8 @@ class Cell:
     """One kernel's measurement of one metric on one testbox, in the metric's unit."""
 
     side: Side | None  # None: nothing was measured
-    rows: Mapping[
-        ReferenceRule, ComparisonRow
-    ]  # against its reference; none for a reference itself
+    # by reference; empty for a kernel that is only a reference
+    rows: Mapping[ReferenceRule, ComparisonRow]
     beside: Mapping[str, float] = field(default_factory=dict)  # column -> mean of boot means
 
 
@@ -85,11 +87,11 @@ class Block:
     better: Better | None
     headline: bool
     counter: bool
-    cells: tuple[Cell, ...]  # one a kernel, in the order of the table
+    cells: tuple[Cell, ...]  # one per kernel, in table order
 
     @property
     def is_alias(self) -> bool:
-        """Whether all of its rows are another metric's numbers."""
+        """Whether all rows repeat the numbers of another metric."""
         rows = [row for cell in self.cells for row in cell.rows.values()]
         return bool(rows) and all(row.alias_of for row in rows)
 
@@ -104,15 +106,15 @@ class ExperimentSheet:
     tree: str
     status: str
     reason: str | None
-    boots: int  # of each kernel
+    boots: int  # per kernel
     against: tuple[ReferenceRule, ...]
     kernels: tuple[SheetKernel, ...]
     blocks: tuple[Block, ...]
-    columns: tuple[str, ...] = ()  # titles of what stands beside the numbers
+    columns: tuple[str, ...] = ()  # titles of the additional columns
     below: tuple[TextBlock, ...] = ()
 
     def shown(self, *, counters: bool = False) -> list[Block]:
-        """Headline metrics, or all but aliases."""
+        """Return the headline metrics; with `counters`, all metrics except aliases."""
         return [
             block for block in self.blocks if block.headline or (counters and not block.is_alias)
         ]
@@ -123,15 +125,15 @@ def sheet_of_experiment(
     samples: Iterable[Mapping[str, Any]] = (),
     beside: Supplements = NOTHING_BESIDE,
 ) -> ExperimentSheet:
-    """`experiment` as JSON; `samples` of the metrics that need each run's value."""
+    """Build a sheet from `experiment` as JSON and `samples` of metrics that need run values."""
     kernels = tuple(_kernel(arm) for arm in experiment["arms"])
     runs = _runs(samples)
     groups: dict[tuple[str, str, str], list[ComparisonRow]] = {}
     counters = {}
-    for found in experiment["rows"]:
-        row = ComparisonRow.from_json(found)
+    for row_json in experiment["rows"]:
+        row = ComparisonRow.from_json(row_json)
         groups.setdefault(row.key, []).append(row)
-        counters[row.key] = bool(found.get("counter"))
+        counters[row.key] = bool(row_json.get("counter"))
     return ExperimentSheet(
         id=experiment["id"],
         tree=experiment["tree"],

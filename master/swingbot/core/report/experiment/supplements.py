@@ -1,6 +1,7 @@
-"""What stands beside the numbers of an experiment: locks, free memory, sizes of code, symbols.
+"""Additional numbers of an experiment: locks, free memory, code size, symbols.
 
-Columns of the table are one number a row; what does not fit a column stands in a block below.
+What is one number per kernel becomes a column of the table. Anything else is a block of text
+below it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from swingbot.core.text.plain import cut
 from swingbot_jobs.kernel_diff import KernelRecord, bloat, bloat_text, code_change, of_classes
 from swingbot_jobs.kernel_diff.code_change import ChangedObject
 
-# Metric -> title of its column. Shares of cycles need a PMU (perf-profile); the others are shares
-# of the time of all CPUs (lock-contention).
+# Metric -> column title. Shares of cycles need a PMU (perf-profile). The others are shares of the
+# time of all CPUs (lock-contention).
 _CYCLES: Final = "perf-profile.lock_slowpath"
 _TIME: Final = {
     "lock-contention.spinning_pct": "spin %",
@@ -31,23 +32,23 @@ _TIME: Final = {
 }
 SECTIONS: Final = ("text", "data", "bss")
 _HUGE: Final = 9  # order of a huge page of 2 MiB
-_SYMBOLS: Final = 10  # that are listed
+_SYMBOLS: Final = 10  # maximum number of symbols listed
 _SELF: Final = "perf-profile.self."
-_LEAST_SHARE: Final = 1.0  # percent of samples that a symbol has to move by
+_LEAST_SHARE: Final = 1.0  # minimum change of a symbol, in percentage points of samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupplementSources:
-    """What is known besides the rows: samples, and what each build left of its code, by arm."""
+    """Input besides the rows: samples, and the build record of each arm."""
 
-    names: Sequence[str]  # of the rows
+    names: Sequence[str]  # by row
     samples: Sequence[Mapping[str, Any]]
     records: Mapping[int, KernelRecord] = field(default_factory=dict)
     references: Sequence[tuple[int, int]] = ()  # (reference, row)
 
 
 def patterns(beside: Iterable[str]) -> list[str]:
-    """Which samples are needed, as SQL LIKE patterns over metric names."""
+    """Return the samples to load, as SQL LIKE patterns over metric names."""
     needed = {
         "locks": ["lock-contention.spinning_pct%", _CYCLES],
         "buddyinfo": ["buddyinfo.%"],
@@ -58,11 +59,11 @@ def patterns(beside: Iterable[str]) -> list[str]:
 
 
 def beside(wanted: Iterable[str], known: SupplementSources) -> Supplements:
-    """All of `wanted`, in its order."""
-    made = [_MAKERS[name](known) if name in _MAKERS else _metric(name, known) for name in wanted]
+    """Compute all supplements in `wanted`, in order."""
+    parts = [_MAKERS[name](known) if name in _MAKERS else _metric(name, known) for name in wanted]
     return Supplements(
-        columns=[column for one in made for column in one.columns],
-        below=[block for one in made for block in one.below],
+        columns=[column for part in parts for column in part.columns],
+        below=[block for part in parts for block in part.below],
     )
 
 
@@ -87,14 +88,14 @@ def _note_on_locks(
     cycles: Mapping[Any, float], columns: Sequence[SupplementColumn]
 ) -> list[TextBlock]:
     if not columns:
-        words = "Locks: no run recorded them (the kernel needs the tracing of its configuration)."
+        words = "Locks: not recorded by any run (needs a kernel configuration with tracing)."
     elif cycles:
-        words = "spin % of cycles: samples in the slow path of queued spin locks, by perf record."
+        words = "spin % of cycles: samples in the slow path of queued spin locks (perf record)."
     else:
         words = (
-            "spin %: share of the time of all CPUs spent spinning, by perf lock contention; the"
-            " zone and LRU locks are told apart by the callers. There is no PMU here, so that no"
-            " share of cycles is known."
+            "spin %: share of the time of all CPUs spent spinning, from perf lock contention. Zone"
+            " and LRU locks are identified by their callers. Without a PMU, the share of cycles is"
+            " not known."
         )
     return [TextBlock(heading=words)]
 
@@ -127,7 +128,7 @@ def _buddyinfo(known: SupplementSources) -> Supplements:
 
 
 def _largest(zones: Sequence[ZoneMemory]) -> ZoneMemory | None:
-    """The zone with the most free pages after the runs."""
+    """Return the zone with the most free pages after the runs."""
 
     def pages(zone: ZoneMemory) -> float:
         blocks = zone.after.blocks if zone.after else ()
@@ -194,7 +195,7 @@ def _sizes_below(known: SupplementSources) -> Iterable[TextBlock]:
 
 
 def _three(changed: ChangedObject) -> list[tuple[int, int]]:
-    """(before, after) of text, data and bss of an object; 0 where it is not there."""
+    """Return (before, after) of text, data and bss of an object; 0 where it does not exist."""
     base, head = changed.base or {}, changed.head or {}
     return [(base.get(part, 0), head.get(part, 0)) for part in SECTIONS]
 
@@ -222,7 +223,8 @@ def _profile(known: SupplementSources) -> Supplements:
                 key=lambda pair: (-abs(pair[0]), pair[1]),
             )
             lines = [
-                f"  {by:>+7.2f}  {base.get(symbol, 0.0):>6.2f} {head.get(symbol, 0.0):>6.2f}  {cut(symbol, 50)}"
+                f"  {by:>+7.2f}  {base.get(symbol, 0.0):>6.2f} {head.get(symbol, 0.0):>6.2f}"
+                f"  {cut(symbol, 50)}"
                 for by, symbol in moved[:_SYMBOLS]
                 if abs(by) >= _LEAST_SHARE
             ]
@@ -238,7 +240,7 @@ def _profile(known: SupplementSources) -> Supplements:
 def _means(
     samples: Iterable[Mapping[str, Any]], metric: str
 ) -> dict[tuple[Place | None, int], float]:
-    """Means of boot means of a metric by (place, arm)."""
+    """Return the mean of boot means of a metric by (place, arm)."""
     boots: dict[tuple[Place | None, int], dict[Any, list[float]]] = {}
     for sample in samples:
         if sample["metric"] == metric:

@@ -1,4 +1,4 @@
-"""The table of an experiment as plain text in 78 columns, as it would stand in a changelog."""
+"""The table of an experiment as plain text in 78 columns, fit for a commit message."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
 _INDENT: Final = "  "
 _GAP: Final = "  "
-_NAME: Final = 24  # columns of a kernel's name beside its numbers
+_NAME: Final = 24  # columns for the name of a kernel
 _MISSING: Final = "-"
-_PLAIN: Final = re.compile(r"no change above [0-9.e-]+ (%|points)")  # the cell says it
+_PLAIN: Final = re.compile(r"no change above [0-9.e-]+ (%|points)")  # already in the cell
 
-Grid = list[list[str]]  # cells by row, the head line first; the first column is the kernel's
+Grid = list[list[str]]  # cells by row, header first; the first column is the kernel
 
 
 def table(sheet: ExperimentSheet, *, counters: bool = False) -> list[str]:
-    """All blocks, one under the other; one kernel x testbox grid for each metric that several testboxes measured."""
+    """Return all blocks, one below the other.
+
+    A metric measured on several testboxes becomes one grid of kernels by testboxes.
+    """
     lines: list[str] = []
     for blocks in _by_metric(sheet.shown(counters=counters)):
         grid = _across(sheet, blocks) if len(blocks) > 1 and len(sheet.against) == 1 else None
@@ -45,7 +48,7 @@ def table(sheet: ExperimentSheet, *, counters: bool = False) -> list[str]:
 
 
 def down(sheet: ExperimentSheet, block: Block) -> Grid:
-    """One testbox: kernel, level, sd, each change with its interval, and what stands beside."""
+    """Tabulate one testbox: kernel, level, sd, changes with intervals, additional columns."""
     heads = ["kernel", block.unit or "level", "sd"]
     for rule in sheet.against:
         heads += [f"vs {_short(rule)}", "95 % interval"]
@@ -65,7 +68,7 @@ def down(sheet: ExperimentSheet, block: Block) -> Grid:
 
 
 def _across(sheet: ExperimentSheet, blocks: Sequence[Block]) -> Grid:
-    """Several testboxes: a level and a change for each."""
+    """Tabulate several testboxes: a level and a change for each."""
     rule = sheet.against[0]
     means = [
         levels(*(cell.side.mean if cell.side else None for cell in block.cells)) for block in blocks
@@ -81,7 +84,7 @@ def _across(sheet: ExperimentSheet, blocks: Sequence[Block]) -> Grid:
 
 
 def change_and_interval(row: ComparisonRow | None) -> list[str]:
-    """`+5.6 %` and `+5.1 .. +6.0`; in place of a change what keeps it from being one."""
+    """Return `+5.6 %` and `+5.1 .. +6.0`, or the verdict where no change is claimed."""
     if row is None:
         return ["", ""]
     bounds = row.interval_pct
@@ -90,7 +93,7 @@ def change_and_interval(row: ComparisonRow | None) -> list[str]:
 
 
 def _marked(row: ComparisonRow | None) -> str:
-    """A change that is claimed, with its sign; what is not claimed stands in parentheses, or is a word."""
+    """Return a claimed change with its sign, an unclear one in parentheses, or the verdict."""
     if row is None:
         return ""
     if row.verdict == "invalid" or row.change_pct is None:
@@ -110,7 +113,10 @@ def _level(kernel: SheetKernel, cell: Cell, mean: str) -> list[str]:
 
 
 def _sd(cell: Cell) -> str:
-    """Standard deviation between boots in percent of the level; as it is where the level is zero."""
+    """Return the standard deviation between boots in percent of the level.
+
+    Absolute if the level is zero.
+    """
     side = cell.side
     if side is None or side.stddev is None or side.mean is None:
         return ""
@@ -120,7 +126,7 @@ def _sd(cell: Cell) -> str:
 
 
 def _by_metric(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Blocks of one unit job and metric together."""
+    """Group the blocks of each unit job and metric."""
     groups: dict[tuple[str, str], list[Block]] = {}
     for block in blocks:
         groups.setdefault((block.unit_job, block.metric), []).append(block)
@@ -136,7 +142,7 @@ def _head(block: Block, testboxes: Sequence[str]) -> list[str]:
 
 
 def _notes(sheet: ExperimentSheet, blocks: Sequence[Block]) -> list[str]:
-    """What a cell cannot hold: why a row is unclear or invalid, and notes on rows that changed."""
+    """Return what does not fit a cell: why a row is unclear or invalid, and notes on changes."""
     notes: list[str] = []
     for block in blocks:
         for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
@@ -145,12 +151,15 @@ def _notes(sheet: ExperimentSheet, blocks: Sequence[Block]) -> list[str]:
                     where = f" on {block.testbox}" if len(blocks) > 1 else ""
                     notes.append(f"{cut(kernel.name, _NAME)}{where}: {row.verdict}, {row.reason}")
         notes += _other_levels(sheet, block)
-    # with several references a row may have the same note twice
+    # With several references, a note may occur twice.
     return [line for note in dict.fromkeys(notes) for line in wrap(note, _INDENT * 2, _INDENT)]
 
 
 def _other_levels(sheet: ExperimentSheet, block: Block) -> Iterator[str]:
-    """Rows whose reference has another level there than in its own row: wild boots are left out pair by pair."""
+    """Name the rows whose reference level differs from its own row.
+
+    Outlier boots are excluded per pair, so the level of a reference depends on the pair.
+    """
     for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
         for row in cell.rows.values():
             own = block.cells[row.reference].side
@@ -159,11 +168,12 @@ def _other_levels(sheet: ExperimentSheet, block: Block) -> Iterator[str]:
             shown, used = levels(own.mean, row.base.mean)
             if shown != used:
                 reference = cut(sheet.kernels[row.reference].name, _NAME)
-                yield f"{cut(kernel.name, _NAME)}: {reference} is {used.strip()} beside it"
+                name = cut(kernel.name, _NAME)
+                yield f"{name}: {reference} is {used.strip()} in this pair (outliers excluded)"
 
 
 def legend(sheet: ExperimentSheet) -> list[str]:
-    """What the rows are: commits behind names that do not say it, kernels that are missing, how to read the table."""
+    """Describe the rows: commit and subject of each kernel, and why a kernel is missing."""
     lines = []
     for kernel in sheet.kernels:
         text = f"{cut(kernel.name, 40)}  {kernel.commit[:12]} {kernel.subject}"
@@ -174,13 +184,13 @@ def legend(sheet: ExperimentSheet) -> list[str]:
 
 
 def reading(sheet: ExperimentSheet) -> list[str]:
-    """How to read the table."""
+    """Explain how to read the table."""
     rules = " and ".join(WORDS[rule] for rule in sheet.against)
     return wrap(
-        f"Changes are against {rules}. The intervals of one metric hold together at 95 %, and a"
-        " change in the wrong direction is claimed in at most 0.5 % of tables; nothing is"
-        " corrected over metrics. sd is between boots. '= N %' excludes a change above N %; a"
-        " change in parentheses is not clear."
+        f"Changes are relative to {rules}. The intervals of one metric hold jointly at 95 %. At"
+        " most 0.5 % of tables claim a change in the wrong direction; there is no correction"
+        " across metrics. sd is between boots. '= N %' excludes a change above N %; a change in"
+        " parentheses is not clear."
     )
 
 
@@ -197,7 +207,10 @@ def _widths(grid: Grid) -> list[int]:
 
 
 def _lines(grid: Grid) -> list[str]:
-    """The grid in lines of at most `WIDTH` columns; columns that do not fit stand in a second table below."""
+    """Format the grid in lines of at most `WIDTH` columns.
+
+    Columns that do not fit go into a second table below.
+    """
     return [line for part in _parts(grid) for line in _aligned(part)]
 
 

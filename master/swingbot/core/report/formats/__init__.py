@@ -1,1 +1,1 @@
-"""Numbers of a comparison in the forms that kernel developers paste."""
+"""Numbers of a comparison in the formats that kernel developers paste."""

@@ -1,4 +1,7 @@
-"""A comparison, or the end of a bisection, as numbers that can be printed in any form; made of the read models' JSON and samples."""
+"""The numbers of a comparison or of a bisection's culprit, ready to print in any format.
+
+Built from the JSON and samples of the read models.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.perf_table import Boot, Run
 
 _COUNTER = "perf-stat."
-# What perf-stat calls rates, ratios and the benchmark's own numbers of watched runs: no counts of a whole run.
+# perf-stat's rates, ratios and benchmark results of monitored runs, which are not event counts
 _NO_COUNTS = ("i.", "ps.", "overall.", "total.", "beside.")
 Part = tuple[str, str]  # testbox, unit job
 Values = tuple[float, ...]
@@ -21,7 +24,12 @@ Values = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """`id` is what was asked for; `counts` the counters of each run of both sides, boot by boot; `commands` what ran under perf stat; `monitors` everything but the benchmark's own numbers."""
+    """Numbers to print.
+
+    `id` is the comparison or bisection. `counts` are the counters of each run on both sides, by
+    boot. `commands` are the commands that ran under perf stat. `monitors` holds all metrics except
+    the benchmark's own, as values of each run of base and head.
+    """
 
     id: str
     base: Commit
@@ -29,22 +37,24 @@ class Sheet:
     rows: tuple[ComparisonRow, ...]
     counts: Mapping[Part, tuple[tuple[Boot, ...], tuple[Boot, ...]]] = field(default_factory=dict)
     commands: Mapping[Part, str] = field(default_factory=dict)
-    # what monitors saw, values of each run of base and head by metric
     monitors: Mapping[Part, Mapping[str, tuple[Values, Values]]] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[Part, list[ComparisonRow]]:
-        """Rows by testbox and unit job, in their order."""
-        found: dict[Part, list[ComparisonRow]] = {}
+        """Rows grouped by testbox and unit job, in order."""
+        rows: dict[Part, list[ComparisonRow]] = {}
         for row in self.rows:
-            found.setdefault((row.testbox, row.unit_job), []).append(row)
-        return found
+            rows.setdefault((row.testbox, row.unit_job), []).append(row)
+        return rows
 
 
 def sheet_of_comparison(
     id_: str, comparison: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]
 ) -> Sheet:
-    """Benchmark rows of a comparison as JSON, with the values of its runs; a run with several samples counts with their mean."""
+    """Build a sheet from a comparison as JSON and its samples.
+
+    Several samples of one run count as their mean.
+    """
     runs = _runs(samples)
     return Sheet(
         id=id_,
@@ -92,7 +102,7 @@ def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:
 
 
 def _row(row: ComparisonRow, runs: _Runs) -> ComparisonRow:
-    """The row with the values of its runs."""
+    """Return the row with the values of its runs."""
     sides = runs.get((row.testbox, row.unit_job), {})
     base, head = (
         tuple(sides.get(side, {}).get(row.metric, {}).values()) for side in ("base", "head")
@@ -115,7 +125,7 @@ def _program(comparison: Mapping[str, Any], part: Part) -> str | None:
 def _monitors(
     sides: Mapping[str, Mapping[str, Mapping[tuple[int, int], float]]], program: str | None
 ) -> dict[str, tuple[Values, Values]]:
-    """What both sides have and the benchmark did not say itself."""
+    """Return the metrics that both sides have and that the benchmark did not report itself."""
     base, head = sides.get("base", {}), sides.get("head", {})
     return {
         metric: (tuple(base[metric].values()), tuple(head[metric].values()))
@@ -156,9 +166,12 @@ def _commit(variant: Mapping[str, Any]) -> Commit:
 
 
 def sheet_of_bisection(bisection: Mapping[str, Any]) -> Sheet | None:
-    """The culprit of a bisection as JSON against the commit before it, from its own boots, those that confirmed it where there are any.
+    """Build a sheet of a bisection's culprit against the commit before it; None if impossible.
 
-    None where no culprit is named, or one of the two was never measured. The interval is the bisection's where it is of the same change.
+    `bisection` is its JSON. The numbers come from the boots that confirmed the culprit if both
+    commits have such boots, and from all boots of the bisection otherwise. None if there is no
+    culprit, or one of the two commits was not measured. The interval is the bisection's own, and
+    is left out if it belongs to a different change.
     """
     points, culprit = bisection["points"], bisection.get("culprit")
     at = next(
@@ -183,10 +196,10 @@ def sheet_of_bisection(bisection: Mapping[str, Any]) -> Sheet | None:
     if base.mean is None or head.mean is None:
         return None
     change = 100 * (head.mean / base.mean - 1) if base.mean else None
-    told = bisection.get("change_pct")
+    reported = bisection.get("change_pct")
     interval = (
         bisection.get("interval_pct")
-        if change is not None and told is not None and abs(change - told) < 0.05
+        if change is not None and reported is not None and abs(change - reported) < 0.05
         else None
     )
     better = bisection.get("better")

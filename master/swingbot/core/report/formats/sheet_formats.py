@@ -1,4 +1,7 @@
-"""One sheet of numbers in the forms that kernel developers paste: a mail's table, LKP's table, `perf stat` before and after, a commit message."""
+"""A sheet of numbers in the formats that kernel developers paste.
+
+These are a mail's table, LKP's table, `perf stat` before and after, and a commit message.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,17 @@ from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_lines, lkp_table
 from swingbot.core.text.plain import clean, cut, wrap
 from swingbot_jobs.reading.perf_table import perf_table
 
-_LONGEST_SUBJECT = 300  # LKP cuts none; one of 10 kB would bury its table
+_LONGEST_SUBJECT = 300  # LKP has no limit, but a subject of 10 kB would bury its table
 _LONGEST_COMMAND = 400
-_MOST_ROWS = 4  # of a commit message; a mail has them all
+_MOST_ROWS = 4  # in a commit message; a mail has all rows
 
 
 class NothingToShow(ValueError):
-    """There are no numbers for this form; the message says which are missing."""
+    """The sheet lacks the numbers for this format; the message says which."""
 
 
 def as_mail(sheet: Sheet) -> str:
-    """All benchmark metrics, testbox by testbox. Raises NothingToShow."""
+    """Return all benchmark metrics, by testbox. Raises NothingToShow."""
     if not sheet.rows:
         raise NothingToShow(
             f"{sheet.id} has no rows yet; `swingbot wait {sheet.id}` waits for them"
@@ -47,7 +50,10 @@ def as_mail(sheet: Sheet) -> str:
 
 
 def as_lkp(sheet: Sheet) -> str:
-    """One table of LKP's for each testbox and unit job: the benchmark's rows, then what monitors saw change. Raises NothingToShow."""
+    """Return one LKP table per testbox and unit job: the benchmark's rows, then changed monitors.
+
+    Raises NothingToShow.
+    """
     tables = []
     base, head = (cut(commit.subject, _LONGEST_SUBJECT) for commit in (sheet.base, sheet.head))
     for (testbox, unit_job), rows in sheet.parts.items():
@@ -63,32 +69,34 @@ def as_lkp(sheet: Sheet) -> str:
         if lines:
             lines += _lkp_monitors(sheet, (testbox, unit_job))
         tables.append("".join(f"{line}\n" for line in lines))
-    found = "\n".join(table for table in tables if table)
-    if not found:
+    output = "\n".join(table for table in tables if table)
+    if not output:
         raise NothingToShow(f"{sheet.id} has no metric with runs on both sides")
-    return found
+    return output
 
 
 def _lkp_monitors(sheet: Sheet, part: Part) -> list[str]:
-    """The rows below the benchmark's, and how many did not fit."""
+    """Return the monitors' rows, and a count of those that did not fit."""
     values = sheet.monitors.get(part, {})
-    found = monitor_rows(values)
-    lines = lkp_lines((metric, *values[metric]) for metric in found.metrics)
-    if found.more:
-        left = ", ".join(f"{more} of {cut(family, 40)}" for family, more in found.more.items())
-        where = f"`swingbot raw {sheet.id} --out DIR` has every sample"
-        lines += ["", f"Changed too, not shown: {left}. {where}."]
+    shown = monitor_rows(values)
+    lines = lkp_lines((metric, *values[metric]) for metric in shown.metrics)
+    if shown.more:
+        hidden = ", ".join(f"{more} of {cut(family, 40)}" for family, more in shown.more.items())
+        command = f"`swingbot raw {sheet.id} --out DIR`"
+        lines += ["", f"Also changed, not shown: {hidden}. {command} has every sample."]
     return lines
 
 
 def as_perf(sheet: Sheet) -> str:
-    """`perf stat -r` of both sides, for each testbox and unit job that was run under it, in the order of the rows. Raises NothingToShow.
+    """Return `perf stat -r` output for both sides of each testbox and unit job, in row order.
 
-    `+-` is over boots. A table is headed by the command that was run, or by the unit job where that is not known.
+    `+-` is the spread over boots. The heading is the command that ran, or the unit job if the
+    command is not known. Raises NothingToShow.
     """
     if not sheet.counts:
         raise NothingToShow(
-            f"{sheet.id} has no counters of perf stat on both sides; `--format lkp` has the benchmarks' own numbers"
+            f"{sheet.id} has no perf stat counters on both sides;"
+            " `--format lkp` has the benchmarks' own numbers"
         )
     tables = []
     order = list(dict.fromkeys((row.testbox, row.unit_job) for row in sheet.rows))
@@ -107,13 +115,15 @@ def as_perf(sheet: Sheet) -> str:
 
 
 def as_changelog(sheet: Sheet) -> str:
-    """A few lines for a commit message: what changed, else what did not; where, and of how many boots. Raises NothingToShow."""
+    """Return a few lines for a commit message: the changed metrics, or the unchanged if none
+    changed.
+
+    Raises NothingToShow.
+    """
     known = without_aliases(sheet.rows)
     rows = [row for row in known if row.changed] or [row for row in known if row.verdict == "same"]
     if not rows:
-        raise NothingToShow(
-            f"{sheet.id} has no metric with a clear answer: nothing that a commit message could say"
-        )
+        raise NothingToShow(f"{sheet.id} has no metric with a clear result for a commit message")
     lines = [*_commits(sheet), ""]
     boxes = list(dict.fromkeys(_box(row) for row in rows))
     keys = [

@@ -1,1 +1,1 @@
-"""The text of each kind of mail: subject and body from facts."""
+"""Texts of all mails. Each module turns facts into a subject and a body."""

@@ -1,4 +1,7 @@
-"""Mails to the operator about the lab itself: what one sees, and what one does. One when it begins, one when it is over."""
+"""Mails to the operator about the lab itself: the symptom and what to do about it.
+
+Each problem is reported twice: when it begins and when it ends.
+"""
 
 from __future__ import annotations
 
@@ -10,40 +13,46 @@ from swingbot.core.mail.message import Mail, as_text, web_address
 from swingbot.core.model.statuses import AlertKind
 from swingbot.core.text.plain import clean, cut, wrap
 
-# Subjects while it lasts and after, with the testbox for {}.
+# Subject when the problem begins and when it ends; {} is the testbox.
 _TITLES: Final[dict[AlertKind, tuple[str, str]]] = {
     "lost": ("testbox {} is lost", "testbox {} is back"),
-    "quarantined": ("testbox {} is quarantined", "testbox {} may work again"),
-    "moved": ("testbox {} is not what it was", "testbox {} is what it was again"),
+    "quarantined": ("testbox {} is quarantined", "testbox {} is back in service"),
+    "moved": ("testbox {} has drifted", "testbox {} is back at its old level"),
     "invalid": ("many runs on testbox {} are invalid", "runs on testbox {} are valid again"),
-    "stuck": ("the queue is stuck", "the queue moves again"),
-    "disk": ("the disk is nearly full", "there is room on the disk again"),
+    "stuck": ("the queue is stuck", "the queue is moving again"),
+    "disk": ("the disk is nearly full", "the disk has free space again"),
 }
-# What happens by itself, and what the operator does; commands stand alone on their lines.
+# What swingbot does by itself and what the operator should do. Commands are on lines of their own.
 _WHAT_NOW: Final[dict[AlertKind, tuple[str, ...]]] = {
     "lost": (
-        "Its next order brings it home first and then goes on; nothing was counted that may be wrong. If it is lost again and again it is quarantined,"
-        " and you get one more mail.",
-        "What to do: look whether the host of its worker is up, then let the testbox be checked there:",
+        "Its next order first recovers the testbox and then continues. No doubtful result was"
+        " counted. If the testbox is lost repeatedly, it is"
+        " quarantined, and you get one more mail.",
+        "What to do: see whether the host of its worker is up, then check the testbox there:",
         "  swingbot testbox check {}",
     ),
     "quarantined": (
-        "Its orders wait, or go on on another testbox of its group. It stays so until you resume it.",
-        "What to do: see what happened last, let the testbox be checked on the host of its worker, mend what is wrong, and resume it:",
+        "Its orders wait or move to another testbox of its group. It stays quarantined until you"
+        " resume it.",
+        "What to do: see what happened last, check the testbox on the host of its worker, fix the"
+        " problem, and resume the testbox:",
         "  swingbot testbox show {}",
         "  swingbot testbox check {}",
         "  swingbot testbox resume {}",
     ),
     "moved": (
-        "A kernel that it knows gave other numbers than before, so its orders wait. The same kernel is booted every ten minutes;"
-        " if it gives the old numbers again, the testbox works again by itself.",
-        "What to do: find what changed on it (firmware, microcode, cooling, disks, other users). If the change is meant to stay, take it as it is:",
+        "A kernel that it has measured before gave different results, so its orders wait. The same"
+        " kernel is booted every ten minutes. If the old results return, the testbox goes back into"
+        " service by itself.",
+        "What to do: find out what changed on it (firmware, microcode, cooling, disks, other"
+        " users). If the change is meant to stay, accept the new level:",
         "  swingbot testbox show {}",
         "  swingbot testbox resume {}",
     ),
     "invalid": (
-        "Invalid runs are not counted: the machine was not as its job or its file demands.",
-        "What to do: let the testbox be checked; it says which setting is not as it has to be, and how to set it:",
+        "Invalid runs are not counted. The machine did not meet the requirements of its job or of"
+        " its testbox file.",
+        "What to do: check the testbox. The check names each wrong setting and how to correct it:",
         "  swingbot testbox check {}",
     ),
     "stuck": (
@@ -52,8 +61,10 @@ _WHAT_NOW: Final[dict[AlertKind, tuple[str, ...]]] = {
         "  swingbot list orders --filter state=running",
     ),
     "disk": (
-        "What runs goes on and is taken in if there is room for it; new work is handed out by itself when there is enough again.",
-        "What to do: see which raw results may go by your rules, let them go, or give the disk more space:",
+        "Running work continues, and its results are stored while there is room. New work starts"
+        " by itself once enough space is free.",
+        "What to do: see which raw results your retention rules allow to delete, then delete them"
+        " or add disk space:",
         "  swingbot retention",
         "  swingbot retention --prune",
     ),
@@ -62,20 +73,19 @@ _WHAT_NOW: Final[dict[AlertKind, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One thing that is wrong, or was. Times in UTC."""
+    """One problem in the lab, current or past. Times are in UTC."""
 
     kind: AlertKind
     testbox: str | None
     reason: str
     began: datetime
-    ended: datetime | None = None  # None: it lasts
-    first_id: str = (
-        ""  # Message-ID of the mail that told that it began, for the one that tells that it is over
-    )
+    ended: datetime | None = None  # None: not over yet
+    # Message-ID of the mail about the beginning; the mail about the end replies to it
+    first_id: str = ""
 
 
 def alert_mail(alert: Alert, *, url: str) -> Mail:
-    """The mail: a page at most, plain text; `url` is where the pages are."""
+    """Return the mail, plain text of at most one page; `url` is the base URL of the web pages."""
     box = cut(alert.testbox or "", 63)
     page = web_address(f"{url}/testbox/{clean(alert.testbox)}" if alert.testbox else f"{url}/")
     link = [f"  {page}"] if page else []
@@ -95,7 +105,7 @@ def alert_mail(alert: Alert, *, url: str) -> Mail:
     return Mail(subject=f"[swingbot] {begun}", body=as_text([*lines, "", *wrap(_END)]))
 
 
-_END: Final = "This is told once; one more mail comes when it is over."
+_END: Final = "You get one more mail when this is over, and no reminder before."
 
 
 def _over(alert: Alert, title: str, link: list[str]) -> Mail:
@@ -104,7 +114,7 @@ def _over(alert: Alert, title: str, link: list[str]) -> Mail:
     lasted = f"{took} minutes" if took < 180 else f"{took / 60:.0f} hours"
     lines = [
         *wrap(
-            f"Seen at {alert.ended:%Y-%m-%d %H:%M} UTC: {title}, after {lasted}. It had begun with:"
+            f"Seen at {alert.ended:%Y-%m-%d %H:%M} UTC: {title}, after {lasted}. The problem was:"
         ),
         "",
     ]

@@ -1,4 +1,4 @@
-"""What got better in a week, in one mail: which weeks are due, and their text."""
+"""The weekly digest of improvements: which weeks are due, and the text of the mail."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from swingbot.core.mail.message import BODY_BYTES, Mail, as_text, size, web_addr
 from swingbot.core.text.plain import clean, cut, wrap
 from swingbot.core.thresholds import DIGEST_GRACE, DIGEST_WEEKS
 
-_MOST: Final = 60  # entries that are written at most; the rest is a number and a link
+_MOST: Final = 60  # maximum number of entries; the rest is a count and a link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improvement:
-    """One metric that got better: by a commit (`commit`, `subject`) where one was found, else between `base` and `head`."""
+    """One metric that improved.
+
+    `commit` and `subject` name the commit responsible, if it is known. Otherwise the improvement
+    happened between `base` and `head`.
+    """
 
     tree: str
     branch: str
@@ -29,11 +33,11 @@ class Improvement:
     head: str
     commit: str = ""
     subject: str = ""
-    page: str = ""  # path of the page that shows it, such as /comparison/c5
+    page: str = ""  # path of its page, such as /comparison/c5
 
 
 def weeks_due(now: datetime, written: Collection[date]) -> list[date]:
-    """Mondays (UTC) of the complete weeks that still lack a digest, oldest first."""
+    """Return the Mondays (UTC) of the complete weeks that have no digest yet, oldest first."""
     today = (now - DIGEST_GRACE).astimezone(UTC).date()
     this_monday = today - timedelta(days=today.weekday())
     return [
@@ -44,51 +48,57 @@ def weeks_due(now: datetime, written: Collection[date]) -> list[date]:
 
 
 def span(monday: date) -> tuple[datetime, datetime]:
-    """Begin and end of that week, in UTC."""
+    """Return the beginning and the end of the week, in UTC."""
     begin = datetime.combine(monday, time(), UTC)
     return begin, begin + timedelta(weeks=1)
 
 
 def week_name(monday: date) -> str:
-    """`2026-W47`, as ISO 8601 counts weeks."""
+    """Return the ISO 8601 week, such as `2026-W47`."""
     year, week, _ = monday.isocalendar()
     return f"{year}-W{week:02}"
 
 
-def digest(monday: date, found: Sequence[Improvement], *, url: str, contact: str) -> Mail:
-    """The mail of one week, the largest improvements first within each tree; at most BODY_BYTES of body."""
-    trees = list(dict.fromkeys(item.tree for item in sorted(found, key=lambda item: item.tree)))
+def digest(monday: date, improvements: Sequence[Improvement], *, url: str, contact: str) -> Mail:
+    """Return the mail for one week, with the largest improvements of each tree first.
+
+    The body has at most BODY_BYTES.
+    """
+    trees = list(
+        dict.fromkeys(item.tree for item in sorted(improvements, key=lambda item: item.tree))
+    )
     begin, end = span(monday)
-    number = f"{len(found)} improvement{'s' if len(found) != 1 else ''}"
+    number = f"{len(improvements)} improvement{'s' if len(improvements) != 1 else ''}"
     head = wrap(
-        f"What got better between {begin:%Y-%m-%d} and {end - timedelta(days=1):%Y-%m-%d}: {number} in {_named(trees)}."
+        f"Improvements between {begin:%Y-%m-%d} and {end - timedelta(days=1):%Y-%m-%d}:"
+        f" {number} in {_named(trees)}."
     )
     head += [
         "",
-        *wrap(
-            "Nobody has to do anything about these. A mail about one of them alone is written on request."
-        ),
+        *wrap("No action is needed. We write a separate mail about any of these on request."),
     ]
     ordered = sorted(
-        found, key=lambda item: (item.tree, -abs(item.change_pct), item.metric, item.testbox)
+        improvements, key=lambda item: (item.tree, -abs(item.change_pct), item.metric, item.testbox)
     )
     blocks = [_entry(item, url) for item in ordered]
-    tail = ["", *wrap(f"Sent by a bot, may be wrong; a person answers at {cut(contact, 100)}.")]
-    kept = min(len(blocks), _MOST)
+    tail = ["", *wrap(f"Sent by a bot, which may be wrong. Contact: {cut(contact, 100)}.")]
+    shown = min(len(blocks), _MOST)
     while (
-        size(text := _body(head, ordered[:kept], blocks, len(found) - kept, url, tail)) > BODY_BYTES
-        and kept
+        size(text := _body(head, ordered[:shown], blocks, len(improvements) - shown, url, tail))
+        > BODY_BYTES
+        and shown
     ):
-        kept -= 1
+        shown -= 1
     return Mail(
-        subject=f"[swingbot] {week_name(monday)}: {number} in {len(trees)} tree{'s' if len(trees) != 1 else ''}",
+        subject=f"[swingbot] {week_name(monday)}: {number} in {len(trees)}"
+        f" tree{'s' if len(trees) != 1 else ''}",
         body=as_text(text),
     )
 
 
 def _named(trees: Sequence[str]) -> str:
-    told = [cut(tree, 40) for tree in trees[:5]]
-    return ", ".join(told) + (f" and {len(trees) - 5} more trees" if len(trees) > 5 else "")
+    names = [cut(tree, 40) for tree in trees[:5]]
+    return ", ".join(names) + (f" and {len(trees) - 5} more trees" if len(trees) > 5 else "")
 
 
 def _body(
@@ -107,8 +117,8 @@ def _body(
     if more:
         lines += [
             "",
-            f"and {more} more; all comparisons:",
-            f"  {web_address(f'{url}/comparisons') or '(the pages have them)'}",
+            f"and {more} more. All comparisons:",
+            f"  {web_address(f'{url}/comparisons') or '(see the web pages)'}",
         ]
     return [*lines, *tail]
 
@@ -127,7 +137,7 @@ def _entry(item: Improvement, url: str) -> list[str]:
         lines += wrap(f'by {clean(item.commit)[:12]} ("{cut(item.subject, 100)}")', "    ")
     else:
         lines += wrap(
-            f"between {clean(item.base)[:12]} and {clean(item.head)[:12]}; no commit was searched for",
+            f"between {clean(item.base)[:12]} and {clean(item.head)[:12]}; the commit is not known",
             "    ",
         )
     page = web_address(f"{url}{item.page}") if item.page else ""

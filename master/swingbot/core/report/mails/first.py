@@ -1,7 +1,8 @@
-"""The words of a first report: a subject and at most `BODY_BYTES` of plain text, from facts alone.
+"""The first report about a culprit: a subject and at most `BODY_BYTES` of plain text.
 
-The first screen (24 lines) says what got worse, by which commit, how sure we are and what the number means;
-the rest is for the reader who wants to check it. Whatever is cut says so and where to find it whole.
+The first screen (24 lines) says what got worse, which commit caused it, how certain that is and
+what the number means. The rest is for readers who want to check the claim. Text that is cut is
+marked as such, with a pointer to the full version.
 """
 
 from __future__ import annotations
@@ -26,24 +27,30 @@ from swingbot.core.report.parts.proof import clue_lines, gate_lines
 from swingbot.core.text.numbers import change, count, sure
 from swingbot.core.text.plain import WIDTH, clean, cut, shell, wrap
 
-_MOST_ROWS = 12  # other rows shown in full; the page has them all
-_MOST_BOXES = 6  # testboxes with the headline's metric that stand in the first table
-_MOST_NAMES = 8  # metrics without a change that are named
-_MOST_ITEMS = 16  # facts, commands, sentences of "not checked", links
-_MOST_BOOTS = 12  # ids of a side's boots
-_MOST_LKP = 8  # rows of the table in LKP's form
-_LONGEST_COMMAND = 1_000  # characters of all commands together; half a command is worse than none
+_MOST_ROWS = 12  # other rows shown in full; the page has all of them
+_MOST_BOXES = 6  # testboxes in the first table
+_MOST_NAMES = 8  # names in a list of unchanged metrics
+_MOST_ITEMS = 16  # facts, commands, sentences under "Not checked", links
+_MOST_BOOTS = 12  # boot ids per side
+_MOST_LKP = 8  # rows of the table in LKP's format
+_LONGEST_COMMAND = 1_000  # characters of all commands together; a truncated command is useless
 _SUBSYSTEM = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_/.,+ -]{0,39}?):(?: |$)")
 
 
 def mail(facts: ReportFacts) -> Mail:
-    """The first mail about a culprit: an answer to the patch it was posted as, if that is known, else a thread of its own."""
+    """Return the first mail about a culprit.
+
+    It replies to the mail that posted the patch, if that is known, and starts a thread otherwise.
+    """
     subject, parent, references = thread_of(facts.posted, _subject(facts))
     return Mail(subject=subject, body=_body(facts), in_reply_to=parent, references=references)
 
 
 def subsystem(subject: str) -> str:
-    """What a commit subject begins with, before its first colon: `mm/page_alloc`; empty if it begins otherwise."""
+    """Return the prefix of a commit subject before its first colon, such as `mm/page_alloc`.
+
+    Empty if the subject has no such prefix.
+    """
     match = _SUBSYSTEM.match(clean(subject))
     return match[1] if match else ""
 
@@ -51,13 +58,15 @@ def subsystem(subject: str) -> str:
 def _subject(facts: ReportFacts) -> str:
     row, prefix = facts.headline, subsystem(facts.culprit.subject)
     where = f"[{cut(facts.tree, 24)}:{cut(facts.branch, 24)}]" + (f" [{prefix}]" if prefix else "")
-    return clean(
-        f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {change(row.change_pct, row.better) if _confirmed(row) else 'not confirmed'}"
-    )
+    claim = change(row.change_pct, row.better) if _confirmed(row) else "not confirmed"
+    return clean(f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {claim}")
 
 
 def _confirmed(row: ComparisonRow) -> bool:
-    """The fresh boots show the change too. Otherwise the mail claims nothing; it is for the person who decides about it."""
+    """Whether the fresh boots show the change too.
+
+    If not, the mail makes no claim; it is meant for the moderator only.
+    """
     return row.changed
 
 
@@ -86,8 +95,14 @@ def _body(facts: ReportFacts) -> str:
 
 def _first_screen(facts: ReportFacts) -> list[str]:
     row, commit = facts.headline, facts.culprit
-    claim = f"{cut(row.metric, 80)} is {change(row.change_pct, row.better)} with this commit than with its parent:"
-    doubt = f"A bisection of {cut(row.metric, 80)} ended at this commit, but fresh boots of it and its parent show no clear change:"
+    metric = cut(row.metric, 80)
+    claim = (
+        f"{metric} is {change(row.change_pct, row.better)} with this commit than with its parent:"
+    )
+    doubt = (
+        f"A bisection of {metric} ended at this commit, but fresh boots of the commit and its"
+        " parent show no clear change:"
+    )
     lines = wrap(claim if _confirmed(row) else doubt)
     lines += ["", *wrap(f'{_short(commit.sha)} ("{cut(commit.subject, 120)}")', "    ", "  ")]
     lines += [
@@ -99,18 +114,22 @@ def _first_screen(facts: ReportFacts) -> list[str]:
     lines += [
         "",
         *wrap(
-            f"{_which_is_better(row)}; {_level(row)}sd is the standard deviation between boots. {_measured(facts, boxes)}"
+            f"{_which_is_better(row)}; {_level(row)}sd is the standard deviation between boots."
+            f" {_measured(facts, boxes)}"
         ),
     ]
     if row.sentence:
         lines += wrap(cut(row.sentence, 300))
     lines += ["", *wrap(_evidence(facts)), *gate_lines(facts.gates)]
     page = web_address(facts.links.get("page", ""))
-    return [*lines, "", f"Everything about it: {page}"] if page else lines
+    return [*lines, "", f"Full report: {page}"] if page else lines
 
 
 def _same_metric(facts: ReportFacts) -> list[ComparisonRow]:
-    """The headline and the rows of the same unit job and metric on other testboxes, those where it changed first."""
+    """Return the headline and the rows of its unit job and metric on other testboxes.
+
+    Rows that changed come first.
+    """
     row = facts.headline
     others = [
         other
@@ -127,9 +146,10 @@ def _same_metric(facts: ReportFacts) -> list[ComparisonRow]:
 
 
 def _measured(facts: ReportFacts, boxes: Sequence[ComparisonRow]) -> str:
-    """Where, with the label that says what the numbers of each testbox are worth."""
+    """Name the testboxes, each with the label that says what its numbers are worth."""
     row = facts.headline
-    return f"Measured on {', '.join(dict.fromkeys(_box(box) for box in boxes))}, unit job {cut(row.unit_job, 120)}."
+    testboxes = ", ".join(dict.fromkeys(_box(box) for box in boxes))
+    return f"Measured on {testboxes}, unit job {cut(row.unit_job, 120)}."
 
 
 def _place(facts: ReportFacts) -> str:
@@ -145,19 +165,28 @@ def _which_is_better(row: ComparisonRow) -> str:
 
 
 def _level(row: ComparisonRow) -> str:
-    """What the levels are, where wild boots or runs made them other than plain means: the printed change is theirs."""
+    """Say which estimate the levels are, where outliers make plain means unsuitable.
+
+    The printed change refers to the same estimate.
+    """
     return f"the levels are each the {cut(row.level, 100)}; " if row.level else ""
 
 
 def _box(row: ComparisonRow) -> str:
-    """The testbox, always with the label that says what its numbers are worth."""
+    """Return the testbox with the label that says what its numbers are worth."""
     return cut(row.testbox, 63) + (f" ({cut(row.label, 100)})" if row.label else "")
 
 
 def _evidence(facts: ReportFacts) -> str:
     b, row = facts.bisection, facts.headline
-    search = f"bisected {count(b.candidates, 'commit')} with {count(b.boots, 'boot')} of {count(b.kernels, 'kernel')}"
-    fresh = f"{row.base.boots}+{row.head.boots} fresh boots (parent + commit), which all numbers above come from."
+    search = (
+        f"bisected {count(b.candidates, 'commit')} with {count(b.boots, 'boot')} of"
+        f" {count(b.kernels, 'kernel')}"
+    )
+    fresh = (
+        f"{row.base.boots}+{row.head.boots} fresh boots (parent + commit), the source of all"
+        " numbers above."
+    )
     if not _confirmed(row):
         return f"The search was {sure(b.probability)}: {search}; NOT confirmed by {fresh}"
     sentence = f"{sure(b.probability)}: {search}; confirmed by {fresh}"
@@ -165,7 +194,8 @@ def _evidence(facts: ReportFacts) -> str:
 
 
 def _changed(facts: ReportFacts) -> list[ComparisonRow]:
-    """The rows that changed and are not in the first table: what got worse first, then the larger change first."""
+    """Return the changed rows that are not in the first table, regressions and large changes
+    first."""
     rank = {"worse": 0, "changed": 1, "better": 2}
     above = {row.key for row in _same_metric(facts)}
     rows = [row for row in facts.rows if row.key not in above and row.verdict in rank]
@@ -181,11 +211,11 @@ def _other_rows(facts: ReportFacts, rows: list[ComparisonRow], shown: int) -> It
         yield from grid([row.metric for row in group], group)
     if len(rows) > shown:
         yield ""
-        yield from wrap(f"and {len(rows) - shown} more: {_more(facts)}", "  ", "  ")
+        yield from wrap(f"and {len(rows) - shown} more, see {_more(facts)}", "  ", "  ")
 
 
 def _grouped(rows: Sequence[ComparisonRow]) -> dict[tuple[str, str], list[ComparisonRow]]:
-    """By testbox (with its label) and unit job, in the order of the first row of each."""
+    """Group rows by testbox (with its label) and unit job, in order of first appearance."""
     groups: dict[tuple[str, str], list[ComparisonRow]] = {}
     for row in rows:
         groups.setdefault((_box(row), row.unit_job), []).append(row)
@@ -196,12 +226,15 @@ def _more(facts: ReportFacts) -> str:
     return (
         web_address(facts.links.get("table", ""))
         or web_address(facts.links.get("page", ""))
-        or "on the page of this report"
+        or "the page of this report"
     )
 
 
 def _unchanged(facts: ReportFacts) -> Iterator[str]:
-    """Silence about a metric must not be read as "no change": say which were compared and what came out."""
+    """List the other metrics that were compared, with the result.
+
+    A missing metric must not be mistaken for an unchanged one.
+    """
     above = {row.key for row in _same_metric(facts)}
     others = [row for row in facts.rows if row.key not in above]
     for verdict, words in (
@@ -217,26 +250,25 @@ def _unchanged(facts: ReportFacts) -> Iterator[str]:
 
 
 def _name(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> str:
-    """A row in a list; its unit job only where the metric alone would not say which is meant."""
+    """Name a row in a list, with its unit job only where the metric alone is ambiguous."""
     twice = any(other.metric == row.metric and other.unit_job != row.unit_job for other in rows)
-    return f"{cut(row.metric, 60)}{f' of {cut(row.unit_job, 80)}' if twice else ''} on {cut(row.testbox, 63)}"
+    unit_job = f" of {cut(row.unit_job, 80)}" if twice else ""
+    return f"{cut(row.metric, 60)}{unit_job} on {cut(row.testbox, 63)}"
 
 
 def _reproduce(facts: ReportFacts) -> Iterator[str]:
-    given = (*facts.reproduce, facts.command)
+    commands = (*facts.reproduce, facts.command)
     whole = (
         len(facts.reproduce) <= _MOST_ITEMS
-        and sum(map(len, given)) <= _LONGEST_COMMAND
-        and all(clean(line) == line for line in given)
+        and sum(map(len, commands)) <= _LONGEST_COMMAND
+        and all(clean(line) == line for line in commands)
     )
     if not whole:
         yield ""
-        yield from wrap(
-            f"To reproduce: the commands do not fit into a mail; they are here: {_more(facts)}"
-        )
+        yield from wrap(f"To reproduce: the commands are too long for a mail, see {_more(facts)}")
         return
     if facts.command:
-        yield from ("", "The program was called as", *shell(facts.command))
+        yield from ("", "Command line of the test:", *shell(facts.command))
     if facts.reproduce:
         yield from ("", "To reproduce:")
         for line in facts.reproduce:
@@ -244,7 +276,7 @@ def _reproduce(facts: ReportFacts) -> Iterator[str]:
 
 
 def _lkp(facts: ReportFacts) -> list[str]:
-    """The headline's unit job on its testbox as LKP prints it."""
+    """Return the headline's unit job on its testbox as LKP prints it."""
     row = facts.headline
     rows = {
         other.metric: other
@@ -259,7 +291,7 @@ def _lkp(facts: ReportFacts) -> list[str]:
     )
     lines = lkp_table(group, list(rows.values())[-_MOST_LKP:], WIDTH)
     return (
-        ["", "The same as LKP prints it (all runs; deviations above 2 % only):", "", *lines]
+        ["", "The same in LKP's format (all runs; deviations above 2 % only):", "", *lines]
         if lines
         else []
     )
@@ -274,7 +306,10 @@ def _not_checked(facts: ReportFacts) -> Iterator[str]:
 
 def _environment(facts: ReportFacts) -> Iterator[str]:
     b = facts.bisection
-    searched = f"{_short(facts.base)}..{_short(facts.head)} ({count(b.candidates, 'commit')}, {count(b.builds, 'kernel')} built, bisection {cut(b.id, 20)})"
+    searched = (
+        f"{_short(facts.base)}..{_short(facts.head)} ({count(b.candidates, 'commit')},"
+        f" {count(b.builds, 'kernel')} built, bisection {cut(b.id, 20)})"
+    )
     known = {"commit": facts.culprit.sha, "parent": facts.parent, "searched": searched}
     if facts.posted is not None:
         known["posted as"] = facts.posted.message_id
@@ -304,27 +339,28 @@ def _end(facts: ReportFacts) -> list[str]:
         *_tags(facts),
         "",
         *wrap(
-            f"Sent by a bot, which may be wrong. A person answers for it: {contact}. Report {cut(facts.report, 20)}."
+            f"Sent by a bot, which may be wrong. A human is responsible for it: {contact}."
+            f" Report {cut(facts.report, 20)}."
         ),
     ]
 
 
 def _tags(facts: ReportFacts) -> list[str]:
-    """What to write into a commit that mends it, only where there is something to mend."""
+    """Return the tags for a commit that fixes a regression; nothing if it is not one."""
     if facts.headline.verdict != "worse":
         return []
     if facts.merged is False:
         return [
             "",
             *wrap(
-                "The patch is not merged: if you mend it in a new version of it, no tag is needed."
+                "The patch is not merged. If you fix this in a new version of it, no tag is needed."
             ),
         ]
     closes = web_address(facts.closes) or web_address(facts.links.get("page", ""))
     lines = [
         "",
         *wrap(
-            "If you fix this in a commit of its own (not in a new version of this one), you may add"
+            "If you fix this in a separate commit (not in a new version of this one), please add"
         ),
     ]
     lines += wrap(f"Reported-by: {cut(facts.reporter, 120)}", "    ", "  ")

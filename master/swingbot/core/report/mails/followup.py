@@ -1,4 +1,7 @@
-"""The short mails that follow a first one in its thread: still there, an update, fixed, taken back. One screen each, facts in, text out."""
+"""Short mails in the thread of a first report: still present, update, fixed, retraction.
+
+Each fits on one screen. Facts in, text out.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +40,12 @@ _MOST_LINKS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUp:
-    """Everything that a short mail says.
+    """Content of a follow-up mail.
 
-    `first` is our first mail: Message-ID, subject and what it answered itself. `row` is the headline as it was reported, `rows` what was measured since,
-    head against the culprit's parent; `where` names that head in words ("linux-next, master"), `head` is its commit.
-    `fix` is the commit that mended it, where one is known; `reason` a sentence: why a report is taken back, what an update is about.
+    `first` is our first mail: its Message-ID, its subject and the mail it replied to. `row` is the
+    headline as reported. `rows` were measured since, `head` against the culprit's parent. `where`
+    names `head` in words ("linux-next, master"). `fix` is the commit that fixed the regression, if
+    known. `reason` is one sentence: why the report is retracted, or what the update is about.
     """
 
     kind: Kind
@@ -58,7 +62,8 @@ class FollowUp:
     contact: str
 
     def to_json(self) -> dict[str, Any]:
-        """Plain lists, mappings, strings and numbers; `from_json` reads them back equal."""
+        """Return plain lists, mappings, strings and numbers; `from_json` restores an equal
+        object."""
         return {
             "kind": self.kind,
             "report": self.report,
@@ -76,12 +81,15 @@ class FollowUp:
 
     @classmethod
     def from_json(cls, value: Any) -> FollowUp:
-        """Read what `to_json` wrote. Raises BadFacts that names the key that is missing, unknown or of the wrong kind."""
+        """Read the output of `to_json`.
+
+        Raises BadFacts that names a missing or unknown key, or one of the wrong type.
+        """
         top = Reader(value, "follow-up")
         first, fix = posted_from_json(top.take("first")), top.take_if_there("fix")
         if first is None:
-            raise BadFacts("follow-up.first: null; a follow-up answers a first mail")
-        found = cls(
+            raise BadFacts("follow-up.first: null; a follow-up must refer to a first mail")
+        follow_up_facts = cls(
             kind=one_of(top.take("kind"), KINDS, "follow-up.kind"),
             report=top.text("report"),
             first=first,
@@ -98,11 +106,11 @@ class FollowUp:
             contact=top.text("contact"),
         )
         top.end()
-        return found
+        return follow_up_facts
 
 
 def follow_up(facts: FollowUp) -> Mail:
-    """A short mail that answers our first one: its subject with `Re:`, one sentence, the numbers, where to look."""
+    """Return a short reply to our first mail: one sentence, the numbers, and where to look."""
     subject, parent, references = thread_of(
         facts.first, f"{_commit(facts.culprit)}: {cut(facts.row.metric, 60)}"
     )
@@ -130,34 +138,35 @@ def follow_up(facts: FollowUp) -> Mail:
 
 
 def _sentence(facts: FollowUp) -> str:
-    metric, told = cut(facts.row.metric, 80), change(facts.row.change_pct, facts.row.better)
-    first = f"what we reported as {metric} {told}"
+    metric, claim = cut(facts.row.metric, 80), change(facts.row.change_pct, facts.row.better)
+    first = f"the change that we reported as {metric} {claim}"
     match facts.kind:
         case "still":
-            return f"Still there: {first} is still seen at {_head(facts)}."
+            return f"Still present: {first} still shows at {_head(facts)}."
         case "update":
-            return f"An update to {first}."
+            return f"Update on {first}."
         case "fixed":
             return f"Fixed: {first} is gone at {_head(facts)}."
         case "retraction":
             return (
-                f"We take back {first}. Please disregard that report; we are sorry for the noise."
+                f"We retract our report of {metric} {claim}. Please disregard it. We are sorry"
+                " for the noise."
             )
 
 
 def _consequence(facts: FollowUp) -> list[str]:
-    told = {
-        "still": "Nothing new is claimed; this only says that it has not gone away.",
-        "fixed": "We look no further; nothing needs to be done.",
-        "retraction": "No tag should name it, and nothing needs to be mended because of it.",
+    sentence = {
+        "still": "This mail makes no new claim. It only says that the change is still there.",
+        "fixed": "We consider this closed. No action is needed.",
+        "retraction": "Please do not add a tag for it. No fix is needed.",
     }.get(facts.kind)
-    return ["", *wrap(told)] if told else []
+    return ["", *wrap(sentence)] if sentence else []
 
 
 def _fix(facts: FollowUp) -> list[str]:
     if facts.fix is None:
         return []
-    return ["", "By", *wrap(_commit(facts.fix), "    ", "  ")]
+    return ["", "Fixed by", *wrap(_commit(facts.fix), "    ", "  ")]
 
 
 def _grid(rows: tuple[ComparisonRow, ...], head: str) -> list[str]:
@@ -185,8 +194,11 @@ def _commit(commit: Commit) -> str:
 def _end(facts: FollowUp) -> list[str]:
     urls = [(cut(name, 20), web_address(url)) for name, url in facts.links.items()]
     links = [f"  {name}: {url}" for name, url in urls[:_MOST_LINKS] if url]
-    said = f"Sent by a bot, which may be wrong. A person answers for it: {cut(facts.contact, 120)}. Report {cut(facts.report, 20)}."
-    return [*(["", *links] if links else []), "", *wrap(said)]
+    bot = (
+        "Sent by a bot, which may be wrong. A human is responsible for it:"
+        f" {cut(facts.contact, 120)}. Report {cut(facts.report, 20)}."
+    )
+    return [*(["", *links] if links else []), "", *wrap(bot)]
 
 
 def _commit_to_json(commit: Commit) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Parts that several mails and printed forms share."""
+"""Building blocks shared by mails and other printed formats."""

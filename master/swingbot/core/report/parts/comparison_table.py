@@ -1,4 +1,4 @@
-"""Rows of a comparison as a table of a mail: parent, commit, boots and runs under each other, the change in words."""
+"""Rows of a comparison as a table for a mail: parent, commit, boots, runs and the change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from swingbot.core.text.numbers import change_with_interval, count, levels, spre
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
 _INDENT = "  "
-_KEY = 32  # columns of a testbox's or metric's name beside its numbers; a longer one has a line of its own
+_KEY = 32  # columns for the name of a testbox or metric; a longer name has a line of its own
 
 
 def grid(
@@ -17,21 +17,22 @@ def grid(
     rows: Sequence[ComparisonRow],
     sides: tuple[str, str] = ("parent", "commit"),
 ) -> list[str]:
-    """A head line and, for each row, its key with the numbers (mean +- stddev, boots, runs) and a line with the change and its interval.
+    """Return a header line, and for each row its numbers and its change with the interval.
 
-    Numbers that do not fit side by side stand in two lines with their own words; `keys` are cut, never broken.
+    The numbers are mean +- stddev of both sides, boots and runs. If they do not fit on one line,
+    each side gets a line. Long `keys` are truncated, never wrapped.
     """
     cells = [_cells(row) for row in rows]
     heads = [f"{sides[0]} +- sd", f"{sides[1]} +- sd", "boots", "runs"]
     widths = [max(columns(text) for text in column) for column in zip(heads, *cells, strict=True)]
-    beside = sum(widths) + 2 * (len(widths) - 1)
-    if len(_INDENT) + 4 + beside > WIDTH:
+    numbers_width = sum(widths) + 2 * (len(widths) - 1)
+    if len(_INDENT) + 4 + numbers_width > WIDTH:
         return [
             line
             for key, row in zip(keys, rows, strict=True)
             for line in (*wrap(cut(key, 100), "    ", _INDENT), *_below(row, sides))
         ]
-    room = WIDTH - len(_INDENT) - beside - 2
+    room = WIDTH - len(_INDENT) - numbers_width - 2
     names = [cut(key, 100) for key in keys]
     key_width = max(
         (columns(name) for name in names if columns(name) <= min(_KEY, room)), default=2
@@ -64,11 +65,12 @@ def _cells(row: ComparisonRow) -> list[str]:
 
 
 def _change(row: ComparisonRow) -> str:
-    return f"{f'in {cut(row.unit, 20)}: ' if row.unit else ''}{change_with_interval(row.change_pct, row.interval_pct, row.better)}"
+    unit = f"in {cut(row.unit, 20)}: " if row.unit else ""
+    return unit + change_with_interval(row.change_pct, row.interval_pct, row.better)
 
 
 def _below(row: ComparisonRow, sides: tuple[str, str]) -> list[str]:
-    """Both sides in lines of their own."""
+    """Print each side on a line of its own."""
     width = max(map(columns, sides))
     lines = []
     for word, mean, sd, side in zip(

@@ -1,7 +1,8 @@
-"""Which numbers of monitors stand below the benchmark's in LKP's table, and in which order.
+"""Select and order the numbers of monitors that LKP's table shows below the benchmark's.
 
-The rule is that of `lkp ncompare`: the runs of both sides are set against each other, boots are not told apart. It is a filter for
-readers and no verdict: of thousands of numbers some pass it by chance.
+The rule is that of `lkp ncompare`: it compares the runs of both sides and ignores which boot they
+belong to. It is a filter for readers and not a verdict. Of thousands of numbers, some pass by
+chance.
 """
 
 from __future__ import annotations
@@ -10,50 +11,55 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-Values = Sequence[float]  # one of each run
+Values = Sequence[float]  # one per run
 
-_MOST: Final = 25  # rows of one monitor, the largest changes; a profile has hundreds
-_FEWEST: Final = 3  # runs on one side at least; LKP looks at nothing below
-_SMALL: Final = 1.01  # ratio of medians up to which nothing is told
-_MODEST: Final = 1.05  # the same for what is not in _PRECISE
+_MOST: Final = 25  # maximum rows per monitor, largest changes first; a profile has hundreds
+_FEWEST: Final = 3  # minimum runs on one side; LKP ignores anything below
+_SMALL: Final = 1.01  # ratio of medians up to which a change is hidden
+_MODEST: Final = 1.05  # the same for metrics that are not in _PRECISE
 _PRECISE: Final = ("perf-stat.", "proc-vmstat.", "vmstat.", "time.")
-_CAP: Final = 5.0  # a larger ratio ranks no higher, nor does one of a median of 0
-# Counts that stay below this differ by chance and by one event. LKP asks for 1000 to 10000, in runs of minutes.
+_CAP: Final = 5.0  # larger ratios, and ratios to a median of 0, rank equal
+# Lower counts differ by chance and by single events. LKP uses 1000 to 10000, for runs of minutes.
 _LEAST: Final = 100.0
 _COUNTS: Final = ("interrupts.", "meminfo.", "numa-", "proc-vmstat.", "softirqs.")
-# LKP never prints these: the state of free memory at two moments, and the benchmark's number of a run that was disturbed.
+# LKP never prints these: snapshots of free memory, and benchmark results of disturbed runs.
 _LEFT_OUT: Final = ("buddyinfo.",)
 _BESIDE: Final = "beside"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorRows:
-    """Metrics in the order of the table, and how many more of each monitor changed but are not in it."""
+    """Metrics in table order, and for each monitor the number of changed metrics left out."""
 
     metrics: tuple[str, ...]
     more: Mapping[str, int]
 
 
 def monitor_rows(monitors: Mapping[str, tuple[Values, Values]]) -> MonitorRows:
-    """Choose from the numbers of one unit job on one testbox, values of base and head by metric.
+    """Select metrics of one unit job on one testbox; `monitors` maps them to values of both sides.
 
-    Monitors with few changes come first, as in LKP's tables; the rows of one are sorted by name.
+    Monitors with few changes come first, as in LKP's tables; metrics of a monitor are sorted by
+    name.
     """
     families: dict[str, list[str]] = {}
     for metric, (base, head) in monitors.items():
         if shown(metric, base, head):
             families.setdefault(metric.partition(".")[0], []).append(metric)
     metrics, more = [], {}
-    for family, found in sorted(families.items(), key=lambda item: (len(item[1]), item[0])):
-        ranked = sorted(found, key=lambda metric: (-_size(metric, *monitors[metric]), metric))
+    for family, changed_metrics in sorted(
+        families.items(), key=lambda item: (len(item[1]), item[0])
+    ):
+        ranked = sorted(
+            changed_metrics, key=lambda metric: (-_size(metric, *monitors[metric]), metric)
+        )
         metrics += sorted(ranked[:_MOST])
-        if len(found) > _MOST:
-            more[family] = len(found) - _MOST
+        if len(changed_metrics) > _MOST:
+            more[family] = len(changed_metrics) - _MOST
     return MonitorRows(metrics=tuple(metrics), more=more)
 
 
 def shown(metric: str, base: Values, head: Values) -> bool:
-    """Whether LKP would print the number: it changed, by enough, and counts enough events."""
+    """Whether LKP would print the metric: it changed enough and counts enough events."""
     if metric.startswith(_LEFT_OUT) or metric.split(".")[1:2] == [_BESIDE]:
         return False
     if not changed(base, head):
@@ -66,9 +72,9 @@ def shown(metric: str, base: Values, head: Values) -> bool:
 
 
 def changed(base: Values, head: Values) -> bool:
-    """LKP's test: no run of either side reaches the median of the other one.
+    """Whether no run of either side reaches the median of the other, which is LKP's test.
 
-    False with fewer than three runs on both sides, and where a side has none: what is missing is not 0.
+    False if both sides have fewer than three runs, or one has none: a missing value is not 0.
     """
     if not base or not head or max(len(base), len(head)) < _FEWEST:
         return False
@@ -81,13 +87,13 @@ def _above(high: Values, low: Values) -> bool:
 
 
 def _trimmed(values: Values, most: int = 3) -> Values:
-    """Sorted, without one run at each end for every 32."""
+    """Sort the values, and drop one run at each end for every 32 runs, at most `most`."""
     ends = min(most, len(values) >> 5)
     return sorted(values)[ends : len(values) - ends]
 
 
 def _median(values: Values) -> float:
-    """LKP's: the upper one of an even number."""
+    """Return the median as LKP defines it: the upper one of an even number of values."""
     return sorted(values)[len(values) // 2]
 
 
@@ -97,7 +103,7 @@ def _ratio(base: Values, head: Values) -> float:
 
 
 def _size(metric: str, base: Values, head: Values) -> float:
-    """For ranking within a monitor: shares by their difference, everything else by its ratio."""
+    """Return the rank of a change within its monitor: difference for shares, ratio otherwise."""
     if metric.endswith("%") or metric.startswith("perf-profile"):
         return abs(_median(head) - _median(base))
     return _ratio(base, head)

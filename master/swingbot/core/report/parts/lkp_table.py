@@ -1,7 +1,8 @@
-"""The table that LKP prints for the same numbers, for readers who grew up with it.
+"""The table that LKP prints for the same numbers, for readers who are used to it.
 
-Layout and arithmetic are those of `lkp ncompare`: arithmetic mean and *population* standard deviation of all runs (boots are not told apart), the
-deviation in whole per cent of the mean, cut, and only where it is above 2 %. It is the only table of ours that hides a deviation.
+Layout and arithmetic follow `lkp ncompare`: arithmetic mean and *population* standard deviation
+over all runs, ignoring boots. The deviation is a percentage of the mean, truncated to an integer,
+and is printed only above 2 %. No other table of swingbot hides a deviation.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from dataclasses import dataclass
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.text.plain import clean, columns, cut
 
-_VALUE, _ERROR, _CHANGE = 10, 6, 10  # columns of a mean, of its deviation, of a change
+_VALUE, _ERROR, _CHANGE = 10, 6, 10  # column widths of a mean, its deviation and a change
 _RULE = 89
 _LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LkpGroup:
-    """What one table is about: hash and subject of the two commits, and its axes (name, value), sorted when printed."""
+    """Heading of one table: hash and subject of both commits, and the axes as (name, value).
+
+    Axes are sorted when printed.
+    """
 
     base: str
     base_subject: str = ""
@@ -32,10 +36,11 @@ class LkpGroup:
 def lkp_table(
     group: LkpGroup, rows: Iterable[ComparisonRow], width: int | None = None
 ) -> list[str]:
-    """The lines of one table; rows by name, those without values of both sides left out, no line at all if none is left.
+    """Return the lines of one table, rows sorted by name.
 
-    With `width` (columns of a mail) the rule is shortened, the axes are broken after a slash, subjects are cut,
-    and a name that does not fit stands in a line of its own.
+    Rows without values on both sides are left out; the table is empty if no row remains. With
+    `width` (columns of a mail) the rule is shortened, axes are wrapped after a slash, subjects are
+    truncated, and a long name goes on a line of its own.
     """
     known = [row for row in rows if row.base.values and row.head.values]
     cells = sorted(
@@ -53,7 +58,7 @@ def lkp_table(
 
 
 def lkp_lines(values: Iterable[tuple[str, Sequence[float], Sequence[float]]]) -> list[str]:
-    """Lines without a heading, in the given order, of (name, values of base, values of head)."""
+    """Return lines without a heading, in the given order, of (name, base values, head values)."""
     return [
         f"{lkp_cells(clean(name), base, head)}  {cut(name, _LONGEST_NAME)}"
         for name, base, head in values
@@ -61,9 +66,12 @@ def lkp_lines(values: Iterable[tuple[str, Sequence[float], Sequence[float]]]) ->
 
 
 def lkp_cells(name: str, base: Sequence[float], head: Sequence[float]) -> str:
-    """Both means and the change between them, 45 columns where the numbers are of usual size. ValueError for a side without values."""
+    """Return both means and the change between them, 45 columns for numbers of usual size.
+
+    Raises ValueError if a side has no values.
+    """
     if not base or not head:
-        raise ValueError(f"{name}: LKP's table needs values of both sides")
+        raise ValueError(f"{name}: LKP's table needs values on both sides")
     one, other = sum(base) / len(base), sum(head) / len(head)
     absolute = name.endswith("%") or name.startswith("perf-profile")
     change = other - one if absolute else 100 * (other - one) / (one or 1e-100)
@@ -92,7 +100,7 @@ def _cell(mean: float, values: Sequence[float]) -> str:
 def _heading(group: LkpGroup, width: int | None) -> list[str]:
     first, second = _VALUE + _ERROR, 1 + _CHANGE + _VALUE + _ERROR
     axes = sorted((clean(name), clean(value)) for name, value in group.axes)
-    # hex: one column a character
+    # A commit hash has one column per character.
     base, head = (
         clean(sha).encode("ascii", "replace").decode() for sha in (group.base, group.head)
     )
@@ -122,7 +130,7 @@ def _heading(group: LkpGroup, width: int | None) -> list[str]:
 
 
 def _joined(parts: Sequence[str], indent: str, end: str, width: int | None) -> list[str]:
-    """The parts joined by slashes; with `width` in several lines, each but the last ended by its slash."""
+    """Join the parts with slashes; with `width`, wrap after a slash."""
     if width is None:
         return [f"{indent}{'/'.join(parts)}{end}"]
     lines, line = [], indent

@@ -1,4 +1,4 @@
-"""What was proved and what explains it, in the words of a mail."""
+"""The lines of a mail about proof and clues."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from swingbot.core.text.plain import cut, wrap
 
 _MOST_GATES = 10
 _MOST_CLUES = 5
-# gates whose failure has the layout of the kernel or noise for the likeliest cause
+# Gates whose failure points to code layout or noise as the likeliest cause
 _SUSPICIOUS = ("code", "executed", "layout")
 
 
 def gate_lines(gates: Sequence[Gate]) -> list[str]:
-    """The evidence line: what failed first, what passed, what was not run with its reason; nothing where no gate is known."""
+    """Return the failed gates, the passed ones, and those not run, with reasons."""
     if not gates:
         return []
-    sorts = {
+    gates_by_status = {
         status: [_gate(gate) for gate in gates[:_MOST_GATES] if gate.status == status]
         for status in ("fail", "pass", "not run")
     }
     words = {"fail": "Failed", "pass": "Passed", "not run": "Not run"}
     lines = [
         line
-        for status, told in sorts.items()
-        if told
-        for line in wrap(f"{words[status]}: {', '.join(told)}.", "  ", "")
+        for status, labels in gates_by_status.items()
+        if labels
+        for line in wrap(f"{words[status]}: {', '.join(labels)}.", "  ", "")
     ]
     suspect = [
         cut(gate.name, 30) for gate in gates if gate.status == "fail" and gate.name in _SUSPICIOUS
@@ -35,9 +35,7 @@ def gate_lines(gates: Sequence[Gate]) -> list[str]:
     return (
         [
             *lines,
-            *wrap(
-                "Layout or noise suspected: this is no proof against the commit, but look twice."
-            ),
+            *wrap("Layout or noise suspected. This does not clear the commit, but look twice."),
         ]
         if suspect
         else lines
@@ -56,4 +54,4 @@ def clue_lines(clues: Sequence[Clue]) -> list[str]:
         for clue in clues[:_MOST_CLUES]
         for line in wrap(f"{clue.kind} {cut(clue.name, 80)}: {cut(clue.words, 120)}", "    ", "  ")
     ]
-    return ["", "What goes with it:", *lines]
+    return ["", "Related changes:", *lines]
