@@ -237,7 +237,7 @@ def test_rounding_alone_is_no_change() -> None:
 
 
 def test_a_boot_given_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="given twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         compare([BootRuns(k=0, values=(1.0,)), BootRuns(k=0, values=(2.0,))], boots("1;2"), HIGHER)
 
 

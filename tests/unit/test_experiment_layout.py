@@ -51,7 +51,7 @@ def test_combinations_are_left_out() -> None:
     ("kernels", "axes", "exclude", "words"),
     [
         ([], [], [], "at least one kernel"),
-        (["a"], [], [], "at least two rows, and this one has 1"),
+        (["a"], [], [], "at least two rows, but this one has 1"),
         (["a", "b", "a"], [], [], "two variants are called 'a'"),
         ([str(n) for n in range(10_000)], [], [], "that makes 10000 rows; at most 200"),
         ([str(n) for n in range(150)], [COMPILERS], [], "that makes 300 rows"),
@@ -63,7 +63,7 @@ def test_combinations_are_left_out() -> None:
         ),
         (["a", "b"], [], [{"compiler": "gcc"}], "no axis 'compiler'; the axes are kernel"),
         (["a", "b"], [COMPILERS], [{"compiler": "gcc-9"}], "compiler has no value 'gcc-9'"),
-        (["a", "b"], [], [{"kernel": "a"}], "at least two rows, and this one has 1"),
+        (["a", "b"], [], [{"kernel": "a"}], "at least two rows, but this one has 1"),
     ],
 )
 def test_what_makes_no_table_is_refused(

@@ -172,7 +172,7 @@ def test_a_gap_in_a_paired_table_leaves_out_its_partner() -> None:
         ("", "csv", "empty"),
         ("{", "json", "no JSON"),
         ("[1, 2]", "json", "no base and head"),
-        ('{"base": 3, "head": [1]}', "json", "base is no list"),
+        ('{"base": 3, "head": [1]}', "json", "base is not a list"),
         ('{"base": [[true]], "head": [1]}', "json", "boot 1: true is not a number"),
         ('{"base": [[NaN]], "head": [1]}', "json", "NaN is not a finite number"),
         ('{"base": [[1e999]], "head": [1]}', "json", "not a finite number"),

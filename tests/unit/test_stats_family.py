@@ -229,7 +229,7 @@ def test_arms_that_repeat_themselves_to_the_last_digit_are_pooled_at_the_floor()
 
 
 def test_a_reason_for_a_row_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="row 1 does not exist; the 1 rows count from 0"):
+    with pytest.raises(ValueError, match="row 1 does not exist; the 1 rows are numbered from 0"):
         compare_family(an_experiment([0, 0], 3), [(0, 1)], HIGHER, absent={1: "does not build"})
 
 

@@ -49,7 +49,7 @@ def test_a_boot_among_those_of_the_other_side_is_no_outlier() -> None:
     row = judged("100;100.1;99.9;100.2;99.8;90", "90.1;89.9;90;90.2;89.8;90.1")
     assert row.verdict == "unclear"
     assert row.level is None
-    assert "boot 5 of base lies where those of head lie" in (row.reason or "")
+    assert "boot 5 of base is close to the boots of head" in (row.reason or "")
 
 
 def test_a_pair_without_the_change_of_the_others_is_no_outlier() -> None:

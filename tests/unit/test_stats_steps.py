@@ -126,7 +126,7 @@ def test_runs_of_a_point_are_averaged_and_points_are_sorted_by_time() -> None:
         ("[1", "json", "not valid JSON"),
         ('[{"x": 1}]', "json", "no key 'value'"),
         ('[{"value": [1]}]', "json", "not a number"),
-        ("value,time\n1,1\n2,\n", "csv", "some have none"),
+        ("value,time\n1,1\n2,\n", "csv", "others do not"),
         ("x,value,anchor\na,1,1\nb,2,\n", "csv", "has no anchor"),
     ],
 )

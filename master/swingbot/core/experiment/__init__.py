@@ -1,1 +1,1 @@
-"""Experiments: kernels laid out as the rows of one table, and what each row is compared with."""
+"""Experiments: kernels as the rows of one table, and the reference of each row."""

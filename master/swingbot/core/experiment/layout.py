@@ -1,4 +1,4 @@
-"""The rows of an experiment: kernels times axes, each row with a name that stays in every table."""
+"""The rows of an experiment: kernels times axes, each with a name used in all tables."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from swingbot.core.text.plain import cut
 
 MOST_ROWS: Final = 200
 KERNEL: Final = "kernel"  # the axis of the kernels themselves
-_LONGEST: Final = 200  # characters of a row's name, as the database takes them
+_LONGEST: Final = 200  # maximum characters of a row's name in the database
 
 
 class BadLayout(ValueError):
-    """No table can be made of these kernels and axes; the message says what to change."""
+    """The kernels and axes do not form a table; the message says what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Something besides the code that is varied: `compiler`, `fragment`, `cmdline` or `sysctl`."""
+    """A variable other than the code: `compiler`, `fragment`, `cmdline` or `sysctl`."""
 
     name: str
     values: tuple[tuple[str, str], ...]  # (label, value); at least one
@@ -30,21 +30,22 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutRow:
-    """A row before anything is built: one kernel under one combination of the other axes."""
+    """A row before anything is built: one kernel with one combination of the other axes."""
 
     name: str
-    kernel: str  # the kernel's name
-    axes: Mapping[str, str] = field(default_factory=dict)  # label by axis; `kernel` among them
-    values: Mapping[str, str] = field(default_factory=dict)  # value by axis, without `kernel`
+    kernel: str  # name of the kernel
+    axes: Mapping[str, str] = field(default_factory=dict)  # axis -> label, including `kernel`
+    values: Mapping[str, str] = field(default_factory=dict)  # axis -> value, without `kernel`
 
 
 def lay_out(
     kernels: Sequence[str], axes: Sequence[Axis], exclude: Sequence[Mapping[str, str]] = ()
 ) -> list[LayoutRow]:
-    """All combinations, the kernels innermost, without those that fit one of `exclude` (label by axis).
+    """Return all combinations, kernels varying fastest, except those matching `exclude`.
 
-    Raises BadLayout: no kernel, two kernels or labels of one name, an unknown axis or label in
-    `exclude`, more than `MOST_ROWS` rows, or fewer than two.
+    Each entry of `exclude` maps axes to labels. Raises BadLayout without kernels, for duplicate
+    names of kernels or labels, for an unknown axis or label in `exclude`, for more than `MOST_ROWS`
+    rows, and for fewer than two.
     """
     _check(kernels, axes)
     _check_exclude(kernels, axes, exclude)
@@ -55,7 +56,7 @@ def lay_out(
     ]
     if len(rows) < 2:
         raise BadLayout(
-            f"an experiment needs at least two rows, and this one has {len(rows)};"
+            f"an experiment needs at least two rows, but this one has {len(rows)};"
             " name another kernel or another value of an axis"
         )
     return rows
@@ -67,8 +68,8 @@ def _check(kernels: Sequence[str], axes: Sequence[Axis]) -> None:
     count = len(kernels) * prod(len(axis.values) for axis in axes)
     if count > MOST_ROWS:
         raise BadLayout(
-            f"that makes {count} rows; at most {MOST_ROWS} fit one experiment"
-            " (--paths and --exclude leave some out)"
+            f"that makes {count} rows; an experiment can have at most {MOST_ROWS}"
+            " (leave some out with --paths or --exclude)"
         )
     for what, names in (
         ("variants", list(kernels)),
@@ -114,7 +115,7 @@ def _combined(kernels: Sequence[str], axes: Sequence[Axis]) -> Iterator[LayoutRo
 
 
 def row_name(labels: Sequence[str], kernel: str | None) -> str:
-    """Of the labels on the axes that vary, then the kernel where that varies too."""
+    """Return the labels on the axes that vary, followed by the kernel if it varies."""
     return " ".join([*labels, *([] if kernel is None else [kernel])])[:_LONGEST]
 
 

@@ -1,4 +1,4 @@
-"""Which row of a table each row is compared with."""
+"""The reference of each row of a table."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ WORDS: Final[Mapping[ReferenceRule, str]] = {
     "pair": "the base under the same conditions",
 }
 
-Axes = Mapping[str, str]  # a row's label on each axis; {} where there are none
+Axes = Mapping[str, str]  # a row's label on each axis; {} without axes
 
 
 def references(
     rule: ReferenceRule, rows: Sequence[Axes], missing: Collection[int] = ()
 ) -> list[tuple[int, int]]:
-    """(reference, row) for each row that is compared, by their places in the table.
+    """Return (reference, row) indices for each row that is compared.
 
-    `above`: the kernel before it under the same other conditions; where there is only one kernel,
-    the row above. Rows that are `missing` are passed over: the next one is compared with the
-    nearest row above that was measured. `first`: the first row. `base`: the first kernel, which all others are held
-    against, under the conditions of the first row. `pair`: the first kernel under the row's own.
+    `above`: the previous kernel under the same other conditions, or the row above if there is only
+    one kernel. `missing` rows are skipped: the next row is compared with the nearest row above that
+    was measured. `first`: the first row. `base`: the first kernel under the conditions of the first
+    row. `pair`: the first kernel under the row's own conditions.
     """
     if rule == "above":
         return _above(rows, missing)
@@ -38,14 +38,14 @@ def references(
 def _above(rows: Sequence[Axes], missing: Collection[int]) -> list[tuple[int, int]]:
     one_kernel = len({axes.get(KERNEL) for axes in rows}) < 2
     last: dict[frozenset[tuple[str, str]], int] = {}
-    found = []
+    pairs = []
     for place, axes in enumerate(rows):
         own = frozenset[tuple[str, str]]() if one_kernel else condition(axes)
         if own in last:
-            found.append((last[own], place))
+            pairs.append((last[own], place))
         if place not in missing or own not in last:
             last[own] = place
-    return found
+    return pairs
 
 
 def _pairs(rows: Sequence[Axes]) -> list[tuple[int, int]]:
@@ -59,5 +59,5 @@ def _pairs(rows: Sequence[Axes]) -> list[tuple[int, int]]:
 
 
 def condition(axes: Axes) -> frozenset[tuple[str, str]]:
-    """Where a row lies on the axes besides the kernel."""
+    """Return the position of a row on the axes other than the kernel."""
     return frozenset((name, label) for name, label in axes.items() if name != KERNEL)

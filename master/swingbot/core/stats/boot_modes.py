@@ -1,5 +1,7 @@
-"""Two modes of boots, from boots of any number of kernels: the share of the smaller one and how
-far it is from the other."""
+"""Detect two modes of boots from boots of any number of kernels.
+
+The result is the share of the smaller mode and its distance from the other.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,27 @@ from swingbot.core.stats.moments import within
 from swingbot.core.thresholds import MODE_LEAST_SHARE, MODES_SDS
 
 Array = npt.NDArray[np.float64]
-_LEAST_PAIRS: Final = 6  # differences of two boots of a kernel on either side of the gap
+_LEAST_PAIRS: Final = 6  # differences within a kernel that are required on each side of the gap
 
 
 @dataclass(frozen=True, slots=True)
 class BootModes:
-    """The smaller mode: its share of the boots, and its distance from the other, in the unit of
-    the levels (negative: low)."""
+    """The smaller of two modes.
+
+    `share` is its share of the boots; `apart` its distance from the other mode, in the unit of the
+    levels, negative if it is the lower one.
+    """
 
     share: float
     apart: float
 
 
 def boot_modes(groups: Sequence[Sequence[float]]) -> BootModes | None:
-    """The modes that boot levels show, `groups` of one kernel each; None where one mode explains
-    them.
+    """Return the two modes of boot levels, or None if a single mode explains them.
 
-    The differences of two boots of a kernel fall into those within a mode and those across: there
-    has to be a gap between them, and the modes have to be MODES_SDS of their own spreads apart.
+    `groups` holds the levels of one kernel each. The differences between two boots of a kernel are
+    either within a mode or across modes. There must be a gap between these two kinds, and the modes
+    must be at least MODES_SDS of their own standard deviations apart.
     """
     each = [np.sort(np.asarray(g, dtype=np.float64)) for g in groups if len(g) > 1]
     if not each:
@@ -53,14 +58,15 @@ def boot_modes(groups: Sequence[Sequence[float]]) -> BootModes | None:
     if not both:
         return None
     low = float(np.mean(np.concatenate([g < g[-1] - cut for g in both])))
-    # kernels with boots in one mode alone count half in either: which one it is they do not say
+    # A kernel whose boots are all in one mode counts half for each: which mode it is, is unknown.
     if min(low, 1.0 - low) < MODE_LEAST_SHARE:
         return None
     return BootModes(low, -distance) if low <= 0.5 else BootModes(1.0 - low, distance)
 
 
 def in_second(levels: Array, modes: BootModes) -> npt.NDArray[np.bool_]:
-    """Which boots of one kernel are in the smaller mode; none where they all lie in one."""
+    """Return a mask of the boots of one kernel in the smaller mode; all False if there is one
+    mode."""
     half = abs(modes.apart) / 2.0
     if float(np.ptp(levels)) < half:
         return np.zeros(len(levels), dtype=bool)

@@ -1,7 +1,9 @@
-"""Compare one metric of two kernels. Boots are the replicates; runs in one boot are not independent.
+"""Compare one metric of two kernels. Boots are the replicates; runs in one boot are not
+independent.
 
-Log inside, percent at the edge: an effect is `log(head / base)` of the levels of the two sides, so that swapping the sides negates it
-and scaling every sample changes nothing. Counts are compared by their roots; shares, and metrics with a value that is zero or negative,
+An effect is `log(head / base)` of the levels of both sides; percentages are computed only for
+output. Swapping the sides negates an effect, and scaling all samples does not change it. Counts
+are compared by their square roots. Shares, and metrics with values of zero or less, are compared
 by their difference. Formulas: docs/statistics.md, "Comparing two kernels".
 """
 
@@ -27,16 +29,18 @@ from swingbot.core.thresholds import FEWEST_UNPAIRED
 
 __all__ = ["BootRuns", "Rule", "compare"]
 
-MORE_BOOTS_AT_MOST: Final = 1000  # beyond this "how many more" is not an answer anybody can use
+MORE_BOOTS_AT_MOST: Final = 1000  # larger estimates of "how many more boots" are useless
 
 
 def compare(
     base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule, *, invalid: str | None = None
 ) -> ComparisonRow:
-    """Judge head against base. Never raises for what was measured: what cannot be judged is `invalid` or `unclear` with a reason.
+    """Judge head against base.
 
-    `invalid`: what is known against this comparison from elsewhere, such as facts that differ; its numbers are still given.
-    ValueError: one `k` twice on a side (the caller mixed two series).
+    Measured values never raise: what cannot be judged is `invalid` or `unclear`, with a reason.
+    `invalid` is a known objection to this comparison, such as differing facts; the numbers are
+    still computed. Raises ValueError if a side has the same `k` twice (the caller mixed two
+    series).
     """
     lost, few = _lost(base, head, rule)
     blocks = blocks_of(base, head)
@@ -56,50 +60,55 @@ def compare(
 
 
 def _judged(drawn: BootUnits, rule: Rule, few: str | None, invalid: str | None) -> ComparisonRow:
-    """`few`: what is missing, in words; `invalid`: what is known against this comparison."""
+    """Judge the units; `few` says which results are missing, `invalid` is a known objection."""
     problem = impossible(drawn, rule)
     if problem:
         return _nothing(drawn, rule, _join(invalid, problem))
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             return _computed(drawn, rule, few, invalid)
-    except (ArithmeticError, ValueError):  # such as 0 beside 1e200: squares have no double
-        why = "the values lie too many orders of magnitude apart to compute with; leave out those that were not measured"
+    except (ArithmeticError, ValueError):  # such as 0 next to 1e200, whose square overflows
+        why = (
+            "the values span too many orders of magnitude to compute with; leave out values that"
+            " were not measured"
+        )
         return _nothing(drawn, rule, _join(invalid, why))
 
 
 def _computed(drawn: BootUnits, rule: Rule, few: str | None, invalid: str | None) -> ComparisonRow:
     if rule.poisson and not all(v.is_integer() for s in drawn.sides for b in s for v in b.values):
         rule = replace(rule, poisson=False)  # a rate, not a count of events
-    found = levels(drawn, rule)
-    drifting, drift_note = _drift(drawn, found, rule)
-    unsteady, run_note = _run_drift(drawn, found, rule)
+    measured = levels(drawn, rule)
+    drifting, drift_note = _drift(drawn, measured, rule)
+    unsteady, run_note = _run_drift(drawn, measured, rule)
     row = replace(
-        _row(found, rule),
-        reason=_join(drawn.note, _join(few, _join(found.note, _join(drift_note, run_note)))),
+        _row(measured, rule),
+        reason=_join(drawn.note, _join(few, _join(measured.note, _join(drift_note, run_note)))),
     )
     if min(len(drawn.base), len(drawn.head)) < 2:
         row = _short(row, drawn, rule)
     else:
-        row = _with_spread_change(_judge(row, found, drawn.pairs, rule), found, drawn.pairs, rule)
+        row = _with_spread_change(
+            _judge(row, measured, drawn.pairs, rule), measured, drawn.pairs, rule
+        )
     against = _join(invalid, _join(drifting, unsteady))
     return replace(row, verdict="invalid", reason=against, more_boots=None) if against else row
 
 
 def _nothing(drawn: BootUnits, rule: Rule, reason: str | None) -> ComparisonRow:
-    """The row of numbers that cannot be compared at all."""
+    """Return a row whose numbers cannot be compared at all."""
     base, head = (plain_side(side) for side in drawn.sides)
     return replace(_unjudged(base, head, rule), verdict="invalid", reason=reason)
 
 
-def _row(found: Levels, rule: Rule) -> ComparisonRow:
-    base, head = found.at
-    d = found.scale.of(head) - found.scale.of(base)
+def _row(measured: Levels, rule: Rule) -> ComparisonRow:
+    base, head = measured.at
+    d = measured.scale.of(head) - measured.scale.of(base)
     return replace(
-        _unjudged(*found.sides, rule),
+        _unjudged(*measured.sides, rule),
         change_pct=_change_pct(base, head),
-        level=found.level,
-        effect=found.scale.effect(d),
+        level=measured.level,
+        effect=measured.scale.effect(d),
     )
 
 
@@ -119,27 +128,28 @@ def _unjudged(base: Side, head: Side, rule: Rule) -> ComparisonRow:
 
 
 def _short(row: ComparisonRow, drawn: BootUnits, rule: Rule) -> ComparisonRow:
-    """One boot tells nothing of how boots differ."""
+    """Reject a comparison with a single boot, which says nothing about how much boots differ."""
     short = 2 - min(len(drawn.base), len(drawn.head))
     which = "pair of boots" if drawn.pairs else "boot on a side"
     return replace(
         row,
         reason=_join(
             row.reason,
-            f"only one {which}: how much boots differ is not known; give at least {short} more a side",
+            f"only one {which}: how much boots differ is not known; add at least"
+            f" {short} more per side",
         ),
         more_boots=short,
         points=Points(change=_points(row), interval=None) if rule.points else None,
     )
 
 
-def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> ComparisonRow:
-    scale, (base, head) = found.scale, found.at
-    if base == head == 0 and not any(v for units in found.units for v in units):
+def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> ComparisonRow:
+    scale, (base, head) = measured.scale, measured.at
+    if base == head == 0 and not any(v for units in measured.units for v in units):
         return replace(
             row, verdict="same", reason=_join(row.reason, "every value of both sides is 0")
         )
-    spread, d = spread_of(found, pairs, rule), scale.of(head) - scale.of(base)
+    spread, d = spread_of(measured, pairs, rule), scale.of(head) - scale.of(base)
     least, half, shown = (
         scale.threshold(rule.min_effect_pct),
         spread.half(rule.alpha),
@@ -160,7 +170,9 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
     )
     if abs(d) > half and abs(d) >= least:
         row = replace(row, verdict=_direction(d, rule))
-        return row if pairs or rule.unimodal else _unless_modes(row, found, rule, _fewest(spread))
+        return (
+            row if pairs or rule.unimodal else _unless_modes(row, measured, rule, _fewest(spread))
+        )
     if abs(d) + half <= least:
         return replace(
             row,
@@ -169,9 +181,9 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
                 row.reason, f"no change above {_margin(scale.margin(abs(d) + half), rule)}"
             ),
         )
-    more = _more_boots(row, d, spread, least, rule, pairs, found.trimmed)
+    more = _more_boots(row, d, spread, least, rule, pairs, measured.trimmed)
     if more is not None and not pairs and not rule.unimodal:
-        more = max(more, _fewest(spread) - min(map(len, found.units)))
+        more = max(more, _fewest(spread) - min(map(len, measured.units)))
     many = (
         f"about {more} more boot{'s' * (more > 1)} a side would settle it"
         if more is not None
@@ -187,15 +199,18 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
 
 
 def _fewest(spread: Spread) -> int:
-    """Boots a side below which an unpaired row has no direction. A family whose arms agree in their spread shows no modes."""
+    """Return the boots per side below which an unpaired row gets no direction.
+
+    A family whose arms agree in their spread shows no modes.
+    """
     if spread.shared is None or spread.shared.pooled is not None:
         return FEWEST_UNPAIRED
     return fewest_apart(spread.shared.rows)
 
 
-def _unless_modes(row: ComparisonRow, found: Levels, rule: Rule, fewest: int) -> ComparisonRow:
-    """A row with a direction; unclear where boots that fall into two modes would look like that too often."""
-    n, m = map(len, found.units)
+def _unless_modes(row: ComparisonRow, measured: Levels, rule: Rule, fewest: int) -> ComparisonRow:
+    """Make a row with a direction unclear if two modes of boots would cause it too often."""
+    n, m = map(len, measured.units)
     rows = rule.family.rows if rule.family else 1
     short = fewest - min(n, m)
     if short > 0:
@@ -206,16 +221,17 @@ def _unless_modes(row: ComparisonRow, found: Levels, rule: Rule, fewest: int) ->
             verdict="unclear",
             reason=_join(
                 row.reason,
-                f"the sides are apart, but if boots fall into two modes, so few do so in {often:.2g} % of {of} of equal kernels;"
+                "the sides are apart, but if boots fall into two modes, so few boots do that in"
+                f" {often:.2g} % of {of} of equal kernels;"
                 f" {short} more boot{'s' * (short > 1)} a side would settle it",
             ),
             more_boots=short,
         )
-    kept = [
-        [found.scale.of(units[i]) for i in keep]
-        for units, keep in zip(found.units, found.kept, strict=True)
+    counted = [
+        [measured.scale.of(units[i]) for i in keep]
+        for units, keep in zip(measured.units, measured.kept, strict=True)
     ]
-    p = mixture_p(kept[0], kept[1])
+    p = mixture_p(counted[0], counted[1])
     if p is None or p * rows < rule.alpha:
         return row
     return replace(
@@ -223,18 +239,19 @@ def _unless_modes(row: ComparisonRow, found: Levels, rule: Rule, fewest: int) ->
         verdict="unclear",
         reason=_join(
             row.reason,
-            f"boots fall into two modes, and the sides fill them so unevenly in {100 * p:.2g} % of comparisons of equal kernels",
+            "boots fall into two modes, and equal kernels fill them as unevenly in"
+            f" {100 * p:.2g} % of comparisons",
         ),
     )
 
 
 def _with_spread_change(
-    row: ComparisonRow, found: Levels, pairs: bool, rule: Rule
+    row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule
 ) -> ComparisonRow:
-    """The row with a change of spread between boots, where there is one."""
+    """Add a change of the spread between boots to the row, if there is one."""
     if pairs or not rule.headlines or not rule.spread_change_p:
         return row
-    mapped = [[found.scale.of(v) for v in side] for side in found.units]
+    mapped = [[measured.scale.of(v) for v in side] for side in measured.units]
     ratio = spread_change(mapped[0], mapped[1], rule.spread_change_p / rule.headlines)
     if ratio is None:
         return row
@@ -253,7 +270,7 @@ def _with_spread_change(
 def _lost(
     base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule
 ) -> tuple[str | None, str | None]:
-    """(why too many runs are missing, else None; what is missing in words, else None)."""
+    """Return (why too many runs are missing or None, which runs are missing or None)."""
     bad: list[str] = []
     some: list[str] = []
     for name, boots in (("base", base), ("head", head)):
@@ -263,15 +280,17 @@ def _lost(
             (bad if lost > rule.lost_share * asked else some).append(
                 f"{lost} of {asked} runs of {name} gave no result"
             )
-    return f"{' and '.join(bad)}: what is left may be the lucky ones" if bad else None, "; ".join(
-        some
-    ) or None
+    return (
+        f"{' and '.join(bad)}: the remaining runs may be the lucky ones" if bad else None,
+        "; ".join(some) or None,
+    )
 
 
-def _drift(drawn: BootUnits, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
-    """(why a drift makes the comparison void, else None; a note on a drift that cannot explain the change, else None)."""
-    scale, (base, head) = found.scale, found.at
-    values = [[scale.of(v) for v in units] for units in found.units]
+def _drift(drawn: BootUnits, measured: Levels, rule: Rule) -> tuple[str | None, str | None]:
+    """Return (a drift that makes the comparison invalid, a note on a harmless drift), or None
+    each."""
+    scale, (base, head) = measured.scale, measured.at
+    values = [[scale.of(v) for v in units] for units in measured.units]
     series = [[h - b for b, h in zip(*values, strict=True)]] if drawn.pairs else values
     long_enough = [s for s in series if len(s) > 2]
     if not long_enough or not rule.trend_alpha:
@@ -281,8 +300,9 @@ def _drift(drawn: BootUnits, found: Levels, rule: Rule) -> tuple[str | None, str
     if p >= max(rule.trend_alpha, note_p):
         return None, None
     far = max((drift(s) for s in long_enough), key=abs)
-    what = "pairs" if drawn.pairs else "boots"
-    said = f"the {what} drift by {_amount(math.copysign(scale.margin(abs(far)), far), rule, '+.2g')} in the order they ran"
+    units = "pairs" if drawn.pairs else "boots"
+    amount = _amount(math.copysign(scale.margin(abs(far)), far), rule, "+.2g")
+    said = f"the {units} drift by {amount} in the order they ran"
     noted = f"{said}: 1 in {1 / p:.0f} by chance" if p < note_p else None
     if p >= rule.trend_alpha or abs(far) < scale.threshold(rule.min_effect_pct):
         return None, noted
@@ -291,14 +311,17 @@ def _drift(drawn: BootUnits, found: Levels, rule: Rule) -> tuple[str | None, str
     return f"{said}, beyond chance (1 in {1 / rule.trend_alpha:.0f})", None
 
 
-def _run_drift(drawn: BootUnits, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
-    """The same of the runs within their boots: what both sides do alike cancels, what they do not makes the change depend on how many runs there are."""
+def _run_drift(drawn: BootUnits, measured: Levels, rule: Rule) -> tuple[str | None, str | None]:
+    """Do the same for drifts of runs within their boots.
+
+    A drift on both sides cancels. If the drifts differ, the change depends on the number of runs.
+    """
     try:
         sides = [
-            [[found.scale.of(v) for v in b.values] for b in boots if len(b.values) > 2]
+            [[measured.scale.of(v) for v in b.values] for b in boots if len(b.values) > 2]
             for boots in drawn.sides
         ]
-    except ValueError:  # a single run has no place on the scale
+    except ValueError:  # a single run cannot be mapped to the scale
         return None, None
     if 2 * min(together_p(series) for series in sides) >= rule.trend_alpha:
         return None, None
@@ -306,27 +329,32 @@ def _run_drift(drawn: BootUnits, found: Levels, rule: Rule) -> tuple[str | None,
         math.fsum(drift(values) for values in series) / len(series) if series else 0.0
         for series in sides
     )
-    least = found.scale.threshold(rule.min_effect_pct)
+    least = measured.scale.threshold(rule.min_effect_pct)
     said = [
-        _amount(math.copysign(found.scale.margin(abs(far)), far), rule, "+.2g")
+        _amount(math.copysign(measured.scale.margin(abs(far)), far), rule, "+.2g")
         for far in (base, head)
     ]
     if abs(base - head) >= least and drifts_differ_p(*sides) < rule.trend_alpha:
         how = f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head"
         return (
-            f"{how}, beyond chance (1 in {1 / rule.trend_alpha:.0f}): the change depends on the number of runs",
+            f"{how}, beyond chance (1 in {1 / rule.trend_alpha:.0f}): the change depends on the"
+            " number of runs",
             None,
         )
     if max(abs(base), abs(head)) >= least:
         return (
             None,
-            f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head: alike as far as can be told, so it cancels (warmup: 1 leaves the first out)",
+            f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head; the"
+            " drifts do not differ detectably, so they cancel (warmup: 1 drops the first run)",
         )
     return None, None
 
 
 def _change_pct(base: float, head: float) -> float | None:
-    """As anyone recomputes it from the printed levels; None for a base of zero. Negative bases count by their magnitude."""
+    """Return the change as recomputed from the printed levels; None for a base of zero.
+
+    Negative bases count by their magnitude.
+    """
     change = 100.0 * ((head - base) / abs(base)) if base else math.nan
     return change if math.isfinite(change) else None
 
@@ -342,7 +370,7 @@ def _direction(d: float, rule: Rule) -> Verdict:
 
 
 def _interval(low: float | None, high: float | None) -> Bounds | None:
-    """None where an end is missing or has no number."""
+    """Return None if a bound is missing or not finite."""
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return None
     return low, high
@@ -361,7 +389,10 @@ def _more_boots(
     pairs: bool,
     trimmed: bool,
 ) -> int | None:
-    """How many more boots a side give a verdict if effect and spread stay as they are; None beyond MORE_BOOTS_AT_MOST."""
+    """Return how many more boots per side give a verdict if effect and spread do not change.
+
+    None beyond MORE_BOOTS_AT_MOST.
+    """
     size = abs(d)
     target = size if size >= least else least - size
     have = min(row.base.boots, row.head.boots)
@@ -381,7 +412,7 @@ def _more_boots(
 
 
 def _margin(pct: float, rule: Rule) -> str:
-    """Rounded up to two digits, so that what is said stays true; never above the rule's minimum, which was shown."""
+    """Round up to two digits so that the claim stays true, but never above the rule's minimum."""
     return _amount(min(rounded_up(pct), rule.min_effect_pct), rule)
 
 

@@ -1,8 +1,9 @@
-"""Stage 2 of detection: evidence for a change from fresh pairs of boots, read after each pair.
+"""Stage 2 of detection: evidence for a change from fresh pairs of boots, updated after each pair.
 
-A pair difference is `d_k = ln(head_k / base_k)` of the boot means of two boots side by side (or whatever difference makes an effect
-for the metric). The Bayes factor weighs "the kernels differ" against "nothing, or no more than another build of equal code differs".
-Derivation, error rates and power: docs/statistics.md, "From a swing to a bisection".
+A pair difference is `d_k = ln(head_k / base_k)` of the boot means of two adjacent boots, or
+whatever difference is an effect for the metric. The Bayes factor compares "the kernels differ"
+with "they differ by no more than two builds of equal code do". Derivation, error rates and power:
+docs/statistics.md, "From a swing to a bisection".
 """
 
 from __future__ import annotations
@@ -39,10 +40,13 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairPrior:
-    """What is known of one pair difference before any: its sd (relative, 0.01 is 1 %) and for how many observations that counts."""
+    """Prior knowledge of pair differences.
+
+    The standard deviation (relative, 0.01 is 1 %), and the number of observations it is worth.
+    """
 
     sd: float = 0.0
-    df: float = 0.0  # 0: nothing is known, and the evidence is exact whatever the noise
+    df: float = 0.0  # 0: no prior knowledge; the evidence is then exact for any noise
 
     @property
     def known(self) -> bool:
@@ -54,14 +58,14 @@ UNKNOWN: Final = PairPrior()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """When evidence suffices. Effects are on the scale of the differences (log ratios)."""
+    """Thresholds on the evidence. Effects are on the scale of the differences (log ratios)."""
 
-    # Bayes factor to accept at; `threshold()` gives it for several metrics of one head
+    # Bayes factor required to accept; `threshold()` computes it for several metrics of one head
     threshold: float = 1.0 / FALSE_DISCOVERY_RATE
-    min_effect: float = 0.01  # smallest change that somebody cares about
+    min_effect: float = 0.01  # smallest relevant change
     direction: Literal[-1, 0, 1] = 0  # of the change that raised the alarm; 0: either
     layout: float = (
-        0.0  # sd frozen into each of the two kernel images: more pairs never average it out
+        0.0  # sd frozen into each of the two kernel images; more pairs do not average it out
     )
     min_pairs: int = MIN_PAIRS
     max_pairs: int = MAX_PAIRS
@@ -69,61 +73,65 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """`pairs` were looked at; later ones, if there are any, were not needed."""
+    """A decision after `pairs` pairs; any later pairs were not needed."""
 
     answer: Answer
     bf: float  # Bayes factor after `pairs`
     pairs: int
-    mean: float  # of the differences looked at; 0 without any
+    mean: float  # of the differences used; 0 without any
     reason: str
 
 
 def threshold(metrics: int, accepted: int = 0) -> float:
-    """Bayes factor for the next swing of a head with `metrics` benchmark metrics of which `accepted` are swings already.
+    """Return the Bayes factor required for the next swing of a head.
 
-    e-BH (Wang & Ramdas 2022): the k largest of M e-values stand if the k-th is at least M / (q k); a metric that is not looked at counts 0.
+    `metrics` is the number of its benchmark metrics, `accepted` the number of swings so far.
+    e-BH (Wang & Ramdas 2022): the k largest of M e-values are accepted if the k-th is at least
+    M / (q k). A metric that was not examined counts as 0.
     """
     return max(metrics, accepted + 1) / (FALSE_DISCOVERY_RATE * (accepted + 1))
 
 
 def wanted(prior: PairPrior, gate: Gate) -> float:
-    """The Bayes factor at which a change is accepted."""
+    """Return the Bayes factor at which a change is accepted."""
     return gate.threshold * (1.0 if prior.known else UNRECORDED_FACTOR)
 
 
 def sequential(
     diffs: Sequence[float], prior: PairPrior = UNKNOWN, gate: Gate | None = None
 ) -> Decision:
-    """Read `diffs` one after the other until the evidence suffices either way.
+    """Read `diffs` in order until the evidence suffices for either answer.
 
-    The answer depends on the order of the pairs, never on how many came in at once. ValueError: a difference that is not finite.
+    The answer depends on the order of the pairs, never on how many arrived at once.
+    Raises ValueError if a difference is not finite.
     """
     gate = gate or Gate()
     values = np.asarray(diffs, dtype=float)
     if not np.isfinite(values).all():
         raise ValueError(
-            "a pair difference is not a finite number; pairs without a value on both sides are to be left out"
+            "a pair difference is not a finite number; leave out pairs without a value on both"
+            " sides"
         )
-    found = Decision(answer="more", bf=1.0, pairs=0, mean=0.0, reason="no pair yet")
+    decision = Decision(answer="more", bf=1.0, pairs=0, mean=0.0, reason="no pair yet")
     for n in range(1, min(len(values), gate.max_pairs) + 1):
-        found = _after(values[:n], prior, gate)
-        if found.answer != "more":
+        decision = _after(values[:n], prior, gate)
+        if decision.answer != "more":
             break
-    return found
+    return decision
 
 
 def _after(seen: Array, prior: PairPrior, gate: Gate) -> Decision:
-    """The state of things after the pairs `seen`, the earlier ones having decided nothing."""
+    """Decide after the pairs `seen`; the earlier pairs decided nothing."""
     read = reading(seen[None, :], prior, gate)
     n, bf, mean = len(seen), math.exp(min(float(read["log_bf"][0]), 700.0)), float(seen.mean())
-    told = f"Bayes factor {bf:.3g} for a change after {n} pair{'s' * (n > 1)}"
+    evidence = f"Bayes factor {bf:.3g} for a change after {n} pair{'s' * (n > 1)}"
     if bool(read["accept"][0]):
         return Decision(
             answer="accept",
             bf=bf,
             pairs=n,
             mean=mean,
-            reason=f"{told}; {wanted(prior, gate):g} was wanted",
+            reason=f"{evidence}; the threshold is {wanted(prior, gate):g}",
         )
     if bool(read["futile"][0]):
         return Decision(
@@ -131,7 +139,7 @@ def _after(seen: Array, prior: PairPrior, gate: Gate) -> Decision:
             bf=bf,
             pairs=n,
             mean=mean,
-            reason=f"{told}; a change that matters is unlikely",
+            reason=f"{evidence}; a change that matters is unlikely",
         )
     if n >= gate.max_pairs:
         return Decision(
@@ -139,13 +147,17 @@ def _after(seen: Array, prior: PairPrior, gate: Gate) -> Decision:
             bf=bf,
             pairs=n,
             mean=mean,
-            reason=f"{told} of at most {gate.max_pairs}; {wanted(prior, gate):g} was wanted",
+            reason=f"{evidence} of at most {gate.max_pairs}; the threshold is"
+            f" {wanted(prior, gate):g}",
         )
-    return Decision(answer="more", bf=bf, pairs=n, mean=mean, reason=told)
+    return Decision(answer="more", bf=bf, pairs=n, mean=mean, reason=evidence)
 
 
 def reading(seen: Array, prior: PairPrior, gate: Gate) -> dict[str, Any]:
-    """What one look at `seen` says, for many series at once: shape (series, pairs) gives `log_bf`, `accept` and `futile` by series."""
+    """Evaluate many series at once.
+
+    `seen` has shape (series, pairs). Returns `log_bf`, `accept` and `futile`, one value per series.
+    """
     n = seen.shape[1]
     mean = seen.mean(axis=1)
     squares = ((seen - mean[:, None]) ** 2).sum(axis=1)
@@ -176,10 +188,12 @@ def log_bayes_factor(
     width: float = CHANGE_WIDTH,
     fixed: float = 0.0,
 ) -> Array:
-    """ln of P(pairs | change) / P(pairs | none), for `n` pairs with this mean and sum of squares about it.
+    """Return ln of P(pairs | change) / P(pairs | none) for `n` pairs.
 
-    With sigma^2 ~ scaled inverse chi^2 (df, sd^2) and a change N(0, width sigma^2); `fixed` sigma^2 is the variance of what stays in
-    the images under both. df = 0, fixed = 0 is the Bayes factor of the one-sample t test with a normal prior on the effect.
+    The pairs have the given mean and sum of squares about it. sigma^2 ~ scaled inverse chi^2
+    (df, sd^2), and the change is N(0, width sigma^2). `fixed` sigma^2 is the variance frozen into
+    the images under both hypotheses. With df = 0 and fixed = 0 this is the Bayes factor of the
+    one-sample t test with a normal prior on the effect.
     """
     total = df + n
     none, change = (_residual(n, mean, squares, df, sd, fixed + extra) for extra in (0.0, width))
@@ -196,19 +210,22 @@ def _residual(
 
 
 def _prior_df(n: int, squares: Array, prior: PairPrior) -> Array:
-    """Degrees of freedom that the record counts for; 0 where the pairs are noisier, or far quieter, than it can be."""
+    """Return the prior degrees of freedom; 0 if the pairs contradict the prior's spread."""
     df = np.full_like(squares, min(prior.df, RECORD_MOST_PAIRS) if prior.known else 0.0)
     if n < 2 or not prior.known:
         return df
     ratio = squares / (n - 1) / max(prior.sd, SPREAD_FLOOR) ** 2
     refuted = fdtrc(n - 1, prior.df, ratio) < PAIRS_NOISIER_P
-    if n >= MIN_PAIRS:  # two or three pairs can be close by chance
+    if n >= MIN_PAIRS:  # two or three pairs may agree by chance
         refuted |= fdtr(n - 1, prior.df, ratio) < PAIRS_QUIETER_P
     return np.where(refuted, 0.0, df)
 
 
 def _width(prior: PairPrior, gate: Gate) -> float:
-    """Prior variance of the change in noise variances: at least the minimum effect is believed possible where the noise is known."""
+    """Return the prior variance of the change, in units of the noise variance.
+
+    With known noise, it is large enough to make the minimum effect plausible.
+    """
     return (
         max(CHANGE_WIDTH_RECORDED, (gate.min_effect / max(prior.sd, SPREAD_FLOOR)) ** 2)
         if prior.known
@@ -217,19 +234,25 @@ def _width(prior: PairPrior, gate: Gate) -> float:
 
 
 def _fixed(prior: PairPrior, gate: Gate) -> float:
-    """Variance of the difference of two images in noise variances; without a record the minimum effect alone guards against it."""
+    """Return the variance of the difference between two images, in units of the noise variance.
+
+    Without a noise record, only the minimum effect guards against such differences.
+    """
     return 2.0 * (gate.layout / max(prior.sd, SPREAD_FLOOR)) ** 2 if prior.known else 0.0
 
 
 def _least(gate: Gate) -> float:
-    """The smallest mean difference that is accepted."""
+    """Return the smallest mean difference that is accepted."""
     return max(SWING_LEAST_SHARE * gate.min_effect, LAYOUT_SDS * math.sqrt(2.0) * gate.layout)
 
 
 def _without_best(
     seen: Array, side: Array, df: Array, prior: PairPrior, gate: Gate
 ) -> npt.NDArray[np.bool_]:
-    """Whether the change stands without the pair that speaks loudest for it: on the mean always, in evidence from `MIN_PAIRS` on."""
+    """Whether the change remains without the pair that supports it most.
+
+    The mean is always tested without that pair, the evidence from `MIN_PAIRS` pairs on.
+    """
     n = seen.shape[1]
     if n < 2:
         return np.zeros(seen.shape[0], dtype=bool)
@@ -247,7 +270,7 @@ def _without_best(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """`n` pairs of each series, with their mean and the sum of squares about it; spreads as in `log_bayes_factor`."""
+    """`n` pairs of each series: mean and sum of squares; spreads as in `log_bayes_factor`."""
 
     n: int
     mean: Array
@@ -259,7 +282,10 @@ class _Look:
 
 
 def _share_above(least: float, turned: Array, look: _Look) -> Array:
-    """P(change in the direction of the alarm >= least | pairs, there is a change): a Student t with df + n degrees of freedom."""
+    """Return P(change in the direction of the alarm >= least | pairs, there is a change).
+
+    A Student t distribution with df + n degrees of freedom.
+    """
     noise = look.fixed + 1.0 / look.n
     shrink = look.width / (look.width + noise)
     residual = _residual(look.n, look.mean, look.squares, look.df, look.sd, look.fixed + look.width)

@@ -1,7 +1,7 @@
-"""How the fact sheets of two kernels' boots differ, and what that means for a comparison of them.
+"""Differences between the fact sheets of two kernels' boots, and their effect on a comparison.
 
-The list of facts (`jobs/schema/facts.yaml`) says of each whether it is the machine's, a setting, the kernel's own, or the variant itself.
-A fact that only one side noted says nothing.
+`jobs/schema/facts.yaml` classifies each fact: it belongs to the machine, is a setting, belongs to
+the kernel, or is the variant itself. A fact that only one side recorded is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Facts = Mapping[str, Any]
 Boots = Mapping[int, Facts]  # by k
 Kind = Literal["blocks", "compared", "told", "variant"]
 
-# the order in which they are shown
+# In display order
 _KINDS: Final[tuple[Kind, ...]] = ("blocks", "compared", "told", "variant")
 _NAMES: Final = {
     "cmdline": "the kernel command line",
@@ -28,9 +28,9 @@ _NAMES: Final = {
     "memory_kb": "the memory (kB)",
     "rootfs": "the root file system",
 }
-# Ours: set for each boot, such as its perturbation and its token. The boot loader's: the image.
-# What a kernel parameter decides, so that a difference in it follows from the parameter. The facts
-# of the kernel's own making (`compare: kernel`) need not be here: they never block.
+# Set by swingbot for each boot, such as perturbation and token; or by the boot loader: the image.
+# Facts that follow from a kernel parameter, so that a difference in them follows from it too. The
+# kernel's own facts (`compare: kernel`) need not be listed here: they never block.
 _DECIDES: Final = {
     "transparent_hugepage": ("thp_enabled",),
     "transparent_hugepage_shmem": ("shmem_enabled",),
@@ -58,10 +58,12 @@ _SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDifference:
-    """One fact that is not the same on both sides.
+    """A fact that differs between the sides.
 
-    `blocks`: no verdict can be given; `compared`: the job says that it is what is compared; `told`: the kernel may have set it itself, which may be the
-    explanation; `variant`: it is the kernel that is compared, and has to differ. `base` and `head` hold each side's different values.
+    Kinds: `blocks` prevents a verdict; `compared` is what the job compares; `told` may have been
+    set
+    by the kernel itself and may explain a change; `variant` is the kernel under comparison and has
+    to differ. `base` and `head` hold each side's distinct values.
     """
 
     fact: str
@@ -84,7 +86,7 @@ class FactDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootSettings:
-    """What one side of a comparison was asked to set: UnitJob's fields of these names."""
+    """Settings requested for one side of a comparison: the fields of UnitJob with these names."""
 
     cmdline: str = ""
     sysctl: Mapping[str, str] = field(default_factory=dict)
@@ -98,11 +100,12 @@ def differences(
     compared: Collection[str] = (),
     arms: tuple[BootSettings, BootSettings] = (BootSettings(), BootSettings()),
 ) -> list[FactDifference]:
-    """How the sheets of base and head differ, what blocks a verdict first.
+    """Return the differences between the sheets of base and head, blocking ones first.
 
-    On a paired testbox only boots of equal k have to agree; else all boots of both sides have to. `compared`: facts that the job demands or compares.
-    `arms`: what base and head were asked to set. A difference that is exactly the one between them,
-    or that follows from it, is what is compared.
+    On a paired testbox, boots of equal k must agree; elsewhere all boots of both sides must.
+    `compared` are the facts that the job requires or compares. `arms` are the settings requested
+    for base and head. A difference that equals the requested one, or follows from it, is
+    `compared`.
     """
     names = {
         name
@@ -112,41 +115,42 @@ def differences(
         if not name.endswith(END)
     }
     ours = _same_guest((*base.values(), *head.values()))
-    found = [
-        made
+    differing = [
+        difference
         for name in names
-        for made in _difference(name, base, head, paired, _kind(name, ours, compared))
+        for difference in _difference(name, base, head, paired, _kind(name, ours, compared))
     ]
-    found = [replace(d, kind="compared") if _asked(d, arms) else d for d in found]
+    differing = [replace(d, kind="compared") if _asked(d, arms) else d for d in differing]
     places = {name: place for place, name in enumerate(known())}
     return sorted(
-        found, key=lambda d: (_KINDS.index(d.kind), places.get(d.fact, len(places)), d.fact)
+        differing, key=lambda d: (_KINDS.index(d.kind), places.get(d.fact, len(places)), d.fact)
     )
 
 
-def against(found: Sequence[FactDifference]) -> str | None:
-    """Why no verdict can be given, in a sentence that says what to do; None if nothing speaks against one."""
-    blocking = [d for d in found if d.kind == "blocks"]
+def against(differing: Sequence[FactDifference]) -> str | None:
+    """Return why no verdict is possible and what to do about it; None without objection."""
+    blocking = [d for d in differing if d.kind == "blocks"]
     said = _few([d.words for d in blocking])
-    mine = [
+    settings = [
         d.fact
         for d in blocking[:2]
         if (fact := fact_of(d.fact)) is not None and fact.compare == "setting"
     ]
     return (
-        f"{said} (demand {mine[0]} in the job, or say compare_fact: {mine[0]} if it is what is compared)"
-        if said and mine
+        f"{said} (demand {settings[0]} in the job, or set compare_fact: {settings[0]}"
+        " to compare it)"
+        if said and settings
         else said
     )
 
 
-def told(found: Sequence[FactDifference]) -> str | None:
-    """What may be the explanation of a change, in a sentence."""
-    return _few([d.words for d in found if d.kind in ("compared", "told")])
+def told(differing: Sequence[FactDifference]) -> str | None:
+    """Return the differences that may explain a change, as a sentence."""
+    return _few([d.words for d in differing if d.kind in ("compared", "told")])
 
 
 def _asked(difference: FactDifference, arms: tuple[BootSettings, BootSettings]) -> bool:
-    """Whether a difference is what the arms were asked to differ in."""
+    """Whether a difference was requested by the settings of the arms."""
     name, words = difference.fact.removeprefix(OF_SERVER), [_words_of(arm) for arm in arms]
     if difference.kind == "variant":
         return False
@@ -175,7 +179,10 @@ def _without(line: str, words: Collection[str]) -> str:
 
 
 def _same_guest(boots: Sequence[Facts]) -> bool:
-    """Whether all boots had one root file system of ours: nothing in it sets anything, so that a setting is as the kernel made it."""
+    """Whether all boots used the same root file system built by swingbot.
+
+    It does not change settings, so that a setting has the value that the kernel gave it.
+    """
     digests = {facts.get("rootfs") for facts in boots}
     return len(digests) == 1 and None not in digests
 
@@ -255,10 +262,10 @@ def _equal(name: str, a: str, b: str) -> bool:
 
 
 def _only(own: Sequence[str], other: Sequence[str]) -> list[str]:
-    """The words of a command line that the other side's has not."""
+    """Return the words of each command line that the other side lacks."""
     theirs = {word for line in other for word in line.split()}
     return [
-        " ".join(word for word in line.split() if word not in theirs) or "nothing more"
+        " ".join(word for word in line.split() if word not in theirs) or "nothing else"
         for line in own
     ]
 

@@ -1,8 +1,9 @@
-"""Compare the rows of a table so that they hold together: N kernels, one metric of one unit job on one testbox.
+"""Compare the rows of a table simultaneously: N kernels, one metric of one unit job on a testbox.
 
-A table of 40 equal kernels, each row by itself, claims a change in 18 % of tables. Here the deciding intervals of all rows miss
-together in at most `rule.alpha` of tables and the printed ones in `rule.interval_alpha`. Each row is still judged by `compare`, with
-all that it does about wild boots, modes, drift and lost runs; its spread is that of all arms where they agree.
+If each row of a table of 40 equal kernels is judged alone, 18 % of tables claim a change. Here all
+deciding intervals hold simultaneously except in at most `rule.alpha` of tables, and the printed
+ones except in `rule.interval_alpha`. Each row is still judged by `compare`, with its treatment of
+outliers, modes, drift and lost runs. Arms that agree in their spread share it.
 Formulas and error rates: docs/statistics.md, "Tables of N kernels".
 """
 
@@ -40,14 +41,15 @@ def compare_family(
     absent: Mapping[int, str] | None = None,
     looks: int = 1,
 ) -> list[ComparisonRow]:
-    """Judge each (reference, row) pair of arms; one ComparisonRow for each, in their order.
+    """Judge each (reference, row) pair of arms; returns one ComparisonRow per pair, in order.
 
-    `invalid`: by index of a pair, what is known against it, such as facts that differ. It counts as a row of the family.
-    `absent`: the same of pairs that could not be measured and of which that was known before any boot, such as a kernel that does
-    not build. They are invalid, and the others hold together without them.
-    `looks`: how often the table may be judged, with more boots from one time to the next; decided before the first.
-    A single row is judged exactly as `compare` does. ValueError: a pair that does not name two arms; a reason for a
-    row that does not exist; the same k twice in an arm.
+    `invalid` maps the index of a pair to a known objection, such as differing facts. The pair
+    still counts as a row of the family.
+    `absent` maps pairs that were known to be unmeasurable before any boot, such as a kernel that
+    does not build, to the reason. They are invalid and do not count as rows.
+    `looks` is how often the table may be judged as boots are added; it is fixed before the first.
+    A single row is judged exactly as `compare` does. Raises ValueError if a pair does not name two
+    arms, a reason is for a row that does not exist, or an arm has the same k twice.
     """
     invalid, absent = invalid or {}, absent or {}
     _check(arms, pairs, looks, [*invalid, *absent])
@@ -70,19 +72,21 @@ def _check(arms: Arms, pairs: Sequence[Pair], looks: int, named: Sequence[int]) 
                 f"a row compares two different arms out of {len(arms)}, numbered from 0; got {pair}"
             )
     if unknown := [i for i in named if not 0 <= i < len(pairs)]:
-        raise ValueError(f"row {unknown[0]} does not exist; the {len(pairs)} rows count from 0")
+        raise ValueError(
+            f"row {unknown[0]} does not exist; the {len(pairs)} rows are numbered from 0"
+        )
     if looks < 1:
         raise ValueError(f"a table is judged at least once; got looks={looks}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FamilyTable:
-    """The rows that count, with the spreads that they share; each basis is pooled once."""
+    """The rows that count and their shared spreads; each basis is pooled once."""
 
     arms: Arms
     pairs: Mapping[int, Pair]
     rule: Rule
-    comparisons: int = 0  # that hold together; 0: as many as there are pairs
+    comparisons: int = 0  # simultaneous comparisons; 0: the number of pairs
     uses: Mapping[int, int] = field(default_factory=dict)  # rows of each arm
     _pools: dict[Basis, Pool | None] = field(default_factory=dict)
     _pooled: dict[Basis, Pooled | None] = field(default_factory=dict)
@@ -92,7 +96,10 @@ class FamilyTable:
         return self.comparisons or len(self.pairs)
 
     def rule_of(self, rows: Sequence[int], pair: Pair) -> Rule:
-        """The rule of a pair of arms that `rows` lead through; what many rows would show by chance is shown as rarely as in one."""
+        """Return the rule for a pair of arms connected by `rows`.
+
+        Findings that many rows would show by chance are shown as rarely as in a single row.
+        """
         if self.rows < 2:
             return self.rule
         return replace(
@@ -103,7 +110,7 @@ class FamilyTable:
         )
 
     def _most_uses(self, pair: Pair) -> int:
-        if self.comparisons:  # of any two arms
+        if self.comparisons:  # between any two arms
             return len(self.pairs)
         return max(self.uses[arm] for arm in pair)
 
@@ -113,10 +120,10 @@ class FamilyTable:
         return self._pools[basis]
 
     def pooled(self, basis: Basis) -> Pooled | None:
-        """As all rows see it."""
+        """Return the pooled spread for the whole table."""
         if basis not in self._pooled:
-            found = self.pool(basis)
-            self._pooled[basis] = None if found is None else self._shared(found, basis)
+            pool = self.pool(basis)
+            self._pooled[basis] = None if pool is None else self._shared(pool, basis)
         return self._pooled[basis]
 
     def _parts(self, basis: Basis) -> dict[int, VarianceEstimate]:
@@ -126,14 +133,14 @@ class FamilyTable:
         used = sorted({arm for pair in self.pairs.values() for arm in pair})
         return parts_of_arms({arm: self.arms[arm] for arm in used}, basis)
 
-    def _shared(self, found: Pool, basis: Basis) -> Pooled:
+    def _shared(self, pool: Pool, basis: Basis) -> Pooled:
         if basis.pairs:
-            df = found.df * information([self.pairs[i] for i in found.members])
-            return Pooled(found.variance, df, (float(self.rows), float(self.rows)), 1.0)
-        return Pooled(found.variance, found.df, self._independent(found.df, basis), 1.0)
+            df = pool.df * information([self.pairs[i] for i in pool.members])
+            return Pooled(pool.variance, df, (float(self.rows), float(self.rows)), 1.0)
+        return Pooled(pool.variance, pool.df, self._independent(pool.df, basis), 1.0)
 
     def _independent(self, df: float, basis: Basis) -> tuple[float, float]:
-        """Exact for equal numbers of boots of a whole table; else all rows count."""
+        """Exact for a complete table with equal numbers of boots; otherwise all rows count."""
         pairs = list(self.pairs.values())
         boots = {sum(1 for b in self.arms[arm] if b.values) for pair in pairs for arm in pair}
         exact = len(boots) == 1 and not basis.trimmed and not self.comparisons
@@ -147,43 +154,44 @@ class FamilyTable:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The family as one row sees it: it shares the spread of those that it agrees with."""
+    """The family as seen by one row, which shares the spread of the rows it agrees with."""
 
     table: FamilyTable
     through: frozenset[int]
     arms: frozenset[int]
-    uses: int  # rows that the arm has which is in more of them
+    uses: int  # rows of the arm that is in more rows
 
     @property
     def rows(self) -> int:
         return self.table.rows
 
     def pooled(self, basis: Basis) -> Pooled | None:
-        found = self.table.pool(basis)
+        pool = self.table.pool(basis)
         mine = self.through if basis.pairs else self.arms
-        pooled = self.table.pooled(basis) if found and mine <= found.members else None
+        pooled = self.table.pooled(basis) if pool and mine <= pool.members else None
         return pooled and replace(pooled, own_share=own_share(self.rows, self.uses))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """A row that changes for one direction and a later one that takes it back, by their indices."""
+    """A change in one row and a later row that reverts it, by index."""
 
     change: int
     back: int
-    shown: bool  # no change above the minimum effect is left; False: that is not excluded, and less than half is
-    row: ComparisonRow  # from before the change to after the way back
+    shown: bool  # True: no change above the minimum effect remains; False: less than half remains
+    row: ComparisonRow  # from before the change to after its recovery
 
 
 def recoveries(
     arms: Arms, pairs: Sequence[Pair], rows: Sequence[ComparisonRow], rule: Rule
 ) -> list[Recovery]:
-    """Patches that cost and later ones that recover it (or gain and lose), in a table where each row is held against the one above.
+    """Find changes that a later patch reverts, in a table whose reference is the row above.
 
-    `pairs` and `rows`: as `compare_family` took and gave them. For each row with a direction the first later row of the other
-    direction such that what both leave is shown to be no change, or may be none and is at most GONE_SHARE of the change. What both
-    leave is compared at `rule.alpha` over all row pairs of the table, so that one of the marks is wrong in at most `rule.alpha` of tables.
-    ValueError: `rows` that are not those of `pairs`.
+    `pairs` and `rows` are the input and output of `compare_family`. For each row with a direction,
+    return the first later row of the opposite direction such that the remaining change is either
+    shown to be none, or may be none and is at most GONE_SHARE of the change. The remaining change
+    is compared at `rule.alpha` over all row pairs, so that at most `rule.alpha` of tables have a
+    wrong mark. Raises ValueError if `rows` do not belong to `pairs`.
     """
     if len(pairs) != len(rows):
         raise ValueError(f"{len(rows)} rows do not belong to {len(pairs)} pairs")
@@ -191,9 +199,9 @@ def recoveries(
     measured = {i: p for i, p in enumerate(pairs) if rows[i].effect is not None}
     table = FamilyTable(arms, measured, rule, comparisons=math.comb(len(pairs), 2))
     return [
-        found
+        pool
         for i, row in enumerate(rows)
-        if row.changed and (found := _taken_back(i, table, rows)) is not None
+        if row.changed and (pool := _taken_back(i, table, rows)) is not None
     ]
 
 
@@ -204,11 +212,11 @@ def _taken_back(i: int, table: FamilyTable, rows: Sequence[ComparisonRow]) -> Re
         before, after = table.pairs[i][0], table.pairs[j][1]
         if before == after:
             continue
-        left = compare(
+        rest = compare(
             table.arms[before], table.arms[after], table.rule_of((i, j), (before, after))
         )
-        if left.verdict == "same" or _may_be_gone(rows[i], left, table.rule.alpha):
-            return Recovery(change=i, back=j, shown=left.verdict == "same", row=left)
+        if rest.verdict == "same" or _may_be_gone(rows[i], rest, table.rule.alpha):
+            return Recovery(change=i, back=j, shown=rest.verdict == "same", row=rest)
     return None
 
 

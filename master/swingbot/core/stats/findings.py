@@ -1,7 +1,8 @@
-"""What a history of numbers shows: steps, creep, changes of spread, two modes, and whether the machine moved.
+"""Findings in a history of numbers: steps, creep, changes of spread, modes, machine changes.
 
-Formulas: docs/statistics.md, "Histories". Levels and noise come from `core/stats/steps.py`, the expectation of the next
-point from `core/stats/history.py`, which the tips of watched branches are held against.
+Formulas: docs/statistics.md, "Histories". Levels and noise come from `core/stats/steps.py`. The
+expected next point, used to judge new tips of watched branches, comes from
+`core/stats/history.py`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from swingbot.core.thresholds import (
     SPREAD_FLOOR,
 )
 
-FEWEST = 2 * SCREEN_FEWEST_TIPS  # points from which spread and modes are looked at
+FEWEST: Final = 2 * SCREEN_FEWEST_TIPS  # minimum number of points to test spread and modes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSegment:
-    """Points `first` to `last` (indices, both included) have this mean, in the unit of the values."""
+    """The mean of points `first` to `last` (inclusive indices), in the unit of the values."""
 
     first: int
     last: int
@@ -43,7 +44,10 @@ class LevelSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChange:
-    """A step, in percent of the level before it. `machine`: an anchor measured beside it moved in the same way."""
+    """A step, in percent of the level before it.
+
+    `machine`: the anchor measured with it moved in the same way.
+    """
 
     at: int
     first: int
@@ -57,7 +61,7 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creep:
-    """A straight line explains all points better than steps do; `pct` from the first to the last."""
+    """A straight line that explains the points better than steps do; `pct` from first to last."""
 
     pct: float
     p: float
@@ -65,7 +69,7 @@ class Creep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpreadChange:
-    """From point `at` on, the spread is `times` what it was."""
+    """A change of spread at point `at`, by a factor of `times`."""
 
     at: int
     times: float
@@ -74,7 +78,7 @@ class SpreadChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modes:
-    """Points fall into two groups about their level, `apart_pct` apart; `share` of them into the smaller one."""
+    """Two groups of points, `apart_pct` percent apart; `share` of the points are in the smaller."""
 
     apart_pct: float
     share: float
@@ -82,9 +86,9 @@ class Modes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latest:
-    """The last point against what those before it lead one to expect, as a tip of a branch is held against its history."""
+    """The last point compared with the expectation from those before it."""
 
-    pct: float  # off the median of the last points
+    pct: float  # distance from the median of the last points
     p: float
 
 
@@ -94,20 +98,23 @@ class Findings:
     levels: tuple[LevelSegment, ...]
     changes: tuple[LevelChange, ...]
     noise_pct: float  # standard deviation of a point about its level
-    alike: float  # autocorrelation of neighbours
+    alike: float  # autocorrelation of adjacent points
     creep: Creep | None = None
     spread: SpreadChange | None = None
     modes: Modes | None = None
     latest: Latest | None = None
-    anchor: Findings | None = None  # of the same kernel, measured beside each point
+    anchor: Findings | None = None  # of the anchor kernel measured with each point
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON has it: a number that is not finite is None."""
+        """Return JSON; numbers that are not finite become None."""
         return dict(_plain(asdict(self)))
 
     @staticmethod
     def from_json(given: Mapping[str, Any]) -> Findings:
-        """What `to_json` made; other keys are passed over. KeyError, TypeError: it is something else."""
+        """Read the output of `to_json` and ignore other keys.
+
+        Raises KeyError or TypeError for anything else.
+        """
         parts = {
             name: kind(**given[name]) if given[name] is not None else None
             for name, kind in _PARTS.items()
@@ -140,13 +147,17 @@ def _plain(value: Any) -> Any:
 
 
 def look(values: Sequence[float], anchors: Sequence[float] | None = None) -> Findings:
-    """What values show, oldest first; `anchors` are those of one kernel that was measured beside each of them. ValueError: no value."""
+    """Analyse values, oldest first.
+
+    `anchors` are measurements of one fixed kernel, one for each value. Raises ValueError without
+    values.
+    """
     if not values:
         raise ValueError("a history needs at least one value")
     scaled = _scaled(values)
     latest = _latest(scaled)
     modes, lower = _modes(scaled)
-    if modes is not None:  # steps are those of the modes' own level
+    if modes is not None:  # steps are changes of the level within the modes
         scaled = np.where(lower, scaled + math.log1p(modes.apart_pct / 100.0), scaled)
     steps, noise = find_steps(scaled)
     creep = _creep(scaled, steps, noise)
@@ -169,9 +180,9 @@ def look(values: Sequence[float], anchors: Sequence[float] | None = None) -> Fin
 
 
 def _scaled(values: Sequence[float]) -> Array:
-    """Logarithms; shares of the mean magnitude where a value is not positive."""
-    given = np.asarray(values, dtype=float)
-    return np.log(given) if given.min() > 0 else given / (float(np.abs(given).mean()) or 1.0)
+    """Return logarithms, or shares of the mean magnitude if any value is not positive."""
+    array = np.asarray(values, dtype=float)
+    return np.log(array) if array.min() > 0 else array / (float(np.abs(array).mean()) or 1.0)
 
 
 def _levels(values: Sequence[float], steps: Sequence[LevelStep]) -> tuple[LevelSegment, ...]:
@@ -200,7 +211,10 @@ def _change(step: LevelStep, anchor: Findings | None) -> LevelChange:
 
 
 def _creep(values: Array, steps: Sequence[LevelStep], noise: StepNoise) -> Creep | None:
-    """A line instead of the steps, by Schwarz's criterion: a step is two numbers, a line is one more than a level."""
+    """Fit a line in place of the steps if Schwarz's criterion prefers it.
+
+    A step has two parameters; a line has one more than a constant level.
+    """
     n = len(values)
     if n < FEWEST:
         return None
@@ -227,7 +241,10 @@ def _about_levels(values: Array, steps: Sequence[LevelStep], creep: Creep | None
 
 
 def _spread(residuals: Array, noise: StepNoise) -> SpreadChange | None:
-    """Where the two sides' spreads differ most, by an F test of as many independent points as there are."""
+    """Find the point where the spread changes most.
+
+    Uses an F test with the number of independent points as degrees of freedom.
+    """
     n = len(residuals)
     if n < FEWEST:
         return None
@@ -247,16 +264,18 @@ def _spread(residuals: Array, noise: StepNoise) -> SpreadChange | None:
 
 
 def _modes(values: Array) -> tuple[Modes | None, npt.NDArray[np.bool_]]:
-    """Two modes, and which points are in the lower one: the cut of the sorted points that leaves least within its two sides.
+    """Return two modes and a mask of the points in the lower one.
 
-    The points have to change sides as often as by chance (Wald and Wolfowitz, Ann. Math. Stat. 11, 1940): a step does so once.
+    The cut of the sorted points minimises the squares within both sides. The points must change
+    sides as often as by chance (Wald and Wolfowitz, Ann. Math. Stat. 11, 1940); with a step, they
+    do so once.
     """
     n, nowhere = len(values), np.zeros(len(values), dtype=bool)
     ordered = np.sort(values)
     least = max(3, math.ceil(MODE_LEAST_SHARE * n))
     if n < FEWEST or n < 2 * least:
         return None, nowhere
-    # Squares within the two sides of each cut, from running sums about the middle.
+    # Squares within both sides of each cut, from running sums about the mean
     sums = np.cumsum(ordered - ordered.mean())[least - 1 : n - least]
     sizes = np.arange(least, n - least + 1)
     cut = int(sizes[np.argmax(sums**2 / sizes + sums**2 / (n - sizes))])

@@ -1,4 +1,4 @@
-"""What a history shows, in words."""
+"""Describe the findings in a history of numbers."""
 
 from __future__ import annotations
 
@@ -9,47 +9,51 @@ from swingbot.core.stats.findings import Findings
 from swingbot.core.text.numbers import count
 
 
-def tell(found: Findings, x: Sequence[str] | Mapping[int, str]) -> list[str]:
-    """What a history shows, for a person; `x` names its points: those at least that it speaks of."""
+def tell(findings: Findings, x: Sequence[str] | Mapping[int, str]) -> list[str]:
+    """Describe findings for a person; `x` labels at least the points that the text mentions."""
     lines = [
-        f"{count(found.points, 'point')}, noise {found.noise_pct:.2g} % about the level"
-        + (f", neighbours alike ({found.alike:.2f})" if found.alike >= 0.2 else "")
+        f"{count(findings.points, 'point')}, noise {findings.noise_pct:.2g} % about the level"
+        + (f", autocorrelation {findings.alike:.2f}" if findings.alike >= 0.2 else "")
     ]
-    for change in found.changes:
+    for change in findings.changes:
         between = (
             "" if change.first == change.last else f" (95 %: {x[change.first]} .. {x[change.last]})"
         )
-        machine = "; the anchor moved too: the machine" if change.machine else ""
+        machine = "; the anchor moved too, so it is the machine" if change.machine else ""
         lines.append(
             f"step at {x[change.at]}{between}: {percent(change.pct)} %,"
-            f" 95 % interval {percent(change.low_pct)} .. {percent(change.high_pct)} %, p = {change.p:.1g}{machine}"
+            f" 95 % interval {percent(change.low_pct)} .. {percent(change.high_pct)} %,"
+            f" p = {change.p:.1g}{machine}"
         )
-    if found.creep is not None:
+    if findings.creep is not None:
         lines.append(
-            f"creep: {percent(found.creep.pct)} % from first to last, p = {found.creep.p:.1g}"
+            f"creep: {percent(findings.creep.pct)} % from first to last, p = {findings.creep.p:.1g}"
         )
-    if found.spread is not None:
+    if findings.spread is not None:
         lines.append(
-            f"spread: {found.spread.times:.2g} times as large from {x[found.spread.at]} on, p = {found.spread.p:.1g}"
+            f"spread: {findings.spread.times:.2g} times as large from {x[findings.spread.at]} on,"
+            f" p = {findings.spread.p:.1g}"
         )
-    if found.modes is not None:
+    if findings.modes is not None:
         lines.append(
-            f"two modes: {found.modes.apart_pct:.2g} % apart, {100 * found.modes.share:.0f} % of the points in the smaller one"
+            f"two modes: {findings.modes.apart_pct:.2g} % apart,"
+            f" {100 * findings.modes.share:.0f} % of the points in the smaller one"
         )
-    if found.latest is not None:
+    if findings.latest is not None:
         lines.append(
-            f"last point: {percent(found.latest.pct)} % from the median of those before it, p = {found.latest.p:.2g}"
+            f"last point: {percent(findings.latest.pct)} % from the median of those before it,"
+            f" p = {findings.latest.p:.2g}"
         )
-    if found.anchor is not None:
-        moved = found.anchor.changes or found.anchor.creep
+    if findings.anchor is not None:
+        moved = findings.anchor.changes or findings.anchor.creep
         lines.append("machine: " + ("its anchor moved:" if moved else "its anchor shows no change"))
         if moved:
-            lines += [f"  {line}" for line in tell(found.anchor, x)[1:]]
-    if not (found.changes or found.creep):
+            lines += [f"  {line}" for line in tell(findings.anchor, x)[1:]]
+    if not (findings.changes or findings.creep):
         lines.append("no step and no creep")
     return lines
 
 
 def percent(pct: float) -> str:
-    """A change in percent with its sign, however large."""
+    """Format a signed change in percent of any size."""
     return f"{pct:+.2f}" if abs(pct) < 1e5 else f"{pct:+.4g}" if math.isfinite(pct) else "?"

@@ -1,4 +1,4 @@
-"""Free memory by zone and order from samples of `buddyinfo`: of one boot, or means over boots."""
+"""Free memory by zone and order from `buddyinfo` samples, of one boot or averaged over boots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIXES: Final = {"buddyinfo.before.": "before", "buddyinfo.after.": "after"}
 
 
 class Sample(NamedTuple):
-    """One value of one run. `boot` and `run` only have to tell boots and runs apart."""
+    """One value of one run. `boot` and `run` only need to identify boots and runs."""
 
     boot: str | int
     run: str | int
@@ -23,10 +23,10 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A zone right before or right after the runs. Element i of each list is of order i.
+    """A zone immediately before or after the runs. Element i of each list is for order i.
 
-    `blocks` are free blocks of 2^i pages, `unusable` the share of the free pages that lie in
-    smaller blocks (buddy.unusable_index).
+    `blocks` are free blocks of 2^i pages. `unusable` is the share of the free pages in smaller
+    blocks (buddy.unusable_index).
     """
 
     blocks: tuple[float, ...]
@@ -35,7 +35,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneMemory:
-    """One zone of one node; `boots` is how many boots the means are over. None: no run has it."""
+    """One zone of one node; `boots` is the number of boots averaged. None: not in any run."""
 
     node: int
     zone: str
@@ -48,10 +48,10 @@ class ZoneMemory:
 
 
 def free_memory(samples: Iterable[Sample]) -> list[ZoneMemory]:
-    """Mean over boots of each boot's mean over its runs, by node and zone.
+    """Return the mean over boots of each boot's mean over its runs, by node and zone.
 
-    Other metrics are passed over. A zone whose number of orders differs between runs is left out:
-    those are different kernels. Empty without a sample of buddyinfo.
+    Other metrics are ignored. A zone whose number of orders differs between runs is left out, as
+    these are different kernels. Empty without `buddyinfo` samples.
     """
     snapshots: dict[tuple[str, str | int], dict[str | int, dict[str, float]]] = {}
     for sample in samples:
@@ -68,11 +68,11 @@ def free_memory(samples: Iterable[Sample]) -> list[ZoneMemory]:
 
 
 def _by_zone(runs: Iterable[Mapping[str, float]]) -> dict[Zone, list[list[float]]]:
-    found: dict[Zone, list[list[float]]] = {}
+    zones: dict[Zone, list[list[float]]] = {}
     for run in runs:
         for zone, blocks in buddy.by_zone(run).items():
-            found.setdefault(zone, []).append(blocks)
-    return found
+            zones.setdefault(zone, []).append(blocks)
+    return zones
 
 
 def _moment(blocks: Sequence[float]) -> Moment:

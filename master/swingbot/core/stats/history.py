@@ -1,7 +1,8 @@
-"""A history of numbers: how far its next one may lie from the earlier ones.
+"""How far the next number of a history may be from the earlier ones.
 
-What watches branches asks this of the levels of a metric, the latest tip last. Levels are logarithms or shares: differences
-of them are effects. Neighbours may be alike because the testbox wanders; that is estimated and allowed for.
+The watch on branches applies this to the levels of a metric, the latest tip last. Levels are
+logarithms or shares, so that their differences are effects. Adjacent levels may be correlated
+because the testbox wanders. This is estimated and taken into account.
 Derivation, error rates and power: docs/statistics.md, "Histories".
 """
 
@@ -19,35 +20,42 @@ from swingbot.core.thresholds import HISTORY_EFFICIENCY, SPREAD_FLOOR
 
 Array = npt.NDArray[np.float64]
 
-# Huber's proposal 2: squares beyond so many spreads count as that; the expectation of min(z^2, k^2) for Gaussian z.
+# Huber's proposal 2 caps squares at this many spreads; and E min(z^2, k^2) for Gaussian z.
 _CLIP: Final = 1.5
 _EXPECTED: Final = 0.77846
-# Autocorrelation beyond which a series cannot be told from one that never returns.
+# A series with a higher autocorrelation cannot be told from a random walk.
 _MOST_ALIKE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What the next level should be if nothing changed: `centre` with standard deviation `sd`, known with `df` degrees of freedom."""
+    """Expectation of the next level if nothing changed.
+
+    It is `centre`, with standard deviation `sd` known with `df` degrees of freedom.
+    """
 
     centre: float
-    sd: float  # of the next level about `centre`, the uncertainty of the centre included
+    sd: float  # of the next level about `centre`, including the uncertainty of the centre
     df: float
-    alike: float  # autocorrelation of neighbours, 0 where they are independent
+    alike: float  # autocorrelation of adjacent levels, 0 if they are independent
     median: float  # of all levels
 
     def p(self, distance: float) -> float:
-        """Two-sided P of a next level that lies `distance` from the centre."""
+        """Return the two-sided P of a next level at `distance` from the centre."""
         return float(2.0 * stdtr(self.df, -abs(distance) / self.sd))
 
 
 def baseline(levels: Array) -> Baseline:
-    """What levels (oldest first, at least 3) say of the next: one step of a first-order autoregression about their median."""
+    """Predict the next level from at least 3 levels, oldest first.
+
+    The model is a first-order autoregression about the median.
+    """
     n, median = len(levels), float(np.median(levels))
     away = levels - median
     alike = neighbours_alike(away)
     spread = max(robust_sd(away[1:] - alike * away[:-1]), SPREAD_FLOOR)
-    # The median of n independent levels has variance pi s^2 / 2n; of alike ones it moves with them, which (1 - alike) takes out again.
+    # The median of n independent levels has variance pi s^2 / 2n. The median of correlated levels
+    # moves with them, which (1 - alike) corrects.
     unsure = math.sqrt(1.0 + math.pi / 2 / n)
     return Baseline(
         centre=median + alike * float(away[-1]),
@@ -59,7 +67,10 @@ def baseline(levels: Array) -> Baseline:
 
 
 def robust_sd(values: Array) -> float:
-    """Standard deviation about 0 by Huber's proposal 2, of at least one value; one value in five may be anything."""
+    """Return the standard deviation about 0 by Huber's proposal 2.
+
+    Needs at least one value, and tolerates one arbitrary value in five.
+    """
     spread = 1.4826 * float(np.median(np.abs(values)))
     if spread <= 0.0:
         return 0.0
@@ -71,9 +82,9 @@ def robust_sd(values: Array) -> float:
 
 
 def neighbours_alike(away: Array) -> float:
-    """Lag-one autocorrelation of distances from the middle, without a few wild ones; never below 0.
+    """Return the lag-one autocorrelation of residuals, without outliers; at least 0.
 
-    Corrected for its bias, about -(1 + 3 r) / n (Kendall, Biometrika 41, 1954).
+    Corrected for its bias of about -(1 + 3 r) / n (Kendall, Biometrika 41, 1954).
     """
     spread = robust_sd(away)
     if spread <= 0.0:
@@ -88,9 +99,10 @@ def neighbours_alike(away: Array) -> float:
 
 
 def sd_between(levels: Array, back: int) -> float:
-    """Standard deviation of what two levels `back` apart differ in, at least, where nothing changed: the largest of closer pairs.
+    """Return the standard deviation of the difference of two levels `back` apart without a change.
 
-    A straight line is taken off first, so that a creep does not count as noise.
+    This is the largest over pairs at most that far apart. A straight line is subtracted first, so
+    that a creep does not count as noise.
     """
     n = len(levels)
     flat = levels - _slope(levels) * np.arange(n)
@@ -102,6 +114,6 @@ def sd_between(levels: Array, back: int) -> float:
 
 
 def _slope(levels: Array) -> float:
-    """A robust slope: the median of the slopes between levels half the history apart."""
+    """Return a robust slope: the median slope between levels half the history apart."""
     half = len(levels) // 2
     return float(np.median(levels[half:] - levels[: len(levels) - half])) / half if half else 0.0

@@ -1,4 +1,4 @@
-"""Read a history as people have it: a CSV, TSV or JSON file with a value for each point, and draw it in characters."""
+"""Read a history from a CSV, TSV or JSON file, and draw it as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.parse import GAPS, MOST_VALUES, BadSamples
 
 COLUMNS: Final = ("x", "value", "time", "run", "anchor")
-_FORM: Final = "a table with the columns x and value (optional: time, run, anchor), or a JSON list of objects with these keys"
+_FORM: Final = (
+    "a table with the columns x and value (optional: time, run, anchor), or a JSON list of"
+    " objects with these keys"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +29,11 @@ class Point:
 
 
 def parse_history(text: str, form: str) -> list[Point]:
-    """Points, oldest first: by `time` if the file has it, else as they stand. Lines of one x are its runs; a line without a value is left out.
+    """Return the points, oldest first.
 
-    `form` is json, csv or tsv. Raises BadSamples.
+    They are ordered by `time` if the file has it, and by position otherwise. Lines with the same x
+    are runs of one point. Lines without a value are ignored. `form` is json, csv or tsv. Raises
+    BadSamples.
     """
     lines = _json(text) if form == "json" else _table(text, "\t" if form == "tsv" else ",")
     points: dict[str, list[tuple[float | None, float, float | None]]] = {}
@@ -40,19 +45,19 @@ def parse_history(text: str, form: str) -> list[Point]:
         time, anchor = (_number(line.get(name), number, name) for name in ("time", "anchor"))
         points.setdefault(x, []).append((time, value, anchor))
     if not points:
-        raise BadSamples(f"the file has no value; give {_FORM}")
+        raise BadSamples(f"the file contains no values; give {_FORM}")
     if len(lines) > MOST_VALUES:
-        raise BadSamples(f"the file has {len(lines)} lines; at most {MOST_VALUES} are read")
+        raise BadSamples(f"the file has {len(lines)} lines; the maximum is {MOST_VALUES}")
     timed = [time is not None for runs in points.values() for time, _, _ in runs]
     if any(timed) and not all(timed):
-        raise BadSamples("some lines have a time and some have none; give all of them one")
+        raise BadSamples("some lines have a time and others do not; give a time for all or none")
     order = sorted(points, key=lambda x: points[x][0][0] or 0.0) if all(timed) else list(points)
-    made = [_point(x, points[x]) for x in order]
-    anchored = [point.anchor is not None for point in made]
+    merged = [_point(x, points[x]) for x in order]
+    anchored = [point.anchor is not None for point in merged]
     if any(anchored) and not all(anchored):
-        missing = made[anchored.index(False)].x
-        raise BadSamples(f"point {missing} has no anchor; give one for each point, or none")
-    return made
+        missing = merged[anchored.index(False)].x
+        raise BadSamples(f"point {missing} has no anchor; give one for every point, or for none")
+    return merged
 
 
 def _point(x: str, runs: Sequence[tuple[float | None, float, float | None]]) -> Point:
@@ -89,7 +94,9 @@ def _table(text: str, separator: str) -> list[Mapping[str, Any]]:
         raise BadSamples(f"the first line has no column 'value'; give {_FORM}")
     for number, row in enumerate(rows[1:], start=2):
         if len(row) > len(names):
-            raise BadSamples(f"line {number} has {len(row)} cells, the first line {len(names)}")
+            raise BadSamples(
+                f"line {number} has {len(row)} cells, but the first line has {len(names)}"
+            )
     return [dict(zip(names, row, strict=False)) for row in rows[1:]]
 
 
@@ -105,8 +112,11 @@ def _number(given: Any, line: int, name: str) -> float | None:
     return number
 
 
-def draw_history(values: Sequence[float], found: Findings, *, width: int = 100) -> str:
-    """Points and levels in characters, oldest left; `^` below marks where a level begins. Several points share a column where they are many."""
+def draw_history(values: Sequence[float], findings: Findings, *, width: int = 100) -> str:
+    """Draw points and levels as text, oldest left; `^` marks the beginning of a level.
+
+    Many points share a column.
+    """
     height, columns = 12, max(10, min(width - 14, len(values)))
     low, high = min(values), max(values)
     span = (high - low) or 1.0
@@ -118,14 +128,16 @@ def draw_history(values: Sequence[float], found: Findings, *, width: int = 100) 
         return index * columns // len(values)
 
     cells = [[" "] * columns for _ in range(height)]
-    for level in found.levels if found.creep is None else ():
+    for level in findings.levels if findings.creep is None else ():
         for index in range(level.first, level.last + 1):
             cells[row(min(max(level.mean, low), high))][column(index)] = "-"
     for index, value in enumerate(values):
         cells[row(value)][column(index)] = "o"
     marks = [" "] * columns
-    for change in found.changes:
+    for change in findings.changes:
         marks[column(change.at)] = "^"
     labels = {0: f"{high:.5g}", height - 1: f"{low:.5g}"}
     lines = [f"{labels.get(n, ''):>11} |{''.join(cells[n])}".rstrip() for n in range(height)]
-    return "\n".join([*lines, *([f"{'':>11}  {''.join(marks)}".rstrip()] if found.changes else [])])
+    return "\n".join(
+        [*lines, *([f"{'':>11}  {''.join(marks)}".rstrip()] if findings.changes else [])]
+    )

@@ -1,7 +1,8 @@
-"""Did the boots of the two sides take turns? In blocks, what the testbox did between them cannot be told from a change.
+"""Detect whether the boots of both sides were interleaved.
 
-Boots of one side that ran next to each other are one block. Where there are fewer blocks than a random order leaves
-(Wald & Wolfowitz, Annals of Mathematical Statistics 11, 1940), blocks are the replicates, not boots.
+If the sides ran in blocks, a change of the testbox between them looks like a change of the
+kernel. Adjacent boots of one side form a block. If there are fewer blocks than in a random order
+(Wald & Wolfowitz, Annals of Mathematical Statistics 11, 1940), blocks are the replicates.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ Sides = tuple[list[BootRuns], list[BootRuns]]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Boots of each side that ran next to each other, averaged: one BootRuns a block, its `values` the means of its boots."""
+    """Averages of adjacent boots of each side.
+
+    Each block is one BootRuns, whose `values` are the means of its boots.
+    """
 
     base: list[BootRuns]
     head: list[BootRuns]
@@ -29,12 +33,18 @@ class Blocks:
     def note(self) -> str:
         counts = [len(side) for side in (self.base, self.head)]
         if max(counts) < 2:
-            return "all boots of one side ran before those of the other, so what the testbox did in between looks like a change"
-        return f"the sides ran in blocks ({counts[0]} of base, {counts[1]} of head), so a block counts as one boot"
+            return (
+                "all boots of one side ran before those of the other, so a change of the testbox"
+                " in between looks like a change of the kernel"
+            )
+        return (
+            f"the sides ran in blocks ({counts[0]} of base, {counts[1]} of head), so a block"
+            " counts as one boot"
+        )
 
 
 def in_order(base: Sequence[BootRuns], head: Sequence[BootRuns]) -> Sides | None:
-    """Both sides with their boots numbered in the order they ran; None where some boot does not tell when."""
+    """Return both sides with boots numbered in run order; None if a boot has no time."""
     if not base or not head or any(b.at is None or not math.isfinite(b.at) for b in (*base, *head)):
         return None
     sides = [sorted(side, key=lambda b: (b.at, b.k)) for side in (base, head)]
@@ -42,7 +52,10 @@ def in_order(base: Sequence[BootRuns], head: Sequence[BootRuns]) -> Sides | None
 
 
 def blocks_of(base: Sequence[BootRuns], head: Sequence[BootRuns]) -> Blocks | None:
-    """The blocks that the sides ran in; None where they took turns, where times are missing, and with one boot on a side."""
+    """Return the blocks of both sides.
+
+    None if the boots were interleaved, if times are missing, or with one boot on a side.
+    """
     ordered = in_order([b for b in base if b.values], [b for b in head if b.values])
     if ordered is None or min(map(len, ordered)) < 2:
         return None
@@ -63,7 +76,7 @@ def blocks_of(base: Sequence[BootRuns], head: Sequence[BootRuns]) -> Blocks | No
 
 
 def few_runs_p(n: int, m: int, runs: int) -> float:
-    """Probability that a random order of n and m things has at most so many runs of one kind."""
+    """Return P that a random order of n and m items has at most `runs` runs of one kind."""
     ways = 0
     for r in range(2, runs + 1):
         half, odd = divmod(r, 2)

@@ -1,6 +1,7 @@
-"""Boots that fall into two modes: how often chance alone separates the sides of a comparison.
+"""Two modes of boots: how often chance alone separates the sides of a comparison.
 
-A t test takes for granted that boots spread like one hump. With two, far apart, what decides is how many boots of each side fell into which.
+A t test assumes a unimodal spread of boots. With two distant modes, the result depends on how
+many boots of each side fell into each mode.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ from functools import lru_cache
 from swingbot.core.stats.moments import within
 from swingbot.core.thresholds import FEWEST_UNPAIRED, MODE_GAP
 
-_SHARES = 1000  # of the boots in one mode that are tried
+_SHARES = 1000  # values tried for the share of boots in one mode
 
 
 def separation_p(n: int, m: int) -> float:
-    """Probability that n and m boots of equal kernels fall into different modes altogether, for the worst share of boots in a mode."""
+    """Return P that n and m boots of equal kernels fall into different modes.
+
+    This is the maximum over the share of boots in a mode.
+    """
     shares = [i / _SHARES for i in range(1, _SHARES)]
     return max(p**n * (1.0 - p) ** m + p**m * (1.0 - p) ** n for p in shares)
 
 
 @lru_cache(maxsize=64)
 def fewest_apart(rows: int) -> int:
-    """Boots a side of which modes separate one of `rows` rows no more often than FEWEST_UNPAIRED boots separate a single one."""
+    """Return the boots per side required so that modes are unlikely to separate any of `rows` rows.
+
+    The probability is then at most that of FEWEST_UNPAIRED boots in a single comparison.
+    """
     n = FEWEST_UNPAIRED
     most = separation_p(n, n)
     while rows * separation_p(n, n) > most:
@@ -33,11 +40,12 @@ def fewest_apart(rows: int) -> int:
 
 
 def mixture_p(base: Sequence[float], head: Sequence[float]) -> float | None:
-    """Probability of so uneven a filling of two modes when both sides fill them alike; None where the boots show no two modes of which
-    a side has both.
+    """Return P of so uneven a distribution over two modes if both sides have the same one.
 
-    Fisher's exact test on the numbers of boots on either side of the widest gap between neighbouring values, if that gap is at
-    least MODE_GAP standard deviations within the modes.
+    None if the boots show no two modes, or no side has boots in both.
+
+    Fisher's exact test on the number of boots on either side of the widest gap between adjacent
+    values, if that gap is at least MODE_GAP standard deviations within the modes.
     """
     values = sorted([*base, *head])
     gap, cut = max((b - a, b) for a, b in itertools.pairwise(values))
@@ -51,7 +59,7 @@ def mixture_p(base: Sequence[float], head: Sequence[float]) -> float | None:
 
 
 def _fisher_p(upper: Sequence[int], sizes: Sequence[int]) -> float:
-    """Two-sided, of the numbers `upper` of `sizes`: every table of these sums that is no likelier."""
+    """Two-sided P for `upper` out of `sizes`: the sum over all tables that are no more likely."""
     total = sum(upper)
 
     def ways(first: int) -> int:

@@ -1,4 +1,4 @@
-"""Means and spreads that neither overflow nor lose digits."""
+"""Means and standard deviations without overflow or loss of digits."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from scipy.special import stdtr, stdtrit
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of at least one value, each below 1e300."""
+    """Return the mean of at least one value, each below 1e300."""
     return math.fsum(values) / len(values)
 
 
 def stddev(values: Sequence[float]) -> float:
-    """With n - 1; of at least two values."""
+    """Return the sample standard deviation (n - 1) of at least two values."""
     total, unit = squares(values)
     return math.sqrt(total / (len(values) - 1)) * unit
 
 
 def squares(values: Sequence[float]) -> tuple[float, float]:
-    """(sum of squared deviations from the mean, unit): the sum is in units of `unit` squared, so that 1e200 can be squared."""
+    """Return (sum of squared deviations from the mean, unit).
+
+    The sum is in units of `unit` squared, so that values of 1e200 do not overflow.
+    """
     middle = mean(values)
     off = [v - middle for v in values]
     unit = max(map(abs, off)) or 1.0
@@ -28,12 +31,15 @@ def squares(values: Sequence[float]) -> tuple[float, float]:
 
 
 def within(groups: Sequence[Sequence[float]]) -> float | None:
-    """Standard deviation of a value about the mean of its group (a run in its boot), pooled; None where no group has two."""
+    """Return the pooled standard deviation of values about the mean of their group.
+
+    A group is typically a boot with its runs. None if no group has two values.
+    """
     return pooled([(*squares(runs), len(runs) - 1) for runs in groups if len(runs) > 1])
 
 
 def pooled(parts: Sequence[tuple[float, float, int]]) -> float | None:
-    """Standard deviation of (sum of squares, their unit, degrees of freedom) taken together; None without any."""
+    """Pool (sum of squares, unit, degrees of freedom) into a standard deviation; None if empty."""
     if not parts:
         return None
     unit = max(u for _, u, _ in parts) or 1.0
@@ -43,7 +49,9 @@ def pooled(parts: Sequence[tuple[float, float, int]]) -> float | None:
 
 
 def welch_p(difference: float, parts: Sequence[tuple[float, float]]) -> float:
-    """Two-sided P of so large a difference of means whose (variance, degrees of freedom) are `parts`, not all 0, if there were none.
+    """Return the two-sided P of a difference of means if there is none.
+
+    `parts` are (variance, degrees of freedom) of the means, not all 0.
 
     Welch, Biometrika 34, 1947.
     """

@@ -1,4 +1,7 @@
-"""Read samples as people have them: typed (`1,2;3,4` is two boots of two runs each), a file of JSON, CSV or TSV, or output of `perf stat`."""
+"""Read samples from text, from a JSON, CSV or TSV file, or from the output of `perf stat`.
+
+As text, `1,2;3,4` stands for two boots of two runs each.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +20,30 @@ from swingbot_jobs.reading.result import ParseError
 Sides = tuple[list[BootRuns], list[BootRuns]]
 MOST_VALUES: Final = 1_000_000
 GAPS: Final = ("", "-", "na", "n/a", "null", "none")
-_HOW: Final = "write '1,2;3,4': commas between runs, semicolons between boots, a point for decimals"
-_ERROR: Final = "error_pct is the standard error of the mean in percent of it"
-_JSON_FORM: Final = '{"base": [[1, 2], [3, 4]], "head": [[5, 6], [7, 8]]}: a list of boots a side, each a list of its runs'
+_HOW: Final = "write '1,2;3,4': commas between runs, semicolons between boots, a decimal point"
+_ERROR: Final = "error_pct is the standard error of the mean in percent of the mean"
+_JSON_FORM: Final = (
+    '{"base": [[1, 2], [3, 4]], "head": [[5, 6], [7, 8]]}: a list of boots for each side, each'
+    " a list of its runs"
+)
 _TABLE_FORM: Final = (
-    "a line a run with the columns side (base or head), boot and value, or a line a boot with the columns base and head;"
-    " a column time (base_time and head_time) tells when a boot ran"
+    "one line per run with the columns side (base or head), boot and value, or one line per boot"
+    " with the columns base and head; a column time (base_time and head_time) gives the time of a"
+    " boot"
 )
 
 
 class BadSamples(ValueError):
-    """What was given is not samples; the message says which part and what it should look like."""
+    """The input is not samples; the message says where and gives the expected form."""
 
 
 def parse_boots(text: str) -> list[BootRuns]:
-    """Commas between the runs of a boot, semicolons between boots; the n-th boot gets k = n, counted from 0."""
+    """Read runs separated by commas and boots separated by semicolons; boots are numbered from
+    0."""
     if not text.strip():
         raise BadSamples(
-            "no samples: write the runs of a boot with commas between them and boots with semicolons, such as '1,2;3,4'"
+            "no samples: separate the runs of a boot with commas and boots with semicolons, such as"
+            " '1,2;3,4'"
         )
     return [
         BootRuns(
@@ -45,7 +54,10 @@ def parse_boots(text: str) -> list[BootRuns]:
 
 
 def parse_file(text: str, form: str) -> Sides:
-    """(base, head) of a file; `form` is json, csv or tsv. A gap (null, an empty cell) is a run that gave no value. Raises BadSamples."""
+    """Return (base, head) from a file; `form` is json, csv or tsv.
+
+    A gap (null, an empty cell) is a run without a value. Raises BadSamples.
+    """
     if not text.strip():
         raise BadSamples(f"the file is empty; give {_JSON_FORM}; or {_TABLE_FORM}")
     sides = (
@@ -53,16 +65,20 @@ def parse_file(text: str, form: str) -> Sides:
     )
     for name, boots in zip(("base", "head"), sides, strict=True):
         if not any(b.values for b in boots):
-            raise BadSamples(f"there is no value of the {name}")
+            raise BadSamples(f"the {name} has no values")
     return sides
 
 
 def in_turns(sides: Sides, order: str) -> Sides:
-    """The sides with the order in which their boots ran: a `b` or an `h` for each boot, such as `bhhb`. Raises BadSamples."""
+    """Assign the order in which the boots ran.
+
+    `order` has one `b` or `h` per boot, such as `bhhb`. Raises BadSamples.
+    """
     letters = [c for c in order.lower() if not c.isspace() and c not in ",;"]
     if not set(letters) <= {"b", "h"}:
         raise BadSamples(
-            f"the order {order[:40]!r} must be the letters b (base) and h (head), one a boot, such as bhhb"
+            f"the order {order[:40]!r} must be the letters b (base) and h (head), one per boot,"
+            " such as bhhb"
         )
     places: dict[str, list[float]] = {"b": [], "h": []}
     for at, letter in enumerate(letters):
@@ -76,16 +92,18 @@ def in_turns(sides: Sides, order: str) -> Sides:
 def _placed(boots: Sequence[BootRuns], at: Sequence[float], side: str) -> list[BootRuns]:
     if len(boots) != len(at):
         raise BadSamples(
-            f"the order names {len(at)} boots of {side}, but {len(boots)} are given; write one letter for each"
+            f"the order has {len(at)} boots of {side}, but there are {len(boots)}; write one"
+            " letter for each"
         )
     ordered = sorted(boots, key=lambda boot: boot.k)
     return [replace(boot, at=place) for boot, place in zip(ordered, at, strict=True)]
 
 
 def parse_perf(texts: Sequence[str], event: str | None, repetitions: int | None) -> list[BootRuns]:
-    """A boot from each output of `perf stat`, with or without `-r N`: its mean and the spread that perf printed beside it.
+    """Return one boot per output of `perf stat`, with or without `-r N`.
 
-    `event`: which of the counters; None: the only one. `repetitions`: N, where the output does not tell (`-x` and `-j`). Raises BadSamples.
+    `event` selects the counter; None means the only one. `repetitions` is N, which the output of
+    `-x` and `-j` does not contain. Raises BadSamples.
     """
     return [
         _of_perf(k, text, event, repetitions, f"output {k} of perf stat")
@@ -109,7 +127,8 @@ def _of_perf(k: int, text: str, event: str | None, repetitions: int | None, wher
     runs = read_repetitions(text) or repetitions
     if runs is None or runs < 2:
         raise BadSamples(
-            f"{where} does not tell how many runs it averages; give --repetitions N as in perf stat -r N"
+            f"{where} does not say how many runs it averages; give --repetitions N as in"
+            " perf stat -r N"
         )
     return BootRuns(
         k=k,
@@ -119,7 +138,7 @@ def _of_perf(k: int, text: str, event: str | None, repetitions: int | None, wher
 
 
 def form_of(name: str, text: str) -> str:
-    """json, csv or tsv: by the end of the file's name, else by what the text looks like."""
+    """Return json, csv or tsv, by the suffix of the file name or else by the content."""
     end = name.rpartition(".")[2].lower()
     if end in ("json", "csv", "tsv"):
         return end
@@ -132,7 +151,7 @@ def _from_json(text: str) -> Sides:
     try:
         given = json.loads(text, parse_constant=_refuse_constant)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise BadSamples(f"this is no JSON ({error}); give {_JSON_FORM}") from None
+        raise BadSamples(f"the input is not valid JSON ({error}); give {_JSON_FORM}") from None
     if not isinstance(given, Mapping) or not {"base", "head"} <= given.keys():
         raise BadSamples(f"the JSON has no base and head; give {_JSON_FORM}")
     sides = _json_side(given["base"], "base"), _json_side(given["head"], "head")
@@ -141,18 +160,21 @@ def _from_json(text: str) -> Sides:
     if order is None:
         return sides
     if not isinstance(order, str):
-        raise BadSamples('the order must be text of the letters b and h, such as "bhhb"')
+        raise BadSamples('the order must be a string of the letters b and h, such as "bhhb"')
     return in_turns(sides, order)
 
 
 def _json_side(given: Any, side: str) -> list[BootRuns]:
     if not isinstance(given, list):
-        raise BadSamples(f"{side} is no list; give {_JSON_FORM}")
+        raise BadSamples(f"{side} is not a list; give {_JSON_FORM}")
     return [_json_boot(boot, side, k) for k, boot in enumerate(given)]
 
 
 def _json_boot(given: Any, side: str, k: int) -> BootRuns:
-    """The runs of a boot, or an object: {"runs": [1, 2], "time": 3}; or {"mean": 1.5, "runs": 10, "error_pct": 0.3}."""
+    """Read a boot: its runs, {"runs": [1, 2], "time": 3}, or a mean.
+
+    A mean is {"mean": 1.5, "runs": 10, "error_pct": 0.3}.
+    """
     where = f"{side}, boot {k + 1}"
     if not isinstance(given, Mapping) or not {"runs", "mean"} & given.keys():
         return _boot(k, _json_runs(given, side, k), where)
@@ -162,7 +184,7 @@ def _json_boot(given: Any, side: str, k: int) -> BootRuns:
     else:
         runs, error = given.get("runs"), given.get("error_pct")
         if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_VALUES:
-            raise BadSamples(f"{where}: runs must be a number from 2 up beside a mean")
+            raise BadSamples(f"{where}: with a mean, runs must be a number of at least 2")
         pct = _number(error if isinstance(error, int | float | str) else "", where, _ERROR)
         if pct < 0:
             raise BadSamples(f"{where}: error_pct must not be negative")
@@ -171,18 +193,18 @@ def _json_boot(given: Any, side: str, k: int) -> BootRuns:
             repeats=Repeats(runs=runs, error=pct / 100.0),
         )
         if len(boot.values) != 1:
-            raise BadSamples(f"{where}: mean must be one number")
+            raise BadSamples(f"{where}: mean must be a single number")
     return boot if at is None else replace(boot, at=_time(at, where))
 
 
 def _all_or_none(sides: Sides) -> None:
     boots = [boot for side in sides for boot in side]
     if any(b.at is None for b in boots) and any(b.at is not None for b in boots):
-        raise BadSamples("some boots have a time and some have none; give it for all or for none")
+        raise BadSamples("some boots have a time and others do not; give it for all or for none")
 
 
 def _time(given: Any, where: str) -> float:
-    """A number, or ISO 8601 (UTC where it names no zone)."""
+    """Parse a number or an ISO 8601 time (UTC unless it has a time zone)."""
     if isinstance(given, str):
         try:
             moment = datetime.fromisoformat(given.strip())
@@ -196,7 +218,7 @@ def _time(given: Any, where: str) -> float:
 
 
 def _json_runs(boot: Any, side: str, k: int) -> list[Any]:
-    """A boot is the list of its runs, or one number."""
+    """Return the runs of a boot, given as a list or a single number."""
     runs = boot if isinstance(boot, list) else [boot]
     for run in runs:
         if run is not None and (isinstance(run, bool) or not isinstance(run, int | float | str)):
@@ -207,7 +229,7 @@ def _json_runs(boot: Any, side: str, k: int) -> list[Any]:
 
 
 def _refuse_constant(name: str) -> float:
-    raise BadSamples(f"{name} is not a finite number; write null for what was not measured")
+    raise BadSamples(f"{name} is not a finite number; write null for a missing value")
 
 
 def _from_table(text: str, separator: str) -> Sides:
@@ -218,14 +240,15 @@ def _from_table(text: str, separator: str) -> Sides:
             if any(cell.strip() for cell in row)
         ]
     except csv.Error as error:
-        raise BadSamples(f"this is no table ({error}); give {_TABLE_FORM}") from None
+        raise BadSamples(f"the input is not a valid table ({error}); give {_TABLE_FORM}") from None
     if not rows:
-        raise BadSamples(f"there is no cell with anything in it; give {_TABLE_FORM}")
+        raise BadSamples(f"all cells are empty; give {_TABLE_FORM}")
     names = [cell.strip().lower() for cell in rows[0]]
     for number, row in enumerate(rows[1:], start=2):
         if len(row) > len(names):
             raise BadSamples(
-                f"line {number} has {len(row)} columns, the first line {len(names)}; a decimal comma is read as two columns"
+                f"line {number} has {len(row)} columns, but the first line has {len(names)};"
+                " a decimal comma is read as a column separator"
             )
     lines = [dict(zip(names, row, strict=False)) for row in rows[1:]]
     if {"side", "value"} <= set(names):
@@ -240,7 +263,10 @@ def _from_table(text: str, separator: str) -> Sides:
 
 
 def _long(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
-    """One line a run. Boots in the order of their first line; without a column `boot` each line is a boot of its own."""
+    """Read one run per line.
+
+    Boots are in the order of their first lines. Without a column `boot`, each line is a boot.
+    """
     runs: dict[str, list[str]] = {}
     times: dict[str, float] = {}
     for number, line in enumerate(lines, start=2):
@@ -251,11 +277,11 @@ def _long(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
             key = line.get("boot", str(number)).strip()
             runs.setdefault(key, []).append(line.get("value", ""))
             at = line.get("time", "").strip()
-            if at:  # that of its first run
+            if at:  # time of the boot's first run
                 times.setdefault(key, _time(at, f"line {number}"))
     if runs and all(key.isdecimal() and len(key) < 16 for key in runs):
         if len({int(key) for key in runs}) < len(runs):
-            raise BadSamples(f"{side}: the same boot is written in two ways, such as 1 and 01")
+            raise BadSamples(f"{side}: the same boot has two spellings, such as 1 and 01")
         if any("boot" in line for line in lines):
             return [
                 replace(_boot(int(key), values, f"{side}, boot {key}"), at=times.get(key))
@@ -268,7 +294,7 @@ def _long(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
 
 
 def _wide(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
-    """One line a boot of each side; runs of a boot with spaces between them."""
+    """Read one boot of each side per line, with spaces between its runs."""
     boots = []
     for k, line in enumerate(lines):
         if line.get(side, "").strip():
@@ -285,7 +311,7 @@ def _wide(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
 def _boot(k: int, runs: Sequence[Any], where: str) -> BootRuns:
     if len(runs) > MOST_VALUES:
         raise BadSamples(f"{where}: more than {MOST_VALUES} values")
-    there = [
+    values = [
         run
         for run in runs
         if run is not None and not (isinstance(run, str) and run.strip().lower() in GAPS)
@@ -293,10 +319,9 @@ def _boot(k: int, runs: Sequence[Any], where: str) -> BootRuns:
     return BootRuns(
         k=k,
         values=tuple(
-            _number(run, where, "leave a gap empty, and write a point for decimals")
-            for run in there
+            _number(run, where, "leave gaps empty, and use a decimal point") for run in values
         ),
-        lost=len(runs) - len(there),
+        lost=len(runs) - len(values),
     )
 
 
@@ -311,7 +336,5 @@ def _number(given: str | float, where: str, how: str) -> float:
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):
-        raise BadSamples(
-            f"{where}: {shown} is not a finite number; leave out what was not measured"
-        )
+        raise BadSamples(f"{where}: {shown} is not a finite number; leave out missing values")
     return value

@@ -1,8 +1,9 @@
-"""The spread between boots, pooled over the arms of a table that agree in it.
+"""Pool the spread between boots over the arms of a table that agree in it.
 
-Seven rows of five boots have 8 degrees of freedom each by themselves and 32 together, which is what makes a bound for all rows at once
-affordable. Arms that spread unlike the others are left out, by F tests and then Bartlett's (Proceedings of the Royal Society A 160,
-1937); their rows stand on their own boots. Formulas: docs/statistics.md, "Tables of N kernels".
+Seven arms of five boots have about 8 degrees of freedom per row, and 32 when pooled. This makes a
+simultaneous bound for all rows affordable. Arms with a different spread are left out by F tests
+and then Bartlett's (Proceedings of the Royal Society A 160, 1937); their rows use their own boots.
+Formulas: docs/statistics.md, "Tables of N kernels".
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from swingbot.core.stats.samples import draw
 from swingbot.core.stats.spread import counted
 from swingbot.core.thresholds import FEWEST_WITH_WILD, SPREADS_AGREE_P, SPREADS_ODD_SHARE
 
-_LEAST: Final = 1e-100  # a variance of 0 has no logarithm
-_MOST: Final = 1e100  # a sum of larger variances may have no double
+_LEAST: Final = 1e-100  # floor, as a variance of 0 has no logarithm
+_MOST: Final = 1e100  # cap, as a sum of larger variances may overflow
 
 
 @dataclass(frozen=True, slots=True)
 class VarianceEstimate:
-    """The variance of one boot of an arm, or of one pair of a row, and its degrees of freedom."""
+    """Variance of one boot of an arm, or of one pair of a row, with its degrees of freedom."""
 
     variance: float
     df: float
@@ -35,7 +36,7 @@ class VarianceEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What agrees: variance and degrees of freedom of all together, and whose they are."""
+    """Pooled variance with its degrees of freedom, and the keys of the parts in it."""
 
     variance: float
     df: float
@@ -43,26 +44,26 @@ class Pool:
 
 
 def pool(parts: Mapping[int, VarianceEstimate]) -> Pool | None:
-    """The parts that agree in their variance; None where too many do not."""
-    left = {key: part for key, part in parts.items() if part.df > 0}
-    most_odd = int(SPREADS_ODD_SHARE * len(left))
+    """Pool the parts that agree in their variance; None if too many disagree."""
+    agreeing = {key: part for key, part in parts.items() if part.df > 0}
+    most_odd = int(SPREADS_ODD_SHARE * len(agreeing))
     for _ in range(most_odd + 1):
-        odd = _odd(left)
+        odd = _odd(agreeing)
         if odd is None:
             break
-        del left[odd]
+        del agreeing[odd]
     if (
-        len(left) < max(2, len(parts) - most_odd)
-        or _bartlett_p(list(left.values())) < SPREADS_AGREE_P
+        len(agreeing) < max(2, len(parts) - most_odd)
+        or _bartlett_p(list(agreeing.values())) < SPREADS_AGREE_P
     ):
         return None
-    df = math.fsum(part.df for part in left.values())
-    variance = math.fsum(part.df * part.variance for part in left.values()) / df
-    return Pool(variance, df, frozenset(left))
+    df = math.fsum(part.df for part in agreeing.values())
+    variance = math.fsum(part.df * part.variance for part in agreeing.values()) / df
+    return Pool(variance, df, frozenset(agreeing))
 
 
 def _odd(parts: Mapping[int, VarianceEstimate]) -> int | None:
-    """The part whose variance differs most from that of all others, if it does so beyond chance."""
+    """Return the part whose variance differs most from the others, if it does so significantly."""
     squares = math.fsum(part.df * part.variance for part in parts.values())
     total = math.fsum(part.df for part in parts.values())
     looks = {
@@ -82,14 +83,17 @@ def _odd(parts: Mapping[int, VarianceEstimate]) -> int | None:
 
 
 def _f_p(one: VarianceEstimate, others: VarianceEstimate) -> float:
-    """Two-sided, of variances that differ so much where they do not."""
+    """Return the two-sided P of so different variances if they are equal."""
     ratio = max(one.variance, _LEAST) / max(others.variance, _LEAST)
     tails = fdtr(one.df, others.df, ratio), fdtrc(one.df, others.df, ratio)
     return min(1.0, 2.0 * float(min(tails)))
 
 
 def _bartlett_p(parts: Sequence[VarianceEstimate]) -> float:
-    """Of variances that differ so much altogether where they do not. Bartlett's chi-squared with his correction."""
+    """Return the P of so different variances if all are equal.
+
+    Bartlett's chi-squared with his correction.
+    """
     df = math.fsum(part.df for part in parts)
     common = max(math.fsum(part.df * part.variance for part in parts) / df, _LEAST)
     off = math.fsum(p.df * math.log(common / max(p.variance, _LEAST)) for p in parts)
@@ -100,20 +104,20 @@ def _bartlett_p(parts: Sequence[VarianceEstimate]) -> float:
 def parts_of_arms(
     arms: Mapping[int, Sequence[BootRuns]], basis: Basis
 ) -> dict[int, VarianceEstimate]:
-    """Of each arm whose boots have a place on the scale; arms with a single boot say nothing."""
-    found = {}
+    """Estimate each arm that can be mapped to the scale; arms with a single boot are left out."""
+    estimates = {}
     for index, boots in arms.items():
         values = _mapped([[b] for b in boots if b.values], basis)
         if values is not None and (part := _part(values, basis)) is not None:
-            found[index] = part
-    return found
+            estimates[index] = part
+    return estimates
 
 
 def parts_of_rows(
     rows: Mapping[int, tuple[Sequence[BootRuns], Sequence[BootRuns]]], rule: Rule, basis: Basis
 ) -> dict[int, VarianceEstimate]:
-    """Of the pair differences of each row (base, head) that is compared by pairs."""
-    found = {}
+    """Estimate the pair differences of each row (base, head) that is compared by pairs."""
+    estimates = {}
     for index, (base, head) in rows.items():
         drawn = draw(base, head, rule)
         b, h = _mapped(drawn.base, basis), _mapped(drawn.head, basis)
@@ -121,8 +125,8 @@ def parts_of_rows(
             continue
         differences = [y - x for x, y in zip(b, h, strict=True)]
         if (part := _part(differences, basis)) is not None:
-            found[index] = part
-    return found
+            estimates[index] = part
+    return estimates
 
 
 def _part(values: Sequence[float], basis: Basis) -> VarianceEstimate | None:
@@ -134,7 +138,7 @@ def _part(values: Sequence[float], basis: Basis) -> VarianceEstimate | None:
 
 
 def _mapped(units: Sequence[Sequence[BootRuns]], basis: Basis) -> list[float] | None:
-    """One value a unit of boots; None where one of them has no place on the scale."""
+    """Return one value per unit; None if a unit cannot be mapped to the scale."""
     if not all(abs(v) < LARGEST for unit in units for b in unit for v in b.values):
         return None
     one = median if basis.medians else mean

@@ -1,4 +1,7 @@
-"""What a number of boots can show, before any is spent. Exact: noncentral t, averaged over how well the noise is known."""
+"""Predict what a number of boots can show, before any boot.
+
+Exact: noncentral t, averaged over the uncertainty of the noise.
+"""
 
 from __future__ import annotations
 
@@ -27,29 +30,29 @@ from swingbot.core.thresholds import (
     VERDICT_ALPHA,
 )
 
-MOST_BOOTS: Final = 100_000  # a side; more is not an answer anybody can use
-_POINTS: Final = 16  # of the average over an uncertain noise; 16 and 64 agree to the third digit
-# Of the average over the spread that a row's own boots happen to have: of pairs, of each side.
+MOST_BOOTS: Final = 100_000  # per side; larger answers are useless
+_POINTS: Final = 16  # for averaging over uncertain noise; 16 and 64 agree to the third digit
+# For averaging over the spread of a row's own boots: of pairs, of each side
 _OWN_POINTS: Final = 32
 _SIDE_POINTS: Final = 8
-_REST_POINTS: Final = 4  # of the spread of the other kernels, which is better known
+_REST_POINTS: Final = 4  # for the spread of the other kernels, which is better known
 
 Values = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRows:
-    """Rows of a table that are to hold together: at least two."""
+    """At least two rows of a table that are compared simultaneously."""
 
     arms: int
     rows: int
-    forest: Forest | None  # the shape of a table whose rows form one
-    information: float  # degrees of freedom of a pooled pair variance for each that it counts
-    own_share: float  # of alpha, at which a row's own boots are judged
+    forest: Forest | None  # the shape of the table; None if its rows do not form a forest
+    information: float  # degrees of freedom of a pooled pair variance, per nominal one
+    own_share: float  # share of alpha at which a row's own boots are judged
 
     @classmethod
     def of(cls, pairs: Sequence[Edge]) -> PlannedRows:
-        """Of (reference, row) pairs of arms."""
+        """Build from (reference, row) pairs of arms."""
         uses = uses_of(pairs)
         return cls(
             arms=len(uses),
@@ -62,7 +65,7 @@ class PlannedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What `boots` a side can show on a testbox with a known noise."""
+    """What `boots` boots per side can show on a testbox with known noise."""
 
     boots: int
     sd: float  # relative spread of one boot mean
@@ -74,14 +77,12 @@ class Resolution:
     resolves_pct: (
         float  # smallest change that gets a verdict with probability `power`; inf if none does
     )
-    table: PlannedRows | None = None  # rows that hold together; None: a single comparison
+    table: PlannedRows | None = None  # simultaneous rows; None: a single comparison
 
     def boots_for(self, pct: float) -> int | None:
-        """Boots a side that show a change of `pct` percent with the same probability; None when no number does."""
+        """Return the boots per side that show a change of `pct` percent; None if none suffices."""
         if not pct > 0 or not math.isfinite(pct):
-            raise ValueError(
-                f"a change of {pct} % is nothing that can be resolved; give a number above 0"
-            )
+            raise ValueError(f"a change of {pct} % cannot be resolved; give a number above 0")
         effect = math.log1p(pct / 100.0)
         high = _fewest(self.paired)
         low = high - 1
@@ -97,7 +98,10 @@ class Resolution:
         return high
 
     def words(self, wanted_pct: float = 1.0) -> str:
-        """`6 boots a side resolve 2.1 %; 1 % needs 18`; of a table `6 boots a kernel resolve 2.4 % in a table of 7 rows; ...`."""
+        """Return such as `6 boots a side resolve 2.1 %; 1 % needs 18`.
+
+        For a table: `6 boots a kernel resolve 2.4 % in a table of 7 rows; ...`.
+        """
         each = "a kernel" if self.table else "a side"
         one = f"{self.boots} boot{'s' * (self.boots != 1)} {each} resolve{'s' * (self.boots == 1)}"
         if math.isinf(self.resolves_pct):
@@ -120,11 +124,12 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownNoise:
-    """What is known of a metric's noise beforehand. Spreads are relative (0.02 is 2 %).
+    """Prior knowledge of a metric's noise. Spreads are relative (0.02 is 2 %).
 
-    `run` is of a run within its boot, `boot` of boots among each other; on a paired testbox of what pairing does not cancel, so that a pair's
-    difference has twice their variance. `df`: degrees of freedom behind that knowledge; few make an answer larger. `layout` is frozen into each image.
-    ValueError: a spread below zero.
+    `run` is the spread of a run within its boot, `boot` that between boots. On a paired testbox,
+    `boot` is what pairing does not cancel, so that a pair difference has twice these variances.
+    `df` are the degrees of freedom behind these estimates; few make answers larger. `layout` is
+    frozen into each image. Raises ValueError for a negative spread.
     """
 
     run: float
@@ -140,7 +145,7 @@ class KnownNoise:
             and self.df > 0
         ):
             raise ValueError(
-                "spreads are finite numbers from 0 up, and their degrees of freedom are above 0"
+                "spreads must be finite and not negative, and their degrees of freedom above 0"
             )
 
 
@@ -153,7 +158,10 @@ def plan_comparison(
     alpha: float = VERDICT_ALPHA,
     power: float = POWER,
 ) -> Resolution:
-    """What `boots` a side of `runs` runs each resolve. ValueError: no runs, no boots."""
+    """Predict a comparison with `boots` boots per side of `runs` runs each.
+
+    Raises ValueError without runs or boots.
+    """
     return _planned(noise, runs, boots, paired, alpha, power, None)
 
 
@@ -166,13 +174,14 @@ def plan_family(
     *,
     power: float = POWER,
 ) -> Resolution:
-    """What `boots` of `runs` runs of each kernel resolve in each row of a table, if all rows hold together and arms spread alike.
+    """Predict each row of a table with `boots` boots of `runs` runs per kernel.
 
-    `pairs`: (reference, row) indices of kernels. A single row is planned as a comparison.
-    ValueError: no rows, no runs, no boots.
+    All rows are compared simultaneously, and all arms have the same spread. `pairs` are
+    (reference, row) indices of kernels. A single row is planned as a comparison. Raises ValueError
+    without rows, runs or boots.
     """
     if not pairs:
-        raise ValueError("a table has at least one row: a pair of kernels to compare")
+        raise ValueError("a table must have at least one row, that is, a pair of kernels")
     table = PlannedRows.of(pairs) if len(pairs) > 1 else None
     return _planned(noise, runs, boots, paired, VERDICT_ALPHA, power, table)
 
@@ -187,7 +196,7 @@ def _planned(
     table: PlannedRows | None,
 ) -> Resolution:
     if runs < 1 or boots < 1:
-        raise ValueError("a comparison has at least one boot a side with one run")
+        raise ValueError("a comparison needs at least one boot per side with one run")
     blank = Resolution(
         boots=boots,
         sd=max(math.sqrt(noise.boot * noise.boot + noise.run * noise.run / runs), SPREAD_FLOOR),
@@ -217,14 +226,17 @@ def _power_in(plan: Resolution, boots: int, effect: float) -> float:
 
 
 def _fewest(paired: bool) -> int:
-    """Boots a side below which no comparison has a direction."""
+    """Return the boots per side below which no comparison has a direction."""
     return 2 if paired else FEWEST_UNPAIRED
 
 
 def power_of(
     boots: int, effect: float, sd: float, *, paired: bool, alpha: float, df: float, layout: float
 ) -> float:
-    """Probability that `boots` a side give a verdict in the right direction when the log ratio is `effect` and one boot mean spreads by `sd`."""
+    """Return the probability of a verdict in the right direction with `boots` boots per side.
+
+    `effect` is the log ratio, `sd` the standard deviation of one boot mean.
+    """
     own = float((boots - 1) * (1 if paired else 2))
     spreads = sd * np.sqrt(_scatter(df))
     variance = 2.0 * spreads**2 / boots
@@ -234,7 +246,7 @@ def power_of(
 
 
 def _scatter(df: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """True variance over the known one, at equally likely points: df / chi-squared of df."""
+    """Return true over known variance at equally likely points: df / chi-squared of df."""
     if math.isinf(df):
         return np.ones(1)
     p = (np.arange(_POINTS) + 0.5) / _POINTS
@@ -242,9 +254,10 @@ def _scatter(df: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 
 def _power_of_row(plan: Resolution, table: PlannedRows, boots: int, effect: float) -> float:
-    """As `power_of`, of one row of a table: the pooled spread and the row's own have to show the change.
+    """Return the same as `power_of` for a row of a table.
 
-    Averaged over both spreads at equally likely points; the own boots are part of the pool.
+    Both the pooled spread and the row's own must show the change. The result is averaged over both
+    spreads at equally likely points; the row's boots are part of the pool.
     """
     each, alpha = float(boots - 1), plan.alpha * table.own_share
     true = plan.sd**2 * _scatter(plan.df)[:, None, None] * 2.0 / boots
@@ -263,7 +276,10 @@ def _power_of_row(plan: Resolution, table: PlannedRows, boots: int, effect: floa
 
 
 def _own_shares(each: float, paired: bool) -> tuple[Values, Values]:
-    """(measured variance over the true one, degrees of freedom) of a row's own boots, as a column; two sides by Welch's form."""
+    """Return (measured over true variance, degrees of freedom) of a row's own boots, as columns.
+
+    Two sides are combined by Welch's form.
+    """
     if paired:
         share = _chi2_share(each, _OWN_POINTS)
         return share[:, None], np.full((len(share), 1), each)
@@ -273,7 +289,7 @@ def _own_shares(each: float, paired: bool) -> tuple[Values, Values]:
 
 
 def _half(variance: Values, fixed: float, df: Values | float, alpha: float) -> Values:
-    """Half the width of a deciding interval, as `core/stats/spread.py` has it."""
+    """Return half the width of a deciding interval, as `core/stats/spread.py` computes it."""
     sure = 1.0 - alpha / 2.0
     total = df * ((variance + fixed) / variance) ** 2
     return np.asarray(
@@ -285,13 +301,13 @@ def _half(variance: Values, fixed: float, df: Values | float, alpha: float) -> V
 
 
 def _chi2_share(df: float, points: int) -> Values:
-    """A measured variance over the true one, at equally likely points."""
+    """Return measured over true variance at equally likely points."""
     p = (np.arange(points) + 0.5) / points
     return np.asarray(chdtri(df, p) / df, dtype=np.float64)
 
 
 def _smallest(plan: Resolution) -> float:
-    """Percent; inf where no change has the power."""
+    """Return the smallest change in percent with the required power; inf if there is none."""
 
     def reached(effect: float) -> bool:
         return _power_in(plan, plan.boots, effect) >= plan.power

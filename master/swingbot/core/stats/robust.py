@@ -1,7 +1,8 @@
-"""Which values are wild, and what is left without them.
+"""Detect outliers, and compute estimates without them.
 
-A value is wild when the generalised extreme studentised deviate test (Rosner, Technometrics 25, 1983) says so and it also lies farther
-from its fellows than the change that matters. At most one in five can be: more is not an outlier but a second mode.
+A value is an outlier if the generalised extreme studentised deviate test (Rosner, Technometrics
+25, 1983) rejects it, and if it is farther from the others than the minimum effect. At most one
+value in five can be an outlier; more than that is a second mode.
 Formulas: docs/statistics.md, "Wild runs and boots".
 """
 
@@ -18,13 +19,15 @@ from scipy.special import stdtr
 from swingbot.core.stats.moments import mean, squares
 from swingbot.core.thresholds import FEWEST_WITH_WILD, WILD_SHARE
 
-STEPS: Final = 200  # removals tried; with thousands of values the test does not need them all
+STEPS: Final = 200  # maximum removals; for thousands of values the test does not need all
 
 
 def wild(groups: Sequence[Sequence[float]], alpha: float, least: float) -> list[tuple[int, int]]:
-    """(group, index) of wild values. Each group has a mean of its own, all have one spread; clean Gaussian data give any with probability `alpha`.
+    """Return (group, index) of outliers.
 
-    `least`: a value nearer than this to the mean of the others is never wild. Groups of one or two values say nothing and are passed over.
+    Each group has its own mean; all share one spread. Clean Gaussian data yield any outlier with
+    probability `alpha`. A value closer than `least` to the mean of the others is never an outlier.
+    Groups of one or two values are ignored.
     """
     use = [
         (g, np.asarray(values, dtype=float)) for g, values in enumerate(groups) if len(values) > 2
@@ -37,7 +40,7 @@ def wild(groups: Sequence[Sequence[float]], alpha: float, least: float) -> list[
     place = [(g, i) for g, v in use for i in range(len(v))]
     alive = np.ones(len(value), dtype=bool)
     removed: list[int] = []
-    found = 0
+    outliers = 0
     for _ in range(most):
         picked = _most_extreme(value, label, alive, len(use), alpha, least)
         if picked is None:
@@ -45,8 +48,8 @@ def wild(groups: Sequence[Sequence[float]], alpha: float, least: float) -> list[
         removed.append(picked[0])
         alive[picked[0]] = False
         if picked[1]:
-            found = len(removed)
-    return sorted(place[i] for i in removed[:found])
+            outliers = len(removed)
+    return sorted(place[i] for i in removed[:outliers])
 
 
 def _most_extreme(
@@ -57,7 +60,8 @@ def _most_extreme(
     alpha: float,
     least: float,
 ) -> tuple[int, bool] | None:
-    """(index of the value with the largest studentised deviation, whether it is wild); None when too little is left to tell."""
+    """Return (index of the most extreme value, whether it is an outlier); None with too few
+    values."""
     n = np.bincount(label[alive], minlength=groups)
     df = int(alive.sum()) - groups - 1
     if df < FEWEST_WITH_WILD - 2 or n.min() < 2:
@@ -70,26 +74,28 @@ def _most_extreme(
     i = int(np.argmax(size))
     if total <= 0.0:
         return None
-    # squares without i: its own share is off^2 / (1 - 1/n)
-    left = max(total - float(size[i]) ** 2, 0.0)
+    # Squares without value i, whose own contribution is off^2 / (1 - 1/n)
+    rest = max(total - float(size[i]) ** 2, 0.0)
     far = abs(float(off[i])) / float(room[i]) > least
-    t = float(size[i]) / math.sqrt(left / df) if left > 1e-24 * total else math.inf
+    t = float(size[i]) / math.sqrt(rest / df) if rest > 1e-24 * total else math.inf
     p = 2.0 * float(stdtr(df, -t)) * int(alive.sum())
     return i, far and p < alpha
 
 
 @dataclass(frozen=True, slots=True)
 class TrimmedSample:
-    """The values that a trimmed mean keeps (indices, ascending) and what Yuen's test takes as variance of one of them."""
+    """Indices (ascending) of the values in a trimmed mean, and their variance by Yuen's test."""
 
     kept: tuple[int, ...]
     variance: float
 
 
 def middle(values: Sequence[float]) -> TrimmedSample:
-    """Without one in five at each end. Yuen, Biometrika 61, 1974: winsorised squares over h - 1, h values kept, h - 1 degrees.
+    """Trim one value in five at each end.
 
-    Of equal values at either end the first ones go: so the same are kept when all signs are turned.
+    Yuen, Biometrika 61, 1974: winsorised squares over h - 1 for h values, with h - 1 degrees of
+    freedom. Of equal values at either end the first ones are removed, so that negating all values
+    does not change the selection.
     """
     g = int(WILD_SHARE * len(values))
     lowest = set(sorted(range(len(values)), key=lambda i: (values[i], i))[:g])

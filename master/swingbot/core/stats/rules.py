@@ -1,10 +1,10 @@
-"""The rule of each class of metric. What differs: the scale, what a value cannot be, what the minimum effect is measured in.
+"""The rule of each metric class: its scale, impossible values and unit of the minimum effect.
 
-| class | scale | minimum effect | cannot be |
+| class | scale | minimum effect | impossible |
 |---|---|---|---|
 | kpi, benchmark | logarithm | percent | |
 | time | logarithm | percent | zero or less |
-| count, counter | root; whole numbers spread at least like Poisson counts | percent | less than zero |
+| count, counter | root; integers spread at least like Poisson counts | percent | less than zero |
 | share, profile | difference | points of a hundred | less than zero |
 """
 
@@ -27,7 +27,10 @@ _OWN: Final[dict[str, dict[str, Any]]] = {
 def rule_for(
     klass: str, better: Literal["higher", "lower"] | None, min_effect_pct: float, **more: Any
 ) -> Rule:
-    """The rule of a metric of this class (KeyError for an unknown one); `more` are further fields of Rule."""
+    """Return the rule of a metric class; `more` sets further fields of Rule.
+
+    Raises KeyError for an unknown class.
+    """
     return Rule(
         klass=klass,
         better=better,

@@ -1,4 +1,4 @@
-"""From boots of runs to the numbers that are compared: which boots, in which pairs, and what one boot's value is."""
+"""From boots and runs to the compared numbers: selection, pairing and the value of each boot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from swingbot.core.thresholds import FEWEST_WITH_WILD, WILD_OWN_P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootUnits:
-    """The boots of both sides in units: a unit is one boot, or on a paired testbox all boots of a side in one block."""
+    """The boots of both sides in units.
+
+    A unit is one boot, or on a paired testbox all boots of a side in one block.
+    """
 
     base: list[list[BootRuns]]
     head: list[list[BootRuns]]
@@ -30,11 +33,15 @@ class BootUnits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """What is compared. `units`: one value a unit and side; `kept`: indices of the units that make the level."""
+    """The values to compare.
+
+    `units` has one value per unit and side; `kept` are the indices of the units in the level.
+    """
 
     units: tuple[list[float], list[float]]
     kept: tuple[tuple[int, ...], tuple[int, ...]]
-    # (variance of one boot by its runs alone, degrees of freedom); None: none repeated, or something wild
+    # (variance of one boot due to its runs, degrees of freedom); None without repeats or with
+    # outliers
     runs: tuple[float, int] | None
     trimmed: bool
     medians: bool
@@ -52,9 +59,10 @@ class Levels:
 
 
 def draw(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> BootUnits:
-    """Boots that gave values, by k; on a paired testbox only those with a partner, and a note if that left some out.
+    """Select the boots with values, by k; on a paired testbox only those with a partner.
 
-    ValueError: one `k` twice on a side (the caller mixed two series).
+    A note says how many were left out. Raises ValueError if a side has the same `k` twice (the
+    caller mixed two series).
     """
     by_block = [_by_block(base, "base", rule), _by_block(head, "head", rule)]
     timed = all(b.at is not None for b in (*base, *head))
@@ -87,20 +95,21 @@ def draw(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> Boot
 
 def _by_block(boots: Sequence[BootRuns], name: str, rule: Rule) -> dict[int, list[BootRuns]]:
     seen: set[int] = set()
-    found: dict[int, list[BootRuns]] = {}
+    blocks: dict[int, list[BootRuns]] = {}
     for boot in sorted(boots, key=lambda b: b.k):
         if boot.k in seen:
             raise ValueError(
-                f"{name}: boot {boot.k} is given twice; each boot of a series has its own number"
+                f"{name}: boot {boot.k} occurs twice; each boot of a series must have its own"
+                " number"
             )
         seen.add(boot.k)
         if boot.values:
-            found.setdefault(boot.k if boot.block is None else boot.block, []).append(boot)
-    return found
+            blocks.setdefault(boot.k if boot.block is None else boot.block, []).append(boot)
+    return blocks
 
 
 def impossible(drawn: BootUnits, rule: Rule) -> str | None:
-    """Why nothing can be computed, or None."""
+    """Return why nothing can be computed, or None."""
     empty = [name for name, side in zip(("base", "head"), drawn.sides, strict=True) if not side]
     if empty:
         return f"no boot of the {' and of the '.join(empty)} gave a value of this metric"
@@ -119,7 +128,7 @@ def impossible(drawn: BootUnits, rule: Rule) -> str | None:
 
 
 def plain_side(boots: Sequence[BootRuns]) -> Side:
-    """n, mean and spreads of one side, from means of boots; missing stays None."""
+    """Return n, mean and spreads of one side from means of boots; missing values stay None."""
     boots = [b for b in boots if b.values]
     usable = all(abs(v) < LARGEST for b in boots for v in b.values)
     return (
@@ -130,7 +139,10 @@ def plain_side(boots: Sequence[BootRuns]) -> Side:
 
 
 def levels(drawn: BootUnits, rule: Rule) -> Levels:
-    """The value of each unit and the level of each side: plain means unless wild runs or wild boots show."""
+    """Return the value of each unit and the level of each side.
+
+    These are plain means unless there are outlying runs or boots.
+    """
     means = [[mean(b.values) for b in side] for side in drawn.sides]
     runs = _harmonic([b.runs for side in drawn.sides for b in side])
     scale = scale_for(means[0], means[1], rule, runs)
@@ -164,12 +176,18 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
         sides=(sides[0], sides[1]),
         scale=scale,
         level=_name(bool(wild_runs), kept, units, bool(wild_units), drawn.pairs),
-        note="; ".join(filter(None, (_told(wild_runs, wild_units, drawn), second_mode))) or None,
+        note="; ".join(
+            filter(None, (_describe_outliers(wild_runs, wild_units, drawn), second_mode))
+        )
+        or None,
     )
 
 
 def _wild_runs(drawn: BootUnits, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
-    """(boot counted through both sides, run). On a paired testbox what all boots do at the same run is habit (a warm-up), not chance."""
+    """Return (boot, counted through both sides; run) of outlying runs.
+
+    On a paired testbox, an effect that all boots show at the same run (a warm-up) is no outlier.
+    """
     groups = _mapped([b.values for side in drawn.sides for b in side], scale)
     if sum(len(g) - 1 for g in groups) <= FEWEST_WITH_WILD:
         return []
@@ -183,17 +201,18 @@ def _wild_runs(drawn: BootUnits, scale: Scale, rule: Rule) -> list[tuple[int, in
 def _wild_on_both_counts(
     groups: Sequence[Sequence[float]], split: int, rule: Rule, scale: Scale
 ) -> list[tuple[int, int]]:
-    """Values that are wild beside all others, and also beside those of their own side: a side that is noisier has no more wild values.
+    """Return outliers among all values that are also outliers on their own side.
 
-    The first `split` groups are base's. Beside its own side alone a value counts at WILD_OWN_P: few values know their spread badly.
+    A noisier side thus has no more outliers. The first `split` groups are base's. Within its own
+    side a value is tested at WILD_OWN_P, as few values determine their spread badly.
     """
     least = scale.threshold(rule.min_effect_pct)
-    found = wild(groups, rule.wild_alpha, least)
-    if not found or split in (0, len(groups)):
-        return found
+    blocks = wild(groups, rule.wild_alpha, least)
+    if not blocks or split in (0, len(groups)):
+        return blocks
     kept = set()
     for first, side in ((0, groups[:split]), (split, groups[split:])):
-        mine = [(g, i) for g, i in found if first <= g < first + len(side)]
+        mine = [(g, i) for g, i in blocks if first <= g < first + len(side)]
         if sum(len(group) - 1 for group in side if len(group) > 2) < FEWEST_WITH_WILD - 1:
             kept.update(mine)
             continue
@@ -203,7 +222,10 @@ def _wild_on_both_counts(
 
 
 def _mapped(groups: Sequence[Sequence[float]], scale: Scale) -> list[list[float]]:
-    """Runs on the scale of effects; in shares of the overall level where a single run has no place on it (a run of 0 beside others)."""
+    """Map runs to the scale of effects.
+
+    Uses shares of the overall level if a run cannot be mapped (a run of 0 among others).
+    """
     try:
         return [[scale.of(v) for v in group] for group in groups]
     except ValueError:
@@ -221,7 +243,10 @@ def _of_runs(drawn: BootUnits, scale: Scale, runs: float) -> tuple[float, int] |
 def _within_parts(
     boots: Sequence[BootRuns], groups: Sequence[Sequence[float]], scale: Scale | None
 ) -> list[tuple[float, float, int]]:
-    """(squares, their unit, degrees of freedom) of the runs of each boot that has two; `groups` are the runs on `scale`, None: as measured."""
+    """Return (squares, unit, degrees of freedom) of the runs of each boot that has at least two.
+
+    `groups` are the runs on `scale`, or as measured if it is None.
+    """
     parts = []
     for boot, runs in zip(boots, groups, strict=True):
         if boot.repeats is not None:
@@ -250,8 +275,9 @@ def _second_mode(
     wild_units: Sequence[tuple[int, int]],
     drawn: BootUnits,
 ) -> str | None:
-    """A wild boot that lies where the other side lies, in words: then boots fall into modes, and without it the sides would seem to
-    be of different ones. None where there is no such boot.
+    """Describe an outlying boot that is close to the other side's boots; None if there is none.
+
+    Such boots suggest two modes. Without them, each side would seem to have a mode of its own.
     """
     mapped = [[scale.of(v) for v in side] for side in units]
     out = set(wild_units)
@@ -262,7 +288,10 @@ def _second_mode(
         if abs(mapped[side][index] - level[1 - side]) < abs(level[0] - level[1]) / 2.0:
             name, other = (("base", "head"), ("head", "base"))[side]
             k = (drawn.base, drawn.head)[side][index][0].k
-            return f"boot {k} of {name} lies where those of {other} lie, so it counts: boots may fall into modes"
+            return (
+                f"boot {k} of {name} is close to the boots of {other}, so it counts: boots may fall"
+                " into modes"
+            )
     return None
 
 
@@ -272,7 +301,8 @@ def _unchanged_pair(
     wild_units: Sequence[tuple[int, int]],
     drawn: BootUnits,
 ) -> str | None:
-    """A wild pair whose boots are alike where the others differ, in words: the same of pairs. None where there is none."""
+    """Describe an outlying pair whose boots agree where the others differ; None if there is
+    none."""
     differences = [scale.of(h) - scale.of(b) for b, h in zip(*units, strict=True)]
     out = {index for _, index in wild_units}
     level = mean([d for i, d in enumerate(differences) if i not in out])
@@ -318,33 +348,36 @@ def _name(
     trimmed: bool,
     pairs: bool,
 ) -> str | None:
-    """What `mean` is when it is not the plain mean of boot means."""
-    what = "medians" if medians else "means"
+    """Return the name of the level if it is not the plain mean of boot means."""
+    unit_values = "medians" if medians else "means"
     if not trimmed:
         return "mean of boot medians" if medians else None
     shares = [f"{len(k)} of {len(u)}" for k, u in zip(kept, units, strict=True)]
     if pairs:
-        return f"mean of boot {what} in the middle {shares[0]} pairs"
-    return f"mean of the middle {shares[0] if shares[0] == shares[1] else ' and '.join(shares)} boot {what}"
+        return f"mean of boot {unit_values} in the middle {shares[0]} pairs"
+    counts = shares[0] if shares[0] == shares[1] else " and ".join(shares)
+    return f"mean of the middle {counts} boot {unit_values}"
 
 
-def _told(
+def _describe_outliers(
     runs: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]], drawn: BootUnits
 ) -> str | None:
-    """Which values are wild, in words; the first of them by name."""
+    """Describe the outliers, and name the first of them."""
     parts = []
     if runs:
         named = [("base", b) for b in drawn.sides[0]] + [("head", b) for b in drawn.sides[1]]
         name, boot = named[runs[0][0]]
         parts.append(
-            f"{_some(len(runs), 'run')} far off the others (the first: run {runs[0][1] + 1} in boot {boot.k} of {name}), so boots count by their medians"
+            f"{_some(len(runs), 'run')} far off the others (the first: run {runs[0][1] + 1} in boot"
+            f" {boot.k} of {name}), so boots count by their medians"
         )
     if units:
         side, index = units[0]
         first = (drawn.base, drawn.head)[side][index][0].k
         where = f"pair {first}" if drawn.pairs else f"boot {first} of {('base', 'head')[side]}"
         parts.append(
-            f"{_some(len(units), 'pair' if drawn.pairs else 'boot')} far off the others (the first: {where}), so the middle ones count"
+            f"{_some(len(units), 'pair' if drawn.pairs else 'boot')} far off the others (the first:"
+            f" {where}), so the middle ones count"
         )
     return "; ".join(parts) or None
 

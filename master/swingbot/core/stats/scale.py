@@ -1,4 +1,4 @@
-"""Scales on which the difference of two levels is an effect: logarithm, root, or plain difference."""
+"""Scales on which a difference of two levels is an effect: logarithm, root, plain difference."""
 
 from __future__ import annotations
 
@@ -10,51 +10,55 @@ from typing import Protocol
 from swingbot.core.stats.moments import mean
 from swingbot.core.stats.rows import Form, Rule
 
-FAR = 700.0  # exp of more than this has no double
+FAR = 700.0  # exp of a larger number overflows
 
 
 class Scale(Protocol):
-    """`of` maps a level; differences d of mapped levels become effects and percent. All maps are odd in d: swapping sides negates."""
+    """Map levels with `of`; differences d of mapped levels become effects and percentages.
+
+    All maps are odd in d, so that swapping the sides negates them.
+    """
 
     def of(self, value: float) -> float: ...
     def effect(self, d: float) -> float: ...
     def slope(self, d: float) -> float:
-        """d effect / d d, to carry a standard error over."""
+        """Return d effect / d d, to convert a standard error."""
         ...
 
     @property
     def form(self) -> Form: ...
     @property
     def unit(self) -> float:
-        """What 1 on this scale is on a scale of the same form that does not depend on the levels."""
+        """The size of 1 on this scale, on a scale of the same form that is independent of
+        levels."""
         ...
 
     @property
     def relative(self) -> float:
-        """What a small relative spread of 1 is on this scale."""
+        """The size of a small relative spread of 1 on this scale."""
         ...
 
     def stretch(self, value: float) -> float:
-        """What a small relative spread of 1 around `value` is on this scale."""
+        """Return the size of a small relative spread of 1 around `value` on this scale."""
         ...
 
     def threshold(self, pct: float) -> float:
-        """The d that a change of `pct` makes."""
+        """Return the d of a change of `pct` percent."""
         ...
 
     def margin(self, d: float) -> float:
-        """The change in percent that a difference of d >= 0 makes; inverse of `threshold`."""
+        """Return the change in percent for d >= 0; inverse of `threshold`."""
         ...
 
     def pct(self, d: float, base_level: float) -> float | None: ...
     def floor(self, rule: Rule, base_level: float, head_level: float) -> float:
-        """Spread of one boot on this scale that no set of samples can go below."""
+        """Return the lower limit for the spread of one boot on this scale."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LogScale:
-    """Ratios. Levels above zero."""
+    """Ratios, for levels above zero."""
 
     @property
     def form(self) -> Form:
@@ -97,13 +101,14 @@ class LogScale:
 
 @dataclass(frozen=True, slots=True)
 class SqrtScale:
-    """Counts: the root of a Poisson count spreads by 1/2 whatever its mean. `middle` is the mean of the two rooted levels, above 0.
+    """Counts: the root of a Poisson count has a spread of 1/2 for any mean.
 
-    With q = middle, (q + d/2)^2 / (q - d/2)^2 is the ratio that d stands for: exact at the measured d, odd in d.
+    `middle` is the mean of the two rooted levels, above 0. With q = middle, d corresponds to the
+    ratio (q + d/2)^2 / (q - d/2)^2, which is exact at the measured d and odd in d.
     """
 
     middle: float
-    runs: float  # that one boot averages; 1 over it is the Poisson variance left
+    runs: float  # number of runs averaged by one boot; divides the Poisson variance
 
     @property
     def form(self) -> Form:
@@ -148,7 +153,7 @@ class SqrtScale:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceScale:
-    """Differences in units of `unit`: of 1 point for a share, else of the larger of the two magnitudes."""
+    """Differences in `unit`: 1 point for a share, otherwise the larger of the two magnitudes."""
 
     unit: float
     magnitude: float  # the larger of the two levels, for the spread floor
@@ -189,7 +194,10 @@ class DifferenceScale:
 
 
 def scale_for(base: Sequence[float], head: Sequence[float], rule: Rule, runs: float) -> Scale:
-    """The rule's scale where the boots' values allow it, else differences. `runs`: harmonic mean of the runs of a boot."""
+    """Return the rule's scale if it can map all boots, and differences otherwise.
+
+    `runs` is the harmonic mean of the number of runs per boot.
+    """
     least = min(*base, *head)
     if rule.form == "ratio" and least > 0:
         return LogScale()

@@ -1,9 +1,10 @@
-"""How sure each row has to be for all rows of a table to hold together.
+"""Bounds that make all rows of a table hold simultaneously.
 
-Rows are differences of arms, `|a_u - a_v|` over one pooled spread. Where the pairs (u, v) form a forest, as a chain (each row against
-the one above), a star (all against one) and separate pairs do, the probability that all of them stay below a bound is a product of
-messages from the leaves to a root: exact up to the integration grid, and for a star Dunnett's (JASA 50, 1955).
-Elsewhere Sidak's inequality (JASA 62, 1967) holds whatever the correlation is.
+Rows are differences of arms, `|a_u - a_v|` over one pooled spread. The pairs (u, v) may form a
+forest: a chain (each row against the one above), a star (all against one) or separate pairs. The
+probability that all rows stay below a bound is then a product of messages from the leaves to a
+root. It is exact up to the integration grid, and Dunnett's (JASA 50, 1955) for a star. Otherwise
+Sidak's inequality (JASA 62, 1967) holds for any correlation.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from swingbot.core.thresholds import FAMILY_OWN_SHARE, FAMILY_UNLIKE_SHARE
 Edge = tuple[int, int]  # of arms, by index: (reference, row)
 Grid = np.ndarray[tuple[int], np.dtype[np.float64]]
 
-_STEP: Final = (
-    0.1  # of the grid, in standard deviations of an arm; half of it changes no bound by 0.1 %
-)
-_FAR: Final = 8.5  # standard deviations of an arm; beyond it lies 1e-17
-_SPREADS: Final = 61  # points of the average over the pooled spread
-# Degrees of freedom of a pooled spread for which the integral is made. Between them the next one counts: more make rows less dependent.
+# of the grid, in standard deviations of an arm; halving it changes no bound by 0.1 %
+_STEP: Final = 0.1
+_FAR: Final = 8.5  # standard deviations of an arm; the tail beyond it is 1e-17
+_SPREADS: Final = 61  # points for averaging over the pooled spread
+# Degrees of freedom of a pooled spread for which to integrate. Values in between use the next one,
+# as more degrees of freedom make rows less dependent.
 _DF: Final = (4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 36.0, 60.0, 100.0, 200.0, 1000.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Distinct subtrees, each as (index of a smaller subtree, how often) pairs; and the subtrees of the roots."""
+    """Distinct subtrees as (index of a smaller subtree, count) pairs, and those of the roots."""
 
     subtrees: tuple[tuple[Edge, ...], ...]
     roots: tuple[int, ...]
@@ -42,7 +43,7 @@ class Forest:
 
 
 def forest_of(pairs: Sequence[Edge]) -> Forest | None:
-    """The shape of the graph of arms that `pairs` connect; None where it has a cycle (a pair given twice is one)."""
+    """Return the shape of the graph of arms; None if it has a cycle, such as a repeated pair."""
     near: dict[int, list[int]] = {}
     for u, v in pairs:
         near.setdefault(u, []).append(v)
@@ -61,7 +62,7 @@ def forest_of(pairs: Sequence[Edge]) -> Forest | None:
 
 
 def _walk(start: int, near: dict[int, list[int]]) -> tuple[list[int], dict[int, int]]:
-    """The arms of a component from its root outwards, and the parent of each."""
+    """Return the arms of a component from its root outwards, and the parent of each."""
     order, parent = [start], {start: start}
     for arm in order:
         for other in near[arm]:
@@ -77,7 +78,10 @@ def _interned(
     near: dict[int, list[int]],
     known: dict[tuple[Edge, ...], int],
 ) -> int:
-    """The index of the root's subtree; equal subtrees have one index, smaller ones come first in `known`."""
+    """Return the index of the root's subtree.
+
+    Equal subtrees have one index; smaller ones come first in `known`.
+    """
     index: dict[int, int] = {}
     for arm in reversed(order):
         children = Counter(index[c] for c in near[arm] if parent.get(c) == arm and c in index)
@@ -86,39 +90,45 @@ def _interned(
 
 
 def sidak(alpha: float, rows: float) -> float:
-    """P of each of `rows` independent rows where one or more of them exceeds its bound with P `alpha`."""
+    """Return P for each of `rows` independent rows such that any exceeds its bound with P
+    `alpha`."""
     return -math.expm1(math.log1p(-alpha) / rows)
 
 
 def own_share(rows: int, uses: int) -> float:
-    """Share of a table's alpha at which a row's own boots are judged where its arms spread like the others.
+    """Return the share of a table's alpha for a row's own boots if its arms agree with the others.
 
-    `uses`: rows that the arm has which is in more of them. A noisy arm that looks quiet by chance puts all of its rows at risk; that
-    the share falls with the root of their number was found in simulation (docs/statistics.md, "Tables of N kernels").
+    `uses` is the number of rows of the arm that is in more rows. A noisy arm that looks quiet by
+    chance affects all of its rows. That the share falls with the root of their number was
+    determined by simulation (docs/statistics.md, "Tables of N kernels").
     """
     return max(1.0 / rows, FAMILY_OWN_SHARE * math.sqrt(2.0 / max(uses, 2)))
 
 
 def unlike_share(rows: int) -> float:
-    """The same where they do not: Bonferroni's, and less, since Welch's form is too sure of spreads that differ."""
+    """Return the same share for arms that do not agree.
+
+    It is less than Bonferroni's, as Welch's form underestimates spreads that differ.
+    """
     return FAMILY_UNLIKE_SHARE / rows
 
 
 def uses_of(pairs: Iterable[Edge]) -> Counter[int]:
-    """How many rows each arm is in."""
+    """Return the number of rows of each arm."""
     return Counter(arm for pair in pairs for arm in pair)
 
 
 def together(p: float, rows: float) -> float:
-    """P of one or more of `rows` independent rows, each with P `p`; inverse of `sidak`."""
+    """Return P of at least one of `rows` independent rows, each with P `p`; inverse of `sidak`."""
     return -math.expm1(rows * math.log1p(-p)) if p < 1.0 else 1.0
 
 
 def independent_rows(alpha: float, forest: Forest | None, rows: int, df: float) -> float:
-    """So many independent rows need the same bound as the rows of `forest`: from 1 to `rows`.
+    """Return the number of independent rows with the same bound as `forest`, from 1 to `rows`.
 
-    `alpha`: probability that one or more of the rows exceeds the bound. Arms have equal numbers of boots and one pooled spread with
-    `df` degrees of freedom. None for a graph that is not a forest: Sidak's inequality, all rows count.
+    `alpha` is the probability that any row exceeds the bound. Arms have equal numbers of boots and
+    one pooled spread with `df` degrees of freedom. If the graph is not a forest (None), all rows
+    count by Sidak's inequality.
     """
     if forest is None or rows < 2:
         return float(rows)
@@ -128,7 +138,7 @@ def independent_rows(alpha: float, forest: Forest | None, rows: int, df: float) 
 
 @lru_cache(maxsize=256)
 def _solved(alpha: float, forest: Forest, df: float) -> float:
-    """By the secant of log P over the number of rows."""
+    """Solve by the secant method, on log P over the number of rows."""
     target = math.log(alpha)
 
     def off(rows: float) -> float:
@@ -147,7 +157,10 @@ def _solved(alpha: float, forest: Forest, df: float) -> float:
 
 
 def exceeded(bound: float, forest: Forest, df: float) -> float:
-    """P that some row of the forest has a Student's t (`df` degrees, one spread for all) beyond +-bound, if no arm differs."""
+    """Return P that any row's Student t exceeds +-bound if no arm differs.
+
+    All rows share one spread with `df` degrees of freedom.
+    """
     spreads, weights = _pooled_spreads(df)
     return math.fsum(
         w * (1.0 - _all_within(bound * s * math.sqrt(2.0), forest))
@@ -157,7 +170,8 @@ def exceeded(bound: float, forest: Forest, df: float) -> float:
 
 
 def _pooled_spreads(df: float) -> tuple[list[float], list[float]]:
-    """Values of sqrt(chi2 / df) and their weights: the trapezoidal rule over the logarithm."""
+    """Return values of sqrt(chi2 / df) and their weights by the trapezoidal rule in the
+    logarithm."""
     sd = 1.0 / math.sqrt(2.0 * df)
     y = np.linspace(-(20.0 / df + 6.0 * sd), 6.0 * sd, _SPREADS)
     density = np.exp(df * y - df * (np.exp(2.0 * y) - 1.0) / 2.0)
@@ -165,7 +179,7 @@ def _pooled_spreads(df: float) -> tuple[list[float], list[float]]:
 
 
 def _all_within(t: float, forest: Forest) -> float:
-    """P that all differences of the forest's standard normal arms lie within +-t."""
+    """Return P that all differences of standard normal arms in the forest are within +-t."""
     steps = max(8, math.ceil(t / _STEP))
     reach = math.ceil(_FAR * steps / t) if t > 0 else 0
     if not reach:
@@ -184,7 +198,7 @@ def _all_within(t: float, forest: Forest) -> float:
 
 
 def _window(f: Grid, steps: int) -> Grid:
-    """The integral of f from `steps` points before each point to `steps` points after it, by the trapezoidal rule."""
+    """Integrate f from `steps` points before to `steps` points after each point (trapezoidal)."""
     padded = np.zeros(len(f) + 2 * steps)
     padded[steps:-steps] = f
     sums = np.cumsum(padded) - padded / 2.0
@@ -192,9 +206,10 @@ def _window(f: Grid, steps: int) -> Grid:
 
 
 def information(pairs: Sequence[Edge]) -> float:
-    """Degrees of freedom that a pooled variance of pair differences has, for each that it counts.
+    """Return the degrees of freedom of a pooled variance of pair differences, per nominal one.
 
-    Rows that share an arm have differences with correlation +-1/2, variances with 1/4: Satterthwaite (Biometrics 2, 1946).
+    Rows that share an arm have differences with correlation +-1/2, and variances with correlation
+    1/4: Satterthwaite (Biometrics 2, 1946).
     """
     sharing = sum(n * (n - 1) for n in uses_of(pairs).values())
     return len(pairs) / (len(pairs) + sharing / 4.0)

@@ -1,4 +1,7 @@
-"""How well an effect is known: Welch's, Yuen's and paired variances with their degrees of freedom, floors and earlier knowledge."""
+"""The precision of an effect: variances, degrees of freedom, lower limits and prior knowledge.
+
+Implements Welch's, Yuen's and paired variances.
+"""
 
 from __future__ import annotations
 
@@ -18,33 +21,36 @@ from swingbot.core.thresholds import RUNS_ALIKE_P, WILD_SHARE
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the other rows of a family do to the spread of one."""
+    """Effect of the other rows of a family on the spread of one row."""
 
     rows: int
     alpha: float  # of the family
-    own_share: float  # of it, for the row's own spread
-    pooled: Spread | None = None  # None: nothing but the row's own boots is known
-    independent: tuple[float, float] = (1.0, 1.0)  # rows that need the same bound: at either alpha
+    own_share: float  # share of alpha for the row's own spread
+    pooled: Spread | None = None  # None: only the row's own boots are known
+    independent: tuple[float, float] = (1.0, 1.0)  # equivalent independent rows at either alpha
 
     @property
     def deciding(self) -> Spread | None:
-        """The pooled spread where it has a say: otherwise the own ones hold the rows together by Bonferroni's inequality."""
+        """The pooled spread if it applies.
+
+        Otherwise the own spreads hold simultaneously by Bonferroni's inequality.
+        """
         return self.pooled if self.own_share * self.rows > 1.0 else None
 
     def independent_at(self, alpha: float) -> float:
-        """Of the two alphas that a row is judged at."""
+        """Return the equivalent number of independent rows at one of the two alphas."""
         return self.independent[0] if alpha <= self.alpha else self.independent[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of a difference on the scale of effects."""
+    """Spread of a difference on the scale of effects."""
 
-    one_boot: float  # variance that a single counted boot a side (a single pair) has
+    one_boot: float  # variance with a single counted boot per side (a single pair)
     variance: float  # of the difference as measured, without `fixed`
-    fixed: float  # variance that no number of boots averages out
-    own_df: float  # of `variance`
-    shared: Shared | None = None  # with other rows; None: this row stands alone
+    fixed: float  # variance that does not average out with more boots
+    own_df: float  # degrees of freedom of `variance`
+    shared: Shared | None = None  # family of simultaneous rows; None: single comparison
 
     @property
     def sd(self) -> float:
@@ -52,13 +58,15 @@ class Spread:
 
     @property
     def df(self) -> float:
-        """Of the sum, by Satterthwaite: `fixed` is known."""
+        """Degrees of freedom of the sum, by Satterthwaite; `fixed` is known exactly."""
         return self.own_df * ((self.variance + self.fixed) / self.variance) ** 2
 
     def half(self, alpha: float) -> float:
-        """Half the width of the interval that misses with probability `alpha`; in a family: of the intervals that miss together so often.
+        """Return half the width of the interval that misses with probability `alpha`.
 
-        Never narrower than without `fixed`: its degrees of freedom would otherwise take away more than its variance adds.
+        In a family, `alpha` is the probability that any interval misses. Never narrower than
+        without
+        `fixed`, whose effect on the degrees of freedom could outweigh its variance.
         """
         if self.shared is None:
             return self._half(alpha)
@@ -76,7 +84,10 @@ class Spread:
         )
 
     def p(self, d: float) -> float:
-        """Two-sided, of a difference as large as d when there is none; in a family: of one or more so large."""
+        """Return the two-sided P of a difference of d if there is none.
+
+        In a family, of at least one such difference.
+        """
         if self.shared is None:
             return self._p(d)
         own = min(1.0, self._p(d) / self.shared.own_share)
@@ -91,11 +102,12 @@ class Spread:
 
     @property
     def governing(self) -> Spread:
-        """The one that is better known: the family's where that has a say."""
+        """The more precise spread: the family's, if it applies."""
         return (self.shared and self.shared.deciding) or self
 
     def at(self, n: int, df: float) -> Spread:
-        """With n counted boots a side, the row's own spread with `df` degrees of freedom."""
+        """Return the spread with n counted boots per side and `df` degrees of freedom of its
+        own."""
         shared = self.shared
         if shared is not None and shared.pooled is not None:
             shared = replace(shared, pooled=shared.pooled.at(n, shared.pooled.own_df))
@@ -107,31 +119,31 @@ class _Part:
     """One side, or the pairs."""
 
     variance: float  # of one value
-    n: int  # values counted
+    n: int  # number of values counted
     own_df: float
-    df: float  # with what was known before
+    df: float  # including prior knowledge
 
 
 def spread_of(levels: Levels, pairs: bool, rule: Rule) -> Spread:
-    """Of the difference of two levels; in a family with what the other rows say of it."""
+    """Return the spread of the difference of two levels, using the family if there is one."""
     own, floor = _own(levels, pairs, rule)
     if rule.family is None:
         return own
     rows, scale = rule.family.rows, levels.scale
-    found = rule.family.pooled(Basis(scale.form, levels.medians, levels.trimmed, pairs))
-    if found is None:
+    spread = rule.family.pooled(Basis(scale.form, levels.medians, levels.trimmed, pairs))
+    if spread is None:
         return replace(own, shared=Shared(rows, rule.alpha, unlike_share(rows)))
-    pooled = _pooled_spread(found, levels, pairs, rule, floor)
-    shared = Shared(rows, rule.alpha, found.own_share, pooled, found.independent)
+    pooled = _pooled_spread(spread, levels, pairs, rule, floor)
+    shared = Shared(rows, rule.alpha, spread.own_share, pooled, spread.independent)
     return replace(own, shared=shared)
 
 
-def _pooled_spread(found: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float) -> Spread:
-    """Of the row's difference, by the pooled variance of one boot (of one pair)."""
+def _pooled_spread(spread: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float) -> Spread:
+    """Return the spread of the row's difference from the pooled variance of one boot or pair."""
     scale, known = levels.scale, max(rule.prior_df, 0.0)
     before = (rule.prior_sd * scale.relative) ** 2
-    df = found.df + known
-    variance = (found.df * found.variance / scale.unit**2 + known * before) / df
+    df = spread.df + known
+    variance = (spread.df * spread.variance / scale.unit**2 + known * before) / df
     variance = max(variance, floor * floor)
     counts = [counted(len(side), levels.trimmed) for side in levels.units]
     share = 1.0 / counts[0] if pairs else math.fsum(1.0 / n for n in counts)
@@ -140,11 +152,11 @@ def _pooled_spread(found: Pooled, levels: Levels, pairs: bool, rule: Rule, floor
 
 
 def _own(levels: Levels, pairs: bool, rule: Rule) -> tuple[Spread, float]:
-    """(of the row's own boots, the least spread that one boot or pair may have)."""
+    """Return (spread from the row's own boots, lower limit for the spread of one boot or pair)."""
     scale, at = levels.scale, levels.at
     floor = scale.floor(replace(rule, poisson=False) if pairs else rule, *at)
     values = [[scale.of(v) for v in side] for side in levels.units]
-    unit = scale.relative  # priors and layout are given in relative terms
+    unit = scale.relative  # priors and layout are relative
     if pairs:
         differences = [h - b for b, h in zip(*values, strict=True)]
         least = math.sqrt(2.0) * floor
@@ -159,9 +171,10 @@ def _own(levels: Levels, pairs: bool, rule: Rule) -> tuple[Spread, float]:
 
 
 def _alike(levels: Levels, n: int) -> float:
-    """Boots are not more alike than their runs allow: the spread of n boots that the runs alone go below in 1 of 20.
+    """Return a lower limit for the spread between boots, derived from their runs.
 
-    It guards against boots that agree by accident of rounding; independent boots do not notice it.
+    Runs alone would make n boots agree better than this in 1 of 20 cases. It guards against boots
+    that agree by rounding; independent boots are not affected.
     """
     if levels.runs is None:
         return 0.0
@@ -170,12 +183,15 @@ def _alike(levels: Levels, n: int) -> float:
 
 
 def counted(n: int, trimmed: bool) -> int:
-    """How many of n boots make the level."""
+    """Return how many of n boots are in the level."""
     return n - 2 * int(WILD_SHARE * n) if trimmed else n
 
 
 def _part(values: Sequence[float], floor: float, trimmed: bool, rule: Rule, unit: float) -> _Part:
-    """Variance of one value and its degrees of freedom. A known spread counts as `prior_df` more observations of it."""
+    """Return the variance of one value and its degrees of freedom.
+
+    A known spread counts as `prior_df` additional observations.
+    """
     n = counted(len(values), trimmed)
     variance = middle(values).variance if trimmed else stddev(values) ** 2
     known = max(rule.prior_df, 0.0)
@@ -184,8 +200,10 @@ def _part(values: Sequence[float], floor: float, trimmed: bool, rule: Rule, unit
 
 
 def most_df(own: Sequence[float]) -> float:
-    """Degrees of freedom that sides with `own` ones may have together: all of them where they are equal, at least half as many more as
-    the smaller side has where they are not. If that side is the noisier one, the boots of the other say nothing of its spread.
+    """Return the maximum degrees of freedom for sides with `own` ones.
+
+    Equal sides add up. Otherwise the limit is 1.5 times that of the smaller side: if it is the
+    noisier one, the boots of the other do not determine its spread.
     """
     if len(own) == 1:
         return own[0]
@@ -194,18 +212,19 @@ def most_df(own: Sequence[float]) -> float:
 
 
 def _combined(parts: Sequence[_Part], rule: Rule, unit: float) -> Spread:
-    """Welch's, with no more degrees of freedom than there are values; or the pooled form where that is the wider.
+    """Combine the parts by Welch, or by the pooled form where that is wider.
 
-    With 2 boots against 20, Welch's alone is wrong in 5 % instead of 0.5 %: the spread of the 2 is too small by chance and then governs.
-    So the degrees of freedom of unequal sides are bounded by those of the smaller one: see `most_df`.
+    With 2 boots against 20, Welch's form alone is wrong in 5 % instead of 0.5 % of cases: the
+    spread of the 2 is too small by chance and then dominates. The degrees of freedom of unequal
+    sides are therefore bounded by those of the smaller one; see `most_df`.
     """
     fixed = 2.0 * (rule.layout * unit) ** 2
     most = most_df([p.own_df for p in parts]) + max(rule.prior_df, 0.0)
     variance = math.fsum(p.variance / p.n for p in parts)
     df = min(variance**2 / math.fsum((p.variance / p.n) ** 2 / p.df for p in parts), most)
-    found = Spread(math.fsum(p.variance for p in parts), variance, fixed, df)
+    spread = Spread(math.fsum(p.variance for p in parts), variance, fixed, df)
     if len(parts) == 1 or parts[0].n == parts[1].n:
-        return found
+        return spread
     pooled = math.fsum(p.variance * p.df for p in parts) / sum(p.df for p in parts)
     other = Spread(2.0 * pooled, pooled * sum(1.0 / p.n for p in parts), fixed, most)
-    return max(found, other, key=lambda s: s.half(rule.alpha))
+    return max(spread, other, key=lambda s: s.half(rule.alpha))

@@ -1,8 +1,9 @@
-"""Is one kernel noisier than the other? A change of its own, whatever the level does.
+"""Detect a change of the spread between boots, independently of the level.
 
-Brown & Forsythe (JASA 69, 1974) on the boots: distances from the median of their side, without the zero that an odd number of
-boots always has and with one for the two equal ones that an even number has (Hines & O'Hara Hines, Biometrics 56, 2000), compared
-by Welch's test.
+Brown & Forsythe (JASA 69, 1974) on the boots, using distances from the median of each side. The
+zero that an odd number of boots always has is dropped, and so is one of the two equal distances
+of an even number (Hines & O'Hara Hines, Biometrics 56, 2000). The distances are compared by
+Welch's test.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from swingbot.core.thresholds import SPREAD_CHANGE_BOOTS
 
 
 def spread_change(base: Sequence[float], head: Sequence[float], alpha: float) -> float | None:
-    """Standard deviation of head's values over that of base's where the spreads differ at `alpha`; None where they do not, or boots are few."""
+    """Return the standard deviation of head over that of base if they differ at `alpha`.
+
+    None if they do not differ, or there are too few boots.
+    """
     if min(len(base), len(head)) < SPREAD_CHANGE_BOOTS:
         return None
     far = [_distances(side) for side in (base, head)]

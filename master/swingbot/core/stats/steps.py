@@ -1,7 +1,8 @@
-"""Where a history of numbers changed its level, and by how much.
+"""Find steps in a history of numbers, with their sizes.
 
-Splits in two what differs most, as long as that is more than the noise explains, then takes back what the other steps
-explain. Noise is one robust spread about the levels, with neighbours alike. Formulas and error rates: docs/statistics.md, "Histories".
+Repeatedly splits at the largest difference that noise does not explain, then removes steps that
+the other steps explain. Noise is one robust spread about the levels, with correlated neighbours.
+Formulas and error rates: docs/statistics.md, "Histories".
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from swingbot.core.thresholds import (
 )
 
 MOST_STEPS: Final = 50
-# Wild points are cut so many spreads from the median of the five points around them.
+# Outliers are clipped at this many spreads from the median of the five points around them.
 _CUT: Final = 2.5
 _MOST_ALIKE: Final = 0.9
 _AHEAD: Final = 3
@@ -34,20 +35,20 @@ _AHEAD: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelStep:
-    """A change of level between two points. Effects are differences of what was given: logarithms or shares."""
+    """A change of level between two points. Effects are differences of logarithms or shares."""
 
     at: int  # index of the first point of the new level
-    first: int  # with 95 % the new level begins between these two points, both included
+    first: int  # with 95 % the new level begins between these two points (inclusive)
     last: int
     effect: float
     low: float  # 95 % interval of the effect
     high: float
-    p: float  # of so large a step anywhere between the steps beside it, if there were none
+    p: float  # of such a step anywhere between the adjacent steps, if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepNoise:
-    """About the levels between the steps: standard deviation of a point and autocorrelation of neighbours."""
+    """Noise about the levels: standard deviation of a point, autocorrelation of neighbours."""
 
     sd: float
     alike: float
@@ -56,7 +57,10 @@ class StepNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scan:
-    """The best place for one step in a stretch: `t` and `effects` of all places, from `begin` on."""
+    """The best place for a step in a stretch.
+
+    `t` and `effects` are for all places, starting at `begin`.
+    """
 
     at: int
     p: float
@@ -66,11 +70,14 @@ class _Scan:
 
 
 def find_steps(values: Array) -> tuple[list[LevelStep], StepNoise]:
-    """Steps of a history (oldest first), in order, and the noise about the levels between them. Fewer than two levels of `STEP_FEWEST` points have none."""
+    """Return the steps of a history (oldest first), in order, and the noise about its levels.
+
+    There are no steps in fewer than two levels of `STEP_FEWEST` points.
+    """
     quiet = _without_wild(values)
     cuts = _split(quiet)
     noise = noise_about(quiet, cuts)
-    # Likeness is known to +-1/sqrt(n) only; an interval that takes it at its word is too narrow.
+    # The autocorrelation is known only to +-1/sqrt(n); an interval that ignores this is too narrow.
     wary = replace(noise, alike=min(noise.alike + 1.0 / math.sqrt(len(values)), _MOST_ALIKE))
     edges = [0, *cuts, len(values)]
     stretches = [(edges[n - 1], edges[n + 1]) for n in range(1, len(edges) - 1)]
@@ -81,10 +88,11 @@ def find_steps(values: Array) -> tuple[list[LevelStep], StepNoise]:
 
 
 def _split(values: Array) -> list[int]:
-    """Places of steps: in each round the one with the smallest P, with the noise as it would be beside it.
+    """Return the places of steps; each round adds the place with the smallest P.
 
-    A step down and one up again hide each other: alone, neither explains much, and the other looks like neighbours that are
-    alike. So up to `_AHEAD` places are tried together before the search ends.
+    P is computed with the noise that remains with the step. A step down and one up again hide each
+    other: alone, neither explains much, and the other looks like autocorrelation. Therefore up to
+    `_AHEAD` places are tried together before the search ends.
     """
     cuts: list[int] = []
     tried: list[int] = []
@@ -102,14 +110,14 @@ def _split(values: Array) -> list[int]:
             break
         tried.append(min(places)[1])
         limit = STEP_P if len(tried) == 1 else STEP_TOGETHER_P
-        kept = _kept(values, sorted({*cuts, *tried}), limit)
-        if len(kept) > len(cuts):
-            cuts, tried = kept, []
+        remaining = _kept(values, sorted({*cuts, *tried}), limit)
+        if len(remaining) > len(cuts):
+            cuts, tried = remaining, []
     return cuts
 
 
 def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
-    """The cuts that are steps still beside the others; each moves to its best place between them."""
+    """Return the cuts that remain steps given the others, each moved to its best place."""
     while cuts:
         noise, edges = noise_about(values, cuts), [0, *cuts, len(values)]
         scans = [
@@ -132,14 +140,14 @@ def _scan(values: Array, stretch: tuple[int, int], noise: StepNoise) -> _Scan:
     effects = right - left
     t = effects / (noise.sd * np.sqrt(_of_mean(places, noise) + _of_mean(n - places, noise)))
     best = int(np.argmax(np.abs(t)))
-    # Neighbouring places are nearly one look: a scan of n counts as 3 ln n.
+    # Adjacent places are almost one test: a scan of n places counts as 3 ln n tests.
     p = min(1.0, 2.0 * float(stdtr(noise.df, -abs(t[best]))) * max(1.0, 3.0 * math.log(n)))
     return _Scan(at=begin + int(cuts[best]), p=p, t=t, effects=effects, begin=begin + STEP_FEWEST)
 
 
 def _step(scan: _Scan, wary: _Scan, df: float) -> LevelStep:
     best = scan.at - scan.begin
-    # The likelihood of each place, the levels integrated out: half of t squared.
+    # Likelihood of each place with the levels integrated out: half of t squared
     weights = np.exp(0.5 * (wary.t**2 - np.max(wary.t**2)))
     order = np.argsort(-weights)
     enough = int(np.searchsorted(np.cumsum(weights[order]) / weights.sum(), 1.0 - INTERVAL_ALPHA))
@@ -158,9 +166,10 @@ def _step(scan: _Scan, wary: _Scan, df: float) -> LevelStep:
 
 
 def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:
-    """Spread and likeness of neighbours about the medians between the cuts.
+    """Return the spread and the autocorrelation about the medians between the cuts.
 
-    Likeness is that of neighbours, or what is left of it two points on (a wandering level below independent noise), the larger.
+    The autocorrelation is that of neighbours, or that of points two apart if this implies a larger
+    one (a wandering level below independent noise).
     """
     stretches = [part - np.median(part) for part in np.split(values, list(cuts))]
     n, pieces = len(values), len(stretches)
@@ -181,7 +190,10 @@ def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:
 
 
 def _of_mean(n: Array, noise: StepNoise) -> Array:
-    """Variance of the mean of `n` neighbours in variances of one: of a first-order autoregression."""
+    """Return the variance of the mean of `n` neighbours over that of one point.
+
+    The model is a first-order autoregression.
+    """
     r = noise.alike
     return np.asarray((1.0 + r) / (1.0 - r) / n - 2.0 * r * (1.0 - r**n) / (n * (1.0 - r)) ** 2)
 

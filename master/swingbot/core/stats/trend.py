@@ -1,4 +1,7 @@
-"""Do the boots of a comparison drift in the order they ran? Kendall's test, exact, so that few boots raise no more false alarms than many."""
+"""Detect a drift of boots in the order they ran.
+
+Kendall's test, exact, so that few boots raise no more false alarms than many.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,15 @@ from scipy.special import ndtr
 
 from swingbot.core.stats.moments import mean, stddev, welch_p
 
-ENUMERATED = 2000  # pairs of values in all that are counted by enumeration; beyond it the normal form is as good
-EXACT = 30  # pairs counted by enumeration up to this many boots a side; beyond it the normal form is right to the third digit
+ENUMERATED = 2000  # maximum number of pairs of values to enumerate; the normal form is as good
+EXACT = 30  # maximum boots per side to enumerate; the normal form is right to the third digit
 
 
 def trend_p(series: Sequence[Sequence[float]]) -> float:
-    """Probability that boots without a trend look like one at least this much: each series alone, and all together.
+    """Return P that boots without a trend look like one: each series alone, and all together.
 
-    Two-sided, already multiplied by the number of looks. Whatever the distribution of the values is; ties make it larger, never smaller.
+    Two-sided and multiplied by the number of tests. Valid for any distribution; ties make it
+    larger, never smaller.
     """
     looks = [[values] for values in series if len(values) > 2]
     if len(looks) > 1:
@@ -26,7 +30,7 @@ def trend_p(series: Sequence[Sequence[float]]) -> float:
 
 
 def drift(values: Sequence[float]) -> float:
-    """How far a straight line through the values (at 0, 1, 2, ...) goes from the first to the last."""
+    """Return the rise of a straight line through the values, from the first to the last."""
     n = len(values)
     centre = (n - 1) / 2.0
     slope = math.fsum((i - centre) * v for i, v in enumerate(values)) * 12.0 / (n * (n * n - 1.0))
@@ -34,9 +38,10 @@ def drift(values: Sequence[float]) -> float:
 
 
 def drifts_differ_p(base: Sequence[Sequence[float]], head: Sequence[Sequence[float]]) -> float:
-    """Two-sided, of drifts (lines through each series) that differ so much between the two sides when they are the same: Welch's.
+    """Return the two-sided P of a difference between the sides' drifts if there is none (Welch).
 
-    The spread of a drift is that of the boots, or that of the runs about their lines if it is larger. 1 where a side has no series.
+    A drift is that of a line through a series. Its spread is that between boots, or that of the
+    runs about their lines if larger. 1 if a side has no series.
     """
     sides = [[series for series in side if len(series) > 2] for side in (base, head)]
     if not all(sides):
@@ -49,7 +54,7 @@ def drifts_differ_p(base: Sequence[Sequence[float]], head: Sequence[Sequence[flo
 
 
 def _drift_variance(series: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Of the mean drift of the series, and its degrees of freedom."""
+    """Return the variance of the mean drift of the series, and its degrees of freedom."""
     n = len(series)
     df = float(sum(len(values) - 2 for values in series))
     about = math.fsum(_squares_about_line(values) for values in series) / df
@@ -64,7 +69,10 @@ def _squares_about_line(values: Sequence[float]) -> float:
 
 
 def together_p(series: Sequence[Sequence[float]]) -> float:
-    """As `trend_p`, of all series taken together alone: a habit that each of many short series shows a little of. 1 if none has three values."""
+    """Return the same as `trend_p` for all series taken together.
+
+    This detects an effect that many short series show weakly. 1 if no series has three values.
+    """
     long_enough = [values for values in series if len(values) > 2]
     return _p(long_enough) if long_enough else 1.0
 
@@ -74,7 +82,7 @@ def _p(series: Sequence[Sequence[float]]) -> float:
     sizes = tuple(sorted(len(values) for values in series))
     if max(sizes) <= EXACT and sum(n * (n - 1) // 2 for n in sizes) <= ENUMERATED:
         chance = _chances(sizes)
-        pairs = len(chance) - 1  # inversions go from 0 to this; S = pairs - 2 * inversions
+        pairs = len(chance) - 1  # maximum number of inversions; S = pairs - 2 * inversions
         return min(
             1.0,
             math.fsum(
@@ -86,7 +94,7 @@ def _p(series: Sequence[Sequence[float]]) -> float:
 
 
 def concordance(values: Sequence[float]) -> int:
-    """Kendall's S: pairs that rise less pairs that fall. By merge sort: n log n."""
+    """Return Kendall's S: rising pairs less falling pairs. By merge sort, O(n log n)."""
 
     def sort(part: list[float]) -> tuple[list[float], int]:
         if len(part) < 2:
@@ -106,7 +114,10 @@ def concordance(values: Sequence[float]) -> int:
 
 @lru_cache(maxsize=64)
 def _chances(sizes: tuple[int, ...]) -> tuple[float, ...]:
-    """Of each number of inversions when every order is as likely: a sum of independent numbers, the i-th uniform on 0 .. i - 1."""
+    """Return P of each number of inversions if all orders are equally likely.
+
+    The number is a sum of independent numbers, the i-th uniform on 0 .. i - 1.
+    """
     chance = [1.0]
     for n in sizes:
         for i in range(2, n + 1):
@@ -115,7 +126,7 @@ def _chances(sizes: tuple[int, ...]) -> tuple[float, ...]:
 
 
 def _spread(chance: Sequence[float], i: int) -> list[float]:
-    """The distribution of a sum with one more number, uniform on 0 .. i - 1."""
+    """Return the distribution of a sum with one more number, uniform on 0 .. i - 1."""
     out, window = [], 0.0
     for at in range(len(chance) + i - 1):
         window += chance[at] if at < len(chance) else 0.0
