@@ -115,7 +115,7 @@ def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_ma
         == "dead"
     )
     (alert,) = box(brain)["alerts"]
-    assert alert["reason"].startswith("its controller lab1 was not heard of for 1")
+    assert alert["reason"].startswith("its controller lab1 did not report for 1")
     assert sent(brain) == ["testbox rack7 is lost"]
     ready_again(brain)
     # the next order brings it home

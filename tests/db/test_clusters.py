@@ -194,7 +194,7 @@ def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_bo
     assert [
         event["state"]
         for event in box(brain, "cs-ab")["events"]
-        if "was not heard of" in event["why"]
+        if "did not report for" in event["why"]
     ] == ["lost"]
     assert came_home(brain, "a") == came_home(brain, "b") == "leased -> idle"
 

@@ -384,7 +384,7 @@ def test_settings_are_added_and_names_stay() -> None:
         (
             None,
             {"vm.swappiness": "2"},
-            "the unit job a-job sets vm.swappiness to 1, and 2 is to be set",
+            "the unit job a-job already sets vm.swappiness to 1, not 2",
         ),
         (
             None,

@@ -1,4 +1,4 @@
-"""What the operator has to be told: what is wrong now, and which of it is new or over."""
+"""Alerts for the operator: which problems exist, and which of them are new or over."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from swingbot.core.model.statuses import AlertKind, TestboxState
 from swingbot.core.model.testbox_state import TestboxPhase, TestboxStatus
 from swingbot.core.plan.testbox_rules import FAILED, UNFIT, TestboxRules
 
-MOVED: Final = "moved: "  # begins the reason of a quarantine that an anchor led to
-# A share that fell to this part of its limit is over: at the limit itself it would begin and end with every boot.
+MOVED: Final = "moved: "  # prefix of the reason of a quarantine caused by an anchor
+# A problem is over once its share falls to this part of the limit. At the limit itself, alerts
+# would open and close with every boot.
 OVER_SHARE: Final = 0.5
 
 
 class AlertSubject(NamedTuple):
-    """What an alert is about; there is one open alert of each at most."""
+    """The subject of an alert; each has at most one open alert."""
 
     kind: AlertKind
     testbox: str | None  # None: the lab as a whole
@@ -27,7 +28,8 @@ DISK: Final = AlertSubject("disk", None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidRuns:
-    """Of a testbox's latest boots: how many runs there were, how many are invalid, and why the last one is."""
+    """The latest boots of a testbox: number of runs, number of invalid runs, and the last
+    reason."""
 
     testbox: str
     runs: int
@@ -37,16 +39,19 @@ class InvalidRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState:
-    """What waits and may begin: how many orders, and for how many seconds nothing ended while the oldest of them was there."""
+    """Orders that could begin, and the seconds since anything ended while the oldest waited."""
 
     orders: int
-    oldest: int | None  # its number
+    oldest: int | None  # order number
     still_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChanges:
-    """Alerts to open, with their reasons, and to close; `quiet` ones close without a mail, because another one tells more."""
+    """Alerts to open (with reasons) and to close.
+
+    `quiet` ones close without a mail, because another alert covers them.
+    """
 
     begun: Mapping[AlertSubject, str]
     over: Collection[AlertSubject]
@@ -62,9 +67,10 @@ def changes(
     policy: TestboxRules,
     no_room: str | None = None,
 ) -> AlertChanges:
-    """What began and what is over. `wishes`: of each testbox, whether it may work (active, drained, quarantined, gone) and why not.
+    """Return which problems are new and which are over.
 
-    `no_room`: why the disk is too full to hand out work.
+    `wishes` maps a testbox to its requested state (active, drained, quarantined, gone) and the
+    reason. `no_room` is why the disk is too full to hand out work.
     """
     wrong = (
         _of_boxes(open_, boxes, wishes)
@@ -94,8 +100,12 @@ def _of_boxes(
     boxes: Sequence[TestboxStatus],
     wishes: Mapping[str, tuple[TestboxState, str | None]],
 ) -> dict[AlertSubject, str]:
-    """A box that is lost stays so, for the operator, until an attempt there went well: the next one may lose it again."""
-    found: dict[AlertSubject, str] = {}
+    """Return problems of single testboxes.
+
+    For the operator, a testbox remains lost until an attempt there succeeds, as the next one may
+    lose it again.
+    """
+    problems: dict[AlertSubject, str] = {}
     for box in boxes:
         wish, reason = wishes.get(box.testbox, ("gone", None))
         if wish == "gone":
@@ -103,18 +113,18 @@ def _of_boxes(
         if wish == "quarantined":
             kind = _quarantine(reason or "")
             if kind is not None:
-                found[AlertSubject(kind, box.testbox)] = (
+                problems[AlertSubject(kind, box.testbox)] = (
                     (reason or "").removeprefix(MOVED).removeprefix(FAILED)
                 )
         elif box.state is TestboxPhase.LOST or (
             box.failures > 0 and AlertSubject("lost", box.testbox) in open_
         ):
-            found[AlertSubject("lost", box.testbox)] = box.why or "no reason known"
-    return found
+            problems[AlertSubject("lost", box.testbox)] = box.why or "no reason known"
+    return problems
 
 
 def _quarantine(reason: str) -> AlertKind | None:
-    """Which alert a quarantine is; None for one that a person ordered, who knows."""
+    """Return the alert for a quarantine; None if a person ordered it and thus knows."""
     if reason.startswith(MOVED):
         return "moved"
     return "quarantined" if reason.startswith((FAILED, UNFIT)) else None
@@ -123,16 +133,17 @@ def _quarantine(reason: str) -> AlertKind | None:
 def _of_runs(
     open_: Collection[AlertSubject], invalid: Sequence[InvalidRuns], policy: TestboxRules
 ) -> dict[AlertSubject, str]:
-    found: dict[AlertSubject, str] = {}
+    problems: dict[AlertSubject, str] = {}
     for box in invalid:
         subject = AlertSubject("invalid", box.testbox)
         limit = policy.invalid_pct * (OVER_SHARE if subject in open_ else 1.0)
         share = 100.0 * box.invalid / box.runs if box.runs else 0.0
         if policy.invalid_pct > 0 and box.runs >= policy.invalid_runs and share > limit:
-            found[subject] = (
-                f"{box.invalid} of its last {box.runs} runs are invalid ({share:.0f} %); the last: {box.reason}"
+            problems[subject] = (
+                f"{box.invalid} of its last {box.runs} runs are invalid ({share:.0f} %);"
+                f" the last: {box.reason}"
             )
-    return found
+    return problems
 
 
 def _of_queue(queue: QueueState, policy: TestboxRules) -> dict[AlertSubject, str]:
@@ -140,7 +151,8 @@ def _of_queue(queue: QueueState, policy: TestboxRules) -> dict[AlertSubject, str
         return {}
     orders = "1 order waits" if queue.orders == 1 else f"{queue.orders} orders wait"
     return {
-        AlertSubject(
-            "stuck", None
-        ): f"nothing ended for {queue.still_seconds / 60:.0f} minutes although {orders}; the oldest is o{queue.oldest}"
+        AlertSubject("stuck", None): (
+            f"nothing ended for {queue.still_seconds / 60:.0f} minutes although {orders};"
+            f" the oldest is o{queue.oldest}"
+        )
     }

@@ -1,4 +1,4 @@
-"""Which rows of a comparison are the same number under another name, as meta.yaml declares it."""
+"""Find rows of a comparison that repeat a number under another name, as meta.yaml declares it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swingbot.core.plan.metric_rules import metric_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program
 
-# Some parsers round one of the two names; a larger difference is a number that must not be hidden.
+# Some parsers round one of the two names. A larger difference must not be hidden.
 _ROUNDING: Final = 1e-3
 
 
@@ -21,21 +21,21 @@ def with_aliases(
     unit_jobs: Mapping[str, UnitJob],
     programs: Mapping[str, Program],
 ) -> Iterator[ComparisonRow]:
-    """The rows of one testbox with `alias_of` set where it holds.
+    """Set `alias_of` in the rows of one testbox where it holds.
 
-    It holds where the program declares it for the unit job's parameters and both rows have the same
-    levels: a declaration that the numbers contradict is ignored, and both rows are printed.
+    It holds if the program declares it for the parameters of the unit job and both rows have the
+    same levels. A declaration that contradicts the numbers is ignored, and both rows are printed.
     """
-    given = {_place(row, row.metric): row for row in rows}
-    for row in given.values():
+    rows_by_place = {_place(row, row.metric): row for row in rows}
+    for row in rows_by_place.values():
         target = metric_of(programs, row.metric).alias_of(unit_jobs[row.unit_job].params)
-        original = given.get(_place(row, target)) if target else None
+        original = rows_by_place.get(_place(row, target)) if target else None
         same = original is not None and _same_levels(row, original)
         yield replace(row, alias_of=target) if same else row
 
 
 def _place(row: ComparisonRow, metric: str) -> tuple[str, str, str, int, int]:
-    """Which number of which pair of kernels a row is."""
+    """Identify the number of a row: its place and its pair of kernels."""
     return row.unit_job, metric, row.against, row.reference, row.arm
 
 

@@ -1,4 +1,7 @@
-"""Whether a testbox still is what it was: boots of one kernel, the anchor, then and now. Formulas: docs/statistics.md, "Noise records"."""
+"""Detect drift of a testbox from boots of one kernel, the anchor, then and now.
+
+Formulas: docs/statistics.md, "Noise records".
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from swingbot.core.thresholds import MOVED_LEAST_SHARE, MOVED_LEVEL_P, MOVED_SPR
 def moved(
     before: Sequence[float], now: Sequence[float], record: NoiseRecord | None, min_effect: float
 ) -> str | None:
-    """Why the testbox is not what it was, in words; None if nothing says so or too little is known to say.
+    """Return why the testbox has drifted; None without evidence or with too little data.
 
-    `before`, `now`: boot means of the anchor, the metric's unit. `min_effect`: as a log ratio.
+    `before`, `now`: boot means of the anchor in the metric's unit. `min_effect`: a log ratio.
     """
     if not before or not now or not all(math.isfinite(v) for v in (*before, *now)):
         return None
@@ -31,18 +34,25 @@ def moved(
         2.0 * float(stdtr(noise.df, -abs(t))) < MOVED_LEVEL_P
         and abs(shift) >= MOVED_LEAST_SHARE * min_effect
     ):
-        return f"the same kernel is now {100.0 * abs(math.expm1(shift)):.2g} % {'above' if shift > 0 else 'below'} its level of {len(past)} earlier boots"
+        side = "above" if shift > 0 else "below"
+        return (
+            f"the same kernel is now {100.0 * abs(math.expm1(shift)):.2g} % {side} its level of"
+            f" {len(past)} earlier boots"
+        )
     if len(fresh) > 1 and float(fresh.std(ddof=1)) >= MOVED_LEAST_SHARE * min_effect:
         ratio = float(fresh.var(ddof=1)) / sd**2
         if float(fdtrc(len(fresh) - 1, noise.df, ratio)) < MOVED_SPREAD_P:
-            return f"boots of the same kernel now spread {math.sqrt(ratio):.2g} times as much as they did"
+            return (
+                f"boots of the same kernel now spread {math.sqrt(ratio):.2g} times as much as they"
+                " did"
+            )
     return None
 
 
 def _noise(
     past: np.ndarray[tuple[int], np.dtype[np.float64]], record: NoiseRecord | None
 ) -> Spread:
-    """Of one boot mean: the record's, else of the earlier boots themselves."""
+    """Return the noise of one boot mean: the record's, or that of the earlier boots."""
     if record is not None and record.boot_mean.known:
         return record.boot_mean
     return (
@@ -53,7 +63,7 @@ def _noise(
 
 
 def _days(record: NoiseRecord | None, sd: float) -> float:
-    """Variance of the difference of two days, in variances of a boot mean."""
+    """Return the variance between two days, in units of the variance of a boot mean."""
     return 2.0 * (record.day.sd / sd) ** 2 if record is not None and record.day.known else 0.0
 
 

@@ -1,10 +1,11 @@
-"""What a boot is for. Its number k counts the boots of one kernel for one purpose, from 0 on.
+"""The purpose of a boot. Its number k counts the boots of one kernel for one purpose, from 0.
 
-The purpose is part of a boot's key and decides its perturbation, so that boots of two purposes are never the same boot
-and differ on a repeatable testbox, however many boots either purpose has; base and head of one purpose share theirs.
+The purpose is part of a boot's key and determines its perturbation. Boots with different purposes
+are thus never the same boot, and they differ on a repeatable testbox, however many boots either
+purpose has. Base and head of one purpose share their perturbations.
 
-Boots that were made before there were purposes have the purpose `search`, and numbers from 100 on where they were for
-something else. Comparisons of that time keep the purpose and the numbers that they began with.
+Boots from before purposes existed have the purpose `search`, and numbers from 100 if they served
+another purpose. Comparisons from that time keep their purpose and numbers.
 """
 
 from __future__ import annotations
@@ -15,21 +16,22 @@ from swingbot_jobs.contract import orders
 
 
 class BootPurpose(StrEnum):
-    """What a boot is for. A value is part of stored keys and never changes."""
+    """The purpose of a boot. Values are part of stored keys and never change."""
 
-    # Comparisons of tips and those a person asks for, the pairs that prove a swing (numbered after the boots that
-    # raised it), and bisections, which begin with these pairs. One that is booted afresh takes the numbers that follow.
+    # Comparisons of tips or on request, pairs that prove a swing (numbered after the boots that
+    # raised it), and bisections, which start with these pairs. Fresh boots take the next numbers.
     SEARCH = orders.SEARCH
-    # A culprit against its parent: the numbers that a mail prints come from boots that neither raised the alarm nor searched.
+    # A culprit against its parent. Printed numbers come from boots that neither raised the alarm
+    # nor took part in the search.
     FRESH = "fresh"
-    # A known kernel booted again, to see whether the testbox moved.
+    # A known kernel booted again to see whether the testbox has drifted.
     ANCHOR = "anchor"
-    # The parent of a culprit against a tip that has its fix.
+    # The parent of a culprit against a tip with the fix.
     FIX = "fix"
-    # The gates of proof; those of a gate asked for again have a purpose of their own, see `of_gate`.
+    # The gates of proof. A repeated gate has a purpose of its own, see `of_gate`.
     GATE = "gate"
 
 
 def of_gate(tries: int) -> str:
-    """The purpose of the boots of a gate that is asked for the `tries`-th time (from 1)."""
+    """Return the purpose of the boots of a gate requested for the `tries`-th time (from 1)."""
     return BootPurpose.GATE if tries == 1 else f"{BootPurpose.GATE}-{tries}"

@@ -1,4 +1,4 @@
-"""Whose boots are shared: the series of a boot is part of its key, and boots of another series are other boots."""
+"""Which boots are shared: the series is part of a boot's key."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from swingbot_jobs.testbox.definition import Testbox
 
 
 def series_of(box: Testbox, asker: str) -> str:
-    """Boots of a repeatable testbox are shared by all; on any other box each asker measures base and head afresh, side by side."""
+    """Return the series: shared on a repeatable testbox, and the requester's own elsewhere.
+
+    On a testbox that is not repeatable, base and head are measured together for each request.
+    """
     return "" if box.repeatable else asker
 
 
 def series_for(box: Testbox, comparison: Comparison) -> str:
-    """As `series_of`; boots of an anchor are never shared: that the same boot gives the same again is what they are for."""
+    """Return the series for a comparison; boots of an anchor are never shared.
+
+    An anchor tests whether the same boot gives the same result again.
+    """
     asker = f"c{comparison.id}"
     return asker if comparison.kind == "anchor" else series_of(box, asker)

@@ -1,4 +1,4 @@
-"""Which build worker may compile a kernel, by what the workers announced."""
+"""Select the build workers for a kernel by the compilers that they announced."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from swingbot_jobs.contract.compiler import FORM, is_compiler, order_of
 def may_build(
     announced: Mapping[str, Sequence[WorkerCompiler]], worker: str, compiler: str
 ) -> bool:
-    """Whether a kernel that wants `compiler` may go to `worker`, by the list of each worker.
+    """Whether a kernel for `compiler` may go to `worker`, given the announced compilers.
 
-    A compiler that no worker has keeps no kernel waiting: any worker takes the order, and its
-    outcome says what is missing there.
+    A compiler that no worker has does not block a kernel: any worker takes the order, and its
+    outcome says what is missing.
     """
     having = {
         name
@@ -27,9 +27,9 @@ def may_build(
 
 
 def refusal(announced: Sequence[WorkerCompiler], compiler: str) -> str | None:
-    """Why no kernel can be built with `compiler`, and with which ones; None if one can.
+    """Return why no kernel can be built with `compiler`, with the alternatives; None if possible.
 
-    Nothing is refused but a malformed name while no worker has announced any compiler.
+    As long as no worker has announced a compiler, only malformed names are refused.
     """
     if not is_compiler(compiler):
         return f"{compiler[:80]!r} is not a compiler name; use {FORM}"
@@ -53,24 +53,24 @@ def _choice(announced: Sequence[WorkerCompiler]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelQueue:
-    """What the queue knows about kernel builds: each compiler has a queue of its own.
+    """State of kernel builds for the queue. Each compiler has its own queue.
 
-    A worker that is away would otherwise hold up the kernels that others could build meanwhile.
+    Otherwise an absent worker would hold up kernels that other workers can build.
     """
 
-    compilers: Mapping[int, str] = field(default_factory=dict)  # of open build orders, by order
+    compilers: Mapping[int, str] = field(default_factory=dict)  # order -> compiler, open builds
     under_way: Mapping[str, int] = field(default_factory=dict)  # compiler -> builds handed out
-    workers: Mapping[str, int] = field(default_factory=dict)  # compiler -> workers that have it
+    workers: Mapping[str, int] = field(default_factory=dict)  # compiler -> number of workers
 
     def key(self, order: Order) -> str:
-        """The queue of a build order."""
+        """Return the queue of a build order."""
         return self.compilers.get(order.id, "")
 
     def limit(self, order: Order, ahead: int) -> int:
-        """How many builds may be handed out in the order's queue, `ahead` to each worker."""
+        """Return the number of builds to hand out in the order's queue, `ahead` per worker."""
         return ahead * max(1, self.workers.get(self.key(order), 1))
 
 
 def workers_by_compiler(announced: Sequence[WorkerCompiler]) -> dict[str, int]:
-    """How many workers can build kernels with each compiler."""
+    """Return the number of workers for each compiler."""
     return dict(Counter(one.name for one in announced if one.problem is None))

@@ -1,7 +1,8 @@
-"""What a kernel build will cost, learnt from what this lab's builds did. Times in seconds.
+"""Predict the cost of a kernel build from earlier builds in this lab. Times are in seconds.
 
-An incremental make redoes what changed since the last build in its work tree, so the cost of a commit depends on
-where the work tree stands. Derivation and figures: docs/statistics.md, "Costs and priors".
+An incremental make rebuilds what changed since the last build in its work tree. The cost of a
+commit therefore depends on the commit of the work tree. Derivation and figures:
+docs/statistics.md, "Costs and priors".
 """
 
 from __future__ import annotations
@@ -12,30 +13,34 @@ from itertools import combinations
 from statistics import median
 from typing import Final, NamedTuple
 
-# Of the shipped VM configuration on two processors, until this lab's own builds say better.
+# The shipped VM configuration on two processors; used until the lab has builds of its own
 FULL_SECONDS: Final = 300.0
-# Shares of a full build that the parts of an incremental one take until there is better; measured on 6.1, see docs/statistics.md.
+# Default shares of a full build for the parts of an incremental one, measured on 6.1; see
+# docs/statistics.md
 _BASE, _SOURCE, _LOCAL, _WIDE, _CONFIG = 0.04, 0.005, 0.03, 0.7, 0.5
-# Slopes between builds that differ by this many sources or fewer are mostly noise of the base cost.
+# Slopes between builds whose sources differ by at most this many are mostly noise.
 _APART: Final = 2
-# A build is taken to have at least this share of its time so far ahead: smaller, and an estimate that was too low stands still at nothing.
+# Minimum remaining share of a build's time. If it is too small, an overrun estimate stays near 0.
 _OVERRUN: Final = 0.1
-# Latest builds that are learnt from: more cost time and are of an older tree.
+# Number of latest builds to learn from. More take time and are of an older tree.
 PAST_BUILDS: Final = 60
 
 
 class ChangedFiles(NamedTuple):
-    """What make has to redo, counted by kind."""
+    """Files that make has to process, by kind."""
 
     sources: int = 0  # files that are compiled on their own
-    local: int = 0  # headers and tables beside the sources: a directory or two depend on them
-    wide: int = 0  # headers under include/: much of the kernel does
-    config: int = 0  # Kconfig, Makefiles and scripts: may redo anything, mostly redo little
+    local: int = 0  # headers and tables next to the sources, used by a directory or two
+    wide: int = 0  # headers under include/, used by much of the kernel
+    config: int = 0  # Kconfig, Makefiles and scripts: may rebuild anything, usually little
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredBuild:
-    """A build that was really made: what had changed since the one before in the same work tree (None: there was none), and how long it took."""
+    """A completed build: its duration, and the changes since the previous build in the work tree.
+
+    None: there was no previous build.
+    """
 
     change: ChangedFiles | None
     seconds: float
@@ -43,17 +48,20 @@ class MeasuredBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Seconds of each part of a build: `base` always (make looks around, links, packs), the others where something of that kind changed."""
+    """Seconds for each part of a build.
+
+    `base` always applies (make scans, links, packs), the others if files of their kind changed.
+    """
 
     base: float
-    source: float  # each
-    local: float  # once
-    wide: float  # once
-    config: float  # once
+    source: float  # per file
+    local: float  # once per build
+    wide: float  # once per build
+    config: float  # once per build
     full: float
 
     def of(self, change: ChangedFiles | None) -> float:
-        """Seconds that a build after `change` will take; None: from nothing. Never more than a full one."""
+        """Return the seconds of a build after `change` (None: from scratch), at most a full one."""
         if change is None:
             return self.full
         parts = (
@@ -65,9 +73,11 @@ class Costs:
 
 
 def costs(builds: Sequence[MeasuredBuild], full_seconds: float = FULL_SECONDS) -> Costs:
-    """Learn from `builds`, latest last. Each part is a median in which the default counts as one build, so nothing hangs on one odd build.
+    """Learn from `builds`, latest last.
 
-    The parts are learnt in the order in which they can be seen apart: sources alone first, then what headers and Kconfig add to them.
+    Each part is a median in which the default counts as one build, so that a single odd build has
+    little weight. The parts are learned in the order in which they can be separated: first sources
+    alone, then the additional cost of headers and Kconfig.
     """
     known = [built for built in builds if built.seconds >= 0][-PAST_BUILDS:]
     full = median([full_seconds, *(built.seconds for built in known if built.change is None)])
@@ -78,7 +88,7 @@ def costs(builds: Sequence[MeasuredBuild], full_seconds: float = FULL_SECONDS) -
     ]
     source = _each(plain, _SOURCE * full)
     base = median([_BASE * full, *(max(0.0, seconds - source * n) for n, seconds in plain)])
-    made = Costs(
+    learned = Costs(
         base=base,
         source=source,
         local=_LOCAL * full,
@@ -87,40 +97,44 @@ def costs(builds: Sequence[MeasuredBuild], full_seconds: float = FULL_SECONDS) -
         full=full,
     )
     for part in ("local", "wide", "config"):
-        found = [
+        samples = [
             max(0.0, built.seconds - base - source * built.change.sources)
             for built in known
             if built.change
             and [name for name in ("local", "wide", "config") if getattr(built.change, name)]
             == [part]
         ]
-        made = _with(made, part, median([getattr(made, part), *found]))
-    return made
+        learned = _with(learned, part, median([getattr(learned, part), *samples]))
+    return learned
 
 
-def _with(made: Costs, part: str, seconds: float) -> Costs:
+def _with(learned: Costs, part: str, seconds: float) -> Costs:
     fields = {
-        name: getattr(made, name) for name in ("base", "source", "local", "wide", "config", "full")
+        name: getattr(learned, name)
+        for name in ("base", "source", "local", "wide", "config", "full")
     }
     return Costs(**{**fields, part: seconds})
 
 
 def _each(plain: Iterable[tuple[int, float]], default: float) -> float:
-    """Seconds a source: the median of the slopes between pairs of builds (Theil 1950, Sen 1968), the default one of them; never negative."""
+    """Return seconds per source, never negative.
+
+    The median of the slopes between pairs of builds (Theil 1950, Sen 1968) and the default.
+    """
     slopes = [(b - a) / (m - n) for (n, a), (m, b) in combinations(plain, 2) if abs(m - n) > _APART]
     return max(0.0, median([default, *slopes]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastBuild:
-    """A finished build as it is remembered."""
+    """A completed build as stored."""
 
     commit: str
     layout: int
-    built: bool  # False: it failed, so its seconds say little
-    cached: bool  # nothing was made, and no work tree moved
+    built: bool  # False: it failed, so its duration is of little use
+    cached: bool  # nothing was built, and no work tree changed
     seconds: float
-    worker: str | None  # whose work tree stands at this commit since
+    worker: str | None  # worker whose work tree is at this commit since
 
 
 def learn(
@@ -128,9 +142,10 @@ def learn(
     between: Callable[[str, str], Iterable[str] | None],
     compiled: frozenset[str] | None = None,
 ) -> Costs:
-    """Learn from `history`, oldest first: each build is set against the one before it in the same worker's work tree.
+    """Learn from `history`, oldest first.
 
-    `between` gives the paths that differ between two commits, None where that is not known any more.
+    Each build is related to the previous one in the same worker's work tree. `between` returns the
+    paths that differ between two commits, or None if that is no longer known.
     """
     stands: dict[str | None, str] = {}
     builds = []
@@ -148,23 +163,26 @@ def learn(
 
 
 def standing(history: Iterable[PastBuild]) -> list[str]:
-    """The commits at which the work trees of all workers stand."""
+    """Return the current commits of all workers' work trees."""
     return list(
         dict.fromkeys({past.worker: past.commit for past in history if not past.cached}.values())
     )
 
 
 def seconds_left(foreseen: float, elapsed: float) -> float:
-    """What a build has left that has been running for `elapsed` seconds of those foreseen.
+    """Return the remaining seconds of a build after `elapsed` of the predicted seconds.
 
-    Never less than `_OVERRUN` of what it has taken: of a build that overruns its forecast, all that is
-    known is that it takes longer than thought, so what is left grows with it.
+    At least `_OVERRUN` of the elapsed time: once a build overruns its prediction, the best guess
+    of the remaining time grows with the elapsed time.
     """
     return max(foreseen - elapsed, _OVERRUN * elapsed)
 
 
 def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> ChangedFiles:
-    """Count `paths` by kind. With `compiled` (paths of objects), a source whose object is not in this configuration costs nothing."""
+    """Count `paths` by kind.
+
+    With `compiled` (paths of objects), a source without an object in this configuration is free.
+    """
     sources = local = wide = config = 0
     for path in set(paths):
         name = path.rpartition("/")[2]
@@ -182,9 +200,9 @@ def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> C
 def along(
     steps: Iterable[Iterable[str]], compiled: frozenset[str] | None = None
 ) -> Iterator[ChangedFiles]:
-    """What has changed after each of `steps` since before the first.
+    """Return the accumulated changes after each of `steps`.
 
-    A path that a later step changes back counts all the same: an upper bound.
+    A path that a later step reverts still counts, so this is an upper bound.
     """
     seen: set[str] = set()
     total = ChangedFiles()
@@ -202,10 +220,12 @@ def costs_of_points(
     start: Iterable[str] | None,
     compiled: frozenset[str] | None = None,
 ) -> list[float]:
-    """Seconds to build each of the points 0..n, when commit i changes `steps[i - 1]` and the work tree stands at point `stands`.
+    """Return the seconds to build each of the points 0..n.
 
-    If it stands at none of them, `start` is what differs between it and point 0 (None: there is no work tree). Two significant
-    digits: a cost decides nothing finer, and what changes seldom is stored seldom.
+    Commit i changes `steps[i - 1]`, and the work tree is at point `stands`. If it is at none of
+    them, `start` are the differences between it and point 0 (None: there is no work tree). Rounded
+    to two significant digits: decisions need no more, and values that rarely change are rarely
+    stored.
     """
     if stands is None and start is None:
         changes: list[ChangedFiles | None] = [None] * (len(steps) + 1)

@@ -1,4 +1,4 @@
-"""How a metric of a unit job is judged on a testbox."""
+"""Rules for judging a metric of a unit job on a testbox."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from swingbot_jobs.testbox.definition import Testbox
 
 
 def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
-    """The metric as its program describes it; one that no program knows any more is a counter of 5 % minimum effect."""
+    """Return the metric as described by its program.
+
+    A metric that no program has any longer is a counter with 5 % minimum effect.
+    """
     return find_metric(programs, name) or Metric(
         name=name,
         unit="",
@@ -26,7 +29,7 @@ def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
 
 
 def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
-    """How a metric of a unit job is judged on a testbox."""
+    """Return the rule for a metric of a unit job on a testbox."""
     minimum = metric.min_effect(job.params)
     return rule_for(
         metric.klass,

@@ -1,4 +1,4 @@
-"""What a new tip means: which two commits to compare, and whether it matters at all."""
+"""Decide what a new tip means: which two commits to compare, and whether it is relevant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swingbot.core.model.statuses import ChangeKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTip:
-    """Compare `new` with `old`; `kind` says how the tip came about."""
+    """Compare `new` with `old`; `kind` is how the branch moved."""
 
     kind: ChangeKind
     old: str
@@ -26,10 +26,11 @@ def what_changed(
     is_ancestor: Callable[[str, str], bool],
     merge_base: Callable[[str, str], str | None],
 ) -> NewTip | None:
-    """Say what a poll that found `tip` means; None if nothing moved.
+    """Classify the `tip` found by a poll; None if the branch did not move.
 
     The first tip is compared with the tree's base. A tip that does not descend from the last one
-    (a rebased linux-next, say) is compared with the merge base, or with the tree's base where the two share no history.
+    (such as a rebased linux-next) is compared with the merge base, or with the tree's base if they
+    share no history.
     """
     if tip == last_tip:
         return None
@@ -41,7 +42,10 @@ def what_changed(
 
 
 def matters(paths: Sequence[str], globs: Sequence[str]) -> bool:
-    """Whether a change of `paths` concerns a tree that watches `globs` (all paths, if it names none). `*` crosses slashes."""
+    """Whether a change of `paths` is relevant to a tree with `globs` (none: all paths).
+
+    `*` matches slashes.
+    """
     return not globs or any(
         fnmatchcase(path, glob) or path.startswith(glob.rstrip("/") + "/")
         for path in paths

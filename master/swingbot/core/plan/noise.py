@@ -1,7 +1,8 @@
-"""Noise records from boots that happened anyway, and what they are worth as priors.
+"""Estimate noise records from existing boots, and derive priors from them.
 
-A nested analysis of variance: runs in boots, boots in days, days in kernels, kernels in code; on a testbox where boot k shifts all kernels alike
-that shift is taken out first. Wild runs and boots are counted and left out. Formulas: docs/statistics.md, "Noise records".
+A nested analysis of variance: runs in boots, boots in days, days in kernels, kernels in code. On a
+testbox where boot k shifts all kernels alike, that shift is subtracted first. Outlying runs and
+boots are counted and left out. Formulas: docs/statistics.md, "Noise records".
 """
 
 from __future__ import annotations
@@ -36,17 +37,18 @@ _Cells = dict[Hashable, list[float]]
 
 
 def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRecord:
-    """The record that `boots` of any number of kernels give. Boots without values are passed over; no boots, an empty record.
+    """Return the record for `boots` of any number of kernels.
 
-    `paired`: equal k shift all kernels alike (a repeatable testbox).
+    Boots without values are ignored; without boots, the record is empty. `paired`: equal k shift
+    all kernels alike (a repeatable testbox).
     """
     usable = [b for b in boots if b.values and all(map(math.isfinite, b.values))]
     if not usable:
         return NoiseRecord()
     scaled = _scaled(usable)
     means, run, wild_runs = _runs(scaled)
-    kept, wild_boots = _tame(usable, means)
-    usable, means = [usable[i] for i in kept], means[kept]
+    tame, wild_boots = _tame(usable, means)
+    usable, means = [usable[i] for i in tame], means[tame]
     sizes = [max(1, len(usable[i].values)) for i in range(len(usable))]
     cells = _grouped(((b.image, b.day) for b in usable), means)
     boot_mean = _within(cells)
@@ -72,8 +74,10 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
 
 
 def _folded(boots: Sequence[MeasuredBoot], means: Array) -> tuple[BootModes | None, Array]:
-    """The modes that boots of one kernel fall into, and the boot means with the smaller mode
-    moved onto the other."""
+    """Return the modes of the boots of one kernel, and boot means with the modes merged.
+
+    The smaller mode is shifted onto the other.
+    """
     images = np.array([b.image for b in boots])
     groups = [np.flatnonzero(images == image) for image in sorted({b.image for b in boots})]
     modes = boot_modes([means[g].tolist() for g in groups])
@@ -86,7 +90,10 @@ def _folded(boots: Sequence[MeasuredBoot], means: Array) -> tuple[BootModes | No
 
 
 def _scaled(boots: Sequence[MeasuredBoot]) -> list[Array]:
-    """Runs on a scale where differences are relative: logs, or shares of the mean magnitude where a value is zero or less."""
+    """Map runs to a scale of relative differences.
+
+    Logarithms, or shares of the mean magnitude if any value is zero or less.
+    """
     values = [np.asarray(b.values, dtype=float) for b in boots]
     if min(float(v.min()) for v in values) > 0:
         return [np.log(v) for v in values]
@@ -95,7 +102,7 @@ def _scaled(boots: Sequence[MeasuredBoot]) -> list[Array]:
 
 
 def _runs(scaled: Sequence[Array]) -> tuple[Array, Spread, int]:
-    """Boot means without wild runs, the spread of a run, and how many runs were wild."""
+    """Return boot means without outlying runs, the spread of runs, and the number of outliers."""
     scale = _typical([v for v in scaled if len(v) > 1])
     clean, wild = [], 0
     marked = [
@@ -115,7 +122,8 @@ def _runs(scaled: Sequence[Array]) -> tuple[Array, Spread, int]:
 
 
 def _typical(groups: Sequence[Array]) -> float:
-    """A spread within groups that wild values hardly move: the median difference of two values of a group."""
+    """Return an outlier-resistant spread within groups: from the median difference of two
+    values."""
     differences = [
         np.abs(v[:, None] - v[None, :])[np.triu_indices(len(v), 1)] for v in groups if len(v) > 1
     ]
@@ -125,7 +133,7 @@ def _typical(groups: Sequence[Array]) -> float:
 
 
 def _tame(boots: Sequence[MeasuredBoot], means: Array) -> tuple[list[int], int]:
-    """Indices of the boots that are not wild among those of their kernel, and how many are."""
+    """Return indices of boots that are no outliers among their kernel's, and how many are."""
     groups: dict[str, list[int]] = defaultdict(list)
     for i, boot in enumerate(boots):
         groups[boot.image].append(i)
@@ -161,20 +169,27 @@ def _spread(squares: float, df: float) -> Spread:
 
 
 def _without(total: Spread, part: Spread, share: float) -> Spread:
-    """`total` minus `share` of the variance of `part`: Satterthwaite's degrees of freedom; below zero, a quarter of its standard error."""
+    """Subtract `share` of the variance of `part` from `total`, with Satterthwaite's degrees of
+    freedom.
+
+    A negative result is replaced by a quarter of its standard error.
+    """
     if not total.known:
         return Spread()
     if not part.known:
         return total
     one, other = total.sd**2, share * part.sd**2
     error = math.sqrt(2 * one**2 / total.df + 2 * other**2 / part.df)
-    left = max(one - other, 0.25 * error)
-    df = min(total.df, max(1.0, left**2 / (one**2 / total.df + other**2 / part.df)))
-    return Spread(sd=max(math.sqrt(left), RECORD_FLOOR), df=df)
+    rest = max(one - other, 0.25 * error)
+    df = min(total.df, max(1.0, rest**2 / (one**2 / total.df + other**2 / part.df)))
+    return Spread(sd=max(math.sqrt(rest), RECORD_FLOOR), df=df)
 
 
 def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread) -> Spread:
-    """Spread of cells around their parent's mean beyond what the boots in them explain (Henderson's method I for unequal sizes)."""
+    """Return the spread of cells around their parent's mean beyond that of the boots in them.
+
+    Henderson's method I for unequal sizes.
+    """
     families: dict[Hashable, list[list[float]]] = defaultdict(list)
     for key, values in cells.items():
         families[parent(key)].append(values)
@@ -191,12 +206,12 @@ def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread
     if df == 0 or not boot_mean.known:
         return Spread()
     typical = size / df
-    found = _without(
+    spread = _without(
         Spread(sd=math.sqrt(squares / df), df=float(df)),
         Spread(sd=boot_mean.sd, df=boot_mean.df),
         1.0,
     )
-    return Spread(sd=found.sd / math.sqrt(typical), df=found.df)
+    return Spread(sd=spread.sd / math.sqrt(typical), df=spread.df)
 
 
 def _layouts(boots: Sequence[MeasuredBoot], means: Array, boot_mean: Spread) -> Spread:
@@ -205,7 +220,10 @@ def _layouts(boots: Sequence[MeasuredBoot], means: Array, boot_mean: Spread) -> 
 
 
 def _pairs(boots: Sequence[MeasuredBoot], means: Array) -> Spread:
-    """Spread of shared boots without kernel levels and without the shift of each k: a two-way table with holes, by least squares."""
+    """Return the spread of shared boots without kernel levels and the shift of each k.
+
+    A two-way table with missing cells, by least squares.
+    """
     rows = [i for i, b in enumerate(boots) if b.shared]
     images = {image: n for n, image in enumerate(sorted({boots[i].image for i in rows}))}
     ks = {k: n for n, k in enumerate(sorted({boots[i].k for i in rows}))}
@@ -217,53 +235,57 @@ def _pairs(boots: Sequence[MeasuredBoot], means: Array) -> Spread:
     seen = np.zeros((len(images), len(ks)))
     np.add.at(seen, (of, at), 1.0)
     per_image = seen.sum(axis=1)
-    # Kernel levels eliminated: a small system in the shifts alone, singular by one shift for each set of kernels that shares no k.
+    # Without the kernel levels, this is a small system in the shifts alone. It is singular by one
+    # shift for each set of kernels that shares no k.
     matrix = np.diag(seen.sum(axis=0)) - seen.T @ (seen / per_image[:, None])
     level = np.bincount(of, value, minlength=len(images)) / per_image
     shift, _, rank, _ = np.linalg.lstsq(
         matrix, np.bincount(at, value - level[of], minlength=len(ks)), rcond=1e-9
     )
-    left = value - shift[at]
-    level = np.bincount(of, left, minlength=len(images)) / per_image
-    left = left - level[of]
-    typical = max(float(np.median(np.abs(left))) / 0.6745, 10 * RECORD_FLOOR)
-    tame = np.abs(left) <= RECORD_WILD_SDS * typical
-    if (~tame).sum() > RECORD_WILD_SHARE * len(left):
+    residual = value - shift[at]
+    level = np.bincount(of, residual, minlength=len(images)) / per_image
+    residual = residual - level[of]
+    typical = max(float(np.median(np.abs(residual))) / 0.6745, 10 * RECORD_FLOOR)
+    tame = np.abs(residual) <= RECORD_WILD_SDS * typical
+    if (~tame).sum() > RECORD_WILD_SHARE * len(residual):
         tame[:] = True
-    return _spread(float((left[tame] ** 2).sum()), float(tame.sum()) - len(images) - int(rank))
+    return _spread(float((residual[tame] ** 2).sum()), float(tame.sum()) - len(images) - int(rank))
 
 
 def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
-    """What a bisection believes of the noise before its first boot; the built-in guess where there is no record."""
+    """Return the prior of a bisection on the noise; a built-in guess without a record."""
     guess = EMULATED if paired else NOISY
     if record is None:
         return guess
     modes = record.mode_share > 0 and not paired
     unpaired = record.mode_boot if modes else record.boot
     run, boot = record.run, record.pair if paired else unpaired
-    # one run a boot: the two cannot be told apart, so each gets half
+    # With one run per boot the two cannot be separated, so each gets half.
     boot_mean = record.mode_boot if modes else record.boot_mean
     if not run.known and boot_mean.known:
         run = boot = replace(boot_mean, sd=boot_mean.sd / math.sqrt(2.0))
-    told = boot if paired else run
+    recorded = boot if paired else run
     return NoisePrior(
         sd_run=_leaning(run, guess.sd_run),
         sd_boot=_leaning(boot, guess.sd_boot),
         sd_layout=_leaning(record.layout, guess.sd_layout, weight=GUESS_LAYOUT_DF),
         sd_day=record.day.sd if record.day.df >= DAYS_DF and not paired else guess.sd_day,
-        certainty=min(MAX_CERTAINTY, told.df / 2 + 0.5) if told.known else guess.certainty,
+        certainty=min(MAX_CERTAINTY, recorded.df / 2 + 0.5) if recorded.known else guess.certainty,
         mode_share=record.mode_share if modes else 0.0,
         mode_apart=record.mode_apart if modes else 0.0,
     )
 
 
 def _leaning(spread: Spread, guess: float, weight: float = GUESS_DF) -> float:
-    """The recorded sd with the guess as `weight` more observations."""
+    """Return the recorded sd combined with the guess, which counts as `weight` observations."""
     return math.sqrt((spread.df * spread.sd**2 + weight * guess**2) / (spread.df + weight))
 
 
 def pair_prior(record: NoiseRecord | None, paired: bool) -> PairPrior:
-    """What stage 2 believes of the difference of two boots side by side. Nothing on a noisy testbox without a record."""
+    """Return the prior of stage 2 on the difference of two adjacent boots.
+
+    No prior on a noisy testbox without a record.
+    """
     spread = (record.pair if paired else record.boot_mean) if record is not None else Spread()
     guess = EMULATED.sd_boot if paired else 0.0
     if not spread.known:
@@ -275,11 +297,11 @@ def pair_prior(record: NoiseRecord | None, paired: bool) -> PairPrior:
 
 
 def day_sd(record: NoiseRecord | None) -> float:
-    """Spread between days where it is known well enough, else 0."""
+    """Return the spread between days if it is known well enough, and 0 otherwise."""
     known = record is not None and record.day.df >= DAYS_DF
     return record.day.sd if record is not None and known else 0.0
 
 
 def layout_sd(record: NoiseRecord | None, guess: float) -> float:
-    """Spread between builds of equal code: the record's if it has one, leaning on `guess`."""
+    """Return the spread between builds of equal code, from the record combined with `guess`."""
     return guess if record is None else _leaning(record.layout, guess, weight=GUESS_LAYOUT_DF)

@@ -1,4 +1,4 @@
-"""Which orders go out next: a few at a time, dearest wish first, one boot at a time on each testbox."""
+"""Select the orders to hand out: by priority, a few at a time, one boot per testbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swingbot.core.model.records import Order
 from swingbot.core.plan.compilers import KernelQueue
 
 KERNEL_BUILDER: Final = "kernel"
-# Someone waits for an answer; then what a bisection needs; then what its culprit has to pass; then what nobody asked for in person.
+# Requests of people first, then bisections, then proof of their culprits, then background work.
 PRIORITY: Final = {
     "asked": 50,
     "experiment": 45,
@@ -23,21 +23,24 @@ PRIORITY: Final = {
     "watch": 30,
     "anchor": 10,
 }
-# Two kernel orders at the worker keep it busy while an outcome is on its way; more would be a queue that priorities cannot reach.
+# Two kernel orders keep a worker busy while an outcome is in transit. With more, a queue would
+# build up that ignores priorities.
 KERNELS_AHEAD: Final = 2
-# Priority of builds that nobody asked for yet (`service/bisect/build_ahead.py`): they go out only when there is nothing else to build.
+# Priority of speculative builds (`service/bisect/build_ahead.py`), which run only when no other
+# build is waiting.
 AHEAD: Final = 5
-# Wait this many seconds after the n-th failed attempt: a full disk or a lost mirror rarely heals at once.
+# Seconds to wait after the n-th failed attempt. A full disk or a lost mirror rarely recovers at
+# once.
 _BACKOFF: Final = (0.0, 5.0, 30.0, 120.0)
 
 
 def builder_of(order: Order) -> str:
-    """The Buildbot builder that carries out an order."""
+    """Return the Buildbot builder for an order."""
     return KERNEL_BUILDER if order.kind == "build" else f"boot-{order.testbox}"
 
 
 def patience(attempts_made: int) -> float:
-    """Seconds to let pass before the next attempt."""
+    """Return the seconds to wait before the next attempt."""
     return _BACKOFF[min(attempts_made, len(_BACKOFF) - 1)]
 
 
@@ -50,11 +53,12 @@ def choose(
     nodes: Mapping[str, Collection[str]] = MappingProxyType({}),
     kernels: KernelQueue | None = None,
 ) -> list[Order]:
-    """Pick what to hand out now from `ready` (dearest first).
+    """Select the orders to hand out now from `ready` (highest priority first).
 
-    `busy` counts open dispatches per builder, `leased` names testboxes at work, `usable` those that may take work, `nodes` what each cluster is made
-    of. A cluster begins when all of its nodes are free; while it waits for one of them, none of them begins anything that is less dear.
-    `kernels` counts builds by compiler; without it, all builds share one queue.
+    `busy` counts open dispatches per builder. `leased` are testboxes at work, `usable` those that
+    may take work, `nodes` the members of each cluster. A cluster starts when all of its nodes are
+    free; while it waits, its nodes start nothing of lower priority. `kernels` counts builds by
+    compiler; without it, all builds share one queue.
     """
     room, taken = dict(busy), set(leased)
     built = Counter(kernels.under_way) if kernels else Counter({"": room.get(KERNEL_BUILDER, 0)})

@@ -1,4 +1,7 @@
-"""How likely a commit is to be the culprit before anything was measured. Derivation: docs/statistics.md, "Costs and priors"."""
+"""The prior probability of a commit being the culprit.
+
+Derivation: docs/statistics.md, "Costs and priors".
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,17 @@ _NO_CODE: Final = (
     "MAINTAINERS",
     "CREDITS",
 )
-# sha256 of each object compiled from a .c file, by path: a build's objects.json
+# path -> sha256 of each object compiled from a .c file: a build's objects.json
 Objects = Mapping[str, str]
 
 
 def weight(
     paths: Sequence[str], compiled: frozenset[str] | None = None, arch: str = "x86"
 ) -> float:
-    """Prior mass of a commit that changes `paths`, relative to 1 for one that touches code of this kernel.
+    """Return the prior weight of a commit that changes `paths`; 1 for code of this kernel.
 
-    `compiled` names the objects of any finished build of this configuration; without it, every source counts as compiled.
+    `compiled` are the objects of any completed build of this configuration. Without it, every
+    source counts as compiled.
     """
     return max((_of_path(path, compiled, arch) for path in paths), default=PRIOR_NO_CODE)
 
@@ -42,7 +46,9 @@ def _of_path(path: str, compiled: frozenset[str] | None, arch: str) -> float:
         path.startswith("arch/") and not path.startswith(f"arch/{arch}/")
     ):
         return PRIOR_NO_CODE
-    # What is written in assembler, generates or boots has no object in the list; headers under include/ are everybody's.
+    # Assembler, generators and boot code have no object in the list. Headers under include/ are
+    # used
+    # everywhere.
     if compiled is None or path.startswith((f"arch/{arch}/", "include/", "scripts/")):
         return 1.0
     if f"{path[:-2]}.o" in compiled:
@@ -54,14 +60,15 @@ def _of_path(path: str, compiled: frozenset[str] | None, arch: str) -> float:
 
 
 def of_patch(state: PatchState) -> float:
-    """What a patch's weight is multiplied by in a rebased branch whose last tip did not show the change."""
+    """Return the factor for a patch of a rebased branch whose last tip did not show the change."""
     return {"same": PRIOR_SAME_PATCH, "moved": PRIOR_MOVED_PATCH}.get(state, 1.0)
 
 
 def untouched(paths: Sequence[str], before: Objects, after: Objects) -> bool:
-    """Whether a commit between two builds left no object of its own behind: each source it touched gives the same object in both.
+    """Whether each source that a commit touched has the same object in the builds around it.
 
-    Only for commits that touch nothing but compiled sources; what headers and Kconfig do shows in objects of others.
+    Only for commits that touch compiled sources and nothing else: effects of headers and Kconfig
+    show in other objects.
     """
     own = [f"{path[:-2]}.o" for path in paths if path.endswith(".c")]
     return len(own) == len(paths) > 0 and all(
@@ -70,7 +77,10 @@ def untouched(paths: Sequence[str], before: Objects, after: Objects) -> bool:
 
 
 def weights(relevance: Sequence[float]) -> list[float]:
-    """Prior mass of each commit, in sum 1: by relevance, and a floor of `PRIOR_EVEN_SHARE`/n for each. Without any relevance all are alike."""
+    """Return the prior of each commit, with sum 1.
+
+    Proportional to relevance, with a floor of `PRIOR_EVEN_SHARE`/n. Uniform without any relevance.
+    """
     if not relevance:
         return []
     total = sum(relevance)

@@ -1,6 +1,7 @@
-"""Stage 1 of detection: which metrics of a new tip look different enough that fresh boots are worth their time.
+"""Stage 1 of detection: select the metrics of a new tip that justify fresh boots.
 
-Cheap, and wrong now and then by design: what passes here is only suspected. Formulas: docs/statistics.md, "From a swing to a bisection".
+Cheap, and sometimes wrong by design: metrics that pass are only suspected. Formulas:
+docs/statistics.md, "From a swing to a bisection".
 """
 
 from __future__ import annotations
@@ -38,14 +39,12 @@ from swingbot.core.thresholds import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuspectedSwing:
-    """A metric of a tip that looks different. `effect` is a log ratio (or share), its sign that of the change."""
+    """A conspicuous metric of a tip. `effect` is a signed log ratio (or share)."""
 
     source: SwingSource
     effect: float
     p: float
-    anchor: int | None = (
-        None  # creep: how many tips back; an index into the levels, the latest first
-    )
+    anchor: int | None = None  # creep: number of tips back; an index into the levels, latest first
     why: str
 
 
@@ -53,15 +52,16 @@ class SuspectedSwing:
 class MetricHistory:
     """What is known of a metric of a branch before a tip."""
 
-    levels: Sequence[float] = ()  # of earlier tips, the latest first
+    levels: Sequence[float] = ()  # of earlier tips, latest first
     min_effect: float  # log ratio (or share)
-    # Boots a side that every tip gets; later ones test what these raised. None: boots repeat, and all are one.
+    # Boots per side of every tip; later boots test what these raised. None: boots are repeatable.
     first: int | None = None
     day_sd: float = 0.0  # spread between days, from the testbox's noise record; 0: not known
 
 
 def suspect(row: ComparisonRow, tip: Sequence[float], past: MetricHistory) -> SuspectedSwing | None:
-    """What stands out about a metric of a tip: `row` holds it against its base, `tip` are its boot means by k."""
+    """Return a suspected swing of a tip; `row` compares it with its base, `tip` are boot means by
+    k."""
     if row.changed and row.change_pct is not None and _sure(row, past):
         effect = log_ratio(row.change_pct)
         why = f"{row.change_pct:+.2f} % against its base, {row.verdict}"
@@ -72,10 +72,10 @@ def suspect(row: ComparisonRow, tip: Sequence[float], past: MetricHistory) -> Su
 def boots_wanted(
     row: ComparisonRow, tip: Sequence[float], boots: int, past: MetricHistory
 ) -> int | None:
-    """How many boots a side a tip gets in all before it is judged; None: it has enough. `row` is judged at `screen_rule`.
+    """Return the boots per side that a tip needs in total before it is judged; None if enough.
 
-    An unclear row gets what settles it, within a budget; what looks different after the first boots gets
-    `SCREEN_MORE_BOOTS` before any pair is booted.
+    `row` is judged at `screen_rule`. An unclear row gets the boots that settle it, within a
+    budget. A difference after the first boots gets `SCREEN_MORE_BOOTS` before any pair is booted.
     """
     if row.verdict == "unclear":
         more = boots_to_extend(boots, row.more_boots, row.effect, past.min_effect)
@@ -89,7 +89,7 @@ def boots_wanted(
 
 
 def screen_rule(rule: Rule, past: MetricHistory) -> Rule:
-    """How a tip is held against its base: an unclear row is looked at several times, which share the rule's P."""
+    """Return the rule for a tip against its base; repeated looks at an unclear row share its P."""
     return replace(rule, alpha=min(rule.alpha, SCREEN_BASE_P)) if past.first is not None else rule
 
 
@@ -98,10 +98,10 @@ def _sure(row: ComparisonRow, past: MetricHistory) -> bool:
 
 
 def against_levels(tip: Sequence[float], past: MetricHistory) -> SuspectedSwing | None:
-    """What the earlier tips' levels say of a tip's boot means: `against_history`, else `against_anchors`.
+    """Compare a tip's boot means with earlier tips: `against_history`, then `against_anchors`.
 
-    Where there are later boots, the first ones raise the alarm and the later ones test it: all boots together must still
-    raise it, and the later ones alone show `SCREEN_FRESH_SHARE` of it.
+    If there are later boots, the first ones raise the alarm and the later ones test it: all boots
+    together must still raise it, and the later ones alone must show `SCREEN_FRESH_SHARE` of it.
     """
     seen = tip[: past.first]
     fresh = tip[len(seen) :]
@@ -123,19 +123,22 @@ def _tested(
     seen: Sequence[float],
     fresh: Sequence[float],
 ) -> SuspectedSwing | None:
-    """The alarm of all boots, where those that did not raise it show enough of it by themselves."""
+    """Return the alarm of all boots if the boots that did not raise it show enough of it."""
     first, later = _scaled([seen, fresh])
-    left = alarm.effect + float(later.mean() - first.mean())
-    enough = left * alarm.effect > 0 and abs(left) >= SCREEN_FRESH_SHARE * abs(alarm.effect)
+    remaining = alarm.effect + float(later.mean() - first.mean())
+    enough = remaining * alarm.effect > 0 and abs(remaining) >= SCREEN_FRESH_SHARE * abs(
+        alarm.effect
+    )
     return whole if whole is not None and whole.effect * alarm.effect > 0 and enough else None
 
 
 def against_history(
     tip: Sequence[float], past: MetricHistory, level: float = SCREEN_P
 ) -> SuspectedSwing | None:
-    """The mean of the tip's boot means against the level that the last tips lead one to expect; None unless P is below `level`.
+    """Compare the tip's mean with the level expected from the last tips; None if P >= `level`.
 
-    The middle boot must be as far off, and show at least half the minimum, so that one wild boot raises no alarm.
+    The median boot must deviate too, by at least half the minimum, so that a single outlier raises
+    no alarm.
     """
     min_effect = past.min_effect
     recent = past.levels[:SCREEN_TIPS]
@@ -165,10 +168,11 @@ def against_history(
 def against_anchors(
     tip: Sequence[float], past: MetricHistory, level: float = SCREEN_P
 ) -> SuspectedSwing | None:
-    """Small steps that add up: the tip against the tips `CREEP_TIPS` back. The nearest one that shows it, for its range is the shortest.
+    """Detect small steps that add up, by comparing the tip with the tips `CREEP_TIPS` back.
 
-    The middle boot must show it too, and the tip before half of it. Noise is judged by what tips so far apart differ in,
-    without a straight line through them all.
+    The nearest one that shows a change is used, as its range is the shortest. The median boot must
+    show the change too, and the tip before half of it. The noise is that of tips so far apart,
+    without a straight line through all of them.
     """
     levels = past.levels
     if not tip:
@@ -177,7 +181,8 @@ def against_anchors(
         if len(levels) < back:
             return None
         older, now = _scaled([levels[: max(CREEP_TIPS)], tip])
-        # A few neighbours on the near side steady the anchor's level, which one of them alone may have had by chance.
+        # A few neighbours on the near side steady the level of the anchor, which may be off by
+        # chance.
         around = older[back - SCREEN_ANCHOR_TIPS : back]
         anchor = float(np.median(around))
         effect, middle, before = (float(v) - anchor for v in (now.mean(), np.median(now), older[0]))
@@ -202,18 +207,27 @@ def against_anchors(
 def against_expected(
     effect: float, expected: Sequence[float], min_effect: float
 ) -> SuspectedSwing | None:
-    """A tip whose range has changes that people expect (log ratios): held against the new level. None where nothing else worth mentioning is left."""
-    left = beyond(effect, expected)
-    if abs(left) < min_effect:
+    """Compare a tip whose range has expected changes (log ratios) with the expected level.
+
+    None if the remaining change is not relevant.
+    """
+    rest = beyond(effect, expected)
+    if abs(rest) < min_effect:
         return None
-    why = f"{in_percent(effect)} against its base, {in_percent(left)} against the level that is expected"
-    return SuspectedSwing(source="expected", effect=left, p=0.0, why=why)
+    why = (
+        f"{in_percent(effect)} against its base, {in_percent(rest)} against the level that is"
+        " expected"
+    )
+    return SuspectedSwing(source="expected", effect=rest, p=0.0, why=why)
 
 
 def boots_to_extend(
     boots: int, more: int | None, effect: float | None, min_effect: float
 ) -> int | None:
-    """How many boots a side an unclear row gets in all: what would settle it, at least half as many again; None where that is beyond the budget."""
+    """Return the boots per side for an unclear row in total; None if beyond the budget.
+
+    As many as would settle it, and at least half as many again.
+    """
     if (
         effect is None
         or more is None

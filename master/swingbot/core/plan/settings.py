@@ -1,4 +1,4 @@
-"""Unit jobs with more settings than their job file has, as an experiment asks for. Pure."""
+"""Add settings of an experiment to unit jobs. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 def with_settings(
     unit_jobs: Sequence[UnitJob], cmdline: str | None, sysctl: Mapping[str, str]
 ) -> list[UnitJob]:
-    """The unit jobs of one boot, with `cmdline` and `sysctl` added to their own settings.
+    """Return the unit jobs of one boot with `cmdline` and `sysctl` added to their settings.
 
     Names stay the same, so that both sides of an experiment have the same rows; the boot specs
-    differ. A parameter or sysctl that a unit job has may be named again with the same value.
+    differ. A parameter or sysctl of a unit job may be repeated with the same value.
 
-    Raises settings.SettingError for what no job may set, for a parameter or sysctl with two values,
-    and for a sysctl that the job or the testbox demands to be something else.
+    Raises settings.SettingError for a setting that jobs must not use, a parameter or sysctl with
+    two values, and a sysctl that contradicts a demand of the job or the testbox.
     """
     own = _own_words(unit_jobs)
     added = " ".join((cmdline or "").split())
@@ -38,15 +38,15 @@ def _own_words(unit_jobs: Sequence[UnitJob]) -> str:
 
 
 def _new_words(own: str, added: str) -> list[str]:
-    """The words of `added` that are not there yet."""
-    there = settings.parse_words(own)
-    by_name = {settings.parameter(word): word for word in there}
-    new = [word for word in settings.parse_words(added) if word not in there]
+    """Return the words of `added` that are not in `own`."""
+    present = settings.parse_words(own)
+    by_name = {settings.parameter(word): word for word in present}
+    new = [word for word in settings.parse_words(added) if word not in present]
     for word in new:
         if (name := settings.parameter(word)) in by_name:
             raise settings.SettingError(
-                f"the job has {by_name[name]} on the kernel command line, and {word} is to be"
-                f" added; remove {name} from one of the two"
+                f"the job already has {by_name[name]} on the kernel command line, so {word} cannot"
+                f" be added; remove {name} from one of the two"
             )
     return new
 
@@ -55,12 +55,12 @@ def _merged(job: UnitJob, sysctl: Mapping[str, str]) -> dict[str, str]:
     for name, value in sysctl.items():
         if job.sysctl.get(name, value) != value:
             raise settings.SettingError(
-                f"the unit job {job.name} sets {name} to {job.sysctl[name]}, and {value} is to be"
-                " set; remove it from one of the two"
+                f"the unit job {job.name} already sets {name} to {job.sysctl[name]}, not {value};"
+                " remove it from one of the two"
             )
         if name in job.demand and not facts.meets(value, job.demand[name]):
             raise settings.SettingError(
-                f"{name} is to be {value}, but the unit job {job.name} or its testbox demands"
+                f"{name} cannot be set to {value}: the unit job {job.name} or its testbox demands"
                 f" {job.demand[name]}; remove the demand"
             )
     return dict(sorted({**job.sysctl, **sysctl}.items()))

@@ -1,4 +1,4 @@
-"""Which kernels to build before anyone asked for them: those that the next answers will probably ask for."""
+"""Select kernels to build in advance: those that the next results will probably require."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import Final
 
 from swingbot.core.bisect.state import Belief, BisectionState, PointState
 
-# Where the search looks next: in the middle now, and in the middle of either half once the boot in flight has answered.
+# Quantiles of the next points: the middle now, and the middle of either half after that.
 QUANTILES: Final = (0.5, 0.25, 0.75)
-# In a group of testboxes so many answers come at once that the kernels behind them are needed as soon.
+# In a group of testboxes, many results arrive at once, so that later kernels are needed soon.
 OF_GROUP: Final = (*(i / 8 for i in (1, 3, 5, 7)), *(i / 16 for i in range(1, 16, 2)))
-# Above this, the leader is confirmed with kernels that are there already.
+# Above this probability, the leader is confirmed with existing kernels.
 SETTLED: Final = 0.9
 
 
 def likely_next(state: BisectionState, belief: Belief, most: int) -> list[int]:
-    """Up to `most` points whose kernels are not built, likeliest first: those that split the belief at its quantiles.
+    """Return up to `most` unbuilt points that split the belief at its quantiles, likeliest first.
 
-    A quantile whose point is built, on its way, or cannot be measured asks for nothing: another one would not be asked for either.
+    A quantile whose point is built, being built or unmeasurable gives no point: the search would
+    not choose a neighbour instead.
     """
     mass = [candidate.probability for candidate in belief.candidates]
     total = sum(mass)
@@ -26,14 +27,14 @@ def likely_next(state: BisectionState, belief: Belief, most: int) -> list[int]:
         return []
     # P(the culprit is commit 1..i), given that there is one
     under = [0.0, *(share / total for share in accumulate(mass))]
-    found = (
+    points = (
         min(range(1, len(under) - 1), key=lambda idx: (abs(under[idx] - quantile), idx), default=0)
         for quantile in (*QUANTILES, *(OF_GROUP if state.boxes > 1 else ()))
     )
     asked = {flight.idx for flight in state.in_flight}
     return [
         idx
-        for idx in dict.fromkeys(found)
+        for idx in dict.fromkeys(points)
         if idx and idx not in asked and _unbuilt(state.points[idx])
     ][:most]
 
@@ -43,12 +44,15 @@ def _unbuilt(point: PointState) -> bool:
 
 
 def builds_ahead(state: BisectionState, belief: Belief, most: int) -> list[int]:
-    """As `likely_next`, but only what will be built before the boots in flight have answered: a build that nobody asked for delays none that is."""
-    left = len(state.in_flight) * state.boot_cost_seconds
+    """Return those of `likely_next` that can be built before the boots in flight complete.
+
+    A speculative build must not delay one that was requested.
+    """
+    available = len(state.in_flight) * state.boot_cost_seconds
     chosen = []
     for idx in likely_next(state, belief, most):
-        left -= state.points[idx].build_cost_seconds
-        if left < 0:
+        available -= state.points[idx].build_cost_seconds
+        if available < 0:
             break
         chosen.append(idx)
     return chosen

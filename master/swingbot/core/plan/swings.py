@@ -1,4 +1,4 @@
-"""Which rows of a comparison are swings that somebody should hear of, which one to look at first, and what pairs of boots say of it."""
+"""Select the rows of a comparison that are swings, the strongest of them, and pair evidence."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from swingbot.core.thresholds import EXPLAINED_SHARE
 
 
 def swings(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """Rows that count as swings: the headline metric of a unit job, and a verdict with a direction."""
+    """Return the swings: headline metrics of a unit job whose verdict has a direction."""
     return [row for row in rows if row.headline and row.changed and row.change_pct is not None]
 
 
 def strongest(rows: Sequence[ComparisonRow]) -> ComparisonRow:
-    """The row that is easiest to bisect: its effect is the most times its metric's minimum; ties go by name."""
+    """Return the swing that is easiest to bisect: the largest multiple of its minimum effect.
+
+    Ties are resolved by name.
+    """
     return min(
         rows,
         key=lambda row: (-_times_its_minimum(row), row.key),
@@ -30,7 +33,7 @@ def _times_its_minimum(row: ComparisonRow) -> float:
 
 
 def explains(own: ComparisonRow | None, whole_pct: float) -> bool:
-    """Whether the culprit's `own` row accounts for a swing of `whole_pct` per cent between the ends of the branch."""
+    """Whether the culprit's `own` row explains a swing of `whole_pct` percent over the branch."""
     if own is None or own.change_pct is None or not own.changed:
         return False
     return bool(
@@ -39,7 +42,10 @@ def explains(own: ComparisonRow | None, whole_pct: float) -> bool:
 
 
 def pair_differences(base: Sequence[BootRuns], head: Sequence[BootRuns], form: str) -> list[float]:
-    """Head against base for each k that both sides have values of, in the order of k: log ratios of boot means, or shares of the mean magnitude."""
+    """Return head against base for each k with values on both sides, by k.
+
+    Log ratios of boot means, or shares of the mean magnitude.
+    """
     means = [
         {boot.k: math.fsum(boot.values) / len(boot.values) for boot in side if boot.values}
         for side in (base, head)
@@ -57,7 +63,7 @@ def pair_differences(base: Sequence[BootRuns], head: Sequence[BootRuns], form: s
 
 
 def direction_of(effect: float, better: str | None) -> Direction:
-    """What a change of this sign is for a metric."""
+    """Return the direction of a change with this sign."""
     if better is None:
         return "changed"
     return "better" if (effect > 0) == (better == "higher") else "worse"

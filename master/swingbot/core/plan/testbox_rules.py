@@ -1,4 +1,4 @@
-"""What to do about testboxes: when one is quarantined, who may take over its work, whether its hardware is what it was."""
+"""Rules for testboxes: quarantine, substitutes, and changes of the hardware."""
 
 from __future__ import annotations
 
@@ -11,39 +11,42 @@ from swingbot.core.model.testbox_state import TestboxStatus
 from swingbot.core.thresholds import MEMORY_SLACK
 from swingbot_jobs.testbox.definition import Testbox
 
-FAILED: Final = "failed: "  # begins the reason of a quarantine that failures in a row led to
-UNFIT: Final = "screening: "  # begins the reason of a quarantine that its screening led to
-# Facts of a boot by which a machine is told from another one, as jobs/schema/facts.yaml names them.
+FAILED: Final = "failed: "  # prefix of the reason of a quarantine after repeated failures
+UNFIT: Final = "screening: "  # prefix of the reason of a quarantine after a failed screening
+# Facts of a boot that identify a machine, with the names in jobs/schema/facts.yaml
 HARDWARE: Final = ("model", "cpu_model", "nr_cpu", "memory_kb", "microcode")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxRules:
-    """The settings of section `boxes`, and two constants."""
+    """Settings of section `boxes`, and two constants."""
 
-    # Executors are heard of every 5 s; a host that reboots comes back within this.
+    # Executors report every 5 s; a rebooting host returns within this time.
     lease_seconds: float = 300.0
     failures: int = 3
     screening_boots: int = 10
     stuck_seconds: float = 7200.0
     invalid_pct: float = 20.0
-    invalid_runs: int = 20  # fewer runs say nothing about a share
+    invalid_runs: int = 20  # minimum number of runs to compute a share
     mails: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screening:
-    """How far a testbox is with showing its noise: `boots` of an anchor that came up since it was new, or since its hardware changed."""
+    """Progress of a testbox in showing its noise.
 
-    hardware: Mapping[str, Any] | None = None  # None: nothing is known of it yet
+    `boots` is the number of anchor boots that came up since it was new or its hardware changed.
+    """
+
+    hardware: Mapping[str, Any] | None = None  # None: not known yet
     screened: bool = False
     boots: int = 0
-    tried: int = 0  # anchors that were booted for it and are over
+    tried: int = 0  # completed anchors that were booted for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseExpiry:
-    """A lease of whose holder nothing was heard in time."""
+    """A lease whose holder did not report in time."""
 
     testbox: str
     attempt: int
@@ -53,38 +56,50 @@ class LeaseExpiry:
 
 
 def expiry_reason(lapse: LeaseExpiry) -> str:
-    """Why the testbox is lost, in words."""
-    return f"its controller {lapse.holder} was not heard of for {lapse.silent_seconds:.0f} s while it worked for attempt a{lapse.attempt}"
+    """Return why the testbox is lost."""
+    return (
+        f"its controller {lapse.holder} did not report for {lapse.silent_seconds:.0f} s while it"
+        f" worked for attempt a{lapse.attempt}"
+    )
 
 
 def refusal(testbox: str, holder: str, attempt: int, until: datetime, claimant: str) -> str:
-    """What the second controller of a testbox is told."""
+    """Return the message for a second controller of a testbox."""
     return (
-        f"testbox {testbox} is held by controller {holder} for attempt a{attempt} until {until:%H:%M:%S} UTC;"
-        f" controller {claimant} must not drive it: stop one of the two, or wait until the other is done"
+        f"testbox {testbox} is held by controller {holder} for attempt a{attempt} until"
+        f" {until:%H:%M:%S} UTC; controller {claimant} must not drive it: stop one of the two, or"
+        " wait until the other is done"
     )
 
 
 def quarantine_reason(box: TestboxStatus, most: int) -> str | None:
-    """Why the testbox has to be quarantined, in words; None if it need not be."""
+    """Return why the testbox must be quarantined; None if it need not be."""
     if most <= 0 or box.failures < most:
         return None
     times = "an attempt was" if box.failures == 1 else f"{box.failures} attempts in a row were"
-    return f"{FAILED}{times} lost to the testbox or its controller; the last: {box.why or 'no reason known'}"
+    why = box.why or "no reason known"
+    return f"{FAILED}{times} lost to the testbox or its controller; the last: {why}"
 
 
 def failures_allowed(box: Testbox, policy: TestboxRules) -> int:
-    """Failures in a row that lead to quarantine; 0, never, for a program on its host: what fails it is the host, and another try costs nothing."""
+    """Return how many failures in a row lead to quarantine; 0 for never.
+
+    A testbox that is a program on its host is never quarantined: its failures are those of the
+    host, and another attempt is free.
+    """
     return 0 if box.virtual else policy.failures
 
 
 def screening_boots(box: Testbox, policy: TestboxRules) -> int:
-    """How many boots of an anchor the testbox has to make before it may vote; 0 for one that is a program on its host."""
+    """Return how many anchor boots a testbox needs before its results count.
+
+    0 for a testbox that is a program on its host.
+    """
     return 0 if box.virtual else policy.screening_boots
 
 
 def hardware(box: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of the machine: `facts` of a boot, and the model as its file names it."""
+    """Return what is known of the machine: `facts` of a boot, and the model named in its file."""
     known = {
         "model": box.model,
         **{name: facts[name] for name in HARDWARE if facts.get(name) is not None},
@@ -93,13 +108,16 @@ def hardware(box: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hardware_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """What is another machine than before, in words; None if nothing is. What one side does not know has not changed."""
-    told = [
+    """Return how the machine differs from before; None if it does not.
+
+    A fact that one side lacks has not changed.
+    """
+    changed = [
         f"{name} {before[name]} -> {now[name]}"
         for name in HARDWARE
         if name in before and name in now and not _same(name, before[name], now[name])
     ]
-    return ", ".join(told) or None
+    return ", ".join(changed) or None
 
 
 def _same(name: str, before: object, now: object) -> bool:
@@ -109,7 +127,7 @@ def _same(name: str, before: object, now: object) -> bool:
 
 
 def stand_in(box: Testbox, boxes: Mapping[str, Testbox], fit: Collection[str]) -> str | None:
-    """A testbox of the same group that gives the same answer to the same unit jobs and may work; None if there is none."""
+    """Return a usable testbox of the same group that runs the same unit jobs; None if none."""
     return min(
         (
             name
@@ -121,7 +139,7 @@ def stand_in(box: Testbox, boxes: Mapping[str, Testbox], fit: Collection[str]) -
 
 
 def interchangeable(one: Testbox, other: Testbox) -> bool:
-    """Whether unit jobs made for `one` are those that would have been made for `other`."""
+    """Whether unit jobs for `one` are identical to those for `other`."""
 
     def asked(box: Testbox) -> tuple[object, ...]:
         return (
