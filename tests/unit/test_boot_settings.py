@@ -379,7 +379,7 @@ def test_settings_are_added_and_names_stay() -> None:
         (
             "transparent-hugepage=always",
             {},
-            "the job has transparent_hugepage=never on the kernel command line",
+            "the job already has transparent_hugepage=never on the kernel command line",
         ),
         (
             None,

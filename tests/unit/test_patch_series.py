@@ -329,7 +329,7 @@ def test_a_reply_alone_that_has_a_diff_is_the_patch() -> None:
         (numbered("1/7", "2/7", "4/7", "5/7", "6/7", "7/7"), "patch 3/7 is missing"),
         (numbered("2/2"), "patch 1/2 is missing"),
         (numbered("20/20"), "1/20, 2/20, 3/20, .* and 9 more are missing"),
-        (numbered("1/2", "2/2", "2/2"), "patch 2/2 is there 2 times"),
+        (numbered("1/2", "2/2", "2/2"), "patch 2/2 occurs 2 times"),
         (numbered("1/2", "2/2") + numbered("1/3"), "several series .of 2 and 3 patches"),
         (numbered("1/1", "2/1"), "patch 2/1 has a number above"),
         (numbered("1/2", "2/2") + numbered("1/2", tag="PATCH v2"), "patches of v1 and v2"),
@@ -361,7 +361,7 @@ def parts(kind: str, text: str) -> str:
     [
         ("", "f0: it has no diff"),
         ("no patch at all\n", "f0: it has no diff"),
-        (a_mail("[PATCH 0/2] x", "Only the letter."), "no mail and no file has a diff"),
+        (a_mail("[PATCH 0/2] x", "Only the letter."), "no mail or file has a diff"),
         (a_diff().encode("utf-16"), "it is UTF-16 text"),
         (b"\x1f\x8b\x08\0\0", "NUL bytes"),
         (
@@ -373,9 +373,12 @@ def parts(kind: str, text: str) -> str:
             "the patch of x.bin is binary",
         ),
         (f"diff --cc x\n{a_diff()}", "combined diff of a merge"),
-        ("--- a/x\n+++ b/x\n@@ -1,3 +1 @@\n-a\n", "the diff of x breaks off"),
-        ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\nwrapped\n+b\n c\n", "the diff of x breaks off"),
-        ("--- a/x\n+++ b/x\n@@ -1x @@\n-a\n", "the diff of x breaks off"),
+        ("--- a/x\n+++ b/x\n@@ -1,3 +1 @@\n-a\n", "the diff of x ends within a hunk"),
+        (
+            "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\nwrapped\n+b\n c\n",
+            "the diff of x ends within a hunk",
+        ),
+        ("--- a/x\n+++ b/x\n@@ -1x @@\n-a\n", "the diff of x ends within a hunk"),
         (
             a_mail("[PATCH] x", a_diff(), headers='Content-Type: text/plain; format="flowed"\n'),
             "format=flowed",
@@ -392,7 +395,7 @@ def parts(kind: str, text: str) -> str:
         ),
         (
             a_mail("[PATCH] x", a_diff(), headers="Content-Type: multipart/mixed\n"),
-            "does not say where they begin",
+            "no boundary between them",
         ),
         (a_mail("x" * 1001, a_diff()), "subject has 1001 characters"),
         (a_mail("x", "a " * 140_000 + f"\n---\n{a_diff()}"), "commit message has"),
@@ -413,7 +416,7 @@ def test_limits_are_said_with_their_numbers() -> None:
     assert "more than 1000 patches" in refusal(many)
     assert "more than 5000 mails" in refusal(a_mail("x", "y") * 5001)
     half = b"+" * (SERIES_BYTES // 2 + 1)
-    assert "the patches have 32 MiB; at most 32 MiB are read" in refusal(half, half)
+    assert "the patches have 32 MiB; the maximum is 32 MiB" in refusal(half, half)
 
 
 def test_nothing_that_looks_like_a_binary_patch_gets_past_the_reader() -> None:
@@ -536,18 +539,18 @@ def test_a_quilt_directory_is_read_in_the_order_of_its_series_file(tmp_path: Pat
 @pytest.mark.parametrize(
     ("series", "sentence"),
     [
-        ("a.patch -p0\n", "q/series: line 1: a.patch has the options '-p0'; only -p1 is applied"),
+        ("a.patch -p0\n", "q/series: line 1: a.patch has the options '-p0'; only -p1 is supported"),
         ("\n a.patch -R\n", "line 2: a.patch has the options '-R'"),
         ("a.patch\nb.patch\n", "b.patch: not found in q"),
         ("a.patch\na.patch\n", "it names a.patch twice"),
-        ("# nothing\n", "it names no patch"),
+        ("# nothing\n", "it names no patches"),
         ("../secret\n", "'../secret' is not a path within the directory"),
         ("/etc/passwd\n", "'/etc/passwd' is not a path within"),
         ("link.patch\n", "link.patch: not a regular file in q"),
         ("loop.patch\n", "loop.patch: not found in q"),
         ("sub\n", "sub: not a regular file"),
         ("words.patch\n", "words.patch: it has no diff"),
-        ("letter.patch\n", "letter.patch: it has no diff; take it out of the `series` file"),
+        ("letter.patch\n", "letter.patch: it has no diff; remove it from the `series` file"),
         ("x\n" * 20_001, "more than 20000 lines"),
         ("".join(f"{n}\n" for n in range(1001)), "more than 1000 patches"),
         ("a\0\n", "NUL bytes"),

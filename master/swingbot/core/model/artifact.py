@@ -1,4 +1,4 @@
-"""Why a raw result was not taken into the store, or cannot be read from it."""
+"""Errors of storing and reading raw results."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from datetime import datetime
 
 
 class ArtifactError(Exception):
-    """A file was not taken or cannot be read; the message says why."""
+    """A file was not stored or cannot be read; the message says why."""
 
 
 class WrongDigest(ArtifactError):
-    """The bytes are not those that the name promises."""
+    """The content does not match the digest in the name."""
 
 
 class TooLarge(ArtifactError):
-    """The file is larger than the store takes."""
+    """The file exceeds the size limit of the store."""
 
 
 class NoSpace(ArtifactError):
@@ -23,16 +23,16 @@ class NoSpace(ArtifactError):
 
 
 class Damaged(ArtifactError):
-    """A stored file is not what was stored: a bad disk, or somebody changed it."""
+    """A stored file has changed, by a disk error or by modification."""
 
 
 class Gone(FileNotFoundError):
-    """A file was in the store and has been pruned; the message says when and by which rule."""
+    """A file has been pruned from the store; the message says when and by which rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """When a file went, and why in words: `pruned on 2026-06-01 by the rule ...`."""
+    """When a file was pruned and why: `pruned on 2026-06-01 by the rule ...`."""
 
     at: datetime
     why: str

@@ -1,7 +1,7 @@
-"""A bisection between engine and store: its boots as they are asked for, what came of them, and the terms it was begun with.
+"""Data that the bisection engine and the store exchange: boots, observations and terms.
 
-These types go all the way: the engine asks with them, the store keeps them, the journal writes their fields. Numbers of points: 0 is
-the good end of the range, the last is the bad one.
+The engine requests boots with these types, the store keeps them, and the journal writes their
+fields. Points are numbered from 0, the good end of the range; the last is the bad end.
 """
 
 from __future__ import annotations
@@ -17,60 +17,62 @@ from swingbot_jobs.language.program import Better
 
 @dataclass(frozen=True, slots=True)
 class WantedBoot:
-    """Boot `k` of point `idx`, which happens once: asked for, or under way."""
+    """Boot `k` of point `idx`, requested or under way; each happens once."""
 
     idx: int
     k: int
     phase: Phase
-    layout: int = (
-        0  # which build of this commit: 0 the default, others lay the same code out differently
-    )
-    box: int = 0  # which testbox of the group, from 0
+    layout: int = 0  # build of this commit: 0 is the default, others have a different code layout
+    box: int = 0  # testbox of the group, from 0
 
     @property
     def key(self) -> tuple[int, int]:
-        """Which boot it is."""
+        """Identify the boot."""
         return self.idx, self.k
 
     def to_json(self) -> list[int]:
-        """As journals and pages list what a step asks for; they name the phase once for all."""
+        """Return the form in which journals and pages list requests; the phase is stated
+        separately."""
         return [self.idx, self.k, self.layout, self.box]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What one boot told: a value per run, or why it told nothing."""
+    """The result of one boot: a value per run, or the reason for having none."""
 
     idx: int
     k: int
-    values: tuple[float, ...]  # the metric's unit; empty: this boot says nothing about the metric
+    values: tuple[float, ...]  # the metric's unit; empty: no result for this metric
     skip: str | None = None  # panicked, hung, no result: an outcome, never a vote
     phase: Phase
     layout: int = 0
     box: int = 0
-    # When it was booted, in seconds of any one clock; None: not known, no drift is looked for.
+    # Time of the boot, in seconds of any one clock; None: not known, and drift is not tested.
     at: float | None = None
 
     @property
     def key(self) -> tuple[int, int]:
-        """Which boot it was."""
+        """Identify the boot."""
         return self.idx, self.k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectionTerms:
-    """What a bisection was begun with, and what a person has allowed it since. Column `policy` of the database."""
+    """The initial conditions of a bisection and later permissions by a person.
+
+    Column `policy` of the database.
+    """
 
     unit: str | None = None  # of the metric
     better: Better | None = None  # None: a change has no good direction
-    # The noise that was expected when it began; it stays, whatever the record learns meanwhile. None: it began before that was noted.
+    # Noise expected at the beginning; it does not follow later noise records. None: not recorded.
     noise: NoisePrior | None = None
-    testboxes: tuple[str, ...] = ()  # the group that shares its boots; empty: its testbox alone
-    max_boots: int | None = None  # in all, and of either end; None: as the settings say
+    testboxes: tuple[str, ...] = ()  # the group that shares its boots; empty: only its testbox
+    max_boots: int | None = None  # in total, and of either end; None: the settings apply
     max_end_boots: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored; what is not there is left out, but for unit and direction."""
+        """Return the stored form; missing values are left out, except unit and direction."""
         known: dict[str, Any] = {"unit": self.unit, "better": self.better}
         if self.noise is not None:
             known["noise"] = self.noise.to_json()
@@ -81,7 +83,10 @@ class BisectionTerms:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> BisectionTerms:
-        """The inverse; keys may be missing, those that are not known are left out. Raises TypeError for noise that is none."""
+        """Read the output of `to_json`; missing and unknown keys are accepted.
+
+        Raises TypeError for malformed noise.
+        """
         noise = given.get("noise")
         return cls(
             unit=given.get("unit"),

@@ -1,4 +1,4 @@
-"""A comparison row: one metric of one unit job on one testbox, base against head, from the judge to the mail."""
+"""A comparison row: one metric of one unit job on one testbox, base against head."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swingbot_jobs.language.program import Better
 
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
-CHANGED: Final[tuple[Verdict, ...]] = ("worse", "better", "changed")  # those that claim a change
+CHANGED: Final[tuple[Verdict, ...]] = ("worse", "better", "changed")  # verdicts of a change
 Key = tuple[str, str, str]  # testbox, unit job, metric
 Bounds = tuple[float, float]  # low and high end of a 95 % interval
 
@@ -27,13 +27,13 @@ class Side:
 
     boots: int
     runs: int
-    mean: float | None  # of boot means; of the level that `ComparisonRow.level` names
+    mean: float | None  # of boot means, or the level named by `ComparisonRow.level`
     stddev: float | None  # between boots, of their means or medians; None with one boot
     stddev_within: float | None = None  # of one run, pooled; None where no boot has two runs
-    values: tuple[float, ...] = ()  # of each run, boot by boot, where a table needs them
+    values: tuple[float, ...] = ()  # of each run, by boot, if a table needs them
 
     def to_json(self) -> dict[str, Any]:
-        """Without `values`: the samples are stored on their own."""
+        """Return JSON without `values`, as the samples are stored separately."""
         return {
             "boots": self.boots,
             "runs": self.runs,
@@ -59,7 +59,7 @@ NO_BOOTS: Final = Side(boots=0, runs=0, mean=None, stddev=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """The change of a share in points of a hundred: head.mean - base.mean."""
+    """The change of a share in percentage points: head.mean - base.mean."""
 
     change: float | None
     interval: Bounds | None
@@ -67,44 +67,47 @@ class Points:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """What a comparison says of one metric: `compare` fills in the numbers, the judge the names. Missing is None, never 0."""
+    """The result of a comparison for one metric.
 
-    # Which row of a comparison it is; empty for numbers that somebody typed in.
+    `compare` fills in the numbers, its caller the names. Missing values are None, never 0.
+    """
+
+    # Identity of the row in a comparison; empty for numbers typed in by a person
     testbox: str = ""
     unit_job: str = ""
     metric: str = ""
-    alias_of: str | None = None  # the metric of the same part that is the same number: meta.yaml
-    spec: str = ""  # sha256 of the boot spec that was run; the database adds it
-    # Which arm it is of, which one it is compared with, and by which rule; the database adds them.
+    alias_of: str | None = None  # metric of the same part with the same number: meta.yaml
+    spec: str = ""  # sha256 of the boot spec; set by the database
+    # The arm, its reference and the rule that selects the reference; set by the database
     arm: int = 1
     reference: int = 0
     against: ReferenceRule = "first"
-    # The metric and its testbox, for the reader.
+    # Description of metric and testbox for the reader
     label: str = ""  # what the numbers of an emulated testbox are worth; empty for a real machine
     unit: str = ""
-    sentence: str = ""  # what the metric means; mails only
-    better: Better | None  # None: neither direction is better by itself
+    sentence: str = ""  # meaning of the metric; for mails only
+    better: Better | None  # None: neither direction is better
     klass: str | None = None  # `class` in JSON; None where it is not known
-    headline: bool = False  # the first metric of its program: only these can become swings
+    headline: bool = False  # first metric of its program; only these can become swings
     min_effect_pct: float | None = None  # smallest change that matters; points for a share
-    # What was measured.
+    # Measurements
     base: Side
     head: Side
     change_pct: float | None  # 100 * (head.mean / base.mean - 1)
-    interval_pct: Bounds | None  # around it (Rule.interval_alpha)
+    interval_pct: Bounds | None  # of the change (Rule.interval_alpha)
     points: Points | None = None  # shares only
-    level: str | None = None  # what the means are of; None: plain means of boot means
+    level: str | None = None  # kind of the means; None: plain means of boot means
     verdict: Verdict
     reason: str | None = None  # for unclear, invalid and same; a note for the others
-    margin_pct: float | None = None  # a larger change is excluded at the rule's alpha
-    more_boots: int | None = None  # a side; what would settle an unclear row
+    margin_pct: float | None = None  # larger changes are excluded at the rule's alpha
+    more_boots: int | None = None  # per side; number that would settle an unclear row
     paired: bool | None = None  # boot k against boot k; None: nothing was compared
     p: float | None = None  # two-sided, of "no effect"
     spread_ratio: float | None = (
-        None  # head's spread between boots over base's, where the two differ beyond chance
+        None  # head's spread between boots over base's, if they differ significantly
     )
-    problems: tuple[str, ...] = ()  # what went wrong in boots and runs, in words
-    # Of the calculation, on the scale of effects; never stored.
+    problems: tuple[str, ...] = ()  # problems of boots and runs
+    # Intermediate results on the scale of effects; never stored
     effect: float | None = None  # log ratio; for differences, over the larger mean magnitude
     stderr: float | None = None
     df: float | None = None  # degrees of freedom of `stderr`
@@ -115,7 +118,7 @@ class ComparisonRow:
 
     @property
     def original(self) -> Key:
-        """The key of the row whose number this is: its own unless it is an alias."""
+        """The key of the row that an alias repeats; otherwise the row's own key."""
         return self.testbox, self.unit_job, self.alias_of or self.metric
 
     @property
@@ -125,12 +128,12 @@ class ComparisonRow:
 
     @property
     def min_effect(self) -> float:
-        """The smallest change that matters, as a log ratio."""
+        """The smallest relevant change, as a log ratio."""
         assert self.min_effect_pct is not None, "only rows that were judged have one"
         return math.log1p(self.min_effect_pct / 100.0)
 
     def to_json(self) -> dict[str, Any]:
-        """The row as it is stored and as scripts read it."""
+        """Return the row as it is stored and as scripts read it."""
         return self.verdict_json() | {
             "unit_job": self.unit_job,
             "testbox": self.testbox,
@@ -143,7 +146,7 @@ class ComparisonRow:
         }
 
     def verdict_json(self) -> dict[str, Any]:
-        """The row without names, as `swingbot stats compare` prints it."""
+        """Return the row without names, as `swingbot stats compare` prints it."""
         facts: dict[str, Any] = {
             "class": self.klass,
             "better": self.better,
@@ -160,7 +163,7 @@ class ComparisonRow:
             "paired": self.paired,
             "p": self.p,
         }
-        if self.paired is None:  # what follows from a calculation is left out where there was none
+        if self.paired is None:  # results of a calculation are left out if there was none
             for key in ("margin_pct", "paired", "p"):
                 del facts[key]
         if self.spread_ratio is not None:
@@ -172,7 +175,10 @@ class ComparisonRow:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> ComparisonRow:
-        """Read a stored row, or one of a comparison's JSON. Keys that older rows lack are None, unknown ones are passed over. Raises BadRow."""
+        """Read a stored row, or one of a comparison's JSON.
+
+        Missing keys of older rows become None, unknown keys are ignored. Raises BadRow.
+        """
         return cls(
             testbox=_taken(given, "testbox"),
             unit_job=_taken(given, "unit_job"),
@@ -206,32 +212,32 @@ class ComparisonRow:
 
 
 def key_of(document: Mapping[str, Any]) -> Key:
-    """The key of a row, sample or bisection as JSON."""
+    """Return the key of a row, sample or bisection in JSON."""
     return document["testbox"], document["unit_job"], document["metric"]
 
 
 def without_aliases(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
-    """The rows in their order, each number once: an alias is left out beside its original."""
-    given = list(rows)
-    there = {row.key for row in given}
-    return [row for row in given if row.alias_of is None or row.original not in there]
+    """Return the rows in order, without aliases of rows that are present."""
+    listed = list(rows)
+    present = {row.key for row in listed}
+    return [row for row in listed if row.alias_of is None or row.original not in present]
 
 
 def aliases_of(row: ComparisonRow, rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
-    """The other metrics of its part that are the same number as `row`."""
+    """Return the other metrics of the part that repeat the number of `row`."""
     return tuple(
         other.metric for other in rows if other.alias_of is not None and other.original == row.key
     )
 
 
 def row_of(rows: Iterable[ComparisonRow], key: Key) -> ComparisonRow | None:
-    """The row of that testbox, unit job and metric; None where the comparison has none."""
+    """Return the row for a testbox, unit job and metric; None if there is none."""
     return next((row for row in rows if row.key == key), None)
 
 
 def _taken(given: Mapping[str, Any], key: str) -> Any:
     if key not in given:
-        raise BadRow(f"a comparison row without {key!r}: it has {', '.join(sorted(given))}")
+        raise BadRow(f"a comparison row lacks {key!r}; it has {', '.join(sorted(given))}")
     return given[key]
 
 
@@ -239,7 +245,7 @@ def _verdict(given: Any) -> Verdict:
     for verdict in VERDICTS:
         if verdict == given:
             return verdict
-    raise BadRow(f"verdict {given!r} of a comparison row is none of {', '.join(VERDICTS)}")
+    raise BadRow(f"verdict {given!r} of a comparison row is not one of {', '.join(VERDICTS)}")
 
 
 def _points(given: Mapping[str, Any]) -> Points | None:

@@ -1,4 +1,4 @@
-"""What passes between the database, Buildbot and the workers: open dispatches, order documents, deliveries."""
+"""Data between the database, Buildbot and the workers: dispatches, order documents, deliveries."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _TOKEN = re.compile(r"a([0-9]{1,18})\.([0-9a-f]{64})")
 
 
 class DatabaseAway(Exception):
-    """The database does not answer now; asking again later is right."""
+    """The database does not respond; the caller should try again later."""
 
 
 class Delivery(StrEnum):
-    """What became of an outcome that was handed in."""
+    """The result of delivering an outcome."""
 
-    STORED = "stored"  # the attempt ran; now it has ended with this outcome
-    SAME = "same"  # the attempt had ended with this very outcome: handed in twice
-    LATE = "late"  # the attempt had been declared dead: kept, never counted
-    OTHER = "other"  # the attempt had ended with another outcome, which stands
-    FOREIGN = "foreign"  # the outcome names another order, or another kind of work
-    UNKNOWN = "unknown"  # there is no such attempt
+    STORED = "stored"  # the attempt was running and has now ended with this outcome
+    SAME = "same"  # the attempt had already ended with this outcome (duplicate delivery)
+    LATE = "late"  # the attempt had been declared dead; the outcome is kept but not counted
+    OTHER = "other"  # the attempt had ended with a different outcome, which is kept
+    FOREIGN = "foreign"  # the outcome is for another order or another kind of work
+    UNKNOWN = "unknown"  # the attempt does not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDispatch:
-    """A handing-over that is wanted or placed, with what the dispatcher must know about it."""
+    """A requested or placed dispatch, with what the dispatcher must know about it."""
 
     id: int
     attempt: int
@@ -42,16 +42,16 @@ class OpenDispatch:
     builder: str  # Buildbot's builder: 'kernel' or 'boot-<testbox>'
     external_id: str  # o12/a1/d1
     state: Literal["wanted", "placed"]
-    compiler: str | None  # that a kernel build wants; None: a boot
+    compiler: str | None  # required by a kernel build; None: a boot
     bb_request: int | None
     bb_number: int | None
     priority: int
-    cancelled: bool  # nobody wants the order any more, or the attempt is over
+    cancelled: bool  # the order is no longer needed, or the attempt is over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderFacts:
-    """All that an order document is made of, as the database knows it."""
+    """The contents of an order document, from the database."""
 
     attempt: int
     attempt_state: AttemptState
@@ -64,7 +64,7 @@ class OrderFacts:
     compiler: str
     layout: int
     trust: Trust = "trusted"
-    image_sha256: str | None  # of the kernel build; None before there is one
+    image_sha256: str | None  # of the kernel build; None if not built yet
     testbox: str | None
     k: int | None
     purpose: str = SEARCH
@@ -73,22 +73,25 @@ class OrderFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What every order document of this service says alike."""
+    """The part of order documents that is the same for all orders of this service."""
 
     exchange_url: str
-    repo: str  # git repository that has all our commits
+    repo: str  # git repository with all commits of this service
     build_deadline_seconds: float
     boot_deadline_seconds: float
 
 
 def token(secret: bytes, attempt: int) -> str:
-    """The password of one attempt, `a12.<64 hex digits>`: whoever has it may deliver for this attempt and do nothing else."""
+    """Return the password of one attempt, `a12.<64 hex digits>`.
+
+    It permits delivery for this attempt and nothing else.
+    """
     name = f"a{attempt}"
     return f"{name}.{hmac.new(secret, name.encode(), hashlib.sha256).hexdigest()}"
 
 
 def attempt_of_token(secret: bytes, text: str) -> int | None:
-    """The attempt whose token `text` is; None if it is not a token of ours."""
+    """Return the attempt of a token; None if the token is not valid."""
     match = _TOKEN.fullmatch(text)
     if match is None:
         return None
@@ -97,9 +100,10 @@ def attempt_of_token(secret: bytes, text: str) -> int | None:
 
 
 def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, Any]:
-    """The order as a worker reads it (`jobs/schema/order-1.schema.json`); it holds the attempt's token, so it is never logged.
+    """Return the order document (`jobs/schema/order-1.schema.json`).
 
-    Raises ValueError for a boot whose kernel has no image: such an order should not have become ready.
+    It contains the attempt's token, so it must not be logged. Raises ValueError for a boot whose
+    kernel has no image, as such an order should not have become ready.
     """
     document: dict[str, Any] = {
         "version": 1,
@@ -122,10 +126,10 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
         return document
     if facts.image_sha256 is None:
         raise ValueError(
-            f"order o{facts.order} wants to boot kernel {facts.build_key[:12]}, which has no image"
+            f"order o{facts.order} is to boot kernel {facts.build_key[:12]}, which has no image"
         )
     document["deadline_seconds"] = terms.boot_deadline_seconds
-    # what an engine or a driver may call it by
+    # Parameters for an engine or a driver
     named = {"commit": facts.commit, "kconfig": facts.kconfig, "compiler": facts.compiler}
     document["kernel"] = {
         "build_key": facts.build_key,
@@ -143,5 +147,8 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
 
 
 def purpose_named(purpose: str) -> dict[str, str]:
-    """What an order says of its purpose. A search is not named: a worker that knows no purposes boots it right, and refuses all others."""
+    """Return the purpose for an order document; empty for a search.
+
+    Old workers, which do not know purposes, boot a search correctly and refuse anything else.
+    """
     return {} if purpose == SEARCH else {"purpose": purpose}

@@ -1,4 +1,4 @@
-"""Ids as people see them: a letter and a number (`t1`, `v3`, `o12`, `a12`, `c5`, `e6`, `b2`, `i1`, `r4`)."""
+"""Ids as shown to people: a letter and a number (`t1`, `v3`, `o12`, `a12`, `c5`, `e6`, `b2`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LETTERS: Final = {
     "attempt": "a",
     "dispatch": "d",
     "comparison": "c",
-    "experiment": "e",  # numbered with the comparisons: there is a c5 or an e5
+    "experiment": "e",  # shares its numbers with comparisons: there is either a c5 or an e5
     "bisection": "b",
     "incident": "i",
     "report": "r",
@@ -23,27 +23,32 @@ _ID = re.compile(r"([a-z])([0-9]{1,18})")
 
 
 class BadId(ValueError):
-    """What was given is not an id; the message says what one looks like."""
+    """The input is not a valid id; the message shows the expected form."""
 
 
 def show(kind: str, number: int) -> str:
-    """`show("comparison", 5)` is `c5`."""
+    """Format an id: `show("comparison", 5)` is `c5`."""
     return f"{LETTERS[kind]}{number}"
 
 
 def read(text: str, kind: str | None = None) -> tuple[str, int]:
-    """`read("c5")` is `("comparison", 5)`. With `kind`, any other kind is refused."""
+    """Parse an id: `read("c5")` is `("comparison", 5)`.
+
+    Raises BadId for a malformed id, or one of another kind than `kind`.
+    """
     match = _ID.fullmatch(text.strip())
     if match is None or match[1] not in KINDS:
         raise BadId(
-            f"{text!r} is not an id: ids are a letter and a number, such as c5 (comparison) or b2 (bisection)"
+            f"{text!r} is not an id: ids are a letter and a number,"
+            " such as c5 (comparison) or b2 (bisection)"
         )
-    found = KINDS[match[1]]
-    if kind is not None and found != kind:
+    matched_kind = KINDS[match[1]]
+    if kind is not None and matched_kind != kind:
         raise BadId(
-            f"{text!r} is the id of {_a(found)}; {_a(kind)} has an id such as {LETTERS[kind]}5"
+            f"{text!r} is the id of {_a(matched_kind)}; {_a(kind)} has an id such as"
+            f" {LETTERS[kind]}5"
         )
-    return found, int(match[2])
+    return matched_kind, int(match[2])
 
 
 def _a(noun: str) -> str:

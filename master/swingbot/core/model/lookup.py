@@ -1,7 +1,7 @@
-"""What every way of looking something up says when it is not there."""
+"""The error of all lookups."""
 
 from __future__ import annotations
 
 
 class NotFound(LookupError):
-    """Nothing has the id or name that was asked for; the message is one sentence for the one who asked."""
+    """The requested id or name does not exist; the message is one sentence for the requester."""

@@ -1,4 +1,4 @@
-"""Patches of a watched branch, as remembered. Commits are 40 hex digits."""
+"""Stored patches of a watched branch. Commits are 40 hex digits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from swingbot.core.model.statuses import PatchState
 class Patch:
     """A commit on the first-parent line of a branch.
 
-    `patch_id` is that of `git patch-id --stable`; of a merge "merge:" and what it brought in, for it is the same as long as
-    that is; "" for a commit that changes nothing. `parent` is the first; "" for a root.
+    `patch_id` is that of `git patch-id --stable`. For a merge it is "merge:" and the merged
+    commits, as it is the same as long as they are; for an empty commit it is "". `parent` is the
+    first parent; "" for a root.
     """
 
     commit: str
@@ -24,7 +25,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchPatch:
-    """A patch of a branch, and what the last move of the branch made of it; `was` is that patch at the tip before."""
+    """A patch of a branch and its state after the last move; `was` is its previous version."""
 
     patch: Patch
     state: PatchState

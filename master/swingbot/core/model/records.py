@@ -1,6 +1,7 @@
-"""What swingbot remembers, as frozen records: one class per noun, fields named as in the database.
+"""Stored entities as frozen records: one class per noun, fields named as in the database.
 
-Commits are 40 hex digits, times are seconds, ids are the plain numbers (the letter is added at the edge).
+Commits are 40 hex digits, times are in seconds, ids are plain numbers (the letter is added for
+output).
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.reading.result import RunStatus
 
 UNBUILT: Final = (
-    "does not build"  # begins the reason of whatever was not booted because there is no kernel
+    "does not build"  # prefix of the reason of anything not booted for lack of a kernel
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFacts:
-    """A commit as git tells it."""
+    """A commit as git shows it."""
 
     commit: str
     tree_hash: str
     parents: tuple[str, ...]
     subject: str
     author: str
-    made_here: bool = False  # by us, out of a patch or a revert
+    made_here: bool = False  # created by swingbot from a patch or a revert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFile:
-    """A job file as it was when its tree or comparison was registered: later edits change nothing that runs."""
+    """A job file as of the registration of its tree or comparison; later edits have no effect."""
 
     name: str
     text: str
@@ -68,7 +69,7 @@ class Tree:
     paths: tuple[str, ...]
     kconfig: str
     compiler: str
-    trust: Trust = "trusted"  # of what its branch holds
+    trust: Trust = "trusted"  # in the content of the branch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,17 +111,17 @@ class KernelBuild:
 
     @property
     def trouble(self) -> str:
-        """Why there is no kernel, in words; for a build that failed."""
+        """Why a failed build has no kernel."""
         return f"{UNBUILT}: {self.errors[0] if self.errors else 'see build.log'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootKey:
-    """Which boot is meant: the k-th one of this kernel with these unit jobs on this testbox.
+    """The identity of a boot: the k-th one of a kernel with these unit jobs on a testbox.
 
-    `series` is "" where boots are shared by all who ask (a repeatable testbox gives the same result again);
-    otherwise it names the comparison or bisection whose own boots these are. `k` counts the boots of one purpose
-    (plan/boot_numbers.py).
+    `series` is "" if the boots are shared by all requesters (a repeatable testbox gives the same
+    result again). Otherwise it names the comparison or bisection that owns them. `k` counts the
+    boots of one purpose (plan/boot_numbers.py).
     """
 
     build_key: str
@@ -136,7 +137,7 @@ class BootKey:
 
 
 class BootNumbers(NamedTuple):
-    """Boots of one purpose by their numbers: boot k of base and boot k of head are a pair."""
+    """Boot numbers of one purpose; boot k of base and boot k of head are a pair."""
 
     ks: Sequence[int]
     purpose: str = SEARCH
@@ -144,7 +145,7 @@ class BootNumbers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerCompiler:
-    """A compiler as a build worker announced it; `problem`: why it cannot build kernels there."""
+    """A compiler announced by a build worker; `problem` is why it cannot build kernels there."""
 
     worker: str
     name: str
@@ -171,13 +172,13 @@ class Order:
 
     @property
     def over(self) -> bool:
-        """Nothing more comes of it."""
+        """Whether the order is over."""
         return self.state in ("done", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A running or ended execution of an order, with what the queue needs to know about it."""
+    """A running or ended execution of an order, with what the queue needs to know."""
 
     id: int
     order_id: int
@@ -192,24 +193,24 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootRecord:
-    """A boot that happened. What its runs measured is asked for by its `id`."""
+    """A boot that took place. The measurements of its runs are looked up by `id`."""
 
     id: int
     k: int
     outcome: BootOutcome
     reason: str | None
     seconds: float
-    facts: Mapping[str, Any] = field(default_factory=dict)  # what guest and driver noted of it
+    facts: Mapping[str, Any] = field(default_factory=dict)  # recorded by guest and driver
 
     @property
     def trouble(self) -> str:
-        """How the boot ended, in words; for one that did not come up."""
+        """How a boot that did not come up ended."""
         return self.outcome.replace("_", " ") + (f": {self.reason}" if self.reason else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBoot:
-    """A boot as far as reading its results again needs it; `results` is the sha256 of its results.tar."""
+    """The part of a boot needed to reparse its results; `results` is the sha256 of results.tar."""
 
     id: int
     spec: str
@@ -221,7 +222,7 @@ class StoredBoot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run as it is remembered. `parser` is the hash of the code that read it; None: it was read before that was noted."""
+    """A stored run. `parser` is the hash of the code that parsed it; None: not recorded."""
 
     id: int
     unit_job: str
@@ -235,46 +236,46 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One kernel of a comparison or experiment, and how it is booted: a row of the table."""
+    """One kernel of a comparison or experiment and its boot settings: a row of the table."""
 
     name: str
     variant: int
-    # Where it lies on each axis that was given: {"compiler": "gcc-12", "cmdline": "never"}.
+    # Its value on each requested axis: {"compiler": "gcc-12", "cmdline": "never"}.
     axes: Mapping[str, str] = field(default_factory=dict)
-    # What its boots set beside what their jobs set: {"cmdline": WORDS, "sysctl": {name: value}}.
+    # Settings in addition to those of the jobs: {"cmdline": WORDS, "sysctl": {name: value}}.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    # The spec that it runs in place of that of a part, where its settings make the two differ.
+    # The specs to run in place of those of the parts, if its settings make them differ.
     specs: Mapping[str, str] = field(default_factory=dict)
-    from_block: int = 0  # the first block it was booted in: one that was added later missed some
+    from_block: int = 0  # first block with this arm; an arm added later lacks earlier blocks
 
     def spec(self, part: str) -> str:
-        """What it runs of a part with this spec."""
+        """Return the spec to run for a part with this spec."""
         return self.specs.get(part, part)
 
 
 def base_and_head(base: int, head: int) -> tuple[Arm, Arm]:
-    """The two arms of a plain comparison, from the numbers of their variants."""
+    """Return the two arms of a plain comparison; arguments are variant numbers."""
     return Arm(name="base", variant=base), Arm(name="head", variant=head)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Kernels measured side by side. An experiment is one of any number of arms."""
+    """Kernels measured side by side. An experiment has any number of arms."""
 
     id: int
     kind: ComparisonKind
     tree: int
     arms: tuple[Arm, ...]
-    against: tuple[ReferenceRule, ...] = ("first",)  # the first one is that of the table
-    beside: tuple[str, ...] = ()  # what the table shows beside the numbers
+    against: tuple[ReferenceRule, ...] = ("first",)  # the first one applies to the table
+    beside: tuple[str, ...] = ()  # additional columns of the table
     first_k: int
     purpose: str = SEARCH
     boots: int
     status: ComparisonStatus
     parts: tuple[tuple[str, str], ...]  # (testbox, spec)
-    looks: int = 1  # how often it is judged: once more with each extension by hand
-    reason: str | None = None  # why it failed or was cancelled; of an anchor: its mark
-    request_key: str | None = None  # asking twice with the same key is asking once
+    looks: int = 1  # how often it is judged: one more for each manual extension
+    reason: str | None = None  # why it failed or was cancelled; for an anchor: its mark
+    request_key: str | None = None  # repeated requests with the same key are one request
 
     @property
     def base(self) -> int:
@@ -288,23 +289,23 @@ class Comparison:
 
     @property
     def open(self) -> bool:
-        """Boots may still come of it."""
+        """Whether the comparison may still get boots."""
         return self.status in ("waiting", "running")
 
     @property
     def numbers(self) -> BootNumbers:
-        """Its boots of each arm."""
+        """The boot numbers of each arm."""
         return BootNumbers(range(self.first_k, self.first_k + self.boots), self.purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewComparison:
-    """A comparison to be made. Those of a `change` or with a `request_key` are made once."""
+    """A comparison to create. With a `change` or a `request_key`, it is created only once."""
 
     kind: ComparisonKind
     tree: int
     arms: Sequence[Arm]
-    boots: int  # of each arm
+    boots: int  # per arm
     parts: Sequence[tuple[str, str]]  # (testbox, spec)
     against: Sequence[ReferenceRule] = ("first",)
     beside: Sequence[str] = ()
@@ -316,7 +317,10 @@ class NewComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """An incident as far as its proof needs it; `comparison` is that of parent (`base`) and culprit (`head`)."""
+    """The part of an incident needed for its proof.
+
+    `comparison` compares the parent (`base`) with the culprit (`head`).
+    """
 
     id: int
     tree: int
@@ -340,18 +344,19 @@ class Bisection:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Testbox, unit job and metric: which row of a comparison is its own."""
+        """Testbox, unit job and metric: identifies its row in a comparison."""
         return self.testbox, self.unit_job, self.metric
 
     @property
     def testboxes(self) -> tuple[str, ...]:
-        """Those that share its boots: the one, or all of a group; `box` of a boot is the index here."""
+        """The testboxes that share its boots, one or a group; `box` of a boot is an index into
+        it."""
         return self.terms.testboxes or (self.testbox,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewBisection:
-    """A bisection to be made, once per `request_key`."""
+    """A bisection to create, once per `request_key`."""
 
     tree: int
     origin: RequestOrigin
@@ -363,18 +368,18 @@ class NewBisection:
     unit_job: str
     metric: str
     terms: BisectionTerms
-    points: Sequence[tuple[Variant, float]]  # with the weight of the prior, from `good` to `bad`
+    points: Sequence[tuple[Variant, float]]  # with prior weights, from `good` to `bad`
     request_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steer:
-    """What a person told a bisection; in force from its next step on."""
+    """An instruction by a person to a bisection, in force from its next step on."""
 
     act: SteerAct
     points: tuple[int, ...]
-    factor: float | None  # hint: times the prior weight
-    boots: int | None  # resume: boots that may be spent from then on
+    factor: float | None  # hint: factor for the prior weight
+    boots: int | None  # resume: boots permitted from then on
     why: str | None
     who: str
     at: str
@@ -392,16 +397,15 @@ class Swing:
     state: SwingState
     bisection: int | None
     source: SwingSource = "base"  # what raised the alarm
-    anchor: int | None = (
-        None  # the variant that it is measured against instead of the base: an older tip (creep), or an expected commit
-    )
-    upto: int | None = None  # the variant that ends what is searched, where that is not the tip
-    proof: int | None = None  # the comparison whose pairs proved or refuted it
+    # variant to compare with in place of the base: an older tip (creep) or an expected commit
+    anchor: int | None = None
+    upto: int | None = None  # last variant of the search range, if not the tip
+    proof: int | None = None  # comparison whose pairs proved or refuted it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSwing:
-    """A row of a comparison that stands out; it is noted once."""
+    """A conspicuous row of a comparison; it is recorded once."""
 
     comparison: int
     testbox: str
@@ -411,29 +415,29 @@ class NewSwing:
     change_pct: float
     state: Literal["suspected", "noted"]
     source: SwingSource
-    reason: str  # what raised the alarm, half a sentence
+    reason: str  # what raised the alarm, as a phrase
     anchor: int | None = None  # as in Swing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeHistory:
-    """What the tips of a watched branch show in one metric."""
+    """The history of one metric over the tips of a watched branch."""
 
     tree: int
     testbox: str
     unit_job: str
     metric: str
-    upto: int  # the comparison of the last tip in it
-    # `Findings.to_json`, and under "tips" {commit, comparison} of each tip that it names, by its number
+    upto: int  # comparison of the last tip in it
+    # `Findings.to_json`, with {commit, comparison} of each named tip under "tips", by its number
     findings: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """What a tip of a watched branch measured."""
+    """The level of a tip of a watched branch."""
 
     comparison: int
     variant: int
     commit: str
-    mean: float  # of boot means, the metric's unit
+    mean: float  # of boot means, in the metric's unit
     boots: int

@@ -1,10 +1,11 @@
-"""What a testbox does now, and how that changes: a state machine without clock or memory of its own.
+"""The activity of a testbox: a state machine without a clock or memory of its own.
 
-    idle -> leased -> booting -> running -> returning -> idle      one boot, as the brain hands it out and the worker tells of it
-    any of them -> lost                                            its controller fell silent, or it did not come back
-    idle, lost -> quarantined -> idle                              it may not work, and a person or its anchor lets it again
+    idle -> leased -> booting -> running -> returning -> idle   one boot, as handed out, reported
+    any of them -> lost                                         controller silent, or no return
+    idle, lost -> quarantined -> idle                           until a person or an anchor clears it
 
-Whether a testbox may work (active, drained, quarantined) is a wish beside this: a drained one ends what it does and then is idle.
+Whether a testbox may work (active, drained, quarantined) is requested separately: a drained one
+completes its work and then is idle.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ WHY_LENGTH: Final = 500
 class TestboxPhase(StrEnum):
     IDLE = "idle"
     LEASED = "leased"  # handed to an attempt; no controller has touched it yet
-    BOOTING = "booting"  # on its way into the kernel under test
-    RUNNING = "running"  # in it
-    RETURNING = "returning"  # on its way back to its own system
-    LOST = "lost"  # out of reach, or nobody knows: its next order brings it home first
+    BOOTING = "booting"  # booting the kernel under test
+    RUNNING = "running"  # in the kernel under test
+    RETURNING = "returning"  # returning to its own system
+    LOST = "lost"  # unreachable or in an unknown state; its next order recovers it first
     QUARANTINED = "quarantined"  # may not work
 
 
@@ -35,35 +36,35 @@ WORKING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxStatus:
-    """A testbox as it was found last."""
+    """The last known state of a testbox."""
 
     testbox: str
     state: TestboxPhase = TestboxPhase.IDLE
-    why: str = ""  # of the last change, in words
-    attempt: int | None = None  # which it works for, or worked for when it was lost
-    failures: int = 0  # attempts in a row that it or its controller failed
-    down: int = 0  # boots in a row that did not come up, whoever is to blame
+    why: str = ""  # reason of the last change
+    attempt: int | None = None  # current attempt, or the one at the time it was lost
+    failures: int = 0  # consecutive attempts that failed due to it or its controller
+    down: int = 0  # consecutive boots that did not come up, for any reason
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The brain gave it to an attempt."""
+    """The testbox was assigned to an attempt."""
 
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseReported:
-    """The worker said what it does (one of swingbot_jobs.contract.orders.PHASES)."""
+    """The worker reported a phase (one of swingbot_jobs.contract.orders.PHASES)."""
 
     phase: str
     why: str
-    attempt: int | None = None  # that has it; None: the one that had it before
+    attempt: int | None = None  # the current attempt; None: unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """An attempt brought an outcome about the kernel: it came up, or it is the kernel that did not."""
+    """An attempt delivered an outcome about the kernel, whether it came up or not."""
 
     up: bool
     why: str
@@ -71,35 +72,35 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """An attempt brought the outcome `infra`: the lab's fault."""
+    """An attempt delivered the outcome `infra`, an infrastructure failure."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerLost:
-    """Nothing was heard of its controller for too long."""
+    """The controller did not report in time."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptCancelled:
-    """Nobody wants the attempt any more."""
+    """The attempt is no longer needed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """It may not work any more."""
+    """The testbox must not work any longer."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """It may work again, as it is: earlier failures count no more."""
+    """The testbox may work again; earlier failures are forgotten."""
 
     why: str
 
@@ -117,9 +118,12 @@ Event = (
 
 
 def transition(box: TestboxStatus, event: Event, *, barred: bool = False) -> TestboxStatus:
-    """The testbox after `event`. `barred`: it may not work, so that home is quarantine (an anchor is booted there all the same)."""
+    """Return the testbox after `event`.
+
+    `barred`: it may not work, so it returns to quarantine (an anchor is booted there anyway).
+    """
     home = TestboxPhase.QUARANTINED if barred else TestboxPhase.IDLE
-    # an outcome does not make found what its driver called lost
+    # An outcome does not recover a testbox that its driver reported as lost.
     back = box.state if box.state is TestboxPhase.LOST else home
     match event:
         case Assigned(attempt):

@@ -1,4 +1,4 @@
-"""The testboxes of a lab: those that have a file, and those whose file was removed."""
+"""The testboxes of a lab, with and without a file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from swingbot_jobs.testbox.definition import Testbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTestboxes:
-    """Testboxes by name, as one round or request sees them.
+    """Testboxes by name, as of one round or request.
 
-    Orders are placed and handed out on `present` testboxes only. Boots of `remembered` ones are still judged, and work that
-    waits for one is still followed until it is over.
+    Orders are placed and handed out on `present` testboxes only. Boots of `remembered` ones are
+    still judged, and work that waits for one is followed until it is over.
     """
 
-    present: Mapping[str, Testbox]  # has a file
-    # as the last file described it; nobody can boot it
+    present: Mapping[str, Testbox]  # with a file
+    # as described by the removed file; cannot be booted
     remembered: Mapping[str, Testbox] = field(default_factory=dict)
 
     def known(self, name: str) -> Testbox:
-        """A present testbox, else a remembered one. Raises KeyError."""
+        """Return a present or remembered testbox. Raises KeyError."""
         return self.present[name] if name in self.present else self.remembered[name]

@@ -1,9 +1,7 @@
-"""The unified diff in a text: every line of it, and none that is not.
+"""Extract the unified diff from a text, in linear time.
 
-Linear in the size of the text.
-
-Hunks are read by the line counts in their headers, as `git apply` reads them, so that a signature
-or a note that looks like a diff is not part of one, and a removed line "- " is no signature.
+Hunks are read by the line counts in their headers, as `git apply` does. A signature or a note that
+looks like a diff is thus not part of one, and a removed line "- " does not start a signature.
 """
 
 from __future__ import annotations
@@ -36,22 +34,23 @@ _BREAK: Final = re.compile(rb"^(?:diff -|Index: |--- \S|---[ \t\r]*$)", re.MULTI
 
 
 def cut_off(text: bytes) -> tuple[bytes, bytes]:
-    """Text up to the notes or the diff, and the rest: `git mailinfo` breaks at the same lines."""
+    """Return the text up to the notes or the diff, and the rest; splits where `git mailinfo`
+    does."""
     found = _BREAK.search(text)
     return (text, b"") if found is None else (text[: found.start()], text[found.start() :])
 
 
 def unix_lines(text: bytes) -> bytes:
-    """`text` without the CR of each line if the lines of its diff that are git's own have one.
+    """Remove the CR of each line if git's own lines of the diff have one.
 
-    Those never have one unless the whole text was converted, so the CR of a file's own lines stays.
+    These have a CR only if the whole text was converted, so the CR of a file's own lines is kept.
     """
     first = _STRUCTURE.search(text)
     return text.replace(b"\r\n", b"\n") if first and first[0].endswith(b"\r\n") else text
 
 
 def has_diff(text: bytes) -> bool:
-    """Whether there is a diff in it, be it one that cannot be applied."""
+    """Whether the text has a diff, including one that cannot be applied."""
     return (
         re.search(rb"^(?:diff --(?:git|cc|combined) |@@ -\d|GIT binary patch)", text, re.M)
         is not None
@@ -59,9 +58,9 @@ def has_diff(text: bytes) -> bool:
 
 
 def diff_of(text: bytes) -> bytes:
-    """All file diffs in `text`, one after another; empty if there is none.
+    """Return all file diffs in `text`, concatenated; empty if there is none.
 
-    Raises SeriesError for a binary patch, a combined diff of a merge, and a hunk that breaks off.
+    Raises SeriesError for a binary patch, a combined diff of a merge, and a truncated hunk.
     """
     if not has_diff(text):
         return b""
@@ -72,13 +71,13 @@ def diff_of(text: bytes) -> bytes:
 
 
 class _Reader:
-    """Takes lines; `held` are those of a file's header until it is clear that they are one."""
+    """Processes lines; `held` are possible header lines of a file."""
 
     def __init__(self) -> None:
         self.out: list[bytes] = []
         self.held: list[bytes] = []
         self.file = b""
-        self.old = self.new = 0  # lines that the hunk still has
+        self.old = self.new = 0  # remaining lines of the hunk
         self.in_file = False
 
     def line(self, line: bytes) -> None:
@@ -114,7 +113,7 @@ class _Reader:
             )
         elif self._is_binary(line):
             raise SeriesError(
-                f"the patch of {_name(self.file)} is binary; only text patches are taken"
+                f"the patch of {_name(self.file)} is binary; only text patches are accepted"
             )
         elif self.held and self.held[0].startswith(b"diff --git ") and line.startswith(_EXTENDED):
             self.held.append(line)
@@ -133,7 +132,7 @@ class _Reader:
             self.in_file = False
 
     def _is_binary(self, line: bytes) -> bool:
-        """git's own binary patch, or its note that there is one, below the header of a file."""
+        """Whether the line is git's binary patch, or its note about one, below a file header."""
         return line.startswith(b"GIT binary patch") or (
             line.startswith(b"Binary files ")
             and line.rstrip().endswith(b" differ")
@@ -166,6 +165,6 @@ def _name(line: bytes) -> str:
 
 def _broken_off(file: bytes) -> str:
     return (
-        f"the diff of {_name(file)} breaks off within a hunk:"
+        f"the diff of {_name(file)} ends within a hunk:"
         " the mailer wrapped or cut its lines; send it with `git send-email` or as an attachment"
     )

@@ -1,4 +1,4 @@
-"""The mails of a file, each with its headers.
+"""Split a file into mails with their headers.
 
 Works on bytes; the time is linear in the size of the file.
 """
@@ -12,9 +12,9 @@ from typing import Final
 
 from swingbot.core.patchset.model import MOST_MAILS, SeriesError
 
-MOST_HEADERS: Final = 2000  # lines; mails of a list archive have about a hundred
-HEADER_BYTES: Final = 16 << 10  # of a header that is looked at
-# As `git mailsplit` has it: a time of day and a year behind "From ". A header has to follow.
+MOST_HEADERS: Final = 2000  # lines; mails in list archives have about a hundred
+HEADER_BYTES: Final = 16 << 10  # maximum size of a header that is read
+# As in `git mailsplit`: a time of day and a year after "From ", followed by a header.
 _FROM_LINE: Final = re.compile(
     rb"^From [^\n]{0,300}?\d{1,2}:\d\d(?::\d\d)? [^\n]{0,40}\d{4}[^\n]{0,10}\n"
     rb"(?=[A-Za-z][A-Za-z0-9-]{0,70}:)",
@@ -27,7 +27,7 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class RawMail:
-    """Headers by lower-case name (the first of each, unfolded), and the body, with LF line ends.
+    """Headers by lower-case name (the first of each, unfolded) and the body, with LF line ends.
 
     `headers` is empty for a file that is not a mail: a diff, or a description with a diff.
     """
@@ -36,33 +36,33 @@ class RawMail:
     body: bytes
 
     def header(self, name: bytes) -> bytes:
-        """The header's value; empty if there is none.
+        """Return the value of a header; empty if there is none.
 
-        Raises SeriesError for one that is too long.
+        Raises SeriesError if it is too long.
         """
         value = self.headers.get(name, b"")
         if len(value) > HEADER_BYTES:
             raise SeriesError(
                 f"the header {name.decode().title()} has {len(value)} bytes;"
-                f" at most {HEADER_BYTES} are read"
+                f" the maximum is {HEADER_BYTES}"
             )
         return value
 
 
 def split_mails(data: bytes) -> list[RawMail]:
-    """The mails of a mailbox, or the one mail or patch that the file is. Raises SeriesError."""
+    """Return the mails of a mailbox, or the file as a single mail or patch. Raises SeriesError."""
     refuse_binary(data)
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     mails: list[RawMail] = []
     for piece in _pieces(data):
         mails.append(raw_mail(piece))
         if len(mails) > MOST_MAILS:
-            raise SeriesError(f"it has more than {MOST_MAILS} mails; give the series alone")
+            raise SeriesError(f"it has more than {MOST_MAILS} mails; give only the series")
     return mails
 
 
 def refuse_binary(data: bytes) -> None:
-    """Raises SeriesError for what is not text in a charset that extends ASCII."""
+    """Raise SeriesError unless the data is text in a charset that extends ASCII."""
     if data.startswith(_UTF16):
         raise SeriesError(
             "it is UTF-16 text; write patches with `git format-patch -o DIR`,"
@@ -73,7 +73,7 @@ def refuse_binary(data: bytes) -> None:
 
 
 def begins_as_mail(data: bytes) -> bool:
-    """Whether a file begins with a mailbox's `From ` line or with the headers of a mail."""
+    """Whether a file begins with a mailbox's `From ` line or with mail headers."""
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     if _FROM_LINE.match(data):
         return True
@@ -82,9 +82,9 @@ def begins_as_mail(data: bytes) -> bool:
 
 
 def raw_mail(data: bytes) -> RawMail:
-    """A mail without its `From ` line.
+    """Parse a mail without its `From ` line.
 
-    A file without headers of a mail is all body. Raises SeriesError.
+    A file without mail headers is all body. Raises SeriesError.
     """
     if data[: data.find(b"\n") + 1].endswith(
         b"\r\n"
@@ -98,18 +98,18 @@ def raw_mail(data: bytes) -> RawMail:
 
 def _pieces(data: bytes) -> Iterator[bytes]:
     start = 0
-    for found in _FROM_LINE.finditer(data):
-        if data[start : found.start()].strip():
-            yield data[start : found.start()]
-        start = found.end()
+    for match in _FROM_LINE.finditer(data):
+        if data[start : match.start()].strip():
+            yield data[start : match.start()]
+        start = match.end()
     if data[start:].strip() or start == 0:
         yield data[start:]
 
 
 def take_headers(data: bytes) -> tuple[dict[bytes, bytes], bytes]:
-    """Headers at the beginning of `data`, by lower-case name, and what follows them.
+    """Return the headers at the beginning of `data` by lower-case name, and the rest.
 
-    They end at an empty line, or before a line that is not a header. Raises SeriesError for too
+    Headers end at an empty line, or before a line that is not a header. Raises SeriesError for too
     many.
     """
     headers: dict[bytes, list[bytes]] = {}
@@ -118,15 +118,15 @@ def take_headers(data: bytes) -> tuple[dict[bytes, bytes], bytes]:
     while start < len(data):
         end = data.find(b"\n", start) + 1 or len(data)
         line = data[start:end] if end - start <= HEADER_BYTES else data[start : start + 80]
-        found = _HEADER.match(line)
+        match = _HEADER.match(line)
         if line.strip() == b"":
             start = end
             break
         if line[:1] in (b" ", b"\t") and current is not None:
             current.append(data[start:end].strip())
-        elif found is not None:
-            current = [data[start + found.start(2) : end].strip()]
-            headers.setdefault(found[1].lower(), current)
+        elif match is not None:
+            current = [data[start + match.start(2) : end].strip()]
+            headers.setdefault(match[1].lower(), current)
         else:
             break
         start, lines = end, lines + 1

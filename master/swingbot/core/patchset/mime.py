@@ -1,6 +1,6 @@
-"""The text parts of a mail, decoded, with the files attached to it.
+"""Decode the text parts of a mail and its attached files.
 
-Limits hold for the number of parts and for their depth.
+The number of parts and their nesting are limited.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Final
 from swingbot.core.patchset.mailbox import HEADER_BYTES, RawMail, refuse_binary, take_headers
 from swingbot.core.patchset.model import SeriesError
 
-DEEPEST: Final = 8  # parts within parts
+DEEPEST: Final = 8  # maximum nesting of parts
 MOST_PARTS: Final = 200
 _PATCH_NAMES: Final = (".patch", ".diff", ".mbox", ".mbx", ".eml", ".txt")
 _PATCH_TYPES: Final = ("text/x-patch", "text/x-diff", "application/x-patch", "application/x-diff")
-# Codecs of text that decode in linear time. Python knows others, such as punycode, which do not.
+# Text codecs that decode in linear time. Others in Python, such as punycode, do not.
 _CHARSETS: Final = re.compile(
     r"ascii|utf-8|iso8859-\d{1,2}|cp\d{3,4}|koi8-[ru]"
     r"|gb2312|gbk|gb18030|big5|shift_jis|euc_(?:jp|kr)|iso2022_(?:jp|kr)"
@@ -31,7 +31,7 @@ _CHARSETS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A text of a mail: its bytes after the transfer encoding, and its charset.
+    """A text of a mail after transfer decoding, and its charset.
 
     `attached`: a file, not the mail's own text.
     """
@@ -44,7 +44,7 @@ class TextPart:
 
 
 class _Walk:
-    """Counts the parts of one mail."""
+    """Walks the parts of one mail and counts them."""
 
     def __init__(self) -> None:
         self.parts = 0
@@ -76,7 +76,7 @@ class _Walk:
     def _multipart(self, mail: RawMail, kind: Message, depth: int) -> Iterator[TextPart]:
         boundary = kind.get_boundary()
         if not boundary:
-            raise SeriesError("a mail has several parts but does not say where they begin")
+            raise SeriesError("a mail has several parts but no boundary between them")
         for piece in _split(mail.body, boundary.encode("utf-8", "replace")):
             self.parts += 1
             if self.parts > MOST_PARTS:
@@ -85,7 +85,7 @@ class _Walk:
 
 
 def texts(mail: RawMail) -> tuple[list[TextPart], bool]:
-    """The texts of a mail in their order, and whether it has HTML, which is not read.
+    """Return the texts of a mail in order, and whether it has HTML, which is not read.
 
     Raises SeriesError.
     """
@@ -94,7 +94,7 @@ def texts(mail: RawMail) -> tuple[list[TextPart], bool]:
 
 
 def decode(text: bytes, charset: str = "utf-8") -> str:
-    """`text` in `charset`; as UTF-8, then as Latin-1, where that is unknown or wrong."""
+    """Decode `text`; falls back to UTF-8 and then Latin-1 for an unknown or wrong charset."""
     for name in (charset, "utf-8"):
         try:
             if _CHARSETS.fullmatch(codecs.lookup(name).name):
@@ -105,7 +105,7 @@ def decode(text: bytes, charset: str = "utf-8") -> str:
 
 
 def header_text(value: bytes) -> str:
-    """A header's value with its encoded words (RFC 2047) decoded."""
+    """Return a header's value with its encoded words (RFC 2047) decoded."""
     text = decode(value)
     if "=?" not in text:
         return text
@@ -136,7 +136,7 @@ def _file_name(mail: RawMail, kind: Message) -> str:
 
 
 def _is_text(kind: str, file: str) -> bool:
-    """`kind` is text that may have a patch in it.
+    """Whether a part of this type may contain a patch.
 
     Some mailers send patches as application/octet-stream.
     """
@@ -168,15 +168,15 @@ def _part(piece: bytes) -> RawMail:
 
 
 def _split(body: bytes, boundary: bytes) -> Iterator[bytes]:
-    """The pieces between the lines of a boundary, without the text before the first of them."""
+    """Return the parts between the lines of a boundary, without the preamble."""
     line = re.compile(rb"^--" + re.escape(boundary) + rb"(--)?[ \t]*\n", re.MULTILINE)
     start: int | None = None
-    for found in line.finditer(body + b"\n"):
+    for match in line.finditer(body + b"\n"):
         if start is not None:
-            # the line end before a boundary belongs to it, but git ends a diff with it
-            yield body[start : found.start()]
-        start = found.end()
-        if found[1]:
+            # The line end before a boundary belongs to the boundary, but git ends a diff with it.
+            yield body[start : match.start()]
+        start = match.end()
+        if match[1]:
             return
     if start is not None:
         yield body[start:]

@@ -1,4 +1,4 @@
-"""A patch series, what was left out of it, and the limits of what is read."""
+"""A patch series, the omitted mails, and the limits of the input."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Final
 
 SERIES_BYTES: Final = 32 << 20  # of all files together
-MOST_PATCHES: Final = 1000  # larger: a vendor tree, which is fetched as a branch
-MOST_MAILS: Final = 5000  # with cover letters and replies
-MESSAGE_BYTES: Final = 256 << 10  # of a commit message; it is shown on pages
+MOST_PATCHES: Final = 1000  # larger series are vendor trees, which are fetched as a branch
+MOST_MAILS: Final = 5000  # including cover letters and replies
+MESSAGE_BYTES: Final = 256 << 10  # maximum size of a commit message, which is shown on pages
 SUBJECT_CHARACTERS: Final = 1000
 _TRAILER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}: \S|[ \t]|\[")
 
@@ -21,7 +21,7 @@ class SeriesError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchFile:
-    """A file as it was given. `name` is shown in errors, and is the subject of a bare diff."""
+    """An input file. `name` is shown in errors, and is the subject of a bare diff."""
 
     name: str
     data: bytes
@@ -29,9 +29,9 @@ class PatchFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSource:
-    """Files that one argument named.
+    """The files that one argument named.
 
-    `ordered`: their order holds whatever their subjects say, as in quilt.
+    `ordered`: their order applies whatever their subjects say, as in quilt.
     """
 
     name: str
@@ -61,9 +61,9 @@ class SeriesPatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmittedMail:
-    """A mail or file that is not applied, and why.
+    """A mail or file that is not applied, and the reason.
 
-    `subject` is one line: of the mail, or the file's name.
+    `subject` is one line: the subject of the mail, or the file's name.
     """
 
     subject: str
@@ -72,14 +72,14 @@ class OmittedMail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSeries:
-    """Patches in the order in which they apply, and what was left out."""
+    """Patches in the order in which they apply, and the omitted mails."""
 
     patches: tuple[SeriesPatch, ...]
     left_out: tuple[OmittedMail, ...] = ()
 
 
 def commit_message(patch: SeriesPatch) -> str:
-    """The patch's message, with a `Message-ID:` trailer unless the message has that ID already."""
+    """Return the patch's message, with a `Message-ID:` trailer unless it already has that ID."""
     if patch.message_id is None or patch.message_id.strip("<>") in patch.message:
         return patch.message
     paragraphs = patch.message.rstrip("\n").split("\n\n")

@@ -24,16 +24,16 @@ _IN_BODY: Final = re.compile(r"(From|Subject|Date): *(.*)", re.IGNORECASE)
 _SHOWN: Final = re.compile(rb"commit [0-9a-f]{7,64}\b[^\n]{0,200}\n(?:[A-Z][a-z]+: [^\n]*\n){1,5}")
 _SCISSORS: Final = (">8", "8<", ">%", "%<")
 _MESSAGE_ID: Final = re.compile(r"<[!-;=?A-~]{1,120}@[!-;=?A-~]{1,120}>")
-_NESTED: Final = 3  # mails attached to mails
+_NESTED: Final = 3  # maximum nesting of mails attached to mails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchMail:
-    """A mail or a file, read.
+    """A parsed mail or patch file.
 
-    `subject` is as in the mail, `tagged` what it says. `rest` is what follows the commit message:
-    notes, the diff, a signature. `is_mail` is False for a file without headers; `answers`: it has
-    an In-Reply-To.
+    `subject` is as in the mail, `tagged` its parsed form. `rest` is the text after the commit
+    message: notes, diff, signature. `is_mail` is False for a file without headers. `answers`: it
+    has an In-Reply-To header.
     """
 
     subject: str
@@ -55,13 +55,13 @@ class PatchMail:
 
 
 def read_letters(data: bytes) -> Iterator[PatchMail]:
-    """The mails of a file and those attached to them, in their order. Raises SeriesError."""
+    """Yield the mails of a file and those attached to them, in order. Raises SeriesError."""
     for mail in split_mails(data):
         yield from _letters(mail, 0)
 
 
 def message_of(letter: PatchMail, fallback: str) -> tuple[str, str]:
-    """(subject, commit message); `fallback` is the subject of a bare diff.
+    """Return (subject, commit message); `fallback` is the subject of a bare diff.
 
     Raises SeriesError.
     """
@@ -72,13 +72,13 @@ def message_of(letter: PatchMail, fallback: str) -> tuple[str, str]:
     title = title or clean(fallback) or "a patch without a subject"
     if len(title) > SUBJECT_CHARACTERS:
         raise SeriesError(
-            f"the subject has {len(title)} characters; at most {SUBJECT_CHARACTERS} are taken"
+            f"the subject has {len(title)} characters; the maximum is {SUBJECT_CHARACTERS}"
         )
     message = f"{title}\n\n{body}\n" if body else f"{title}\n"
     if len(message.encode()) > MESSAGE_BYTES:
         raise SeriesError(
             f"the commit message has {len(message.encode()) >> 10} KiB;"
-            f" at most {MESSAGE_BYTES >> 10} are taken"
+            f" the maximum is {MESSAGE_BYTES >> 10} KiB"
         )
     return title, message
 
@@ -130,7 +130,7 @@ def _letter(mail: RawMail, parts: Sequence[TextPart], html: bool) -> PatchMail:
 
 
 def _message_and_rest(parts: Sequence[TextPart]) -> tuple[str, bytes]:
-    """The text before the notes or the diff, decoded; everything after it, as it is.
+    """Return the decoded text before the notes or the diff, and everything after it unchanged.
 
     Raises SeriesError.
     """
@@ -151,7 +151,7 @@ def _message_and_rest(parts: Sequence[TextPart]) -> tuple[str, bytes]:
 
 
 def _body(text: str) -> tuple[dict[str, str], str]:
-    """Headers in the body, which override those of the mail, and the commit message below them."""
+    """Return headers in the body, which override those of the mail, and the commit message."""
     lines = [line.rstrip() for line in text.replace("\r", "").split("\n")]
     cuts = [number for number, line in enumerate(lines) if _is_scissors(line)]
     lines = lines[cuts[-1] + 1 :] if cuts else lines
@@ -163,7 +163,7 @@ def _body(text: str) -> tuple[dict[str, str], str]:
 
 
 def _in_body_headers(lines: Sequence[str]) -> tuple[dict[str, str], int]:
-    """`From:`, `Subject:` and `Date:` before the first line of text, and where that is."""
+    """Return `From:`, `Subject:` and `Date:` before the first line of text, and its position."""
     found: dict[str, list[str]] = {}
     start = next((number for number, line in enumerate(lines) if line), 0)
     last: list[str] | None = None
@@ -184,7 +184,7 @@ def _in_body_headers(lines: Sequence[str]) -> tuple[dict[str, str], int]:
 
 
 def _is_scissors(line: str) -> bool:
-    """Whether git takes it for scissors: 8 columns or more, mostly dashes, with `>8` or `8<`."""
+    """Whether git treats it as scissors: 8 columns or more, mostly dashes, with `>8` or `8<`."""
     text = line.strip()
     scissors = sum(text.count(each) for each in _SCISSORS) if len(text) <= 200 else 0
     dashes = text.count("-")
@@ -197,7 +197,7 @@ def _is_scissors(line: str) -> bool:
 
 
 def _author(value: bytes) -> str:
-    """`Name <address>` as git takes it, from a From header; empty if it has no address."""
+    """Return `Name <address>` from a From header as git does; empty if it has no address."""
     text = decode(value)
     before, bracket, after = text.rpartition("<")
     name, address = (before, after.partition(">")[0]) if bracket else _old_style(text)
@@ -212,13 +212,13 @@ def _author(value: bytes) -> str:
 
 
 def _old_style(text: str) -> tuple[str, str]:
-    """`address (Name)`, or the address alone."""
+    """Parse `address (Name)`, or the address alone."""
     address, _, name = text.partition("(")
     return name.rpartition(")")[0], address if "@" in address else ""
 
 
 def _date(value: str) -> datetime | None:
-    """The date with its time zone; None unless it is from 1970 to 2099, which git can store."""
+    """Return the date with its time zone; None unless from 1970 to 2099, which git can store."""
     try:
         date = parsedate_to_datetime(value.strip()[:100])
         date = date if date.tzinfo else date.replace(tzinfo=UTC)

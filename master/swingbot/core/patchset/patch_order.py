@@ -1,7 +1,4 @@
-"""Which letters are patches, in which order, and what is left out and why.
-
-Subjects such as `[PATCH v3 2/7]` decide.
-"""
+"""Select the patches among the mails and sort them, by subjects such as `[PATCH v3 2/7]`."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from collections.abc import Sequence
 from swingbot.core.patchset.model import OmittedMail, SeriesError
 from swingbot.core.patchset.patch_mail import PatchMail
 
-_MOST_NAMED = 10  # missing patches that an error lists
+_MOST_NAMED = 10  # maximum missing patches listed in an error
 
 
 def choose(letters: Sequence[PatchMail]) -> tuple[list[PatchMail], list[OmittedMail]]:
-    """Patches in the order in which they apply, and the letters that are none. Raises SeriesError.
+    """Return the patches in the order in which they apply, and the omitted mails.
 
-    Patches that are all numbered are sorted by their numbers; others stay in the order of the
-    mailbox.
+    Patches that are all numbered are sorted by number; others stay in mailbox order. Raises
+    SeriesError.
     """
     own = [letter for letter in letters if is_patch(letter) and not letter.tagged.reply]
     answers = [letter for letter in letters if is_patch(letter) and letter.tagged.reply]
@@ -31,7 +28,7 @@ def choose(letters: Sequence[PatchMail]) -> tuple[list[PatchMail], list[OmittedM
 def is_patch(letter: PatchMail) -> bool:
     """Whether there is a diff to apply.
 
-    A cover letter may have one, between two versions of its series.
+    A cover letter may contain a diff between two versions of its series.
     """
     return letter.has_diff and letter.tagged.number != 0
 
@@ -68,7 +65,7 @@ def _in_order(patches: Sequence[PatchMail]) -> list[PatchMail]:
         return sorted(patches, key=_number)
     if [_number(letter) for letter in numbered] != sorted(map(_number, numbered)):
         raise SeriesError(
-            "some patches have a number and some have none, and the numbers are not in order;"
+            "some patches have a number and others do not, and the numbers are not in order;"
             " put the patches into a quilt directory, whose `series` file gives their order"
         )
     return list(patches)
@@ -86,7 +83,7 @@ def _one_version(patches: Sequence[PatchMail], numbered: Sequence[PatchMail]) ->
     found = max([versions, *titles.values()], key=len)
     if len(found) > 1:
         names = " and ".join(f"v{version}" for version in sorted(found)[:_MOST_NAMED])
-        raise SeriesError(f"it has patches of {names} of a series; give one version alone")
+        raise SeriesError(f"it has patches of {names} of a series; give only one version")
 
 
 def _complete(numbered: Sequence[PatchMail]) -> None:
@@ -95,7 +92,7 @@ def _complete(numbered: Sequence[PatchMail]) -> None:
         of = " and ".join(str(count) for count in counts[:_MOST_NAMED])
         raise SeriesError(
             f"it has patches of several series (of {of} patches);"
-            " give each series in a file of its own, in the order in which they apply"
+            " give each series in a separate file, in the order in which they apply"
         )
     count = counts[0]
     seen = Counter(map(_number, numbered))
@@ -103,7 +100,7 @@ def _complete(numbered: Sequence[PatchMail]) -> None:
     if twice:
         subjects = ", ".join(f"{one.label!r}" for one in numbered if _number(one) == twice[0])
         raise SeriesError(
-            f"patch {twice[0]}/{count} is there {seen[twice[0]]} times: {subjects[:400]}"
+            f"patch {twice[0]}/{count} occurs {seen[twice[0]]} times: {subjects[:400]}"
         )
     if max(seen) > count:
         raise SeriesError(f"patch {max(seen)}/{count} has a number above the series' count")
@@ -114,5 +111,5 @@ def _complete(numbered: Sequence[PatchMail]) -> None:
         verb = "is" if len(missing) == 1 else "are"
         raise SeriesError(
             f"patch {names}{more} {verb} missing; give the whole series,"
-            " or take the numbers out of the subjects to apply these patches alone"
+            " or remove the numbers from the subjects to apply only these patches"
         )

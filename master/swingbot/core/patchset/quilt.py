@@ -1,4 +1,4 @@
-"""The `series` file of a quilt directory: names of patches in the order in which they apply."""
+"""Parse the `series` file of a quilt directory: names of patches in the order they apply."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from swingbot.core.patchset.mailbox import refuse_binary
 from swingbot.core.patchset.model import MOST_PATCHES, SeriesError
 from swingbot.core.text.plain import cut
 
-_MOST_LINES: Final = 20_000  # with comments
+_MOST_LINES: Final = 20_000  # including comments
 
 
 def parse_series_file(data: bytes) -> list[str]:
-    """Names of patches, relative to the directory.
+    """Return names of patches, relative to the directory.
 
-    `#` begins a comment. Raises SeriesError, which names the line.
-
-    Patches are applied with `-p1` and forwards; a line that asks for something else is refused.
+    `#` begins a comment. Patches are applied forwards with `-p1`; any other option is refused.
+    Raises SeriesError that names the line.
     """
     refuse_binary(data)
     lines = data.split(b"\n", _MOST_LINES)
@@ -30,7 +29,7 @@ def parse_series_file(data: bytes) -> list[str]:
         if len(names) > MOST_PATCHES:
             raise SeriesError(f"it names more than {MOST_PATCHES} patches")
     if not names:
-        raise SeriesError("it names no patch")
+        raise SeriesError("it names no patches")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SeriesError(f"it names {cut(twice, 100)} twice")
@@ -48,7 +47,7 @@ def _name(number: int, words: list[str]) -> str:
     if options not in ([], ["-p1"], ["-p", "1"]):
         raise SeriesError(
             f"line {number}: {cut(name, 100)} has the options {cut(' '.join(options), 60)!r};"
-            " only -p1 is applied, which `quilt refresh -p1` writes"
+            " only -p1 is supported, which `quilt refresh -p1` writes"
         )
     if name.startswith("/") or ".." in name.split("/") or "\ufffd" in name:
         raise SeriesError(f"line {number}: {cut(name, 100)!r} is not a path within the directory")

@@ -1,4 +1,4 @@
-"""Files in, one series out."""
+"""Read files into one series."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from swingbot.core.patchset.patch_order import choose, is_patch
 
 @dataclass(frozen=True, slots=True)
 class _ParsedSource:
-    """A source with the letters of its files, each with its file's name."""
+    """A source with the mails of its files, each with the name of its file."""
 
     source: PatchSource
     letters: tuple[tuple[PatchMail, str], ...]
 
     @property
     def single(self) -> bool:
-        """Neighbours that have a patch at most belong to one series: a file for each patch."""
+        """Whether it has at most one patch. Adjacent sources like this form one series."""
         return not self.source.ordered and sum(is_patch(one) for one, _ in self.letters) <= 1
 
 
 def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
-    """The patches of all `sources`, source after source, each source in the order of its series.
+    """Return the patches of all `sources`, in order, each source in the order of its series.
 
-    Sources of one patch each are read as one series; no source is an empty one. Raises
+    Sources of one patch each form one series; without sources, the series is empty. Raises
     SeriesError, whose message names the file.
     """
     if not sources:
@@ -45,7 +45,7 @@ def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
     total = sum(len(file.data) for source in sources for file in source.files)
     if total > SERIES_BYTES:
         raise SeriesError(
-            f"the patches have {total >> 20} MiB; at most {SERIES_BYTES >> 20} MiB are read"
+            f"the patches have {total >> 20} MiB; the maximum is {SERIES_BYTES >> 20} MiB"
         )
     patches: list[SeriesPatch] = []
     left_out: list[OmittedMail] = []
@@ -60,12 +60,12 @@ def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
                 )
     if not patches:
         names = ", ".join(source.name for source in sources[:3])
-        raise SeriesError(f"{names}: there is no patch in it: no mail and no file has a diff")
+        raise SeriesError(f"{names}: no patch in it: no mail or file has a diff")
     return PatchSeries(patches=tuple(patches), left_out=tuple(left_out))
 
 
 def read_file(name: str, data: bytes) -> PatchSeries:
-    """The series in one file. Raises SeriesError."""
+    """Return the series in one file. Raises SeriesError."""
     return read_series([PatchSource(name=name, files=(PatchFile(name=name, data=data),))])
 
 
@@ -116,14 +116,14 @@ def _all_patches(group: Sequence[_ParsedSource]) -> None:
     for one in group:
         for letter, name in one.letters:
             if not letter.has_diff:
-                raise SeriesError(f"{name}: it has no diff; take it out of the `series` file")
+                raise SeriesError(f"{name}: it has no diff; remove it from the `series` file")
 
 
 def _patch(number: int, letter: PatchMail, name: str) -> SeriesPatch:
     try:
         diff = diff_of(letter.rest)
         if not diff:
-            raise SeriesError("its diff has no file in it")
+            raise SeriesError("its diff contains no files")
         stem = name.rpartition("/")[2].removesuffix(".patch").removesuffix(".diff")
         subject, message = message_of(letter, stem)
     except SeriesError as error:

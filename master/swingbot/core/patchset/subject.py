@@ -1,4 +1,4 @@
-"""What the subject of a mail says besides its words: `Re:`, `[PATCH v3 2/7]`."""
+"""Parse the tags of a mail's subject: `Re:`, `[PATCH v3 2/7]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAG: Final = re.compile(r"\b(?:PATCH|RFC|RFT|RESEND)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """A subject taken apart: `title` without its tags, `number`/`count` of N/M, `version` of vN."""
+    """A parsed subject: `title` without tags, `number`/`count` of N/M, `version` of vN."""
 
     title: str
     reply: bool = False
@@ -28,20 +28,20 @@ class Tagged:
 
 
 def read_subject(subject: str) -> Tagged:
-    """Take a subject apart.
+    """Parse a subject.
 
-    Brackets are taken off up to the last that tags a patch: `[PATCH 1/2] [media] x` is the patch
+    Brackets are removed up to the last one that tags a patch: `[PATCH 1/2] [media] x` is the patch
     `[media] x`, which `git am` would call `x`.
     """
     rest, reply = clean(subject), False
-    while found := _REPLY.match(rest) or _FORWARD.match(rest):
+    while match := _REPLY.match(rest) or _FORWARD.match(rest):
         reply = reply or _REPLY.match(rest) is not None
-        rest = rest[found.end() :]
+        rest = rest[match.end() :]
     tags, title, at = "", rest, 0
-    while found := _BRACKET.match(rest, at):
-        at = found.end()
-        if any(mark.search(found[1]) for mark in (_TAG, _NUMBER, _VERSION)):
-            tags, title = f"{tags} {found[1]}", rest[at:]
+    while match := _BRACKET.match(rest, at):
+        at = match.end()
+        if any(mark.search(match[1]) for mark in (_TAG, _NUMBER, _VERSION)):
+            tags, title = f"{tags} {match[1]}", rest[at:]
     number, version = _NUMBER.search(tags), _VERSION.search(tags)
     return Tagged(
         title=title,
