@@ -53,7 +53,12 @@ def test_combinations_are_left_out() -> None:
         ([], [], [], "at least one kernel"),
         (["a"], [], [], "at least two rows, but this one has 1"),
         (["a", "b", "a"], [], [], "two variants are called 'a'"),
-        ([str(n) for n in range(10_000)], [], [], "that makes 10000 rows; an experiment can have at most 200"),
+        (
+            [str(n) for n in range(10_000)],
+            [],
+            [],
+            "that makes 10000 rows; an experiment can have at most 200",
+        ),
         ([str(n) for n in range(150)], [COMPILERS], [], "that makes 300 rows"),
         (
             ["a"],

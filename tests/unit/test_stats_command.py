@@ -252,7 +252,11 @@ def test_a_file_tells_when_boots_ran(name: str, tmp_path: Path) -> None:
     [
         ('{"base": [1], "head": [1], "order": 3}', "json", "must be a string"),
         ('{"base": [1], "head": [1], "order": "bx"}', "json", "letters b"),
-        ('{"base": [1], "head": [1, 2], "order": "bh"}', "json", "has 1 boots of head, but there are 2"),
+        (
+            '{"base": [1], "head": [1, 2], "order": "bh"}',
+            "json",
+            "has 1 boots of head, but there are 2",
+        ),
         ('{"base": [{"runs": [1], "time": 2}], "head": [1]}', "json", "for all or for none"),
         ('{"base": [{"runs": [1], "time": true}], "head": [1]}', "json", "the time must be"),
         ('{"base": [{"runs": [1], "time": "now"}], "head": [1]}', "json", "'now' is not a number"),

@@ -1,8 +1,8 @@
 """The activity of a testbox: a state machine without a clock or memory of its own.
 
     idle -> leased -> booting -> running -> returning -> idle   one boot, as handed out, reported
-    any of them -> lost                                         controller silent, or no return
-    idle, lost -> quarantined -> idle                           until a person or an anchor clears it
+    any of them -> lost                                         controller silent, no return
+    idle, lost -> quarantined -> idle                          cleared by person or anchor
 
 Whether a testbox may work (active, drained, quarantined) is requested separately: a drained one
 completes its work and then is idle.
