@@ -2,7 +2,7 @@
 
     idle -> leased -> booting -> running -> returning -> idle   one boot, as handed out, reported
     any of them -> lost                                         controller silent, no return
-    idle, lost -> quarantined -> idle                          cleared by person or anchor
+    idle, lost -> quarantined -> idle                           cleared by person or anchor
 
 Whether a testbox may work (active, drained, quarantined) is requested separately: a drained one
 completes its work and then is idle.
