@@ -539,7 +539,7 @@ def test_an_executor_waits_until_no_other_controller_drives_its_box(
     ("then", "why"),
     [
         ([HELD], "held by controller lab1"),
-        ([HELD, (200, {"wanted": False})], "nobody waits for this attempt"),
+        ([HELD, (200, {"wanted": False})], "this attempt is no longer needed"),
     ],
 )
 def test_an_executor_boots_nothing_when_it_waited_in_vain(

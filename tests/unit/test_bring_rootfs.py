@@ -46,7 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AttemptDirectory:
 
 
 def bring(place: AttemptDirectory, service: Service, files: dict[str, Any] | None = None) -> None:
-    executor._bring_rootfs(
+    executor._upload_rootfs(
         place,
         {"files": {"rootfs.json": {}} if files is None else files},
         service,  # type: ignore[arg-type]  # a service

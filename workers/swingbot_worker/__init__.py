@@ -1,14 +1,22 @@
-"""The hands: building kernels, driving testboxes, running jobs. Knows the job language, nothing of the master."""
+"""Build kernels, drive testboxes and run jobs.
+
+Imports the job language and nothing of the master.
+"""
 
 from __future__ import annotations
 
 
 class InfraError(Exception):
-    """Our lab failed: a missing tool, a full disk, a repository out of reach. Retry within budget; never an observation, never a vote.
+    """An infrastructure failure: a missing tool, a full disk, an unreachable repository.
 
-    The message is one sentence that says what is wrong and what to do about it.
+    The order is retried within its budget. The failure never counts for or against a kernel.
+
+    The message is one sentence that states the problem and the remedy.
     """
 
 
 class OrderError(InfraError):
-    """This order cannot be done on this testbox, however often it is tried; the testbox itself is well, and nothing was done on it."""
+    """This order can never be executed on this testbox, so a retry is useless.
+
+    The testbox is healthy, and nothing was run on it.
+    """

@@ -1,6 +1,6 @@
-"""`swingbot-worker attempt`: start an attempt, or attach to it if it was started before, and follow it to its end.
+"""`swingbot-worker attempt`: start or attach to an attempt and follow it until it ends.
 
-The work itself is done by a detached executor that survives this command, the Buildbot worker and the master.
+A detached executor does the work. It survives this command, the Buildbot worker and the master.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from swingbot_worker.order import order_of
 from swingbot_worker.outcome import died
 
 POLL_SECONDS: Final = 0.1
-LINES_LIMIT: Final = 2000  # lines of progress that are shown; all are in executor.log
+LINES_LIMIT: Final = 2000  # maximum number of progress lines shown; executor.log has all of them
 
 
 class CannotStart(Exception):
@@ -44,9 +44,12 @@ def read_order(file: Path) -> Document:
 
 
 def start_or_attach(order: Document, state: Path) -> AttemptDirectory:
-    """Make sure that an executor works on this attempt, or has ended it; never begins the same work twice.
+    """Ensure that an executor is working on this attempt or has finished it.
 
-    An executor that died without an outcome gets one here, of status `infra`: the master decides about another attempt.
+    Work is never started twice.
+
+    If the executor died without an outcome, write one with the status `infra`; the master decides
+    whether to retry.
     """
     place = open_place(state, order["attempt"])
     lock = place.try_lock()
@@ -61,7 +64,8 @@ def start_or_attach(order: Document, state: Path) -> AttemptDirectory:
                 place,
                 died(
                     order_of(order),
-                    "The executor died before it had an outcome (killed, out of memory, or the host went down).",
+                    "The executor died before it wrote an outcome (killed, out of memory, or the "
+                    "host went down).",
                     seconds,
                 ),
             )
@@ -69,12 +73,12 @@ def start_or_attach(order: Document, state: Path) -> AttemptDirectory:
         write(place.started, f"{time.time():.3f}\n") if not place.started.exists() else None
         start_executor(place.root, lock, place.log)
     finally:
-        os.close(lock)  # the executor has its own copy, and with it the lock
+        os.close(lock)  # the executor inherited its own copy and keeps the lock
     return place
 
 
 def follow(place: AttemptDirectory, poll_seconds: float = POLL_SECONDS) -> bool:
-    """Print progress until the executor is gone; True if the outcome was delivered."""
+    """Print progress until the executor exits. Returns True if the outcome was delivered."""
     with place.log.open("a+") as log:
         log.seek(0)
         shown = 0
@@ -91,7 +95,10 @@ def follow(place: AttemptDirectory, poll_seconds: float = POLL_SECONDS) -> bool:
 
 
 def execute(order: Document, state: Path) -> tuple[AttemptDirectory, bool]:
-    """Start or attach and follow to the end; an executor that dies under our eyes is replaced by one that delivers what there is."""
+    """Start or attach, then follow until the executor exits.
+
+    If the executor dies meanwhile, start a second one, which delivers the existing results.
+    """
     for _ in range(2):
         place = start_or_attach(order, state)
         if follow(place):
@@ -111,24 +118,27 @@ def _summary(place: AttemptDirectory) -> str:
 
 @click.command(
     name="attempt",
-    epilog="Example:  swingbot-worker attempt --order order.json --state /var/lib/swingbot-worker   "
-    "Exit status: 0 an outcome was delivered, whatever it says; 1 none was; 2 wrong usage or order.",
+    epilog=(
+        "Example:  swingbot-worker attempt --order order.json --state /var/lib/swingbot-worker   "
+        "Exit status: 0 an outcome of any status was delivered, 1 no outcome was delivered, "
+        "2 invalid usage or order."
+    ),
 )
 @click.option(
     "--order",
     "order_file",
     required=True,
     type=click.Path(path_type=Path),
-    help="The order, JSON or YAML.",
+    help="Order file, JSON or YAML.",
 )
 @click.option(
     "--state",
     required=True,
     type=click.Path(path_type=Path),
-    help="Directory that keeps attempts until they are delivered.",
+    help="Directory where attempts are kept until they are delivered.",
 )
 def command(order_file: Path, state: Path) -> None:
-    """Execute an order once, however often this is called: later calls attach to the first."""
+    """Execute an order once; repeated calls attach to the running attempt."""
     state = state.absolute()
     try:
         order = read_order(order_file)
@@ -139,14 +149,16 @@ def command(order_file: Path, state: Path) -> None:
         sys.exit(2)
     except OSError as error:
         click.echo(
-            f"{state}: {error.strerror or error}; the worker needs a directory that it can write to, with free space.",
+            f"{state}: {error.strerror or error}; the worker needs a writable directory with free "
+            "space.",
             err=True,
         )
         sys.exit(1)
     click.echo(_summary(place))
     if not delivered:
         click.echo(
-            f"The outcome was not delivered; what there is stands in {place.root}. Calling this again tries again.",
+            f"The outcome was not delivered. The results are in {place.root}; run this command "
+            "again to retry the delivery.",
             err=True,
         )
     sys.exit(0 if delivered else 1)

@@ -1,4 +1,4 @@
-"""`swingbot-worker`: the worker's work by hand, from an order file, with no service needed."""
+"""`swingbot-worker`: run the worker's tasks by hand from an order file, without the service."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from swingbot_worker.site import Site, from_environment
 
 GOOD = ("built", "up")
 
-# \b keeps click from filling the lines.
+# \b prevents click from refilling the lines.
 BUILD_EXAMPLE = """\b
 Examples:
   swingbot-worker build --order order.yaml --out /tmp/kernel
   swingbot-worker build --repo ~/linux --commit v6.1 --out /tmp/kernel
 
-Exit status: 0 built, 1 not built, 2 wrong usage or order."""
+Exit status: 0 built, 1 not built, 2 invalid usage or order."""
 BOOT_EXAMPLE = """\b
 Example:
   swingbot-worker boot --order order.yaml --out /tmp/boot
 
-Exit status: 0 up, 1 anything else, 2 wrong usage or order."""
+Exit status: 0 the kernel came up, 1 it did not, 2 invalid usage or order."""
 
 ORDER = click.option(
     "--order",
     "order_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The order, JSON or YAML.",
+    help="Order file, JSON or YAML.",
 )
 OUT = click.option(
     "--out",
@@ -49,47 +49,60 @@ OUT = click.option(
 )
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 VERBOSE = click.option(
-    "--verbose", "-v", is_flag=True, help="Show progress on stderr although it is not a terminal."
+    "--verbose", "-v", is_flag=True, help="Show progress on stderr even if it is not a terminal."
 )
 
 
 @click.group(
-    help="Build kernels and boot them on testboxes, by hand: the same work as the service does, from an order file."
+    help=(
+        "Build kernels and boot them on testboxes by hand. Each command does what the service does "
+        "for the same order file."
+    )
 )
 def main() -> None:
-    # Buildbot and process managers stop us by SIGTERM: leave through the exception path, which ends what we started.
+    # Buildbot and process managers send SIGTERM: exit by an exception, which ends child processes.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 @main.command(epilog=BUILD_EXAMPLE)
 @ORDER
 @OUT
-@click.option("--repo", help="Without --order: git repository, path or URL.")
-@click.option(
-    "--commit", help="Without --order: what to build; any commit, tag or branch of the repository."
-)
+@click.option("--repo", help="Git repository to build from, path or URL (without --order).")
+@click.option("--commit", help="Commit, tag or branch to build (without --order).")
 @click.option(
     "--kconfig",
     default="vm-x86_64",
     show_default=True,
-    help="Without --order: name of workers/kconfig/<name>.config; NAME+trace merges a fragment over it.",
+    help=(
+        "Kernel configuration, workers/kconfig/<name>.config; NAME+trace merges the fragment trace "
+        "over it (without --order)."
+    ),
 )
 @click.option(
     "--compiler",
     default="gcc",
     show_default=True,
-    help="Without --order: gcc, gcc-12, clang-19 ... (see `swingbot-worker compilers`).",
+    help=(
+        "Compiler, such as gcc, gcc-12 or clang-19; `swingbot-worker compilers` lists them "
+        "(without --order)."
+    ),
 )
 @click.option(
     "--layout",
     default=0,
     show_default=True,
-    help="Without --order: 0 is the usual one, others move the same code elsewhere.",
+    help=(
+        "Code layout: 0 is the default, others place the same code at other addresses (without "
+        "--order)."
+    ),
 )
 @click.option(
     "--untrusted",
     is_flag=True,
-    help="Without --order: the code is anybody's: behind walls or not at all (see `swingbot-worker walls`).",
+    help=(
+        "Build untrusted code, only inside the sandbox that `swingbot-worker walls` checks "
+        "(without --order)."
+    ),
 )
 @AS_JSON
 @VERBOSE
@@ -105,7 +118,10 @@ def build(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Build one kernel; bzImage, config, System.map, build.log, objects.json and outcome.json come into --out."""
+    """Build one kernel.
+
+    Writes bzImage, config, System.map, build.log, objects.json and outcome.json to --out.
+    """
     from swingbot_worker import kbuild
 
     site = _site()
@@ -139,11 +155,14 @@ def build(
 @click.option(
     "--image",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Boot this image instead of the one that the order names.",
+    help="Kernel image to boot instead of the one in the order.",
 )
 @AS_JSON
 def boot(order_file: Path | None, out: Path, image: Path | None, as_json: bool) -> None:
-    """Boot one kernel once on a testbox and run its unit jobs; the logs, results.tar and outcome.json come into --out."""
+    """Boot one kernel on a testbox and run its unit jobs.
+
+    Writes the logs, results.tar and outcome.json to --out.
+    """
     if order_file is None:
         _wrong("give --order FILE")
     document = _read_order(order_file, "boot")
@@ -202,7 +221,7 @@ def _wrong(message: str) -> NoReturn:
 
 
 def _add_commands() -> None:
-    """Commands that only a service uses live in modules of their own, which need more libraries than work by hand does."""
+    """Add the commands of other modules, some of which need additional libraries."""
     main.add_command(importlib.import_module("swingbot_worker.kbuild.bloat").command)
     main.add_command(importlib.import_module("swingbot_worker.kbuild.compilers").command)
     main.add_command(importlib.import_module("swingbot_worker.program.command").command)

@@ -1,4 +1,4 @@
-"""The name of a file by its content."""
+"""Content digests of files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def sha256(path: Path) -> str:
-    """The digest of a file's bytes, in hex. Raises OSError."""
+    """Return the SHA-256 digest of a file's content, in hex. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

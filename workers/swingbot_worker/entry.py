@@ -1,4 +1,4 @@
-"""The program `swingbot-worker`: refuses in one line where the extra `worker` is not installed."""
+"""The program `swingbot-worker`; prints one line of advice if the extra `worker` is missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from swingbot_jobs import extras
 
 
 def main() -> None:
-    """Run the command line of the worker; exit status 2 without its dependencies."""
+    """Run the worker's command line. Exits with status 2 if its dependencies are not installed."""
     if lacking := extras.missing(["worker"]):
         print(extras.advice("swingbot-worker", lacking), file=sys.stderr)  # noqa: T201
         raise SystemExit(2)

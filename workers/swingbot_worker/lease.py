@@ -1,9 +1,9 @@
-"""Who may use the host or a testbox now: file locks, which the kernel frees when their last holder dies.
+"""Leases of the host and of testboxes: file locks, which the kernel releases with their holder.
 
-Kernel builds share the host; a measured boot on a testbox whose clock is the host's needs it alone.
-Boots on testboxes that repeat exactly on a busy host need no host lease. A testbox runs one boot at a
-time, whoever starts it. Each lease yields its file descriptor: hand it to the process that does the
-work, and the lease of a killed worker is free exactly when that process has ended too.
+Kernel builds share the host. A measured boot on a testbox that uses the host's clock needs the host
+exclusively; boots on repeatable testboxes need no host lease. A testbox runs one boot at a time,
+whoever starts it. Each lease yields its file descriptor. Pass it to the process that does the work:
+then the lease of a killed worker is released only when that process has ended too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_worker import InfraError
 
-# Longer than any one build or boot; after it something is wedged and a person should look.
+# Longer than any single build or boot; after that something is stuck and needs a person.
 PATIENCE_SECONDS = 4 * 3600.0
 _POLL_SECONDS = 0.05
 
@@ -33,7 +33,7 @@ def _say_nothing(_: str) -> None:
 def shared(
     cache: Path, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS
 ) -> Iterator[int]:
-    """Use the host together with other builds, never beside a boot that needs it alone."""
+    """Share the host with other builds, but not with an exclusive boot."""
     with _host(
         cache, fcntl.LOCK_SH, "a measured boot has this host to itself", tell, patience
     ) as fd:
@@ -44,7 +44,7 @@ def shared(
 def exclusive(
     cache: Path, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS
 ) -> Iterator[int]:
-    """Have the host alone: no kernel build and no other such boot beside."""
+    """Use the host exclusively: no kernel build and no other exclusive boot at the same time."""
     with _host(
         cache, fcntl.LOCK_EX, "kernel builds or another measured boot use this host", tell, patience
     ) as fd:
@@ -53,7 +53,8 @@ def exclusive(
 
 @contextlib.contextmanager
 def _host(cache: Path, how: int, why: str, tell: Tell, patience: float) -> Iterator[int]:
-    # Whoever waits for the lease holds the gate: without it, builds that overlap would keep a boot out for ever.
+    # A process holds the gate while it waits for the lease; otherwise overlapping builds would
+    # starve a boot.
     with contextlib.ExitStack() as stack:
         with _held([cache / "host.gate"], fcntl.LOCK_EX, lambda _: why, tell, patience):
             [fd] = stack.enter_context(
@@ -70,7 +71,10 @@ def boxes(
     tell: Tell = _say_nothing,
     patience: float = PATIENCE_SECONDS,
 ) -> Iterator[list[int]]:
-    """Have the testboxes of `names` alone, for one boot of all of them: all at once or none, so that nobody holds one while he waits for another."""
+    """Lease all testboxes of `names` exclusively for one boot.
+
+    Takes all of them at once or none, so that no process holds one while it waits for another.
+    """
     names = sorted(set(names))
 
     def why(busy: Path) -> str:
@@ -85,20 +89,23 @@ def boxes(
 
 
 @contextlib.contextmanager
-def for_boot(box: Testbox, cache: Path, *, tell: Tell, patience: float) -> Iterator[list[int]]:
-    """Have all that a boot of `box` needs alone: the testbox, or both of a cluster, and then the host if it is what is measured."""
+def for_boot(testbox: Testbox, cache: Path, *, tell: Tell, patience: float) -> Iterator[list[int]]:
+    """Lease everything that a boot of `testbox` uses exclusively.
+
+    That is the testbox, or both testboxes of a cluster, and the host if the host is measured.
+    """
     with contextlib.ExitStack() as stack:
-        names = box.nodes or (box.name,)
+        names = testbox.nodes or (testbox.name,)
         fds = stack.enter_context(boxes(cache, names, tell=tell, patience=patience))
-        if box.virtual and not box.repeatable:
+        if testbox.virtual and not testbox.repeatable:
             fds.append(stack.enter_context(exclusive(cache, tell=tell, patience=patience)))
         yield fds
 
 
 @contextlib.contextmanager
 def cache_entry(path: Path, *, patience: float = 600.0) -> Iterator[int]:
-    """Be the only one who makes the cache entry `path`."""
-    lock, why = path.with_name(path.name + ".lock"), f"another process is making {path}"
+    """Hold the lock for creating the cache entry `path`."""
+    lock, why = path.with_name(path.name + ".lock"), f"another process is creating {path}"
     with _held([lock], fcntl.LOCK_EX, lambda _: why, _say_nothing, patience) as [fd]:
         yield fd
 
@@ -107,20 +114,24 @@ def cache_entry(path: Path, *, patience: float = 600.0) -> Iterator[int]:
 def _held(
     paths: Sequence[Path], how: int, why: Callable[[Path], str], tell: Tell, patience: float
 ) -> Iterator[list[int]]:
-    """Hold the locks of all `paths` at once. Who waits holds none; he says once `why` the first busy one is, and gives up with InfraError."""
-    give_up, told = time.monotonic() + patience, False
+    """Hold the locks of all `paths` at once, and none while waiting.
+
+    Reports once `why` the first busy lock is held. Raises InfraError after `patience` seconds.
+    """
+    give_up, reported = time.monotonic() + patience, False
     while True:
         with contextlib.ExitStack() as stack:
             fds, busy = _all_or_busy(stack, paths, how)
             if busy is None:
                 yield fds
                 return
-        if not told:
+        if not reported:
             tell(f"Waiting: {why(busy)}.")
-            told = True
+            reported = True
         if time.monotonic() > give_up:
             raise InfraError(
-                f"Gave up after {patience:.0f} s: {why(busy)}; see who holds {busy} (fuser {busy})."
+                f"Gave up after {patience:.0f} s: {why(busy)}; find the process that holds {busy} "
+                f"(fuser {busy})."
             )
         time.sleep(_POLL_SECONDS)
 
@@ -128,7 +139,10 @@ def _held(
 def _all_or_busy(
     stack: contextlib.ExitStack, paths: Sequence[Path], how: int
 ) -> tuple[list[int], Path | None]:
-    """The locks of all paths, or some of them and the first path that somebody else holds; `stack` lets go of them."""
+    """Lock all paths.
+
+    Returns the descriptors and the first path that is busy, or None; `stack` releases them.
+    """
     fds: list[int] = []
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)

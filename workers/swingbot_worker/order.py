@@ -1,7 +1,7 @@
-"""An order as a worker carries it out: read once from its document (order-1 schema) into a frozen value.
+"""An order as a worker executes it: a frozen value, parsed from its document (order-1 schema).
 
-Documents cross the line between master and worker and are checked there (`check_order`); behind that line each part of the worker is
-given the value, or the parts of it that it needs. Seconds are of wall clock.
+Documents pass between master and worker and are checked at that boundary (`check_order`). Inside
+the worker, each part gets the value, or the fields that it needs. Seconds are wall-clock time.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What orders of both kinds say. `attempt` is the key of start-or-attach: each attempt is carried out once."""
+    """The fields of both kinds of order.
+
+    `attempt` is the key of start-or-attach: each attempt is executed once.
+    """
 
     kind: ClassVar[str]
 
-    order: str  # as o12
-    attempt: str  # as a34
+    order: str  # such as "o12"
+    attempt: str  # such as "a34"
     origin: str = "measured"
     deadline: float | None = None  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """What goes into one kernel build."""
+    """The inputs of one kernel build."""
 
     repo: str
     commit: str
@@ -43,13 +46,19 @@ class Spec:
 
     @property
     def object_directory(self) -> str:
-        """Builds that share objects share this name. All layouts do: they differ in the last link only (see kbuild/layout.py)."""
+        """Directory name that is common to builds that share objects.
+
+        Layouts share objects, because they differ only in the final link (see kbuild/layout.py).
+        """
         return f"o-{self.kconfig}-{self.compiler}-0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOrder(Order):
-    """Build one kernel. `build_key` is what the master calls it; what is built follows from `spec` alone."""
+    """Build one kernel.
+
+    `build_key` is the master's identifier; `spec` alone determines the build.
+    """
 
     kind: ClassVar[str] = "build"
 
@@ -58,7 +67,7 @@ class BuildOrder(Order):
 
     @classmethod
     def from_json(cls, document: Document) -> Self:
-        """Read a checked build order."""
+        """Parse a checked build order."""
         kernel = document["kernel"]
         names = ("repo", "commit", "kconfig", "compiler", "layout")
         spec = Spec(**{name: kernel[name] for name in names}, trust=trust_of(kernel.get("trust")))
@@ -67,18 +76,18 @@ class BuildOrder(Order):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootKernel:
-    """The kernel of a boot order: an image by its path or by its sha256, and what is known of how it was built."""
+    """The kernel of a boot order: an image by path or sha256, and what is known about its build."""
 
     build_key: str
     image: Path | None
     image_sha256: str | None
     trust: Trust
-    built_from: Mapping[str, str]  # commit, kconfig and compiler, as far as the order has them
+    built_from: Mapping[str, str]  # commit, kconfig and compiler, if the order has them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootOrder(Order):
-    """Boot one kernel once on `testbox`, as its `k`-th boot for `purpose`, and run `unit_jobs` in it."""
+    """Boot one kernel once on `testbox`, as its `k`-th boot for `purpose`; run `unit_jobs`."""
 
     kind: ClassVar[str] = "boot"
 
@@ -87,11 +96,11 @@ class BootOrder(Order):
     k: int
     purpose: str
     unit_jobs: tuple[UnitJob, ...]
-    document: Document  # the order itself without its token, for a driver of the operator's
+    document: Document  # the order without its token, for the operator's own driver
 
     @classmethod
     def from_json(cls, document: Document) -> Self:
-        """Read a checked boot order."""
+        """Parse a checked boot order."""
         kernel = document["kernel"]
         image = kernel.get("image")
         return cls(
@@ -115,13 +124,13 @@ class BootOrder(Order):
         )
 
     def with_image(self, image: Path) -> Self:
-        """The same order with the path of its image, once that is on this host."""
+        """Return this order with the path of its image on this host."""
         kernel = {**self.document["kernel"], "image": str(image)}
         return self.from_json({**self.document, "kernel": kernel})
 
 
 def order_of(document: Document) -> BuildOrder | BootOrder:
-    """Read a checked order of either kind."""
+    """Parse a checked order of either kind."""
     kinds: Mapping[str, type[BuildOrder] | type[BootOrder]] = {
         "build": BuildOrder,
         "boot": BootOrder,

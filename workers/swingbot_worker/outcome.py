@@ -1,4 +1,4 @@
-"""An outcome as a worker writes it (outcome-1 schema): what became of an order, with the result files that it left."""
+"""The outcome of an order as a worker writes it (outcome-1 schema), with its result files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ REASON_LENGTH = 2000
 def outcome(
     order: Order, status: str, reason: str | None, seconds: float, files: Iterable[Path]
 ) -> Outcome:
-    """What became of `order` after `seconds` of wall clock. Those of `files` that are there are listed by name, sha256 and size."""
+    """Return the outcome document of `order` after `seconds` of wall-clock time.
+
+    Each of `files` that exists is listed with its name, sha256 and size in bytes.
+    """
     return {
         "version": 1,
         "kind": order.kind,
@@ -37,7 +40,7 @@ def outcome(
 
 
 def died(order: Order, reason: str, seconds: float) -> Outcome:
-    """The outcome of an attempt that brought none itself: our lab failed, not the kernel."""
+    """Return the outcome of an attempt that produced none: an infrastructure failure."""
     return {
         "version": 1,
         "kind": order.kind,

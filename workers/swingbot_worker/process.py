@@ -1,8 +1,8 @@
-"""The only place of the worker where processes start.
+"""The only module of the worker that starts processes.
 
-Argument lists rather than shell strings, a time limit, a process group of their own, a log that is
-kept whatever happens. What we start ends with us: a child gets SIGTERM when this process dies, even
-by SIGKILL, so that no compiler or virtual machine is left behind.
+Commands are argument lists rather than shell strings. Each has a time limit, a process group of its
+own and a log that is always kept. A child gets SIGTERM when this process dies, even by SIGKILL, so
+that no compiler or virtual machine is left behind.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from typing import IO
 
 from swingbot_worker import InfraError
 
-# Between SIGTERM and SIGKILL: make removes half-written targets meanwhile, git its lock files.
+# Seconds between SIGTERM and SIGKILL, in which make removes half-written targets and git its lock
+# files.
 GRACE_SECONDS = 5.0
-# More than any caller reads; a command that prints more is cut rather than filling our memory.
+# More than any caller reads; longer output is truncated rather than held in memory.
 OUTPUT_LIMIT = 64 * 1024 * 1024
 
 
@@ -46,7 +47,7 @@ class Output(Completed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What a command is started with. `env` replaces the environment (None: inherit it)."""
+    """Start parameters of a command. `env` replaces the environment (None: inherit it)."""
 
     cwd: Path | None = None
     env: Mapping[str, str] | None = None
@@ -66,11 +67,14 @@ def run(
     watch: Callable[[float], None] | None = None,
     watch_seconds: float = 1.0,
 ) -> Completed:
-    """Run `argv` for at most `timeout` seconds; stdout and stderr are appended to `log` (None: dropped).
+    """Run `argv` for at most `timeout` seconds.
 
-    `watch` is called with the elapsed seconds about
-    every `watch_seconds`. When the command ends, is timed out or an exception passes through here, its
-    whole process group is ended. Raises InfraError if the program is not there.
+    stdout and stderr are appended to `log` (None: discarded).
+
+
+    `watch` is called about every `watch_seconds` with the elapsed seconds. When the command exits,
+    times out or an exception passes through, its whole process group is killed. Raises InfraError
+    if the program is not installed.
     """
     with open(log or os.devnull, "ab") as sink:
         return _run(argv, sink, timeout, start, watch, watch_seconds)
@@ -84,7 +88,10 @@ def output(
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
 ) -> Output:
-    """Run a command whose answer is short, and return what it printed (stderr included, bad UTF-8 replaced)."""
+    """Run a command with short output and return that output.
+
+    It includes stderr, and invalid UTF-8 is replaced.
+    """
     with tempfile.TemporaryFile() as sink:
         done = _run(argv, sink, timeout, Start(cwd=cwd, env=env, stdin=stdin), None, 1.0)
         sink.seek(0)
@@ -121,12 +128,15 @@ def _run(
 
 
 def tied_to_us(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
-    """The argument list that starts `argv` so that it ends when we do. Raises InfraError if the program is not there."""
+    """Return an argument list that starts `argv` and ends it when this process dies.
+
+    Raises InfraError if the program is not installed.
+    """
     path = (os.environ if env is None else env).get("PATH")
     program = shutil.which(argv[0], path=path)
     if program is None:
         raise InfraError(f"The program {argv[0]} is not on this worker; install it.")
-    # setpriv is part of util-linux, which no Debian is without.
+    # setpriv is part of util-linux, which every Debian has.
     return ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--", program, *argv[1:]]
 
 
@@ -135,7 +145,7 @@ def _stdin(data: bytes | None) -> Iterator[IO[bytes] | int]:
     if data is None:
         yield subprocess.DEVNULL
         return
-    with tempfile.TemporaryFile() as source:  # a file, not a pipe: nobody has to feed it
+    with tempfile.TemporaryFile() as source:  # a file, not a pipe: no thread has to feed it
         source.write(data)
         source.seek(0)
         yield source
@@ -148,13 +158,13 @@ def _wait(
     watch: Callable[[float], None] | None,
     watch_seconds: float,
 ) -> bool:
-    """Wait until `pid` has ended (True) or the time is over (False); does not reap it."""
+    """Wait until `pid` has exited (True) or the timeout has expired (False); does not reap it."""
     pidfd = os.pidfd_open(pid)
     try:
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
-        while (left := started + timeout - time.monotonic()) > 0:
-            pause = left if watch is None else min(left, watch_seconds)
+        while (remaining := started + timeout - time.monotonic()) > 0:
+            pause = remaining if watch is None else min(remaining, watch_seconds)
             if poll.poll(pause * 1000):
                 return True
             if watch is not None:
@@ -165,7 +175,10 @@ def _wait(
 
 
 def _end_group(child: subprocess.Popen[bytes], *, politely: bool) -> None:
-    """End whatever is left of the child's process group. The child is not reaped before, so its group id is still ours."""
+    """Kill the remaining processes of the child's process group.
+
+    The child has not been reaped yet, so its group id cannot have been reused.
+    """
     if politely:
         os.killpg(child.pid, signal.SIGTERM)
         _wait(child.pid, time.monotonic(), GRACE_SECONDS, None, 1.0)

@@ -1,4 +1,4 @@
-"""`swingbot-worker serve`: one Buildbot worker alone in the foreground, for a process manager on any host."""
+"""`swingbot-worker serve`: run one Buildbot worker in the foreground, under any process manager."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from swingbot_jobs.contract.compiler import ANNOUNCEMENT, to_announcement
 from swingbot_worker.kbuild.compilers import probe
 
 KEEPALIVE_SECONDS: Final = 30
-BOX_WORKER: Final = "box-"  # begins the name of a worker that drives a testbox and builds nothing
-LONGEST_PAUSE_SECONDS: Final = 5.0  # between two tries to reach the master
+BOX_WORKER: Final = "box-"  # name prefix of a worker that drives a testbox and builds nothing
+LONGEST_PAUSE_SECONDS: Final = 5.0  # between two attempts to reach the master
 _CERTIFICATE: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----\n?", re.DOTALL
 )
 
 
 class CannotServe(Exception):
-    """The worker cannot be started like this; the message is one sentence that says what to do."""
+    """The worker cannot start with these options; the message is one sentence with the remedy."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT` or `[IPv6]:PORT`. Raises CannotServe."""
+    """Return host and port of `HOST:PORT` or `[IPv6]:PORT`. Raises CannotServe."""
     match = re.fullmatch(r"\[([0-9a-fA-F:.]+)\]:(\d{1,5})|([^:\s]+):(\d{1,5})", text)
     host, port = (match[1] or match[3], int(match[2] or match[4])) if match else ("", 0)
     if not 0 < port < 65536:
@@ -42,7 +42,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent to `host` stays on this host."""
+    """Return True if traffic to `host` does not leave this host."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -50,13 +50,18 @@ def is_loopback(host: str) -> bool:
 
 
 def connection_string(host: str, port: int, trusted: Path | None) -> str:
-    """The master as a Twisted client endpoint; `trusted` is a directory with the CAs, one a file. Raises CannotServe where plain text would leave this host."""
+    """Return the master as a Twisted client endpoint.
+
+    `trusted` is a directory with one CA certificate per file. Raises CannotServe if plain text
+    would leave this host.
+    """
     where = f"host={_quoted(host)}:port={port}"
     if trusted is not None:
         return f"tls:{where}:trustRoots={_quoted(str(trusted))}"
     if not is_loopback(host):
         raise CannotServe(
-            f"the secret would go to {host} in plain text: give --tls-ca FILE, the CA of the master's certificate"
+            f"the secret would go to {host} in plain text: give --tls-ca FILE, the CA of the "
+            "master's certificate"
         )
     return f"tcp:{where}"
 
@@ -66,42 +71,46 @@ def _quoted(text: str) -> str:
 
 
 def read_secret(file: Path) -> str:
-    """The first line of `file`. Raises CannotServe."""
+    """Return the first line of `file`. Raises CannotServe."""
     try:
         return worker_secret.read(file)
     except worker_secret.UnreadableSecret as error:
         raise CannotServe(
-            f"--secret-file {file}: {error}; bring it from the master's host"
+            f"--secret-file {file}: {error}; copy it from the master's host"
         ) from None
     except worker_secret.SecretTooShort as error:
         raise CannotServe(
-            f"--secret-file {file}: {error.length} characters are no secret; `swingbot worker secret NAME` on the master's host makes one"
+            f"--secret-file {file}: {error.length} characters are too short for a secret; create "
+            "one with `swingbot worker secret NAME` on the master's host"
         ) from None
 
 
 def trust(ca: Path, state: Path) -> Path:
-    """A directory that holds the certificates of `ca`, one a file, as Twisted wants them. Raises CannotServe."""
+    """Write the certificates of `ca` to a directory, one per file as Twisted requires.
+
+    Returns the directory. Raises CannotServe.
+    """
     try:
-        found: Sequence[str] = _CERTIFICATE.findall(ca.read_text())
+        certificates: Sequence[str] = _CERTIFICATE.findall(ca.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise CannotServe(
             f"--tls-ca {ca}: {error.strerror if isinstance(error, OSError) else 'not text'}"
         ) from None
-    if not found:
-        raise CannotServe(f"--tls-ca {ca}: there is no certificate in it; it has to be a PEM file")
+    if not certificates:
+        raise CannotServe(f"--tls-ca {ca}: no certificate in this file; it must be a PEM file")
     directory = state / "trusted"
     directory.mkdir(exist_ok=True)
     for old in directory.glob("*.pem"):
         old.unlink()
-    for number, certificate in enumerate(found):
+    for number, certificate in enumerate(certificates):
         (directory / f"{number:04}.pem").write_text(certificate)
     return directory
 
 
 def prepare_state(state: Path, name: str) -> None:
-    """Make the worker's directory, with what it tells the master at each login.
+    """Create the worker's directory with the information that it sends to the master at each login.
 
-    That is what Buildbot's pages show of the worker and, for a build worker, its compilers.
+    Buildbot's pages show this information. That of a build worker includes its compilers.
     """
     info = state / "info"
     info.mkdir(parents=True, exist_ok=True)
@@ -120,17 +129,20 @@ def default_state(name: str) -> Path:
 
 
 def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
-    """Connect, and again whenever the connection is lost, until SIGTERM. Attempts under way go on without us."""
+    """Connect to the master, and reconnect when the connection is lost, until SIGTERM.
+
+    Running attempts continue.
+    """
     from buildbot_worker import pb
     from twisted.application.internet import backoffPolicy
     from twisted.internet import reactor as installed
     from twisted.python import log
 
-    reactor: Any = installed  # a module that is an object: no type fits
+    reactor: Any = installed  # declared as a module, used as an object: no type fits
     log.startLogging(sys.stdout, setStdout=False)  # type: ignore[no-untyped-call]
-    teller = _ConnectionReporter()
-    pb.clientFromString = teller.endpoint
-    # Buildbot 4.3.0 takes no other way; its own is 60 s
+    reporter = _ConnectionReporter()
+    pb.clientFromString = reporter.endpoint
+    # Buildbot 4.3.0 has no option for this; its own value is 60 s
     pb.backoffPolicy = functools.partial(backoffPolicy, maxDelay=LONGEST_PAUSE_SECONDS)
     worker = pb.Worker(
         None,
@@ -142,7 +154,7 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
         umask=0o022,
         connection_string=endpoint,
     )
-    worker.bf.buildProtocol = teller.protocols(worker.bf.buildProtocol)
+    worker.bf.buildProtocol = reporter.protocols(worker.bf.buildProtocol)
     _read_secret_at_each_login(worker, name, secret_file)
     _outlive_odd_answers(worker)
     worker.startService()
@@ -152,12 +164,15 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
 
 
 class _ConnectionReporter:
-    """Says why there is no connection, once for each reason: Buildbot's worker says only that it tries again."""
+    """Logs why there is no connection, once for each reason.
+
+    Buildbot's worker logs only that it retries.
+    """
 
     def __init__(self) -> None:
-        self._told = ""
+        self._reported = ""
 
-    def _tell(self, why: Any) -> Any:
+    def _report(self, why: Any) -> Any:
         from twisted.python import log
 
         # OpenSSL's errors are lists of tuples
@@ -169,54 +184,57 @@ class _ConnectionReporter:
         words = (
             "; ".join(str(one[-1]) for one in reason if one) if reason else why.getErrorMessage()
         )
-        if words != self._told:
+        if words != self._reported:
             log.msg(f"swingbot-worker: no connection to the master: {words}")
-            self._told = words
+            self._reported = words
         return why
 
     def endpoint(self, reactor: Any, description: str) -> Any:
-        """In place of Twisted's function: an endpoint whose failures are told."""
+        """Replace Twisted's function with one whose endpoint logs its failures."""
         from twisted.internet.endpoints import clientFromString
 
-        made: Any = clientFromString(reactor, description)  # type: ignore[no-untyped-call]
-        connect = made.connect
-        made.connect = lambda factory: connect(factory).addErrback(self._tell)
-        return made
+        client: Any = clientFromString(reactor, description)  # type: ignore[no-untyped-call]
+        connect = client.connect
+        client.connect = lambda factory: connect(factory).addErrback(self._report)
+        return client
 
     def protocols(self, build: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """A failed handshake ends a connection that had been made: told when it is lost."""
+        """Log a failed handshake, which closes an established connection."""
 
         def build_protocol(address: Any) -> Any:
-            made = build(address)
-            lost = made.connectionLost
-            made.connectionLost = lambda why: (self._tell(why), lost(why))
-            return made
+            protocol = build(address)
+            lost = protocol.connectionLost
+            protocol.connectionLost = lambda why: (self._report(why), lost(why))
+            return protocol
 
         return build_protocol
 
 
 def _read_secret_at_each_login(worker: Any, name: str, secret_file: Path) -> None:
-    """So that a new secret needs no restart; Buildbot would keep the one that it was started with."""
+    """Read the secret again at each login, so that a new secret needs no restart of the worker."""
     from twisted.cred import credentials
     from twisted.python import log
 
     log_in = worker.bf.doLogin
 
-    def log_in_anew(root: Any, broker: Any) -> Any:
+    def log_in_again(root: Any, broker: Any) -> Any:
         try:
             worker.bf.startLogin(
                 credentials.UsernamePassword(name.encode(), read_secret(secret_file).encode()),
                 client=worker.bot,
             )
         except CannotServe as error:
-            log.msg(f"swingbot-worker: {error}; trying the secret that was there before")
+            log.msg(f"swingbot-worker: {error}; trying the previous secret")
         return log_in(root, broker)
 
-    worker.bf.doLogin = log_in_anew
+    worker.bf.doLogin = log_in_again
 
 
 def _outlive_odd_answers(worker: Any) -> None:
-    """Try again whatever the master answers to a login: Buildbot's worker ends if a master that is just stopping answers with a fault."""
+    """Retry a login after any answer of the master.
+
+    Buildbot's worker would exit if a master that is shutting down answers with an error.
+    """
     from twisted.cred import error
     from twisted.python import failure, log
     from twisted.spread import pb
@@ -226,11 +244,15 @@ def _outlive_odd_answers(worker: Any) -> None:
     def try_again(why: Any, broker: Any) -> Any:
         if why.check(error.UnauthorizedLogin):
             log.msg(
-                "swingbot-worker: the master refuses the secret; `swingbot worker secret NAME` on its host prints the right one"
+                "swingbot-worker: the master rejected the secret; `swingbot worker secret NAME` on "
+                "its host prints the correct one"
             )
         elif not why.check(pb.PBConnectionLost):
-            log.msg(f"swingbot-worker: the master could not log us in: {why.getErrorMessage()}")
-            why = failure.Failure(pb.PBConnectionLost("the master could not log us in"))  # type: ignore[no-untyped-call]
+            log.msg(
+                f"swingbot-worker: the master failed to log this worker in: {why.getErrorMessage()}"
+            )
+            lost = pb.PBConnectionLost("the master failed to log this worker in")
+            why = failure.Failure(lost)  # type: ignore[no-untyped-call]
         return give_up(why, broker)
 
     worker.bf.failedToGetPerspective = try_again
@@ -241,18 +263,20 @@ def _outlive_odd_answers(worker: Any) -> None:
     epilog="""\b
 Examples:
   swingbot-worker serve builder --master 127.0.0.1:8012 --secret-file ~/builder.secret
-  swingbot-worker serve box-rack3 --master lab.example.org:8012 --secret-file /etc/swingbot/box-rack3 --tls-ca /etc/swingbot/ca.pem
+  swingbot-worker serve box-rack3 --master lab.example.org:8012 --tls-ca /etc/swingbot/ca.pem \\
+    --secret-file /etc/swingbot/box-rack3
 
-NAME is `builder`, or `box-` and the testbox's name. `swingbot worker secret NAME` on the master's host makes its secret.
-Where the worker finds and keeps things is said by SWINGBOT_PATHS_CACHE, SWINGBOT_PATHS_JOBS and SWINGBOT_PATHS_WORKERS.
-Exit status: 0 stopped by a signal, 2 wrong usage.""",
+NAME is `builder`, or `box-` and the testbox's name.
+`swingbot worker secret NAME` on the master's host creates its secret.
+SWINGBOT_PATHS_CACHE, SWINGBOT_PATHS_JOBS and SWINGBOT_PATHS_WORKERS set the worker's directories.
+Exit status: 0 stopped by a signal, 2 invalid usage.""",
 )
 @click.argument("name")
 @click.option(
     "--master",
     required=True,
     metavar="HOST:PORT",
-    help="The Buildbot master and its port for workers.",
+    help="Address of the Buildbot master and its port for workers.",
 )
 @click.option(
     "--secret-file",
@@ -263,17 +287,22 @@ Exit status: 0 stopped by a signal, 2 wrong usage.""",
 @click.option(
     "--tls-ca",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="PEM file of the CA that the master's certificate comes from; without it, loopback only.",
+    help=(
+        "PEM file with the CA of the master's certificate; without it, only a loopback address is "
+        "allowed."
+    ),
 )
 @click.option(
     "--exchange-ca",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="PEM file of the CA of the web service and the git server; default: the host's own.",
+    help="PEM file with the CA of the web service and the git server (default: this host's CAs).",
 )
 @click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Directory that keeps attempts; default ${XDG_STATE_HOME:-~/.local/state}/swingbot-worker/NAME.",
+    help=(
+        "Directory for attempts (default: ${XDG_STATE_HOME:-~/.local/state}/swingbot-worker/NAME)."
+    ),
 )
 def command(
     name: str,
@@ -283,12 +312,13 @@ def command(
     exchange_ca: Path | None,
     state: Path | None,
 ) -> None:
-    """Serve the Buildbot master as the worker NAME, in the foreground, until SIGTERM."""
+    """Run the Buildbot worker NAME in the foreground until SIGTERM."""
     state = (state or default_state(name)).absolute()
     try:
         if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name) is None:
             raise CannotServe(
-                f"{name!r} is no name of a worker: it is `builder`, or `box-` and the testbox's name"
+                f"{name!r} is not a valid worker name: use `builder`, or `box-` and the testbox's "
+                "name"
             )
         host, port = parse_address(master)
         read_secret(secret_file)
@@ -300,7 +330,8 @@ def command(
         sys.exit(2)
     except OSError as error:
         click.echo(
-            f"swingbot-worker serve: {error.filename or state}: {error.strerror}; the worker needs a directory that it can write to",
+            f"swingbot-worker serve: {error.filename or state}: {error.strerror}; the worker needs "
+            "a writable directory",
             err=True,
         )
         sys.exit(2)
@@ -308,7 +339,7 @@ def command(
 
 
 def _set_environment(exchange_ca: Path | None) -> None:
-    """What the attempts that we start have to find: our own programs first, and the CA of whom they talk to."""
+    """Set the environment of attempts: PATH starts with swingbot's programs, the CA is trusted."""
     os.environ["PATH"] = (
         f"{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
     )

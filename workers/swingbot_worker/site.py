@@ -1,4 +1,4 @@
-"""Where this worker finds and keeps things: one value, made from the environment once and passed along."""
+"""The directories of this worker: one value, read once from the environment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from swingbot_worker import InfraError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Paths of one worker host. All are absolute; only `cache` is written to, and all in it can be made again."""
+    """Paths of one worker host.
 
-    cache: (
-        Path  # shared by all workers of this host: kernels, work trees, ccache, root file systems
-    )
+    All are absolute. Only `cache` is written to, and its content can be rebuilt.
+    """
+
+    # shared by all workers of this host: kernels, work trees, ccache, root file systems
+    cache: Path
     workers: Path  # testboxes/, kconfig/ and rootfs/
     jobs: Path  # job files and programs/
-    benchmarks: Path | None  # binaries that the operator has built; they win over Debian's
+    benchmarks: Path | None  # binaries built by the operator; they take precedence over Debian's
     make_jobs: int  # make -j
 
     @property
@@ -30,7 +32,10 @@ class Site:
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Site:
-    """Make the site from `SWINGBOT_PATHS_*`, `SWINGBOT_BENCHMARKS_DIR` and `SWINGBOT_BUILD_JOBS`; an empty variable is an unset one."""
+    """Read the site from `SWINGBOT_PATHS_*`, `SWINGBOT_BENCHMARKS_DIR` and `SWINGBOT_BUILD_JOBS`.
+
+    An empty variable counts as unset. Raises InfraError for an invalid value.
+    """
     env = os.environ if environ is None else environ
     benchmarks = env.get("SWINGBOT_BENCHMARKS_DIR")
     return Site(

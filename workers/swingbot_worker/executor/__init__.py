@@ -1,3 +1,3 @@
-"""Executing one attempt in a process of its own, which outlives the command, the Buildbot worker and the master that asked for it."""
+"""Execution of one attempt in its own process, which survives its command, worker and master."""
 
 from __future__ import annotations

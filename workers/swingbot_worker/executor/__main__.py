@@ -1,4 +1,7 @@
-"""The detached executor: `python -m swingbot_worker.executor PLACE LOCK_FD`. Started by `swingbot-worker attempt` only."""
+"""The detached executor: `python -m swingbot_worker.executor PLACE LOCK_FD`.
+
+Only `swingbot-worker attempt` starts it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ from swingbot_worker.outcome import Outcome, died
 from swingbot_worker.site import Site, from_environment
 
 DEFAULT_DEADLINE_SECONDS: Final = 3600.0
-# The work keeps its own deadline, after waiting for its testbox as long again at most, and then hashes its files; after this we end it.
+# The work has its own deadline, may wait for its testbox as long again, and then hashes its files.
+# The watchdog ends it this long after that.
 MARGIN_SECONDS: Final = 120.0
 ASK_SECONDS: Final = 5.0
 
@@ -56,7 +60,7 @@ def _work(
     order: BuildOrder | BootOrder,
     exchange: ExchangeClient | None,
 ) -> Outcome:
-    """Do what the order says; whatever goes wrong on our side becomes an outcome `infra`."""
+    """Execute the order. Any infrastructure failure becomes an outcome with the status `infra`."""
     started = time.monotonic()
     try:
         _take_testbox(order, exchange)
@@ -74,28 +78,31 @@ def _work(
     except (InfraError, ServiceUnavailable) as error:
         reason = str(error)
     except OSError as error:
-        reason = f"The worker could not go on: {error}."
+        reason = f"The worker could not continue: {error}."
     except Exception as error:
         traceback.print_exc()
-        reason = f"The worker failed: {type(error).__name__}: {error}; its log has more."
+        reason = f"The worker failed: {type(error).__name__}: {error}; see its log for details."
     say(reason)
     return died(order, reason, time.monotonic() - started)
 
 
 def _take_testbox(order: Order, exchange: ExchangeClient | None) -> None:
-    """Wait until no other controller drives the testbox of a boot order; raises InfraError after its deadline, or when nobody waits for it any more."""
+    """Wait until no other controller uses the testbox of a boot order.
+
+    Raises InfraError after the order's deadline, or if the attempt is no longer needed.
+    """
     if exchange is None or not isinstance(order, BootOrder):
         return
-    give_up, told = time.monotonic() + _deadline(order), False
+    give_up, reported = time.monotonic() + _deadline(order), False
     while why := exchange.refused(order.attempt):
-        if not told:
+        if not reported:
             say(f"Waiting: {why}")
-            told = True
+            reported = True
         if time.monotonic() > give_up:
             raise InfraError(f"Nothing was booted: {why}.")
         time.sleep(ASK_SECONDS)
-    if told and not exchange.wanted(order.attempt):
-        raise InfraError("Nothing was booted: nobody waits for this attempt any more.")
+    if reported and not exchange.wanted(order.attempt):
+        raise InfraError("Nothing was booted: this attempt is no longer needed.")
 
 
 def _build(order: BuildOrder, out: Path, site: Site) -> Outcome:
@@ -117,16 +124,16 @@ def _boot(order: BootOrder, out: Path, site: Site, exchange: ExchangeClient | No
 
 
 def _check_files(place: AttemptDirectory, outcome: Outcome) -> None:
-    """Raise InfraError if a file that the outcome names is not what it says: better found here than at the service."""
-    for name, told in outcome["files"].items():
+    """Raise InfraError if a file does not match its entry in the outcome."""
+    for name, entry in outcome["files"].items():
         file = place.out / name
         if (
             not file.is_file()
-            or file.stat().st_size != told["size"]
-            or sha256(file) != told["sha256"]
+            or file.stat().st_size != entry["size"]
+            or sha256(file) != entry["sha256"]
         ):
             raise InfraError(
-                f"The result file {name} is missing or not the one that was made; check the worker's disk."
+                f"The result file {name} is missing or has changed; check the worker's disk."
             )
 
 
@@ -135,7 +142,10 @@ def _deadline(order: Order) -> float:
 
 
 class _Watch(threading.Thread):
-    """Ends this process, and with it all that it started, when the deadline is long over or nobody wants the work any more."""
+    """Ends this process and its children.
+
+    That happens when the deadline has long passed or the attempt is no longer needed.
+    """
 
     def __init__(
         self, place: AttemptDirectory, order: Order, exchange: ExchangeClient | None
@@ -150,85 +160,96 @@ class _Watch(threading.Thread):
             seconds = time.monotonic() - started
             if seconds > 2 * _deadline(self._order) + MARGIN_SECONDS:
                 self._end(
-                    f"The work had not ended after {seconds:.0f} s, long after its deadline, and was ended.",
+                    f"The work was still running after {seconds:.0f} s, long past its deadline, "
+                    "and was stopped.",
                     seconds,
                 )
             if self._exchange is not None and not self._exchange.wanted(self._order.attempt):
-                self._end("Nobody waits for this attempt any more; it was ended.", seconds)
+                self._end("This attempt is no longer needed; it was stopped.", seconds)
 
     def _end(self, reason: str, seconds: float) -> None:
         if self._place.outcome.exists():
-            return  # it ended by itself in this very moment
+            return  # it has just ended by itself
         say(reason)
         write_outcome(self._place, died(self._order, reason, seconds))
-        # children have us as parent-death signal; whoever attaches next delivers the outcome
+        # the parent-death signal ends the children; the next process to attach delivers the outcome
         os._exit(1)
 
 
 def _deliver(place: AttemptDirectory, order: Order, exchange: ExchangeClient | None) -> int:
-    """Bring files and outcome to the service. 0: it has them."""
+    """Upload the files and the outcome to the service.
+
+    Returns 0 if it accepted them, otherwise 1.
+    """
     if exchange is None:
         write(place.delivered, "by hand\n")
         return 0
-    word: str | None
+    answer: str | None
     try:
-        word = patiently(
+        answer = patiently(
             lambda: _deliver_once(place, order.attempt, exchange), say, PATIENCE_SECONDS
         )
     except RequestRefused as error:
-        word = _deliver_refusal(place, order, exchange, str(error))
+        answer = _deliver_refusal(place, order, exchange, str(error))
     except ServiceUnavailable as error:
         say(
-            f"the service stayed away for {PATIENCE_SECONDS / 3600:.0f} h; the results are kept in {place.root}: {error}"
+            f"the service was unavailable for {PATIENCE_SECONDS / 3600:.0f} h; the results are "
+            f"kept in {place.root}: {error}"
         )
         return 1
-    if word is None:
+    if answer is None:
         return 1
-    write(place.delivered, word + "\n")
-    say(f"outcome {word}")
+    write(place.delivered, answer + "\n")
+    say(f"outcome {answer}")
     return 0
 
 
 def _deliver_once(place: AttemptDirectory, attempt: str, exchange: ExchangeClient) -> str:
     text = place.outcome.read_text()
-    for name, told in sorted(json.loads(text)["files"].items()):
-        if exchange.put_file(place.out / name, told["sha256"]):
-            say(f"uploaded {name}, {told['size'] / 1e6:.2f} MB")
-    _bring_rootfs(place, json.loads(text), exchange)
-    word = exchange.put_outcome(attempt, text)
-    if word == "missing":
-        raise ServiceUnavailable("a file that was there is gone; bringing it again")
-    return word
+    for name, entry in sorted(json.loads(text)["files"].items()):
+        if exchange.put_file(place.out / name, entry["sha256"]):
+            say(f"uploaded {name}, {entry['size'] / 1e6:.2f} MB")
+    _upload_rootfs(place, json.loads(text), exchange)
+    answer = exchange.put_outcome(attempt, text)
+    if answer == "missing":
+        raise ServiceUnavailable("the service has lost an uploaded file; uploading it again")
+    return answer
 
 
-def _bring_rootfs(place: AttemptDirectory, outcome: Outcome, exchange: ExchangeClient) -> None:
-    """The root file system of a boot, kept by its sha256 once for all boots. A boot counts without it too; it only cannot be repeated elsewhere."""
+def _upload_rootfs(place: AttemptDirectory, outcome: Outcome, exchange: ExchangeClient) -> None:
+    """Upload the root file system of a boot, which is stored once for all boots.
+
+    A boot counts without it, but cannot be reproduced elsewhere.
+    """
     if rootfs.RECORD not in outcome["files"]:
         return
-    told = json.loads((place.out / rootfs.RECORD).read_text())
-    file = rootfs.handed_on(from_environment(), told["whole"])
+    record = json.loads((place.out / rootfs.RECORD).read_text())
+    file = rootfs.handed_on(from_environment(), record["whole"])
     try:
-        if file.is_file() and exchange.put_file(file, told["archive"]):
+        if file.is_file() and exchange.put_file(file, record["archive"]):
             say(f"uploaded the root file system, {file.stat().st_size / 1e6:.0f} MB")
     except (RequestRefused, OSError) as error:
-        say(f"the root file system was not taken: {error}")
+        say(f"the service did not accept the root file system: {error}")
 
 
 def _deliver_refusal(
     place: AttemptDirectory, order: Order, exchange: ExchangeClient, reason: str
 ) -> str | None:
-    """The service will not take these results: say so to it in an outcome without files, if it takes that."""
+    """Report refused results to the service in an outcome without files.
+
+    Returns None if it refuses that too.
+    """
     say(f"the service refused: {reason}")
     seconds = json.loads(place.outcome.read_text())["seconds"]
     text = json.dumps(died(order, f"The service refused the results: {reason}", seconds))
     try:
         return patiently(lambda: exchange.put_outcome(order.attempt, text), say, PATIENCE_SECONDS)
     except (RequestRefused, ServiceUnavailable) as error:
-        say(f"and it does not take that either: {error}")
+        say(f"the service does not accept an outcome without files either: {error}")
         return None
 
 
 if __name__ == "__main__":
-    # ours alone: a stray child must not look like a living executor
+    # do not inherit the lock: a stray child must not look like a running executor
     os.set_inheritable(int(sys.argv[2]), False)
     sys.exit(main(AttemptDirectory(Path(sys.argv[1]))))

@@ -1,15 +1,16 @@
-"""The directory of one attempt on a worker: who works in it, what it produced, whether that was delivered.
+"""The directory of one attempt on a worker: its executor, its results and their delivery.
 
     <state>/attempts/a12/
-        lock           held (flock) by the executor as long as it lives; no lock, no executor
-        order.json     with the attempt's token: readable by the owner only
-        started        the work was begun: it is never begun twice
+        lock           held (flock) by the executor while it lives; no lock means no executor
+        order.json     with the attempt's token: readable only by the owner
+        started        the work has started; it is never started twice
         out/           the result files
-        outcome.json   the work is over; appears whole or not at all
+        outcome.json   the work has ended; written atomically
         delivered      the service has the outcome (or there is no service to deliver to)
-        executor.log   progress, a line each
+        executor.log   progress, one line per message
 
-Everything is decided by these files, so that any process can die at any line and the next one knows what to do.
+These files are the whole state, so that any process can die at any line and the next one can
+continue.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 from swingbot_worker.outcome import Outcome
 
 KEEP_DELIVERED_SECONDS = 24 * 3600.0
-KEEP_UNDELIVERED_SECONDS = 7 * 24 * 3600.0  # whoever wanted it has long made another attempt
+KEEP_UNDELIVERED_SECONDS = 7 * 24 * 3600.0  # the master has started another attempt long before
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ class AttemptDirectory:
         return self.root / "executor.log"
 
     def try_lock(self) -> int | None:
-        """A descriptor that holds the lock, or None while an executor lives. Close it, or pass it on to an executor."""
+        """Return a descriptor that holds the lock, or None while an executor lives.
+
+        The caller closes it or passes it to an executor.
+        """
         descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,14 +83,14 @@ def attempts(state: Path) -> Path:
 
 
 def open_place(state: Path, attempt: str) -> AttemptDirectory:
-    """The place of `attempt` ("a12"), made if it is new."""
+    """Return the directory of `attempt` ("a12"); create it if it does not exist."""
     place = AttemptDirectory(attempts(state) / attempt)
     place.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     return place
 
 
 def write(file: Path, text: str, mode: int = 0o600) -> None:
-    """Make `file` hold `text`: whole, on the disk, or not at all."""
+    """Write `text` to `file` atomically and sync it to disk."""
     temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
@@ -105,21 +109,24 @@ def write_outcome(place: AttemptDirectory, outcome: Outcome) -> None:
 
 
 def prune(state: Path, now: float | None = None) -> list[str]:
-    """Forget attempts that were delivered a day ago, or that nobody could deliver in a week; says which."""
+    """Delete attempts delivered more than a day ago or undelivered for a week.
+
+    Returns their names.
+    """
     now = time.time() if now is None else now
-    forgotten = []
+    deleted = []
     for root in sorted(attempts(state).glob("a*")):
         place = AttemptDirectory(root)
         delivered = _age(place.delivered, now)
         if (delivered or 0.0) > KEEP_DELIVERED_SECONDS or (
             delivered is None and (_age(root, now) or 0.0) > KEEP_UNDELIVERED_SECONDS
         ):
-            held = place.try_lock()
-            if held is not None:
+            lock = place.try_lock()
+            if lock is not None:
                 shutil.rmtree(root, ignore_errors=True)
-                os.close(held)
-                forgotten.append(root.name)
-    return forgotten
+                os.close(lock)
+                deleted.append(root.name)
+    return deleted
 
 
 def _age(file: Path, now: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The worker's side of the exchange: files up, outcome up, kernel images down. Patient while the service is away."""
+"""The worker's side of the exchange: upload files and outcomes, download kernel images."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ import httpx
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER
 from swingbot_worker import InfraError
 
-# how long a result is offered before its executor gives up (the files stay)
+# how long an executor retries a delivery before it gives up (the files are kept)
 PATIENCE_SECONDS = 6 * 3600.0
-TELL_SECONDS = 3.0  # a phase that cannot be told is forgotten: the boot must not wait for it, and the outcome says it all again
+# A phase that cannot be reported is dropped: the boot must not wait for it, and the outcome repeats
+# all phases.
+TELL_SECONDS = 3.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 60.0
 _CHUNK = 1 << 18
 
@@ -27,15 +29,18 @@ T = TypeVar("T")
 
 
 class RequestRefused(Exception):
-    """The service will never take this, however often it is offered; the message is its answer."""
+    """The service will never accept this request; the message is its answer. Do not retry."""
 
 
 class ServiceUnavailable(Exception):
-    """The service did not answer, or said that it cannot now."""
+    """The service did not answer, or answered that it is temporarily unavailable."""
 
 
 class ExchangeClient:
-    """One attempt's access to the web service. Methods raise Away (try again) or Refused (don't)."""
+    """Access to the web service for one attempt.
+
+    Methods raise ServiceUnavailable (retry) or RequestRefused (do not retry).
+    """
 
     def __init__(self, url: str, token: str) -> None:
         timeout = httpx.Timeout(30.0, read=120.0, write=120.0)
@@ -51,27 +56,30 @@ class ExchangeClient:
             verify=_trusted(url),
         )
 
-    def _ask(self, method: str, path: str, **how: Any) -> httpx.Response:
+    def _request(self, method: str, path: str, **how: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **how)
         except (httpx.HTTPError, OSError) as error:
             raise ServiceUnavailable(f"{method} {path}: {error or type(error).__name__}") from error
         if answer.status_code >= 500 or answer.status_code in (408, 425, 429):
-            raise ServiceUnavailable(f"{method} {path}: {answer.status_code} {_words(answer)}")
+            raise ServiceUnavailable(f"{method} {path}: {answer.status_code} {_error_text(answer)}")
         return answer
 
     def put_file(self, file: Path, sha256: str) -> bool:
-        """Bring a file unless it is there already (then False)."""
-        if self._ask("HEAD", f"/artifacts/{sha256}").status_code == 200:
+        """Upload a file. Returns False if the service already has it."""
+        if self._request("HEAD", f"/artifacts/{sha256}").status_code == 200:
             return False
-        answer = self._ask("PUT", f"/artifacts/{sha256}", content=_chunks(file))
+        answer = self._request("PUT", f"/artifacts/{sha256}", content=_chunks(file))
         if answer.status_code >= 400:
-            raise RequestRefused(f"{file.name}: {answer.status_code} {_words(answer)}")
+            raise RequestRefused(f"{file.name}: {answer.status_code} {_error_text(answer)}")
         return True
 
     def put_outcome(self, attempt: str, text: str) -> str:
-        """Deliver outcome.json; says in a word what became of it. "missing": a file it names has to be brought (again) first."""
-        answer = self._ask(
+        """Deliver outcome.json and return the service's answer as one word.
+
+        "missing" means that a file of the outcome has to be uploaded (again) first.
+        """
+        answer = self._request(
             "PUT",
             f"/attempts/{attempt}/outcome.json",
             content=text.encode(),
@@ -80,35 +88,48 @@ class ExchangeClient:
         if answer.status_code == 409 and "missing" in answer.text[:100_000]:
             return "missing"
         if answer.status_code == 409:
-            return "superseded"  # the attempt has an outcome, and it stands
+            return "superseded"  # the attempt already has an outcome, which is kept
         if answer.status_code >= 400:
-            raise RequestRefused(f"outcome.json: {answer.status_code} {_words(answer)}")
+            raise RequestRefused(f"outcome.json: {answer.status_code} {_error_text(answer)}")
         return {200: "delivered before", 202: "delivered late"}.get(answer.status_code, "delivered")
 
     def refused(self, attempt: str) -> str | None:
-        """Take the testbox of the attempt, or keep it: the service's words if another controller has it. When in doubt it is ours."""
+        """Reserve the testbox of the attempt, or extend its reservation.
+
+        Returns the service's message if another controller has the testbox, otherwise None. If the
+        service is unavailable, the testbox counts as reserved.
+        """
         try:
-            answer = self._ask("GET", f"/attempts/{attempt}")
-            return _words(answer) if answer.status_code == 409 else None
+            answer = self._request("GET", f"/attempts/{attempt}")
+            return _error_text(answer) if answer.status_code == 409 else None
         except ServiceUnavailable:
             return None
 
     def wanted(self, attempt: str) -> bool:
-        """Whether anybody still waits for the attempt; when in doubt, yes. Asking keeps its testbox for this controller."""
+        """Return whether the attempt is still needed; True if the service is unavailable.
+
+        The request also extends the reservation of the testbox.
+        """
         try:
-            answer = self._ask("GET", f"/attempts/{attempt}")
+            answer = self._request("GET", f"/attempts/{attempt}")
             return answer.status_code != 200 or answer.json().get("wanted") is not False
         except (ServiceUnavailable, ValueError, AttributeError):
             return True
 
     def tell_phase(self, attempt: str, phase: str, why: str, boot_id: str | None = None) -> None:
-        """Say what the testbox does now (swingbot_jobs.contract.orders.PHASES). Raises nothing: whoever does not hear it learns it from the outcome."""
-        told = {"phase": phase, "why": why[:2000], "boot_id": boot_id}
+        """Report the current phase of the testbox (swingbot_jobs.contract.orders.PHASES).
+
+        Raises nothing if the service is unavailable: the outcome repeats the phases.
+        """
+        report = {"phase": phase, "why": why[:2000], "boot_id": boot_id}
         with contextlib.suppress(ServiceUnavailable):
-            self._ask("PUT", f"/attempts/{attempt}/phase", json=told, timeout=TELL_SECONDS)
+            self._request("PUT", f"/attempts/{attempt}/phase", json=report, timeout=TELL_SECONDS)
 
     def get_file(self, sha256: str, target: Path) -> None:
-        """Fetch a file into `target` (which must be a temporary name); raises InfraError if the bytes are not the ones asked for."""
+        """Download a file to `target`, which must be a temporary name.
+
+        Raises InfraError if its content does not match `sha256`.
+        """
         digest = hashlib.sha256()
         try:
             with (
@@ -128,12 +149,13 @@ class ExchangeClient:
             raise ServiceUnavailable(f"image {sha256}: {error or type(error).__name__}") from error
         if digest.hexdigest() != sha256:
             raise InfraError(
-                f"The kernel image {sha256} came with other bytes (sha256 {digest.hexdigest()}); check the artifact store's disk."
+                f"The kernel image {sha256} arrived with different content (sha256 "
+                f"{digest.hexdigest()}); check the artifact store's disk."
             )
 
 
 def _trusted(url: str) -> ssl.SSLContext | bool:
-    """Whose certificates are taken: those of SWINGBOT_EXCHANGE_CA (a PEM file), else those that this host trusts."""
+    """Return the trusted CAs: those of SWINGBOT_EXCHANGE_CA (a PEM file), otherwise this host's."""
     return (
         ssl.create_default_context(cafile=os.environ.get("SWINGBOT_EXCHANGE_CA") or None)
         if url.startswith("https:")
@@ -142,22 +164,25 @@ def _trusted(url: str) -> ssl.SSLContext | bool:
 
 
 def patiently(what: Callable[[], T], say: Callable[[str], None], patience_seconds: float) -> T:
-    """Call `what` until it is not Away, pausing longer each time; raises the last Away when patience is over."""
-    end, pause, told = time.monotonic() + patience_seconds, FIRST_PAUSE_SECONDS, ""
+    """Call `what` until the service is available, with growing pauses.
+
+    Raises the last ServiceUnavailable after `patience_seconds`.
+    """
+    end, pause, reported = time.monotonic() + patience_seconds, FIRST_PAUSE_SECONDS, ""
     while True:
         try:
             return what()
         except ServiceUnavailable as error:
             if time.monotonic() + pause > end:
                 raise
-            if str(error) != told:
-                say(f"the service is away, trying on: {error}")
-                told = str(error)
+            if str(error) != reported:
+                say(f"the service is unavailable, retrying: {error}")
+                reported = str(error)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
-def _words(answer: httpx.Response) -> str:
+def _error_text(answer: httpx.Response) -> str:
     try:
         return str(answer.json()["error"])[:300]
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Kernel images of this host, by content: fetched once, kept while there is room."""
+"""Kernel images on this host, by content: downloaded once and kept while there is space."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def fetch(
     say: Callable[[str], None],
     patience_seconds: float,
 ) -> Path:
-    """The image with this content, from the cache or else from the service. Raises Away or InfraError."""
+    """Return the image with this content, from the cache or else from the service.
+
+    Raises ServiceUnavailable or InfraError.
+    """
     directory = cache / "images"
     directory.mkdir(parents=True, exist_ok=True)
     image = directory / sha256
@@ -38,16 +41,19 @@ def fetch(
 
 
 def prune(directory: Path, limit_bytes: int, keep: Path) -> list[str]:
-    """Forget the images used longest ago until the rest fits `limit_bytes`; never `keep`. Says which."""
+    """Delete the least recently used images until the rest fits in `limit_bytes`, but never `keep`.
+
+    Returns the names of the deleted images.
+    """
     images = sorted(
         (file for file in directory.iterdir() if not file.name.startswith(".")),
         key=lambda file: file.stat().st_mtime,
         reverse=True,
     )
-    total, forgotten = 0, []
+    total, deleted = 0, []
     for image in images:
         total += image.stat().st_size
         if total > limit_bytes and image != keep:
             image.unlink(missing_ok=True)
-            forgotten.append(image.name)
-    return forgotten
+            deleted.append(image.name)
+    return deleted

@@ -1,4 +1,4 @@
-"""Where the executor is started: detached, so that it outlives whoever asked for it."""
+"""Start the executor as a detached process, which survives the process that started it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What marks the processes of an embedded service; an executor is not one of them, it may outlive the service.
+# Marks the processes of an embedded service. An executor is not one of them, because it may survive
+# the service.
 INSTANCE_VARIABLE = "SWINGBOT_INSTANCE"
 
 
 def start_executor(place: Path, lock: int, log: Path) -> None:
-    """Start `python -m swingbot_worker.executor` in a session of its own; it inherits the descriptor `lock` and with it the lock."""
+    """Start `python -m swingbot_worker.executor` in its own session.
+
+    It inherits the descriptor `lock` and so the lock.
+    """
     environment = {name: value for name, value in os.environ.items() if name != INSTANCE_VARIABLE}
     with log.open("ab") as sink:
         subprocess.Popen(
