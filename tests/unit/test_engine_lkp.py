@@ -153,8 +153,8 @@ def test_a_file_too_large_for_a_run_is_left_out_and_named(tmp_path: Path) -> Non
     grows = f'head -c 1000001 /dev/zero | tr "\\0" " " >"$root/stats.json"\n{LINK}'
     results = run_here(tmp_path, stand_in(tmp_path, grows))
     files = results.runs["hackbench-a", 0]
-    assert files["lkp.left_out"] == "stats.json has 1000001 bytes and was left out\n"
-    with pytest.raises(ParseError, match="stats.json has 1000001 bytes and was left out"):
+    assert files["lkp.left_out"] == "stats.json has 1000001 bytes and was omitted\n"
+    with pytest.raises(ParseError, match="stats.json has 1000001 bytes and was omitted"):
         read_lkp(PROGRAMS["hackbench"], files, dict)
 
 
@@ -164,7 +164,7 @@ def test_a_file_too_large_for_a_run_is_left_out_and_named(tmp_path: Path) -> Non
         ("lkp-src/bin/lkp", "lkp-tests is not at"),
         (
             "lkp-src/programs/hackbench/run",
-            "has no programs/hackbench/run; versions before March 2026 have another layout",
+            "has no programs/hackbench/run; versions before March 2026 have a different layout",
         ),
         ("lkp-src/bin/event/wakeup", "bin/event/wakeup of the lkp-tests at"),
         ("lkp/benchmarks/hackbench", "LKP's benchmark is not in"),
@@ -352,7 +352,7 @@ def test_what_is_at_the_path_is_looked_at_before_a_guest_is_made(tmp_path: Path)
     with pytest.raises(InfraError, match="has no programs/netperf/run: versions before March 2026"):
         lkp.check(made, {"hackbench", "netperf"})
     assert lkp.check(made, {"hackbench"}).startswith("sha256:")
-    with pytest.raises(InfraError, match="but the testbox wants bbbc29c495"):
+    with pytest.raises(InfraError, match="but the testbox requires bbbc29c495"):
         lkp.check(LkpEngine(src=made.src, commit="bbbc29c495"), {"hackbench"})
 
 
@@ -369,6 +369,6 @@ def test_a_package_brings_what_it_depends_on_and_no_more() -> None:
     assert closure(["ruby"], known, {"perl"}) == ["libc6", "ruby", "ruby3.1"]
     with pytest.raises(
         InfraError,
-        match="The Debian packages removed are not on this worker; apt-get install removed",
+        match="The Debian packages removed are not on this worker; run apt-get install removed",
     ):
         closure(["ruby", "removed"], known, set())

@@ -1,7 +1,7 @@
-"""What runs the unit jobs on a testbox that a driver has booted: our own runner, or an installed lkp-tests.
+"""Engines, which run unit jobs on a booted testbox: swingbot's own runner, or lkp-tests.
 
-Either is a script, /job/run.sh, with what it needs beside it; it writes facts and runs to file descriptor 3 as a stream of tars.
-The driver neither knows nor cares which.
+Either one is a script, /job/run.sh, with the files that it needs. It writes facts and runs to file
+descriptor 3 as a stream of tar archives. The driver does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from swingbot_worker.engine import lkp
 from swingbot_worker.rootfs import Rootfs, cpio
 from swingbot_worker.site import Site
 
-# The fact with which a script says that it can't run anything here.
+# The fact by which a script reports that it cannot run anything on this testbox.
 PROBLEM: Final = "engine_problem"
 
 
 def prepare(box: Testbox, unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
-    """The root file system of a guest in which the unit jobs can run. Raises InfraError with what to install."""
+    """Build the root file system of a guest for the unit jobs.
+
+    Raises InfraError that names the packages to install.
+    """
     return (
         lkp.prepare(box, box.lkp, unit_jobs, site) if box.lkp else rootfs.prepare(unit_jobs, site)
     )
@@ -35,7 +38,11 @@ def job_entries(
     *,
     alone: bool,
 ) -> list[cpio.Entry]:
-    """The generated script and the files beside it, the script first. `alone`: in a guest of its own. Raises InfraError for a job that the engine can't run."""
+    """Return the generated script and then the files that it needs.
+
+    `alone` means that the job runs in a guest of its own. Raises InfraError for a job that the
+    engine cannot run.
+    """
     if box.lkp:
         return lkp.job_entries(box.lkp, unit_jobs, kernel, alone=alone)
     programs = sorted({name for job in unit_jobs for name in (job.program, *job.monitors)})
@@ -54,5 +61,5 @@ def job_entries(
 
 
 def overhead_seconds(box: Testbox) -> float:
-    """Guest seconds that a run may take beyond the benchmark's own."""
+    """Return the guest seconds that a run may take in addition to its benchmark."""
     return lkp.overhead_seconds(box) if box.lkp else 0.0

@@ -1,7 +1,8 @@
-"""The engine `lkp`: each run is one `lkp run` of the lkp-tests that the testbox file names.
+"""The engine `lkp`: each run is one `lkp run` of the lkp-tests named in the testbox file.
 
-On a machine of the operator's that is an installed one, with LKP's benchmarks under /lkp/benchmarks. A virtual testbox gets a root file
-system with this host's Ruby, a copy of that directory, and our benchmark binaries where LKP looks for them.
+The operator's own machine has lkp-tests installed, with LKP's benchmarks under /lkp/benchmarks. A
+virtual testbox gets a root file system with this host's Ruby, a copy of lkp-tests, and swingbot's
+benchmark binaries where LKP looks for them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from swingbot_worker.engine.lkp_script import LKP
 from swingbot_worker.rootfs import Rootfs, cpio, libraries, packages, programs
 from swingbot_worker.site import Site
 
-# What LKP does around a run of a second, in seconds: it starts Ruby some fifteen times and sleeps for five. In a virtual machine here 50 of the guest.
+# LKP's overhead around a run of one second, in seconds: it starts Ruby some fifteen times and
+# sleeps for five seconds. Measured in a virtual machine: 50 guest seconds.
 VIRTUAL_SECONDS: Final = 120.0
 REAL_SECONDS: Final = 30.0
 
-# What LKP's scripts call, and the Ruby libraries that its `lkp run` loads.
+# The programs that LKP's scripts call, and the Ruby libraries that `lkp run` loads.
 _PACKAGES: Final = (
     *(
         "base-files",
@@ -46,7 +48,7 @@ _PACKAGES: Final = (
     ),
     *("ruby", "ruby-activesupport", "ruby-git", "ruby-tty-command"),
 )
-# Dependencies that nothing of it calls, and large.
+# Large dependencies that are never called.
 _WITHOUT: Final = frozenset(
     {
         "adduser",
@@ -81,12 +83,16 @@ _UNREAD: Final = frozenset(
 
 
 def prepare(box: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
-    """The guest of a virtual testbox. Raises InfraError with what to install."""
+    """Build the guest of a virtual testbox.
+
+    Raises InfraError that names the packages to install.
+    """
     source = Path(engine.src)
     commit = check(engine, {job.program for job in unit_jobs})
     if any(job.program == "will-it-scale" for job in unit_jobs):
         raise InfraError(
-            "LKP starts will-it-scale through Python, which a virtual testbox's guest does not have; use the engine swingbot for it there."
+            "LKP starts will-it-scale through Python, which the guest of a virtual testbox does "
+            "not have; use the engine swingbot there."
         )
     tree = libraries.Tree()
     files, versions = packages.entries(_PACKAGES, _WITHOUT)
@@ -106,7 +112,7 @@ def prepare(box: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site:
             binary.source,
             f"lkp/benchmarks/{_program_of(binary.target)}/bin/{Path(binary.target).name}",
         )
-    # a library that a program brought is the file itself where the package has a link to it
+    # a library that came with a program is a file, where the package has a symbolic link to it
     for entry in files:
         tree.entries.setdefault(entry.path, entry)
     facts = {
@@ -116,32 +122,38 @@ def prepare(box: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site:
 
 
 def check(engine: LkpEngine, names: set[str]) -> str:
-    """What is at `engine.src`: its commit, or else its digest. Raises InfraError if it is not there, or not one that we can call."""
+    """Return the commit of `engine.src`, or its digest if it is not a git repository.
+
+    Raises InfraError if it is missing or has an unsupported layout.
+    """
     source = Path(engine.src)
     if not (source / "bin" / "lkp").is_file():
         raise InfraError(
-            f"lkp-tests is not at {source}: get it there (git clone https://github.com/intel/lkp-tests), or change lkp.src of the testbox."
+            f"lkp-tests is not at {source}: clone it (git clone "
+            "https://github.com/intel/lkp-tests), or change lkp.src of the testbox."
         )
     lacking = sorted(name for name in names if not (source / "programs" / name / "run").is_file())
     if lacking:
         raise InfraError(
-            f"The lkp-tests at {source} has no programs/{lacking[0]}/run: versions before March 2026 have another layout; use a newer one."
+            f"The lkp-tests at {source} has no programs/{lacking[0]}/run: versions before March "
+            "2026 have a different layout; use a newer one."
         )
     commit = _commit(source)
     if engine.commit and not commit.startswith(engine.commit):
         raise InfraError(
-            f"The lkp-tests at {source} is {commit}, but the testbox wants {engine.commit}: check that one out, or change lkp.commit."
+            f"The lkp-tests at {source} is {commit}, but the testbox requires {engine.commit}: "
+            "check that commit out, or change lkp.commit."
         )
     return commit
 
 
 def _commit(source: Path) -> str:
     if (source / ".git").exists():
-        asked = process.output(
+        answer = process.output(
             ["git", "-C", source, "-c", f"safe.directory={source}", "rev-parse", "HEAD"], timeout=60
         )
-        if asked.rc == 0:
-            return asked.text.strip()
+        if answer.rc == 0:
+            return answer.text.strip()
     digest = hashlib.sha256()
     for entry in _lkp_files(source):
         digest.update(
@@ -153,11 +165,14 @@ def _commit(source: Path) -> str:
 def job_entries(
     engine: LkpEngine, unit_jobs: Sequence[UnitJob], kernel: Mapping[str, object], *, alone: bool
 ) -> list[cpio.Entry]:
-    """run.sh and a job file for each unit job. Raises InfraError for a program that lkp-tests does not have."""
+    """Return run.sh and a job file for each unit job.
+
+    Raises InfraError for a program that lkp-tests does not have.
+    """
     try:
         files = [cpio.file(f"job/lkp/{job.name}.yaml", job_file(job).encode()) for job in unit_jobs]
     except NoLkpEquivalent as error:
-        raise InfraError(f"{error}; use another testbox for it.") from error
+        raise InfraError(f"{error}; use another testbox.") from error
     return [
         cpio.file(
             "job/run.sh", script(engine, unit_jobs, kernel, alone=alone).encode(), executable=True
@@ -169,19 +184,19 @@ def job_entries(
 def script(
     engine: LkpEngine, unit_jobs: Sequence[UnitJob], kernel: Mapping[str, object], *, alone: bool
 ) -> str:
-    """The text of /job/run.sh."""
+    """Return the text of /job/run.sh."""
     settings = {
         "commit": kernel.get("commit"),
         "kconfig": kernel.get("kconfig"),
         "compiler": kernel.get("compiler"),
     }
-    given = "".join(
+    options = "".join(
         f" -s {shlex.quote(f'{name}: {value}')}" for name, value in settings.items() if value
     )
     text = (
         LKP.replace("@SRC@", shlex.quote(engine.src.rstrip("/")))
         .replace("@COMMIT@", engine.commit)
-        .replace("@SETTINGS@", given)
+        .replace("@SETTINGS@", options)
     )
     runs = "\n".join(line for job in unit_jobs for line in runner.lines(job, _run_of(job)))
     checks = "\n".join(f"check_lkp {name}" for name in sorted({job.program for job in unit_jobs}))
@@ -189,30 +204,30 @@ def script(
 
 
 def overhead_seconds(box: Testbox) -> float:
-    """Guest seconds that LKP needs around a run, about."""
+    """Return the approximate guest seconds that LKP needs around a run."""
     return VIRTUAL_SECONDS if isinstance(box.driver, QemuDriver) else REAL_SECONDS
 
 
 def _run_of(job: UnitJob) -> Callable[[int], str]:
-    # far above the usual; a busy host makes a virtual machine slow
+    # far above the usual value, because a busy host slows a virtual machine down
     limit = runner.limit_of(job) + int(5 * VIRTUAL_SECONDS)
     return lambda number: " ".join(
         ("lkp_run", shlex.quote(job.name), str(number), str(limit), job.program)
     )
 
 
-# --- the guest of a virtual testbox ----------------------------------------------------------------------------------
+# --- the guest of a virtual testbox ---------------------------------------------------------------
 
 
 def _program_of(target: str) -> str:
-    """The LKP benchmark directory that a binary belongs into."""
+    """Return the LKP benchmark directory of a binary."""
     name = Path(target).name
     return "netperf" if name == "netserver" else name
 
 
 def _lkp_files(source: Path) -> list[cpio.Entry]:
-    """lkp-tests as it lies on this host, at the same place."""
-    found = []
+    """Return the files of this host's lkp-tests, at the same path in the guest."""
+    entries = []
     for path in sorted(source.rglob("*")):
         parts = path.relative_to(source).parts
         if (
@@ -223,43 +238,44 @@ def _lkp_files(source: Path) -> list[cpio.Entry]:
             continue
         place = str(path).lstrip("/")
         if path.is_symlink():
-            found.append(cpio.link(place, str(path.readlink())))
+            entries.append(cpio.link(place, str(path.readlink())))
         elif path.is_file():
-            found.append(
+            entries.append(
                 cpio.file(place, path.read_bytes(), executable=bool(path.stat().st_mode & 0o111))
             )
-    return found
+    return entries
 
 
 def _machine(box: Testbox, source: Path) -> list[cpio.Entry]:
-    """What `lkp install` would have noted of the machine."""
+    """Return the host files that `lkp install` would have written for the machine."""
     host = f"nr_cpu: {box.nr_cpu}\nmemory: {max(1, box.memory_mb >> 10)}G\nlocal_run: 1\n"
     return [
         cpio.file(str(source / "hosts" / box.name).lstrip("/"), host.encode()),
         cpio.file("etc/hostname", f"{box.name}\n".encode()),
         cpio.directory("lkp/paths"),
-        # LKP asks for its name, and ends where there is none
+        # LKP queries the compiler's name, and exits if there is no compiler
         cpio.file("usr/bin/gcc", b"#!/bin/sh\nexit 1\n", executable=True),
     ]
 
 
 def _wakeup(source: Path, cache: Path) -> cpio.Entry:
-    """LKP's small helper for events, compiled by this host's gcc once for each text."""
+    """Return LKP's event helper, compiled by this host's gcc once for each source version."""
     text = source / "bin" / "event" / "wakeup.c"
     if not text.is_file():
-        raise InfraError(f"The lkp-tests at {source} has no bin/event/wakeup.c; get it anew.")
-    made = cache / "compiled" / hashlib.sha256(text.read_bytes()).hexdigest() / "wakeup"
-    made.parent.mkdir(parents=True, exist_ok=True)
-    if not made.exists():
-        with lease.cache_entry(made), tempfile.TemporaryDirectory(dir=made.parent) as work:
+        raise InfraError(f"The lkp-tests at {source} has no bin/event/wakeup.c; clone it again.")
+    binary = cache / "compiled" / hashlib.sha256(text.read_bytes()).hexdigest() / "wakeup"
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    if not binary.exists():
+        with lease.cache_entry(binary), tempfile.TemporaryDirectory(dir=binary.parent) as work:
             done = process.output(
                 ["gcc", "-O2", "-static", "-o", Path(work, "wakeup"), text], timeout=120
             )
             if done.rc != 0:
                 raise InfraError(
-                    f"gcc could not compile LKP's wakeup.c ({done.text[:200]}); install Debian's gcc and libc6-dev."
+                    f"gcc could not compile LKP's wakeup.c ({done.text[:200]}); install Debian's "
+                    "gcc and libc6-dev."
                 )
-            Path(work, "wakeup").rename(made)
+            Path(work, "wakeup").rename(binary)
     return cpio.file(
-        str(source / "bin" / "event" / "wakeup").lstrip("/"), made.read_bytes(), executable=True
+        str(source / "bin" / "event" / "wakeup").lstrip("/"), binary.read_bytes(), executable=True
     )
