@@ -91,7 +91,7 @@ def test_the_real_kernel_takes_every_line_of_a_fragment(
             configure.configure(
                 tree, make, directory, configure.configuration_of(site, spec.kconfig), version
             )
-    assert "does not take" not in log.read_text()
+    assert "does not accept" not in log.read_text()
 
 
 def test_a_kernel_without_the_profiler_says_what_it_needs_and_measures_as_ever(

@@ -479,7 +479,7 @@ IMAGE = "arch/x86/boot/bzImage"
         ("mv arch real; ln -s real arch", f"left no {IMAGE}"),
         ("ln -sf /etc/shadow .config", ".config"),
         ("rm System.map; ln -s /proc/self/environ System.map", "left no System.map"),
-        ("head -c 100000 /dev/urandom > vmlinux", "vmlinux that is none"),
+        ("head -c 100000 /dev/urandom > vmlinux", "invalid vmlinux"),
         ("i=0; while [ $i -lt 100 ]; do mkdir d; cd d; i=$((i + 1)); done", "deep"),
     ],
 )
@@ -517,7 +517,7 @@ def test_without_walls_only_trusted_kernels_are_built_and_it_is_said(
     refused = build(site, repo, commit, tmp_path / "out")
     assert (
         refused["status"] == "infra"
-        and "behind walls or not at all" in refused["reason"]
+        and "must be built behind walls" in refused["reason"]
         and "switched off" in refused["reason"]
     )
     assert not (tmp_path / "out" / "build.log").exists()

@@ -246,7 +246,7 @@ def test_a_changed_kconfig_fragment_is_another_kernel(site: Site, tmp_path: Path
         and second["config_sha256"] != first["config_sha256"]
     )
     assert (
-        "this kernel does not take: CONFIG_NOWHERE=y"
+        "this kernel does not accept: CONFIG_NOWHERE=y"
         in (tmp_path / "out" / "build.log").read_text()
     )
 
@@ -264,7 +264,7 @@ def test_a_fragment_is_merged_over_the_configuration_and_builds_in_a_directory_o
     assert {"CONFIG_SMP=y", "CONFIG_SLUB=y"} <= set(
         (tmp_path / "joined" / "config").read_text().splitlines()
     )
-    assert "does not take" not in (tmp_path / "joined" / "build.log").read_text()
+    assert "does not accept" not in (tmp_path / "joined" / "build.log").read_text()
     assert sorted(path.name for path in work_tree(site).glob("o-*")) == [
         "o-tiny+slub-gcc-0",
         "o-tiny-gcc-0",
@@ -281,7 +281,7 @@ def test_an_option_that_a_fragment_does_not_get_is_a_failed_build_that_names_it(
         outcome = build(site, tmp_path / "linux", ids[0], tmp_path / "out", kconfig=kconfig)
         assert outcome["status"] == "failed"
         assert outcome["reason"].startswith(
-            "This kernel does not take CONFIG_STRANGE=y (fragment strange): "
+            "This kernel does not accept CONFIG_STRANGE=y (fragment strange): "
         )
         assert outcome["kernel_build"]["errors"] == ["CONFIG_STRANGE=y (fragment strange)"]
         assert compiled(tmp_path / "out") == set()
@@ -542,7 +542,7 @@ def test_who_waits_for_a_work_tree_says_for_whom_and_not_for_ever(
             site,
             progress=said.append,
         )
-    assert said == [f"waiting for process {os.getpid()}, which builds in the same work tree"]
+    assert said == [f"waiting for process {os.getpid()}, which is building in the same work tree"]
     assert outcome["status"] == "infra" and f"held by process {os.getpid()}" in outcome["reason"]
 
 

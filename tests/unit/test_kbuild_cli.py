@@ -179,7 +179,7 @@ def test_two_elf_files_give_the_table_alone(two_builds: Path) -> None:
     [
         ("linux", "linux", "has neither functions.json.gz nor a vmlinux"),
         ("base", "base/config", "give two directories or two files"),
-        ("base/config", "base/config", "is no x86-64 ELF file"),
+        ("base/config", "base/config", "is not a readable x86-64 ELF file"),
         ("damaged", "damaged", "functions.json.gz: it "),
     ],
 )

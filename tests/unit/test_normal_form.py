@@ -338,7 +338,7 @@ def test_symbols_and_sizes_are_those_of_nm_and_size(tmp_path: Path) -> None:
 def test_what_is_no_object_is_refused_in_a_sentence(tmp_path: Path) -> None:
     for text in (b"", b"\x7fELF", b"#!/bin/sh\n" * 100):
         (tmp_path / "x.o").write_bytes(text)
-        with pytest.raises(NotAnObject, match="is no x86-64 ELF file"):
+        with pytest.raises(NotAnObject, match="is not a readable x86-64 ELF file"):
             read_elf(tmp_path / "x.o")
 
 

@@ -1,9 +1,9 @@
 """Kernel builds: an order in, an image and an outcome out.
 
-One source work tree per kernel version is switched in place, with one object directory per kconfig,
-compiler and layout in it, so that the next commit costs what an incremental make costs; ccache stands
-behind the compiler, and a finished build is kept and never made twice. See docs/decisions/ for why
-tuxmake does not stand in between.
+Each kernel version has one source work tree, which is switched in place and holds one object
+directory per kconfig, compiler and layout, so that the next commit needs only an incremental make.
+The compiler runs under ccache, and a finished build is cached and never repeated. docs/decisions/
+explains why swingbot does not use tuxmake.
 """
 
 from __future__ import annotations

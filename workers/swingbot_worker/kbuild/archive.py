@@ -1,7 +1,8 @@
-"""The members of an archive, without a program that reads it: it may be anybody's. Pure but for reading the file.
+"""List the members of an archive without an external program, because the archive is untrusted.
 
-The form is that of ar(5) as GNU binutils write it: after eight letters, headers of 60 bytes, each followed by its data, which a thin archive
-has only for the table of long names and the indexes.
+The format is that of ar(5) as written by GNU binutils: an 8-byte magic, then headers of 60 bytes,
+each followed by its data. In a thin archive, only the table of long names and the indexes have
+data. Pure except for reading the file.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ _INDEXES = (b"/", b"/SYM64/")
 
 
 def members(path: Path) -> list[str]:
-    """Names as they stand in there: those of a thin archive are relative to its directory. Raises NotAnObject, or OSError."""
+    """Return the members' names as stored. Those of a thin archive are relative to its directory.
+
+    Raises NotAnObject or OSError.
+    """
     if path.stat().st_size > _LONGEST:
-        raise NotAnObject(f"{path} is longer than an archive of a kernel is")
+        raise NotAnObject(f"{path} is larger than any archive of a kernel")
     data = path.read_bytes()
     if data[:8] not in (_MAGIC, _THIN):
-        raise NotAnObject(f"{path} is no archive")
+        raise NotAnObject(f"{path} is not an archive")
     found, names, place = [], b"", 8
     while place < len(data):
         header = data[place : place + _HEADER]
@@ -41,7 +45,10 @@ def members(path: Path) -> list[str]:
 
 
 def _name(short: bytes, names: bytes) -> bytes:
-    """A name of more than 15 letters is `/` and its place in the table, where each ends with `/` and a new line."""
+    """Return a member's name.
+
+    One longer than 15 bytes is `/` and its offset in the table of long names.
+    """
     place = re.fullmatch(rb"/([0-9]{1,12})(?::[0-9]+)? */?", short)
     return (
         short.removesuffix(b"/") if place is None else names[int(place[1]) :].partition(b"/\n")[0]

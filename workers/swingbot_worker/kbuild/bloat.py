@@ -1,4 +1,4 @@
-"""`swingbot-worker bloat`: two kernels compared by hand, from what a build left or from any two ELF files."""
+"""`swingbot-worker bloat`: compare two builds, or any two ELF files, by hand."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ from swingbot_jobs.kernel_diff import (
 
 EXAMPLE = """\b
 Examples:
-  swingbot-worker bloat /tmp/base /tmp/head              two --out directories of `swingbot-worker build`, or two object directories
-  swingbot-worker bloat -t vmlinux.old vmlinux.new       two ELF files: the table of the kernel's scripts/bloat-o-meter
+  swingbot-worker bloat /tmp/base /tmp/head
+      compares two --out directories of `swingbot-worker build`, or two object directories
+  swingbot-worker bloat -t vmlinux.old vmlinux.new
+      compares two ELF files and prints the table of the kernel's scripts/bloat-o-meter
 
-Exit status: 0 compared, 2 wrong usage or nothing to compare."""
+Exit status: 0 compared, 2 invalid usage or nothing to compare."""
 _CLASSES = {"all": ("tdbr", "Function"), "text": ("t", "Function"), "data": ("dbr", "Data")}
 
 
 @click.command("bloat", epilog=EXAMPLE)
 @click.argument("base", type=click.Path(exists=True, path_type=Path))
 @click.argument("head", type=click.Path(exists=True, path_type=Path))
-@click.option("-t", "kind", flag_value="text", help="Two files: functions only.")
-@click.option("-d", "kind", flag_value="data", help="Two files: data only.")
+@click.option("-t", "kind", flag_value="text", help="Compare functions only (two files).")
+@click.option("-d", "kind", flag_value="data", help="Compare data only (two files).")
 @click.option(
     "--most",
     default=40,
     show_default=True,
     type=click.IntRange(1, 100_000),
-    help="Two directories: rows of a table.",
+    help="Maximum number of rows per table (two directories).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(base: Path, head: Path, kind: str | None, most: int, as_json: bool) -> None:
-    """What a change did to the kernel: which functions grew, shrank or run other code."""
+    """Compare two kernels and list the functions that grew, shrank or changed their code."""
     if base.is_dir() != head.is_dir():
         _wrong("give two directories or two files")
     try:
@@ -78,18 +80,19 @@ def _side(directory: Path) -> ComparedBuild:
 
 
 def _record(directory: Path) -> KernelRecord:
-    """What the build left; of an object directory, what is in it now."""
+    """Read the record of a build, or make one from the current content of an object directory."""
     from swingbot_worker.kbuild import functions
     from swingbot_worker.kbuild.elf import NotAnObject
 
-    kept = directory / FILE
-    if not kept.is_file() and not (directory / "vmlinux").is_file():
+    record = directory / FILE
+    if not record.is_file() and not (directory / "vmlinux").is_file():
         _wrong(
-            f"{directory} has neither {FILE} nor a vmlinux: give the --out directory of a build, or an object directory of kbuild"
+            f"{directory} has neither {FILE} nor a vmlinux: give the --out directory of a build, "
+            "or an object directory of kbuild"
         )
     try:
-        if kept.is_file():
-            return read_record(kept.read_bytes())
+        if record.is_file():
+            return read_record(record.read_bytes())
         return read_record(
             functions.build_record(
                 functions.source_of(directory),

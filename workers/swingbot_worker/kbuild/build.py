@@ -42,10 +42,11 @@ DEADLINE_SECONDS = 3600.0
 
 
 def build(order: BuildOrder, out: Path, site: Site, *, progress: Progress | None = None) -> Outcome:
-    """Build the kernel that `order` asks for; returns the outcome (outcome-1 schema).
+    """Build the kernel of `order` and return the outcome (outcome-1 schema).
 
-    Result files come into `out`: bzImage, config, System.map, build.log, objects.json, functions.json.gz, as far as they exist.
-    A commit that does not build, and even one that is not there, is a `failed` outcome; a fault of ours is an `infra` one.
+    Writes those of bzImage, config, System.map, build.log, objects.json and functions.json.gz that
+    exist to `out`. A commit that is missing or does not build gives the status `failed`; an
+    infrastructure failure gives `infra`.
     """
     started = time.monotonic()
 
@@ -62,7 +63,7 @@ def build(order: BuildOrder, out: Path, site: Site, *, progress: Progress | None
     except OSError as error:
         return ended(
             "infra",
-            f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.",
+            f"The worker's disk failed or is full ({error}); check {site.cache} and {out}.",
         )
     about = _kernel_build(order, result, cached)
     return ended(result.status, result.reason) | {"kernel_build": about}
@@ -70,7 +71,7 @@ def build(order: BuildOrder, out: Path, site: Site, *, progress: Progress | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Build:
-    """Everything one build needs, looked up and checked."""
+    """The checked inputs of one build."""
 
     spec: Spec
     commit: source.Source
@@ -80,25 +81,25 @@ class _Build:
     site: Site
     allowed: float  # seconds
     progress: Progress | None
-    sandbox: Sandbox | None  # None: trusted, and there are no walls here
+    sandbox: Sandbox | None  # None: trusted, and this host has no walls
 
     @property
     def walls(self) -> list[str]:
-        """Names of the walls that stand around it: all or none."""
+        """Names of the walls around the build: all or none."""
         return sorted(WALLS) if self.sandbox else []
 
 
 def _build(
     spec: Spec, out: Path, site: Site, progress: Progress | None, allowed: float
 ) -> tuple[CachedBuild, bool]:
-    """The result, and whether it was kept from before. `allowed`: seconds."""
+    """Return the result and whether it came from the cache. `allowed` is in seconds."""
     kconfig = configure.configuration_of(site, spec.kconfig)
     version = toolchain.compiler_version(spec.compiler)
     try:
         commit = source.find(spec.repo, spec.commit, site.cache)
     except source.NotAKernel as error:
         return _failed(out, version, BuildFailed(str(error), []), []), False
-    fence = walls_for(spec.trust)
+    confinement = walls_for(spec.trust)
     one = _Build(
         spec=spec,
         commit=commit,
@@ -108,13 +109,13 @@ def _build(
         site=site,
         allowed=allowed,
         progress=progress,
-        sandbox=fence,
+        sandbox=confinement,
     )
-    return _kept_or_made(one)
+    return _cached_or_built(one)
 
 
-def _kept_or_made(one: _Build) -> tuple[CachedBuild, bool]:
-    # The key is computed here and not taken from the order: whatever an order claims, no other kernel can come out.
+def _cached_or_built(one: _Build) -> tuple[CachedBuild, bool]:
+    # The key is computed and not taken from the order, so that no order can return another kernel.
     key = key_at(
         build_key(
             one.commit.tree, one.spec.kconfig, one.kconfig.text, one.spec.compiler, one.spec.layout
@@ -122,29 +123,30 @@ def _kept_or_made(one: _Build) -> tuple[CachedBuild, bool]:
         one.spec.trust,
     )
     name = recipe.kept_name(key, one.compiler_version, one.spec.layout, one.spec.compiler)
-    kept = BuildCache(one.site.cache)
-    if found := kept.fetch(name, one.out):
-        return found, True
-    # Behind walls, paths are what they are without links: so they are outside.
+    build_cache = BuildCache(one.site.cache)
+    if cached := build_cache.fetch(name, one.out):
+        return cached, True
+    # The sandbox shows paths with links resolved, so the same paths are used outside.
     tree = WorkTree((one.site.cache / "work").resolve() / f"linux-{one.commit.version}")
     with locked(tree.lock_file, one.allowed, one.progress) as lock:
-        if found := kept.fetch(name, one.out):  # made by the one we waited for
-            return found, True
-        # A build disturbs what is measured by the wall clock: boots that need the host alone wait for us, and we for them.
+        if cached := build_cache.fetch(name, one.out):  # built by the process that held the lock
+            return cached, True
+        # A build disturbs wall-clock measurements, so builds and boots that need the host
+        # exclusively wait for each other.
         with lease.shared(one.site.cache, tell=one.progress or _quiet, patience=one.allowed):
-            result, repeatable = _made(one, tree, lock)
+            result, repeatable = _build_in_tree(one, tree, lock)
     if repeatable:
-        kept.keep(name, result, one.out)
+        build_cache.keep(name, result, one.out)
     return result, False
 
 
 def _quiet(line: str) -> None:
-    """Progress that nobody reads."""
+    """Discard progress lines."""
 
 
-def _made(one: _Build, tree: WorkTree, lock: int) -> tuple[CachedBuild, bool]:
-    """Build in the work tree; returns the result, and whether another try would end alike."""
-    deadline = time.monotonic() + one.allowed  # waiting for the lock was not the kernel's fault
+def _build_in_tree(one: _Build, tree: WorkTree, lock: int) -> tuple[CachedBuild, bool]:
+    """Build in the work tree. Returns the result and whether a retry would give the same one."""
+    deadline = time.monotonic() + one.allowed  # does not include the wait for the lock
     failure: BuildFailed | None = None
     apart = one.spec.trust == "untrusted"
     try:
@@ -158,7 +160,7 @@ def _made(one: _Build, tree: WorkTree, lock: int) -> tuple[CachedBuild, bool]:
                     return _compile(one, tree, directory, lock, deadline), True
             except BuildFailed as error:
                 failure = error
-                if not error.repeatable:  # make was stopped: its directory needs repair
+                if not error.repeatable:  # make was stopped, so its directory needs repair
                     raise
     except BuildFailed:
         pass
@@ -184,7 +186,8 @@ def _compile(
         walled=_walled(one, tree, directory),
     )
     make.note(
-        f"commit {one.spec.commit}, kconfig {one.spec.kconfig}, layout {one.spec.layout}, {one.compiler_version}"
+        f"commit {one.spec.commit}, kconfig {one.spec.kconfig}, layout {one.spec.layout}, "
+        f"{one.compiler_version}"
     )
     make.note(
         f"{one.spec.trust}, "
@@ -192,7 +195,8 @@ def _compile(
     )
     configure.configure(tree, make, directory, one.kconfig, one.compiler_version)
     build_output.take(directory, ".config", one.out / "config")
-    # All layouts have the objects of layout 0; the link itself needs them complete before it can be told another order.
+    # All layouts have the objects of layout 0. They must be complete before they can be linked in
+    # another order.
     make.run("vmlinux" if one.spec.layout else "bzImage")
     configure.sealed(tree, directory, one.kconfig, one.compiler_version)
     hashes = objects.object_hashes(tree.source, directory)
@@ -200,8 +204,8 @@ def _compile(
         _count_file(tree).write_text(f"{len(hashes)}\n")
     if one.spec.layout == 0:
         return _collect(one, tree, directory, hashes)
-    with contextlib.suppress(NotAnObject):  # said when the record is written
-        # what is remembered within the detour is lost
+    with contextlib.suppress(NotAnObject):  # reported when the record is written
+        # rows that are cached within the detour would be lost
         functions.read_objects(tree.source, directory)
     with tree.detour(directory, "vmlinux"):
         _write_layout(one, directory, hashes)
@@ -260,7 +264,10 @@ def _collect(
 
 
 def _record_functions(one: _Build, tree: WorkTree, directory: Path) -> None:
-    """A kernel whose objects cannot be read is a kernel all the same: it is only not compared by functions."""
+    """Write the record of functions.
+
+    A kernel whose objects cannot be read has none, but is still usable.
+    """
     try:
         (one.out / kernel_diff.FILE).write_bytes(
             functions.build_record(
@@ -281,10 +288,10 @@ def _failed(
     lost = [
         line
         for line in log.read_text(errors="replace").splitlines()
-        if line.startswith("swingbot: ") and "this kernel does not take: " in line
+        if line.startswith("swingbot: ") and "this kernel does not accept: " in line
     ]
     hint = (
-        f" ({len(lost)} lines of the kconfig are unknown to this kernel, see build.log)"
+        f" (this kernel does not know {len(lost)} lines of the kconfig, see build.log)"
         if lost
         else ""
     )
@@ -314,7 +321,7 @@ def _digests(out: Path) -> dict[str, str]:
 
 
 def _empty(out: Path) -> None:
-    """A second attempt into the same directory must not show files of the first."""
+    """Delete the files of a previous attempt from `out`."""
     out.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         (out / name).unlink(missing_ok=True)

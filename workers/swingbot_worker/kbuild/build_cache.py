@@ -1,4 +1,4 @@
-"""Finished kernel builds, kept under <cache>/kernels so that none is made twice."""
+"""Cache of finished kernel builds under <cache>/kernels, so that no build is repeated."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from swingbot_worker.digest import sha256
 
 FILES = ("bzImage", "config", "System.map", "build.log", "objects.json", "functions.json.gz")
 RESULT = "result.json"
-# About 7 MB each; the least recently used ones go.
+# About 7 MB each; the least recently used ones are deleted.
 LIMIT = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedBuild:
-    """What a build came to; `files` are names and sha256 of what it left."""
+    """The result of a build; `files` are the names and sha256 digests of its files."""
 
     status: str  # built or failed
     reason: str | None
@@ -27,24 +27,30 @@ class CachedBuild:
     sizes: dict[str, int]
     errors: list[str]
     files: dict[str, str]
-    walls: list[str] = field(default_factory=list)  # names of those that stood around the build
+    walls: list[str] = field(default_factory=list)  # names of the walls around the build
 
 
 class BuildCache:
-    """The store of finished builds. Entries appear whole or not at all, and are checked when they are used."""
+    """The store of finished builds.
+
+    Entries are written atomically and verified when they are read.
+    """
 
     def __init__(self, cache: Path) -> None:
         self._root = cache / "kernels"
 
     def fetch(self, name: str, out: Path) -> CachedBuild | None:
-        """Copy the build `name` into `out`; None if there is none, or if it is damaged (then it is dropped)."""
+        """Copy the build `name` to `out`.
+
+        Returns None if it is missing, or damaged and therefore deleted.
+        """
         entry = self._root / name
         try:
             result = CachedBuild(**json.loads((entry / RESULT).read_text()))
             for file, digest in result.files.items():
                 shutil.copyfile(entry / file, out / file)
                 if file not in FILES or sha256(out / file) != digest:
-                    raise ValueError(f"{file} is not what was kept")
+                    raise ValueError(f"{file} has changed in the cache")
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, AttributeError):
@@ -54,7 +60,7 @@ class BuildCache:
         return result
 
     def keep(self, name: str, result: CachedBuild, out: Path) -> None:
-        """Keep the files of `result`, which are in `out`."""
+        """Store the files of `result`, which are in `out`."""
         self._root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=self._root) as parent:
             fresh = Path(parent) / "entry"

@@ -1,4 +1,7 @@
-"""What a build left, taken as a stranger's: of sensible length, where it should be, and a fault of the build if it is not."""
+"""Read the output of a build, which is untrusted input.
+
+Files that are missing or too long are the build's failure.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ _NOT_AS_LEFT: Final = (
 
 
 def take(directory: Path, name: str, target: Path) -> None:
-    """Copy the file `name` of an object directory to `target`. Raises BuildFailed if it is not there, no plain file or too long."""
+    """Copy the file `name` of an object directory to `target`.
+
+    Raises BuildFailed if it is missing, not a regular file or too long.
+    """
     try:
         descriptor = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -41,10 +47,11 @@ def take(directory: Path, name: str, target: Path) -> None:
     try:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode):
-            raise BuildFailed(f"The build left {name}, but it is no file.", [])
+            raise BuildFailed(f"The build left {name}, but it is not a regular file.", [])
         if state.st_size > LONGEST[name]:
             raise BuildFailed(
-                f"The build left a {name} of {state.st_size // MIB} MB; {LONGEST[name] // MIB} MB are taken.",
+                f"The build left a {name} of {state.st_size // MIB} MB; the limit is "
+                f"{LONGEST[name] // MIB} MB.",
                 [],
             )
         with open(descriptor, "rb", closefd=False) as source, target.open("wb") as sink:
@@ -54,34 +61,38 @@ def take(directory: Path, name: str, target: Path) -> None:
 
 
 def sizes(vmlinux: Path) -> dict[str, int]:
-    """Sizes of the kernel. Raises BuildFailed if it is no kernel."""
+    """Return the sizes of the kernel in bytes. Raises BuildFailed if `vmlinux` is not a kernel."""
     try:
         return objects.sizes(vmlinux)
     except NotAnObject as error:
-        raise BuildFailed(f"The build left a vmlinux that is none: {error}.", []) from None
+        raise BuildFailed(f"The build left an invalid vmlinux: {error}.", []) from None
 
 
 @contextlib.contextmanager
 def spoilt(directory: Path) -> Iterator[None]:
-    """Something below `directory` that is missing, another kind of file or no text is the build's doing, not the disk's. Raises BuildFailed."""
+    """Attribute unreadable files below `directory` to the build and not to the disk.
+
+    Raises BuildFailed if such a file is missing, of another type or not valid UTF-8.
+    """
     try:
         yield
     except UnicodeDecodeError:
-        raise BuildFailed("The build left a text file that is no text.", []) from None
+        raise BuildFailed("The build left a text file that is not valid UTF-8.", []) from None
     except OSError as error:
         if error.errno not in _NOT_AS_LEFT or not str(error.filename or "").startswith(
             f"{directory}/"
         ):
             raise
         raise BuildFailed(
-            f"The build took away or spoilt {os.path.relpath(error.filename, directory)}.", []
+            f"The build deleted or damaged {os.path.relpath(error.filename, directory)}.", []
         ) from None
 
 
 def refuse_huge(source_bytes: int) -> None:
-    """Raise BuildFailed for a source that would fill the disk when it is checked out."""
+    """Raise BuildFailed for a source whose checkout would fill the disk."""
     if source_bytes > SOURCE_BYTES:
         raise BuildFailed(
-            f"Its files are {source_bytes // MIB} MB together; {SOURCE_BYTES // MIB} MB are checked out at most.",
+            f"The source has {source_bytes // MIB} MB of files; the limit is {SOURCE_BYTES // MIB} "
+            "MB.",
             [],
         )

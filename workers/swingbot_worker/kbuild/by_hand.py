@@ -1,4 +1,4 @@
-"""A build order as a person gives it: a name for a commit instead of its id, the build key computed here."""
+"""Build orders from the command line: the commit may be a name, the build key is computed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def order_by_hand(
     layout: int,
     trust: Trust = "trusted",
 ) -> dict[str, Any]:
-    """Make a build order. Raises InfraError if the repository, commit or kconfig is not there."""
+    """Make a build order. Raises InfraError if the repository, commit or kconfig does not exist."""
     full = source.resolve(repo, commit)
     text = configuration_of(site, kconfig).text
     try:
         tree = source.find(repo, full, site.cache).tree
     except source.NotAKernel:
-        tree = full  # building it says what is wrong
+        tree = full  # the build reports the error
     key = key_at(build_key(tree, kconfig, text, compiler, layout), trust)
     kernel: dict[str, Any] = {
         "build_key": key,

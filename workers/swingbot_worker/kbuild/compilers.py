@@ -1,4 +1,4 @@
-"""`swingbot-worker compilers`: the compilers of this host, as its worker announces them."""
+"""`swingbot-worker compilers`: list the compilers of this host as its worker announces them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SECONDS = 60.0
 
 
 def probe(path: str = ENVIRONMENT["PATH"]) -> list[Compiler]:
-    """Every gcc, gcc-N, clang and clang-N on `path`, gcc first, then by version.
+    """Return every gcc, gcc-N, clang and clang-N on `path`, gcc first, then by version.
 
-    A compiler that does not run, or whose linker and binary utilities are not installed, is
-    included and says what is missing.
+    The list includes compilers that do not run, or whose linker or binary utilities are not
+    installed. Their `problem` names what is missing.
     """
-    return [_looked_at(name, path) for name in sorted(_names(path), key=order_of)]
+    return [_probed(name, path) for name in sorted(_names(path), key=order_of)]
 
 
 def _names(path: str) -> set[str]:
@@ -43,13 +43,13 @@ def _programs_on(path: str) -> Iterator[str]:
             yield from os.listdir(directory)
 
 
-def _looked_at(name: str, path: str) -> Compiler:
+def _probed(name: str, path: str) -> Compiler:
     answer = process.output(
         [name, "--version"], timeout=_SECONDS, env={**ENVIRONMENT, "PATH": path}
     )
     version = answer.text.partition("\n")[0].strip()[:500]
     if answer.rc != 0 or not version:
-        problem = f"`{name} --version` failed; install package {name} again"
+        problem = f"`{name} --version` failed; reinstall package {name}"
         return Compiler(name=name, version=version or "unknown", problem=problem)
     return Compiler(name=name, version=version, problem=_missing(name, path))
 
@@ -71,7 +71,7 @@ def _missing(name: str, path: str) -> str | None:
 def command(as_json: bool) -> None:
     """List the compilers of this host and whether they build kernels.
 
-    Exit status: 0 at least one does, 1 none does.
+    Exit status: 0 at least one builds kernels, 1 none does.
     """
     compilers = probe()
     if as_json:

@@ -1,4 +1,7 @@
-"""tinyconfig with our configuration and its fragments over it, made again only when something that goes into it has changed."""
+"""Configure a kernel: tinyconfig with swingbot's configuration and its fragments merged over it.
+
+The configuration is made again only when one of its inputs has changed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from swingbot_worker.kbuild.make import BuildFailed, Make
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.site import Site
 
-# All that a .config of kbuild depends on, besides compiler and fragments. Too many only costs some seconds now and then.
+# The files that kbuild's .config depends on, in addition to compiler and fragments. An unneeded
+# pattern costs only a few seconds now and then.
 INPUTS = (
     ":(glob)**/Kconfig*",
     "scripts/kconfig",
@@ -28,30 +32,31 @@ INPUTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """A kernel configuration by name: the files to merge, the first one lowest, and the text that goes into the build key."""
+    """A kernel configuration: the files to merge, lowest first, and its text for the build key."""
 
     files: tuple[Path, ...]
     text: str
 
 
 def configuration_of(site: Site, kconfig: str) -> Configuration:
-    """The configuration `kconfig`. Raises InfraError if this worker has none of that name."""
+    """Return the configuration `kconfig`. Raises InfraError if this worker does not have it."""
     try:
         text = load_kconfigs(site.kconfig).text(kconfig)
     except NoKconfig as error:
-        raise InfraError(f"This worker cannot configure a kernel so: {error}.") from None
+        raise InfraError(f"This worker cannot configure the kernel: {error}.") from None
     parts = parts_of(kconfig)
-    above = (site.kconfig / FRAGMENTS / f"{name}.config" for name in parts.fragments)
-    return Configuration(files=(site.kconfig / f"{parts.base}.config", *above), text=text)
+    fragments = (site.kconfig / FRAGMENTS / f"{name}.config" for name in parts.fragments)
+    return Configuration(files=(site.kconfig / f"{parts.base}.config", *fragments), text=text)
 
 
 def configure(
     tree: WorkTree, make: Make, objects: Path, wanted: Configuration, compiler_version: str
 ) -> None:
-    """Leave the right .config in `objects`; lines that this kernel did not take are noted in the log.
+    """Configure the kernel in `objects`, and log the lines that it does not accept.
 
-    Raises BuildFailed if a fragment asks for something that this kernel did not take: who names a fragment is after what it
-    says and nothing else. What the configuration below says may be unknown to some version of the kernel.
+    Raises BuildFailed if the kernel does not accept a line of a fragment, because a user who names
+    a fragment needs its effect. A line of the base configuration may be unknown to some kernel
+    versions.
     """
     config = objects / ".config"
     stamp = objects / ".swingbot-config"
@@ -73,17 +78,18 @@ def _check(make: Make, wanted: Configuration, config: str) -> None:
             recipe.not_overridden(texts[number], "\n".join(texts[number + 1 :])), config
         )
         for line in lost:
-            make.note(f"{file.name}: this kernel does not take: {line}")
+            make.note(f"{file.name}: this kernel does not accept: {line}")
         missing += [f"{line} (fragment {file.stem})" for line in lost if number]
     if missing:
         raise BuildFailed(
-            f"This kernel does not take {', '.join(missing)}: it has no such option, or one that the option needs is off.",
+            f"This kernel does not accept {', '.join(missing)}: it does not have this option, or a "
+            "dependency of the option is off.",
             missing,
         )
 
 
 def sealed(tree: WorkTree, objects: Path, wanted: Configuration, compiler_version: str) -> None:
-    """After a build: remember what .config came from (make may have normalised it once more)."""
+    """After a build, record the inputs of .config (make may have normalised it again)."""
     fingerprint = _fingerprint(tree.listing(*INPUTS), wanted.text, compiler_version)
     (objects / ".swingbot-config").write_text(_stamp(fingerprint, objects / ".config"))
 

@@ -1,6 +1,8 @@
-"""What an ELF file of a kernel build holds: sections, symbols, relocations; and its sizes as `nm` and `size` count them.
+"""Read sections, symbols, relocations and sizes of an ELF file.
 
-pyelftools reads headers; the long tables are unpacked in one go here, which is ten times as fast.
+Sizes are those that `nm` and `size` print.
+
+pyelftools reads the headers. The long tables are unpacked in one pass, which is ten times as fast.
 """
 
 from __future__ import annotations
@@ -27,20 +29,20 @@ SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_COMPRESSED = (
 NOTYPE, OBJECT, FUNC, SECTION, FILE = 0, 1, 2, 3, 4
 LOCAL, GLOBAL, WEAK = 0, 1, 2
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
-# Of one table. The vmlinux of a distribution has some 300 000 symbols.
+# Maximum number of entries of one table. The vmlinux of a distribution has about 300 000 symbols.
 _MOST_ENTRIES = 4_000_000
-# Read into memory of one file. Sections of one file do not overlap, so more than its length is made up.
+# Maximum number of bytes read from one file. Sections do not overlap, so larger totals are invalid.
 _MOST_BYTES = 1 << 30
 _SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
 
 
 class NotAnObject(Exception):
-    """This is not an x86-64 ELF file that can be read; the message says why."""
+    """This file is not a readable x86-64 ELF file; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """`offset` into the section whose bytes it changes; `symbol` by number."""
+    """`offset` into the section that it modifies; `symbol` is an index into the symbol table."""
 
     offset: int
     kind: int  # R_X86_64_*
@@ -65,7 +67,7 @@ class Section:
     flags: int
     size: int
     entry_size: int
-    empty: bool  # takes no room in the file: .bss
+    empty: bool  # occupies no space in the file, as .bss
     data: bytes
     relocations: list[Relocation] = field(default_factory=list)
 
@@ -74,7 +76,7 @@ class Section:
         return bool(self.flags & SHF_EXECINSTR)
 
     def relocations_of(self, start: int, end: int) -> list[Relocation]:
-        """Those within the bytes from `start` to before `end`, in order."""
+        """Return the relocations in the bytes from `start` to before `end`, in order."""
         first = bisect.bisect_left(self.relocations, start, key=lambda one: one.offset)
         last = bisect.bisect_left(self.relocations, end, key=lambda one: one.offset)
         return self.relocations[first:last]
@@ -86,7 +88,10 @@ class Elf:
     symbols: list[Symbol]
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of text, data and bss as binutils' `size` prints them: constants count as text."""
+        """Return the bytes of text, data and bss as binutils' `size` prints them.
+
+        Constants count as text.
+        """
         total = {"text": 0, "data": 0, "bss": 0}
         for section in self.sections:
             if section.flags & SHF_ALLOC:
@@ -94,7 +99,7 @@ class Elf:
         return total
 
     def letters(self) -> Iterator[tuple[str, str, int]]:
-        """(nm's letter, name, bytes) of each symbol that `nm --size-sort` prints."""
+        """Yield (nm's letter, name, size in bytes) of each symbol that `nm --size-sort` prints."""
         for symbol in self.symbols:
             if symbol.size and symbol.section != UNDEFINED and symbol.kind not in (SECTION, FILE):
                 yield self._letter(symbol), symbol.name, symbol.size
@@ -129,9 +134,9 @@ def _section_letter(section: Section) -> str:
 
 
 def read_elf(path: Path) -> Elf:
-    """Read an object or a vmlinux. Raises NotAnObject, or OSError."""
+    """Read an object file or a vmlinux. Raises NotAnObject or OSError."""
     try:
-        # Mapped, so that a wrong offset in the file is never an error of the disk.
+        # Mapped, so that an invalid offset in the file never looks like a disk error.
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
             return _read(ELFFile(cast(IO[bytes], whole)), min(len(whole), _MOST_BYTES))
     except (
@@ -145,23 +150,23 @@ def read_elf(path: Path) -> Elf:
         OverflowError,
         AssertionError,
     ) as error:
-        # pyelftools says what is wrong with a damaged file in any of these.
+        # pyelftools raises any of these for a damaged file.
         raise NotAnObject(
-            f"{path} is no x86-64 ELF file that can be read ({type(error).__name__}: {str(error)[:100]})"
+            f"{path} is not a readable x86-64 ELF file ({type(error).__name__}: {str(error)[:100]})"
         ) from None
 
 
 def _read(elf: ELFFile, room: int) -> Elf:
-    """`room` is how many bytes of sections and tables are read at most."""
+    """Read an ELF file; at most `room` bytes of sections and tables."""
     if elf.elfclass != 64 or not elf.little_endian or elf["e_machine"] != "EM_X86_64":
-        raise ValueError("of another machine")
+        raise ValueError("it is for another architecture")
     sections, tables, symbols = [], [], []
     for index, header in enumerate(elf.iter_sections()):
         kind, empty = header["sh_type"], header["sh_type"] == "SHT_NOBITS"
         if header["sh_flags"] & SHF_COMPRESSED and (
             kind != "SHT_PROGBITS" or header["sh_flags"] & SHF_ALLOC
         ):
-            raise ValueError("compressed where no compiler compresses")
+            raise ValueError("it has a compressed section that compilers do not write")
         wanted = header["sh_flags"] & SHF_ALLOC and not empty
         if wanted or kind in ("SHT_RELA", "SHT_SYMTAB"):
             room -= header["sh_size"]
@@ -183,20 +188,20 @@ def _read(elf: ELFFile, room: int) -> Elf:
             tables.append(header)
         elif kind == "SHT_SYMTAB":
             if header["sh_size"] > _MOST_ENTRIES * _SYMBOL.size:
-                raise ValueError("more symbols than a kernel has")
+                raise ValueError("it has more symbols than a kernel")
             symbols = list(_symbols(header.data(), elf.get_section(header["sh_link"]).data()))
     for table in tables if elf["e_type"] == "ET_REL" else ():
         target = sections[table["sh_info"]]
         if table["sh_size"] > _MOST_ENTRIES * _RELOCATION.size:
-            raise ValueError("more relocations than a kernel has")
+            raise ValueError("it has more relocations than a kernel")
         if target.flags & SHF_ALLOC:
-            found = [
+            relocations = [
                 Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend)
                 for offset, info, addend in _RELOCATION.iter_unpack(table.data())
             ]
-            if any(one.symbol >= len(symbols) or one.offset >= target.size for one in found):
-                raise ValueError("a relocation of nothing")
-            target.relocations = sorted(found, key=lambda one: one.offset)
+            if any(one.symbol >= len(symbols) or one.offset >= target.size for one in relocations):
+                raise ValueError("it has a relocation without a target")
+            target.relocations = sorted(relocations, key=lambda one: one.offset)
     return Elf(sections, symbols)
 
 

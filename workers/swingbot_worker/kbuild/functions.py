@@ -1,4 +1,7 @@
-"""The record of a build's code (functions.json.gz): read from the objects that are linked, once for each that was compiled."""
+"""The record of a build's code (functions.json.gz), read from the linked objects.
+
+Each compiled object is read once; later calls use the cached row.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ from swingbot_worker.kbuild.normal_form import normal_parts
 from swingbot_worker.kbuild.objects import compiled_objects
 
 _MEMORY = ".swingbot-functions.json"
-# A full build takes some seconds here; what takes minutes was made to.
+# A full build takes some seconds. Objects that take minutes were crafted to do so.
 _READ_SECONDS = 600.0
-# Options that say what code comes out, of all that kbuild gives.
+# Those of kbuild's compiler options that affect the generated code.
 _TELLING = ("-O", "-f", "-m", "-g", "-std=", "-D__KERNEL__", "--target=")
 _PATHS = ("-fmacro-prefix-map=", "-ffile-prefix-map=", "-fdebug-prefix-map=")
 
@@ -28,9 +31,9 @@ _PATHS = ("-fmacro-prefix-map=", "-ffile-prefix-map=", "-fdebug-prefix-map=")
 def build_record(
     source: Path, objects: Path, compiler_version: str, *, remember: bool = True
 ) -> bytes:
-    """The record of the finished build in `objects`; with `remember`, a note there spares the next call what it knows.
+    """Return the record of the finished build in `objects`.
 
-    Raises NotAnObject or OSError.
+    With `remember`, the rows are cached there for the next call. Raises NotAnObject or OSError.
     """
     vmlinux = read_elf(objects / "vmlinux")
     return write_record(
@@ -43,9 +46,10 @@ def build_record(
 
 
 def linked_objects(source: Path, objects: Path) -> list[str]:
-    """Paths of the objects that the link takes, below the object directory.
+    """Return the paths of the linked objects, relative to the object directory.
 
-    Since Linux 6.1 an archive names them; lib.a hold what is taken if something needs it. Older kernels: all that are compiled.
+    Since Linux 6.1 an archive names them, and each lib.a has the objects that are linked on demand.
+    For older kernels, all compiled objects are returned.
     """
     if not (objects / "vmlinux.a").exists():
         return compiled_objects(source, objects, (".c", ".S"))
@@ -57,20 +61,23 @@ def linked_objects(source: Path, objects: Path) -> list[str]:
             for path in objects.glob(pattern)
         ),
     ]
-    found: set[str] = set()
+    paths: set[str] = set()
     for archive in archives:
-        found.update(
+        paths.update(
             os.path.normpath(os.path.join(os.path.dirname(archive), name))
             for name in members(objects / archive)
             if "\0" not in name
         )
     return sorted(
-        path for path in found if not path.startswith(("/", "../")) and (objects / path).is_file()
+        path for path in paths if not path.startswith(("/", "../")) and (objects / path).is_file()
     )
 
 
 def source_of(objects: Path) -> Path:
-    """The source of an object directory: where kbuild's link there points, the directory itself, or the one it lies in."""
+    """Return the source of an object directory.
+
+    That is the target of kbuild's link `source`, the directory itself, or its parent.
+    """
     places = (objects / "source", objects, objects.resolve().parent)
     return next(
         (place.resolve() for place in places if (place / "init" / "main.c").is_file()), objects
@@ -78,20 +85,23 @@ def source_of(objects: Path) -> Path:
 
 
 def compiler_of(objects: Path) -> str:
-    """The compiler as kbuild noted it in .config (since Linux 5.8); `unknown` if it did not."""
+    """Return the compiler that kbuild recorded in .config (since Linux 5.8), or `unknown`."""
     config = objects / ".config"
-    found = (
+    match = (
         re.search(
             r'^CONFIG_CC_VERSION_TEXT="(.*)"$', config.read_text(errors="replace"), re.MULTILINE
         )
         if config.is_file()
         else None
     )
-    return found[1] if found else "unknown"
+    return match[1] if match else "unknown"
 
 
 def read_objects(source: Path, objects: Path, *, remember: bool = True) -> dict[str, list[Any]]:
-    """A row for each linked object; those that are as they were at the last call come from memory. Raises NotAnObject or OSError."""
+    """Return a row for each linked object. Rows of unchanged objects come from the cache.
+
+    Raises NotAnObject or OSError.
+    """
     memory = objects / _MEMORY
     known = _remembered(memory)
     fresh: dict[str, list[Any]] = {}
@@ -122,7 +132,10 @@ def _remembered(memory: Path) -> dict[str, list[Any]]:
 
 
 def _flags(objects: Path) -> list[str]:
-    """What the compiler was told for init/main.o, as kbuild noted it: the options that change code; none if there is no such note."""
+    """Return the code-changing compiler options of init/main.o.
+
+    They come from its .cmd file; without one, the list is empty.
+    """
     try:
         line = (objects / "init" / ".main.o.cmd").read_text(errors="replace").partition("\n")[0]
         words = shlex.split(line.partition(":=")[2].partition(" ; ")[0])

@@ -1,7 +1,7 @@
-"""Other layouts of the same code: a linker script that moves the functions of each object elsewhere.
+"""Other layouts of the same code, by a linker script that moves the functions of each object.
 
-Nothing is compiled differently, and nothing but plain `.text` changes its order: initcalls, tables and
-data follow each other as ever, only at other addresses. See docs/decisions/0005-layout-builds.md.
+The same objects are linked, and only plain `.text` changes its order. Initcalls, tables and data
+keep their order but have other addresses. See docs/decisions/0005-layout-builds.md.
 """
 
 from __future__ import annotations
@@ -11,28 +11,33 @@ import re
 from collections.abc import Sequence
 
 SCRIPT = "swingbot-layout.lds"  # below the object directory
-# gcc aligns functions to 16 bytes: a step of it is what any change of an earlier function moves the later ones by.
+# Bytes. gcc aligns functions to 16 bytes, so a change of one function moves the later ones by a
+# multiple of 16.
 STEP = 16
 GAPS = 4  # 0..3 steps between two objects
-LEAD = 256  # 0..255 steps before the first: moves all that follows, data included, by up to a page
+LEAD = (
+    256  # 0..255 steps before the first: moves everything after it, including data, by up to a page
+)
 _MAIN_TEXT = re.compile(r"\*\(\.text[ )]")
 
 
 class NoLayout(Exception):
-    """This kernel's linker script has no place where functions can be moved about."""
+    """This kernel's linker script does not allow functions to be reordered."""
 
 
 def permuted(script: str, objects: Sequence[str], layout: int) -> str:
-    """The kernel's preprocessed vmlinux.lds with the code of `objects` in another order, with small gaps; another one for each `layout` >= 1.
+    """Return the preprocessed vmlinux.lds with the code of `objects` reordered, with small gaps.
 
-    `objects` are paths as the linker sees them. Order and gaps depend on their names and on `layout` alone,
-    so two commits of one layout differ by what their change moves and by nothing else. Objects that are not
-    linked, and those not named, cost nothing: the latter follow at the end. Raises NoLayout.
+    Each `layout` >= 1 has a different order. `objects` are paths as the linker sees them. Order and
+    gaps depend only on their names and on `layout`, so two commits of one layout differ only by
+    what their change moves. Objects that are not linked have no effect; objects that are not named
+    follow at the end. Raises NoLayout.
     """
     place = _MAIN_TEXT.search(script)
     if place is None:
         raise NoLayout(
-            "Its linker script has no statement for .text, so its code has but one layout here."
+            "Its linker script has no statement for .text, so only layout 0 of its code can be "
+            "built."
         )
     lead = f". = . + {STEP * (_draw(layout, 'lead', '') % LEAD)};"
     moved = [
@@ -43,10 +48,11 @@ def permuted(script: str, objects: Sequence[str], layout: int) -> str:
 
 
 def _moved(name: str, gap: int) -> str:
-    # Brackets make it a pattern, which matches members of archives too; a plain name would be opened as a file.
+    # Brackets make the name a pattern, which also matches archive members; a plain name would be
+    # opened as a file.
     return f"[{name[0]}]{name[1:]}(.text .text.fixup) . = . + {gap};"
 
 
 def _draw(layout: int, what: str, name: str) -> int:
-    """A number that looks random and is always the same."""
+    """Return a pseudo-random number that depends only on the arguments."""
     return int.from_bytes(hashlib.sha256(f"{layout}\0{what}\0{name}".encode()).digest()[:8])

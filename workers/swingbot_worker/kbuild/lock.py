@@ -1,4 +1,4 @@
-"""One user at a time, across processes."""
+"""Exclusive locks across processes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ POLL_SECONDS = 0.1
 def locked(
     path: Path, timeout: float, waiting: Callable[[str], None] | None = None
 ) -> Iterator[int]:
-    """Hold the lock file `path`; yields its descriptor. Raises InfraError when another process has it for `timeout` seconds.
+    """Hold the lock file `path` and yield its descriptor.
 
-    The kernel frees the lock when the last process that has the descriptor is gone: pass it to
-    children, and the lock of a killed build is free exactly when its last compiler has ended.
+    Raises InfraError if another process holds it for `timeout` seconds.
+
+    The kernel releases the lock when the last process with the descriptor exits. Pass it to child
+    processes: then the lock of a killed build is released when its last compiler has exited.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -45,9 +47,10 @@ def _take(
             holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
         if time.monotonic() - started > timeout:
             raise InfraError(
-                f"{path} is held by process {holder} since more than {timeout:.0f} s; see what it does, and end it if it hangs."
+                f"{path} has been held by process {holder} for more than {timeout:.0f} s; check "
+                "that process, and end it if it hangs."
             )
         if waiting is not None:
-            waiting(f"waiting for process {holder}, which builds in the same work tree")
+            waiting(f"waiting for process {holder}, which is building in the same work tree")
             waiting = None
         time.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""What a build log says went wrong. Pure; logs are hostile input."""
+"""Find the reason for a failed build in its log. Pure; logs are untrusted input."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ ERRORS = 20
 ERROR_LENGTH = 500
 
 _COMPILER = re.compile(
-    r":\d+(:\d+)?: (fatal )?error: |undefined reference to |^(\S*ld|objcopy|objtool)\S*: .*|^ERROR: |: syntax error|(error|Error): .*#error"
+    r":\d+(:\d+)?: (fatal )?error: |undefined reference to |^(\S*ld|objcopy|objtool)\S*: .*"
+    r"|^ERROR: |: syntax error|(error|Error): .*#error"
 )
 _KCONFIG = re.compile(r"Kconfig\S*:\d+: (?!warning)")
 _MAKE = re.compile(r"^make(\[\d+\])?: \*\*\* ")
 _LINKER_WARNING = re.compile(r"\bwarning: ")
-# Other control characters than tab would move a terminal's cursor or make invalid pages.
+# Control characters except tab would move a terminal's cursor or make pages invalid.
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
-# Our lab's fault, whatever the commit: what the log holds, and what to do.
+# Infrastructure failures: text in the log, and the message with the remedy.
 _LAB = (
     (
         "No space left on device",
-        "The disk of the build cache is full; make room or lower what is kept.",
+        "The disk of the build cache is full; free some space or lower the cache limits.",
     ),
-    ("Input/output error", "The disk of the build cache fails; see the worker's kernel log."),
-    ("Disk quota exceeded", "The disk quota of the build cache is used up; make room."),
+    ("Input/output error", "The disk of the build cache has errors; see the worker's kernel log."),
+    ("Disk quota exceeded", "The disk quota of the build cache is exhausted; free some space."),
     (
         "Killed signal terminated program",
-        "The compiler was killed, most likely for lack of memory; give the worker more, or lower SWINGBOT_BUILD_JOBS.",
+        "The compiler was killed, most likely for lack of memory; add memory to the worker, or "
+        "lower SWINGBOT_BUILD_JOBS.",
     ),
     (
         "virtual memory exhausted",
-        "The compiler ran out of memory; give the worker more, or lower SWINGBOT_BUILD_JOBS.",
+        "The compiler ran out of memory; add memory to the worker, or lower SWINGBOT_BUILD_JOBS.",
     ),
     (
         "Cannot allocate memory",
-        "The build ran out of memory; give the worker more, or lower SWINGBOT_BUILD_JOBS.",
+        "The build ran out of memory; add memory to the worker, or lower SWINGBOT_BUILD_JOBS.",
     ),
     ("fatal error: gelf.h", "The kernel's objtool needs libelf; install libelf-dev."),
     ("fatal error: libelf.h", "The kernel's objtool needs libelf; install libelf-dev."),
@@ -43,7 +45,10 @@ _LAB = (
 
 
 def error_lines(text: str) -> list[str]:
-    """The first lines that say why a build failed: the tools' own first, then make's; at most 20 of 500 characters."""
+    """Return the first error lines of a log: those of the tools, then those of make.
+
+    At most 20 lines of 500 characters each.
+    """
     lines = [_clean(line) for line in text.split("\n")]
     tools = [
         line
@@ -51,14 +56,14 @@ def error_lines(text: str) -> list[str]:
         if (_COMPILER.search(line) or _KCONFIG.search(line)) and not _LINKER_WARNING.search(line)
     ]
     make = [line for line in lines if _MAKE.search(line)]
-    found = list(dict.fromkeys(tools + make))
-    if not found:
-        found = [line for line in lines if line.strip()][-5:]
-    return [line[:ERROR_LENGTH] for line in found[:ERRORS]]
+    errors = list(dict.fromkeys(tools + make))
+    if not errors:
+        errors = [line for line in lines if line.strip()][-5:]
+    return [line[:ERROR_LENGTH] for line in errors[:ERRORS]]
 
 
 def lab_fault(text: str) -> str | None:
-    """The sentence for the operator if the log shows that our lab failed and not the commit."""
+    """Return the message for the operator if the log shows an infrastructure failure."""
     return next((sentence for sign, sentence in _LAB if sign in text), None)
 
 

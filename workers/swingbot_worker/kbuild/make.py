@@ -1,4 +1,4 @@
-"""Running make for one build: same directory, environment, log and deadline for every target."""
+"""Run make for one build, with one directory, environment, log and deadline."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ from swingbot_worker.walls import OverLimit
 
 Progress = Callable[[str], None]
 PROGRESS_SECONDS = 10.0
-# A kernel's link alone needs more than this.
+# The link of a kernel alone needs more than this.
 FULL_BYTES = 64 << 20
-# Of what one command printed; a full build with warnings prints less.
+# Maximum output of one command that is read; a full build with warnings prints less.
 READ_BYTES = 16 << 20
 
 
 class BuildFailed(Exception):
-    """This commit does not build. `lines` are the tools' own words; `repeatable` says that another try would end alike."""
+    """This commit does not build.
+
+    `lines` are the tools' error messages; `repeatable` means that a retry would fail in the same
+    way.
+    """
 
     def __init__(self, reason: str, lines: list[str], *, repeatable: bool = True) -> None:
         super().__init__(reason)
@@ -34,7 +38,11 @@ class BuildFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Make:
-    """make for one spec in one work tree. `deadline` is a time of `time.monotonic`; `allowed` the seconds the order gave; `walled` None: no walls."""
+    """make for one spec in one work tree.
+
+    `deadline` is on the clock of `time.monotonic`, `allowed` is the order's limit in seconds. If
+    `walled` is None, the commands run without the sandbox.
+    """
 
     spec: Spec
     source: Path
@@ -50,22 +58,25 @@ class Make:
     walled: SandboxedBuild | None = None
 
     def run(self, *targets: str) -> None:
-        """Make `targets`. Raises BuildFailed or InfraError."""
+        """Build `targets`. Raises BuildFailed or InfraError."""
         argv = recipe.make_argv(
             self.spec, self.source, jobs=self.jobs, ccache=self.ccache, targets=targets
         )
         self.command(argv, f"make {' '.join(targets)}")
 
     def command(self, argv: list[str], what: str) -> None:
-        """Run one command of the build in the source directory. Raises BuildFailed or InfraError."""
+        """Run one command of the build in the source directory.
+
+        Raises BuildFailed or InfraError.
+        """
         before = self.log.stat().st_size if self.log.exists() else 0
-        left = max(self.deadline - time.monotonic(), 0.001)
+        timeout = max(self.deadline - time.monotonic(), 0.001)
         watch = (
             _Watch(self.log, before, self.expected_objects, self.progress)
             if self.progress
             else None
         )
-        done = self._started(argv, left, watch)
+        done = self._run(argv, timeout, watch)
         if done.timed_out:
             raise BuildFailed(
                 f"The build took longer than {self.allowed:g} s and was stopped.",
@@ -75,12 +86,12 @@ class Make:
         if done.rc != 0:
             self._explain(before, what, done.rc)
 
-    def _started(self, argv: list[str], left: float, watch: _Watch | None) -> process.Completed:
+    def _run(self, argv: list[str], timeout: float, watch: _Watch | None) -> process.Completed:
         if self.walled is None:
             start = process.Start(cwd=self.source, env=self.environment, pass_fds=(self.lock,))
             return process.run(
                 argv,
-                timeout=left,
+                timeout=timeout,
                 log=self.log,
                 start=start,
                 watch=watch,
@@ -89,7 +100,7 @@ class Make:
         try:
             return self.walled.run(
                 argv,
-                timeout=left,
+                timeout=timeout,
                 log=self.log,
                 env=self.environment,
                 lock=self.lock,
@@ -99,7 +110,7 @@ class Make:
             raise BuildFailed(f"The build {error}; it was stopped.", [], repeatable=False) from None
 
     def note(self, line: str) -> None:
-        """Add a line of our own to the build log."""
+        """Append a swingbot line to the build log."""
         with self.log.open("a") as file:
             file.write(f"swingbot: {line}\n")
 
@@ -110,13 +121,15 @@ class Make:
         if fault := log.lab_fault(text):
             raise InfraError(fault)
         free = shutil.disk_usage(self.source).free
-        if free < FULL_BYTES:  # not every tool says why it could not write
+        if free < FULL_BYTES:  # not every tool reports why a write failed
             raise InfraError(
-                f"The disk of the build cache is full ({free >> 20} MiB left at {self.source}); make room."
+                f"The disk of the build cache is full ({free >> 20} MiB free at {self.source}); "
+                "free some space."
             )
-        if rc < 0:  # make itself, not something it ran: nothing in a kernel tree does that
+        if rc < 0:  # make itself was killed, not one of its commands: no kernel tree does that
             raise InfraError(
-                f"`{what}` was ended from outside by signal {-rc}; see what ends processes on this worker."
+                f"`{what}` was killed from outside by signal {-rc}; find out what kills processes "
+                "on this worker."
             )
         lines = log.error_lines(text)
         first = lines[0] if lines else "it printed nothing"
@@ -124,7 +137,7 @@ class Make:
 
 
 class _Watch:
-    """Says now and then how far make is, by the object lines in its log."""
+    """Reports the progress of make, from the object lines in its log."""
 
     def __init__(self, path: Path, offset: int, expected: int | None, progress: Progress) -> None:
         self._path = path
@@ -144,5 +157,8 @@ class _Watch:
     def _line(self, seconds: float) -> str:
         if self._expected is None or not 0 < self._objects < self._expected:
             return f"{seconds:.0f} s: {self._objects} objects built"
-        left = seconds * (self._expected - self._objects) / self._objects
-        return f"{seconds:.0f} s: {self._objects} of about {self._expected} objects built, about {left:.0f} s left"
+        remaining = seconds * (self._expected - self._objects) / self._objects
+        return (
+            f"{seconds:.0f} s: {self._objects} of about {self._expected} objects built, "
+            f"about {remaining:.0f} s left"
+        )

@@ -1,8 +1,9 @@
-"""The code and data of one object in a form that only a change of the source's meaning changes. Pure.
+"""Convert code and data of one object to a form that depends only on the source's meaning.
 
-The assembler writes distances into code and the compiler numbers into names, so equal functions differ by bytes as soon as
-something else of their file does. Here a place that refers to something is blanked, and what it refers to is kept by name
-and offset; unnamed constants are kept by their contents; line numbers are blanked. See docs/kernel-builds.md.
+The assembler writes distances into code, and the compiler writes numbers into names, so the bytes
+of equal functions differ when another part of their file changes. The normal form blanks each
+reference and records its target by name and offset, or by content for an unnamed constant. It also
+blanks line numbers. See docs/kernel-builds.md.
 """
 
 from __future__ import annotations
@@ -28,23 +29,26 @@ from swingbot_worker.kbuild.elf import (
     Symbol,
 )
 
-# Widths of what x86-64 relocations change, in bytes; 64 is 8 and so on. Those missing here are 4 bytes wide.
+# Relocation type -> width of its field in bytes. Types that are not listed are 4 bytes wide.
 _WIDTHS = {1: 8, 24: 8, 27: 8, 12: 2, 13: 2, 14: 1, 15: 1}
 # PC32, PLT32, GOTPCREL, PC16, PC8, PC64, GOTPCRELX, REX_GOTPCRELX
 _PC_RELATIVE = frozenset((2, 4, 9, 13, 15, 24, 41, 42))
 
-# Numbers that compilers and macros of the kernel append: __key.7, __UNIQUE_ID_ddebug123, __initcall__kmod_slub__312_5043_init.
+# Numbers that compilers and kernel macros append: __key.7, __UNIQUE_ID_ddebug123,
+# __initcall__kmod_slub__312_5043_init.
 _NUMBERS = re.compile(r"\.[0-9]+|(?<=__)[0-9]+_[0-9]+(?=_)")
 _COUNTED = re.compile(r"^__UNIQUE_ID_|^__addressable_|^__already_done|^___once_key")
 _CLONE = re.compile(r"\.(?:constprop|isra|part|llvm|localalias|lto_priv)\b")
 
-# Data that says when, where and from which lines it was built, or that repeats what is compared elsewhere.
+# Data about the time, host and configuration of the build, which is compared elsewhere or not at
+# all.
 _STAMPS = frozenset(
     ("linux_banner", "linux_proc_banner", "init_uts_ns", "vermagic", "kernel_config_data")
 )
-# Code that replaces other code, or is jumped to from there: part of the functions that it belongs to.
+# Alternative and out-of-line code, which is part of the functions that it belongs to.
 _PATCHES = (".altinstr_replacement", ".altinstr_aux")
-# Tables about places in code and how many references an entry of theirs has, the place itself first: what runs there depends on them.
+# Tables that affect the code at the addresses they list, and the number of references per entry,
+# the address first.
 _EXCEPTION = (
     12  # bytes of an entry of __ex_table; since Linux 5.17 with two references, before with three
 )
@@ -65,38 +69,43 @@ _UNCOMPARED = (
     ".orc_unwind",
     ".note",
 )
-_WHOLE = (".initcall", ".con_initcall")  # what runs when: pointers without a size of their own
+_WHOLE = (".initcall", ".con_initcall")  # the order of initcalls: pointers without a symbol size
 
-# call, jmp and jcc with a 32-bit distance, jmp with one of 8 bits, and lea relative to the next instruction: what the assembler resolves
-# within a section. A short jcc would be met by chance too often.
+# References that the assembler resolves within a section: call, jmp and jcc with a 32-bit distance,
+# jmp with an 8-bit distance, and lea relative to the next instruction. A short jcc would match by
+# chance too often.
 _SHORT = re.compile(rb"(?=(\xeb)(.))", re.DOTALL)
 _DISTANCE = re.compile(
     rb"(?=([\xe8\xe9]|\x0f[\x80-\x8f]|[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d])(.{4}))",
     re.DOTALL,
 )
-# mov of a 32-bit number to a register that carries an argument.
+# mov of a 32-bit immediate to an argument register.
 _ARGUMENT = re.compile(rb"(?=([\xbe\xbf\xba\xb9]|\x41[\xb8\xb9])(.{4}))", re.DOTALL)
 _SOURCE_FILE = re.compile(rb"[\w./+-]+\.(?:c|h|S|rs)")
-# as lockdep names a timer: "mm/memcontrol.c:647"
+# such as lockdep's name of a timer, "mm/memcontrol.c:647"
 _SOURCE_LINE = re.compile(rb"([\w./+-]+\.(?:c|h|S|rs)):[0-9]+")
-_LONGEST_NAME = 512  # of a file; also keeps the search in strings short
-# variables that stand for the name of a source file
+_LONGEST_NAME = 512  # of a file name; also limits the search in strings
+# variables that hold the name of a source file
 _FILE_SYMBOLS = frozenset(("_acpi_module_name",))
-_LINE_NEARBY = 24  # bytes between the name of a file and its line among the arguments of one call
+_LINE_NEARBY = 24  # bytes between a file name and its line number in the arguments of one call
 _LAST_LINE = 100_000
-# What gas fills gaps with, what linkers do, and what a processor must never reach.
-_NOPS = rb"(?:\x66{0,9}\x90|\x66{0,9}\x2e?\x0f\x1f(?:\x00|\x40\x00|\x44\x00\x00|\x80\x00{4}|\x84\x00{5})|\xcc|\x00)*"
+# Padding of gas and of linkers, and code that is never reached.
+_NOPS = (
+    rb"(?:\x66{0,9}\x90|\x66{0,9}\x2e?\x0f\x1f"
+    rb"(?:\x00|\x40\x00|\x44\x00\x00|\x80\x00{4}|\x84\x00{5})|\xcc|\x00)*"
+)
 _PADDING, _PADDING_BEHIND = re.compile(_NOPS), re.compile(_NOPS + rb"\Z")
-_MOST_PADDING = 256  # bytes of it behind code that are seen as such
-_MOST_CONSTANT = 4096  # bytes of an unnamed constant that are looked at
-_MOST_CONSTANTS = 5000  # of one function
+_MOST_PADDING = 256  # bytes after code that are checked for padding
+_MOST_CONSTANT = 4096  # bytes of an unnamed constant that are read
+_MOST_CONSTANTS = 5000  # per function
 _DEEPEST = 3  # constants that point to constants
 
 
 def normal_parts(elf: Elf) -> tuple[list[SymbolRecord], list[SymbolRecord]]:
-    """(code, data) of an object: a part for each function and each initialised or zeroed variable.
+    """Return (code, data) of an object: one part for each function and each variable.
 
-    Code that no sized symbol covers, as assembler files have it, is one part per section, named by it in parentheses.
+    Code without a sized symbol, as in assembler files, is one part per section, with the section's
+    name in parentheses.
     """
     form = _Form(elf)
     code, data = [], []
@@ -121,14 +130,14 @@ def normal_parts(elf: Elf) -> tuple[list[SymbolRecord], list[SymbolRecord]]:
 
 
 def normal_name(name: str) -> str:
-    """A symbol's name without the numbers that change when something else does."""
+    """Return a symbol's name without the numbers that depend on the rest of its file."""
     name = _NUMBERS.sub("", name)
     return name.rstrip("0123456789") if _COUNTED.match(name) else name
 
 
 @dataclass(slots=True)
 class _References:
-    """What one part refers to, as it is met: names get numbers in the order of their first use."""
+    """The references of one part. Names are numbered in the order of their first use."""
 
     names: dict[str, int] = field(default_factory=dict)
     constants: list[bytes] = field(default_factory=list)
@@ -140,7 +149,7 @@ class _References:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What a place refers to: a name and an offset from it, or a place in a section that has no name."""
+    """The target of a reference: an offset from a symbol, or into a section without one."""
 
     name: str | None
     offset: int
@@ -149,11 +158,11 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What a table says of one place in code."""
+    """A table's entry about one address in code."""
 
     place: int  # offset into the section of the code
     table: str
-    data: bytes  # of the entry, references blanked
+    data: bytes  # of the entry, with references blanked
     targets: tuple[_Target, ...]
 
 
@@ -191,14 +200,14 @@ class _Form:
         self._met: dict[int, list[int]] | None = None
 
     def spans(self, section: Section) -> Iterator[tuple[int, int, str]]:
-        """(start, end, name) of each sized symbol of a section; of several names for one place, the first."""
+        """Yield (start, end, name) of each sized symbol, and only the first of several aliases."""
         for start in self._starts.get(section.index, ()):
             symbol = self._first[section.index][start]
             if symbol.size and start + symbol.size <= section.size:
                 yield start, start + symbol.size, symbol.name
 
     def rest(self, section: Section, covered: list[tuple[int, int]]) -> list[SymbolRecord]:
-        """What is left of a section of code: nothing, if it is padding."""
+        """Return the parts of a code section that no symbol covers, except for padding."""
         parts, reached = [], 0
         for start, end in [*covered, (section.size, section.size)]:
             if start > reached:
@@ -219,7 +228,7 @@ class _Form:
     def _shape(
         self, section: Section, start: int, end: int, references: _References, depth: int
     ) -> bytes:
-        """The bytes with their references blanked, and after them a line for each reference."""
+        """Return the bytes with references blanked, then one line for each reference."""
         data = bytearray(section.data[start:end])
         places = self._places(section, start, end)
         notes, files = [], []
@@ -234,17 +243,24 @@ class _Form:
             bisect.bisect_left(entries, place, key=lambda one: one.place) for place in (start, end)
         )
         for entry in entries[first:last]:
-            told = b" ".join(self._note(target, references, depth) for target in entry.targets)
+            references_text = b" ".join(
+                self._note(target, references, depth) for target in entry.targets
+            )
             notes.append(
                 b"%s %d %s %s"
-                % (entry.table.encode(), entry.place - start, entry.data.hex().encode(), told)
+                % (
+                    entry.table.encode(),
+                    entry.place - start,
+                    entry.data.hex().encode(),
+                    references_text,
+                )
             )
         if section.code or depth:
             _blank_lines(data, files, section.code)
         return bytes(data) + b"\n" + b"\n".join(notes)
 
     def _places(self, section: Section, start: int, end: int) -> list[tuple[int, int, _Target]]:
-        """(offset, width, target) of all that refers to something outside of the part, by relocation or by distance."""
+        """Return (offset, width, target) of each reference by relocation or by distance."""
         places = []
         taken: set[int] = set()
         for one in section.relocations_of(start, end):
@@ -261,7 +277,7 @@ class _Form:
     def _distances(
         self, section: Section, start: int, end: int
     ) -> Iterator[tuple[int, int, _Target]]:
-        """Calls and jumps to the start of other functions of the same section, which need no relocation."""
+        """Yield calls and jumps to other functions of the section, which have no relocation."""
         firsts = self._first.get(section.index, {})
         for pattern in (_DISTANCE, _SHORT):
             for match in pattern.finditer(section.data, start, end):
@@ -284,7 +300,7 @@ class _Form:
         return self._within(self._elf.sections[symbol.section], symbol.value + offset)
 
     def _within(self, section: Section, offset: int) -> _Target:
-        """The symbol that covers an offset of a section, or the place itself."""
+        """Return the target at an offset, relative to the symbol that covers it, if any."""
         starts = self._starts.get(section.index, [])
         after = bisect.bisect_right(starts, offset)
         for start in reversed(starts[max(after - 2, 0) : after]):
@@ -305,7 +321,10 @@ class _Form:
     def _constant(
         self, section: Section, offset: int, references: _References, depth: int
     ) -> bytes:
-        """The contents at an unnamed place: a string, a constant, a jump table; where it has none, its section."""
+        """Return the content at an address without a symbol, or the section's name.
+
+        The content is a string, a constant or a jump table.
+        """
         references.looked_at += 1
         plain = section.code and section.name not in _PATCHES
         if (
@@ -339,7 +358,10 @@ class _Form:
         return section.data[start : end if end >= 0 else start + _MOST_CONSTANT]
 
     def _end_of(self, section: Section, offset: int) -> int:
-        """Where a constant without a size ends: where the next thing begins that something refers to, less the padding before it."""
+        """Return the end of a constant without a size.
+
+        That is the next referenced offset, without the padding before it.
+        """
         if self._met is None:
             self._met = self._all_targets()
         met = self._met.get(section.index, [])
@@ -357,8 +379,8 @@ class _Form:
         )
 
     def _all_entries(self) -> dict[int, list[_Entry]]:
-        """Entries of all tables by the section of code that they are about, in the order of its places."""
-        found: dict[int, list[_Entry]] = {}
+        """Return the table entries of each code section, sorted by address."""
+        by_section: dict[int, list[_Entry]] = {}
         for section in self._elf.sections:
             each = _TABLES.get(section.name, 0)
             if section.name == "__ex_table" and section.size >= _EXCEPTION:
@@ -372,16 +394,16 @@ class _Form:
                 if where is not None:
                     end = following[0].offset if following else section.size
                     targets = tuple(self._target(section, one) for one in group[1:])
-                    found.setdefault(where, []).append(
+                    by_section.setdefault(where, []).append(
                         _Entry(place, section.name, _blanked(section, group, end), targets)
                     )
         return {
             index: sorted(entries, key=lambda one: (one.place, one.table, one.data))
-            for index, entries in found.items()
+            for index, entries in by_section.items()
         }
 
     def _place(self, one: Relocation) -> tuple[int | None, int]:
-        """(section, offset) that a table's reference points to; tables count from the field, not from its end."""
+        """Return (section, offset) of a table's reference, relative to the start of its field."""
         symbol = self._elf.symbols[one.symbol]
         known = symbol.section != UNDEFINED and symbol.section < len(self._elf.sections)
         return (symbol.section if known else None), symbol.value + one.addend
@@ -397,7 +419,7 @@ class _Form:
 
 
 def _unpadded(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """What remains of a stretch without the padding before and behind it."""
+    """Return a range without the padding at its start and end."""
     before = _PADDING.match(data, start, end)
     first = before.end() if before else start
     tail = max(first, end - _MOST_PADDING)
@@ -415,15 +437,16 @@ def _blanked(section: Section, group: list[Relocation], end: int) -> bytes:
 
 
 def _callee(name: str) -> str:
-    """How a reference names its target: a clone like the function it is made of."""
+    """Return the name of a reference's target; a clone has the name of its original function."""
     return _CLONE.sub("", normal_name(name))
 
 
 def _immediate_after(code: bytes, offset: int) -> int:
-    """Bytes of the instruction behind a 32-bit displacement at `offset`: the processor counts distances from their end.
+    """Return the number of instruction bytes after a 32-bit displacement at `offset`.
 
-    Only operands relative to the instruction pointer have any (ModRM with mod 0 and r/m 5), and of the instructions
-    that do, only those which also hold an immediate: x86's groups 1 and 2, mov, test, imul, bt.
+    Distances are relative to the end of the instruction. Only instructions with an operand relative
+    to the instruction pointer (ModRM with mod 0 and r/m 5) and an immediate have such bytes: x86's
+    groups 1 and 2, mov, test, imul, bt.
     """
     if offset < 2 or code[offset - 1] & 0xC7 != 0x05:
         return 0
@@ -445,7 +468,11 @@ def _immediate_after(code: bytes, offset: int) -> int:
 
 
 def _blank_lines(data: bytearray, files: list[int], code: bool) -> None:
-    """Blank what is a line number: in code, a number among the arguments beside the name of a source file; in data, the eight bytes after it."""
+    """Blank line numbers.
+
+    In code, that is a number in the arguments next to the name of a source file; in data, the eight
+    bytes after the name.
+    """
     for at in files:
         if not code:
             data[at + 8 : at + 16] = bytes(len(data[at + 8 : at + 16]))
@@ -466,5 +493,5 @@ def _is_line(field_bytes: bytes) -> bool:
 
 
 def _digest(data: bytes) -> str:
-    """48 bits: the two sides of one symbol are compared, not all with all."""
+    """Return a digest of 48 bits, which is enough to compare two versions of one symbol."""
     return hashlib.blake2b(data, digest_size=6).hexdigest()

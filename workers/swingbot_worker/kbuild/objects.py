@@ -1,7 +1,7 @@
-"""What a finished build consists of: sizes, and the hash of every object compiled from C.
+"""The parts of a finished build: its sizes, and the hash of every object compiled from C.
 
-The hashes tell later which functions a commit can have changed at all, and which commits cannot
-matter to a benchmark.
+The hashes show later which functions a commit can have changed, and which commits cannot affect
+a benchmark.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild.elf import read_elf
 
-# Code that is in the image but does not run once the kernel is up, or does not run in it at all.
+# Code that is in the image but does not run after boot, or that is not part of the running kernel.
 NOT_BUILT_IN = (
     "arch/x86/boot",
     "arch/x86/realmode",
@@ -26,14 +26,18 @@ NOT_BUILT_IN = (
 
 
 def sizes(vmlinux: Path) -> dict[str, int]:
-    """Bytes of text, data and bss of vmlinux, as binutils' `size` counts them. Raises NotAnObject, or OSError."""
+    """Return the bytes of text, data and bss of vmlinux as binutils' `size` counts them.
+
+    Raises NotAnObject or OSError.
+    """
     return read_elf(vmlinux).sizes()
 
 
 def object_hashes(source: Path, objects: Path) -> dict[str, str]:
-    """sha256 of each object that is compiled from a .c file of the same name, by its path below the object directory.
+    """Return the sha256 of each object compiled from a .c file of the same name.
 
-    Only objects that changed since the last call are read: time stamp and size are remembered.
+    The keys are paths relative to the object directory. Only objects whose time stamp or size
+    changed since the last call are read.
     """
     memory = objects / ".swingbot-objects.json"
     known: dict[str, list[object]] = _remembered(memory)
@@ -60,8 +64,8 @@ def _remembered(memory: Path) -> dict[str, list[object]]:
 
 
 def compiled_objects(source: Path, objects: Path, suffixes: tuple[str, ...] = (".c",)) -> list[str]:
-    """Objects that are compiled from a source file of the same name with one of `suffixes`, of what can be in the image."""
-    found = []
+    """Return the objects of the image that have a source file with one of `suffixes`."""
+    paths = []
     for parent, directories, names in os.walk(objects):
         below = os.path.relpath(parent, objects)
         directories[:] = [
@@ -72,5 +76,5 @@ def compiled_objects(source: Path, objects: Path, suffixes: tuple[str, ...] = ("
             if name.endswith(".o") and any(
                 (source / f"{path[:-2]}{suffix}").exists() for suffix in suffixes
             ):
-                found.append(path)
-    return found
+                paths.append(path)
+    return paths

@@ -13,18 +13,20 @@ from swingbot_jobs.contract.compiler import is_clang, make_variables
 from swingbot_jobs.contract.trust import Trust
 from swingbot_worker.order import Spec
 
-# Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
+# Part of every name under cache/kernels: increase it when a change below affects the result of a
+# build.
 RECIPE = 1
 
-# The same for builds of another layout than 0.
+# The same for builds with a layout other than 0.
 LAYOUT_RECIPE = 2
 
-# The same for builds by LLVM.
+# The same for builds with LLVM.
 LLVM_RECIPE = 1
 
-# make runs with these and nothing else, so that neither secrets nor habits of the host get into a build,
-# and equal sources give equal images: kbuild writes date, user, host and build number into the kernel.
-# An empty LOCALVERSION keeps it from asking git for a "+".
+# make runs with these variables only, so that neither secrets nor settings of the host get into a
+# build, and equal sources give equal images: kbuild writes date, user, host and build number into
+# the kernel.
+# An empty LOCALVERSION prevents it from appending a "+" according to git.
 ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LC_ALL": "C",
@@ -39,7 +41,7 @@ CCACHE_SIZE = "5G"
 
 
 def kept_name(key: str, compiler_version: str, layout: int = 0, compiler: str = "gcc") -> str:
-    """Directory of a finished build: everything that could make it a different one is in the name."""
+    """Return the directory name of a build, which covers everything that affects its result."""
     recipe: object = [RECIPE, LAYOUT_RECIPE] if layout else RECIPE
     if is_clang(compiler):
         recipe = {"llvm": LLVM_RECIPE, "recipe": recipe}
@@ -50,19 +52,19 @@ def kept_name(key: str, compiler_version: str, layout: int = 0, compiler: str = 
 
 
 def ccache_directory(cache: Path) -> Path:
-    """Where trusted builds keep compiled objects; others have no compiler cache."""
+    """Return the compiler cache of trusted builds; untrusted builds have none."""
     return cache / "ccache"
 
 
 def environment(work: Path, cache: Path, trust: Trust = "trusted") -> dict[str, str]:
-    """Environment of make and all below it."""
+    """Return the environment of make and its child processes."""
     ccache = {
         "CCACHE_DIR": str(ccache_directory(cache)),
         "CCACHE_BASEDIR": str(work),
         "CCACHE_MAXSIZE": CCACHE_SIZE,
     }
     if trust == "untrusted":
-        # the command line stays the same: a changed one would compile everything again
+        # the command line stays the same, because a changed one would recompile everything
         ccache = {"CCACHE_DISABLE": "1"}
     return {**ENVIRONMENT, "HOME": str(work), **ccache}
 
@@ -70,10 +72,12 @@ def environment(work: Path, cache: Path, trust: Trust = "trusted") -> dict[str, 
 def make_argv(
     spec: Spec, source: Path, *, jobs: int, ccache: bool, targets: tuple[str, ...]
 ) -> list[str]:
-    """The make command for `targets` (or variables of make); -O is kbuild's, a directory inside the source.
+    """Return the make command for `targets` (or make variables).
 
-    Inside, because kbuild then writes relative paths into every command line, and ccache finds
-    what another work tree on this host compiled.
+    O= is a directory inside the source.
+
+    With a directory inside the source, kbuild writes relative paths into every command line, and
+    ccache finds objects that another work tree on this host compiled.
     """
     compilers = make_variables(spec.compiler, prefix="ccache " if ccache else "")
     return [
@@ -90,26 +94,32 @@ def make_argv(
 
 
 def merge_argv(spec: Spec, files: Sequence[Path]) -> list[str]:
-    """Merge the files over the .config that is there, the last one on top; run in the source directory.
+    """Return the command that merges `files` over the existing .config, the last one on top.
 
-    The script makes a temporary file where it is started, and behind walls only the objects can be written to.
+    Run it in the source directory. The script creates a temporary file in its working directory,
+    and in the sandbox only the object directory is writable.
     """
     script = 'cd "$0" && exec sh ../scripts/kconfig/merge_config.sh -m -O . .config "$@"'
     return ["sh", "-c", script, spec.object_directory, *map(str, files)]
 
 
 def lost_lines(fragment: str, config: str) -> list[str]:
-    """Lines of the fragment that are not in the finished config: symbols this kernel has not, or will not have so."""
-    there = set(config.splitlines())
+    """Return the lines of the fragment that are not in the final config.
+
+    Their symbols are unknown to this kernel, or cannot have this value.
+    """
+    accepted = set(config.splitlines())
     return [
         line
         for line in fragment.splitlines()
-        if _sets_something(line) and line not in there and not _absent_as_wished(line, there)
+        if _sets_something(line)
+        and line not in accepted
+        and not _absent_as_requested(line, accepted)
     ]
 
 
 def not_overridden(fragment: str, above: str) -> str:
-    """The lines of `fragment` that set what none of the lines `above` sets."""
+    """Return the lines of `fragment` whose symbols are not set by `above`."""
     later = {_symbol(line) for line in above.splitlines() if _sets_something(line)}
     return "\n".join(
         line
@@ -126,7 +136,7 @@ def _sets_something(line: str) -> bool:
     return bool(re.fullmatch(r"CONFIG_\w+=.+|# CONFIG_\w+ is not set", line))
 
 
-def _absent_as_wished(line: str, there: set[str]) -> bool:
+def _absent_as_requested(line: str, accepted: set[str]) -> bool:
     return line.startswith("#") and not any(
-        other.startswith(f"{_symbol(line)}=") for other in there
+        other.startswith(f"{_symbol(line)}=") for other in accepted
     )

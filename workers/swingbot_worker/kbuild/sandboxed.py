@@ -1,4 +1,4 @@
-"""The commands of one build, behind walls where they stand, and what they left, made safe to read."""
+"""Run the commands of one build in the sandbox, and make its output safe to read."""
 
 from __future__ import annotations
 
@@ -14,24 +14,31 @@ from swingbot_worker.walls import sandbox
 from swingbot_worker.walls.argv import View
 from swingbot_worker.walls.sandbox import Sandbox
 
-# What we remember beside the objects of a build. One that is not trusted could have written it, so it is not read then.
+# Caches that swingbot keeps with the objects of a build. An untrusted build could have forged them,
+# so they are deleted.
 MEMORIES: Final = (".swingbot-functions.json", ".swingbot-objects.json")
 
 
 def walls_for(trust: Trust) -> Sandbox | None:
-    """The walls that a build of this level gets; None: it is trusted, and there are none on this host. Raises InfraError if it must have them."""
-    found = walls.probe()
-    if found.sandbox is None and trust == "untrusted":
+    """Return the sandbox for a build of this trust level.
+
+    None means that the build is trusted and this host has no walls. Raises InfraError for an
+    untrusted build without walls.
+    """
+    probe = walls.probe()
+    if probe.sandbox is None and trust == "untrusted":
         raise InfraError(
-            "This kernel is not trusted, so it is built behind walls or not at all, and they do not stand on this worker "
-            f"({walls.missing(found.walls[:1])}); `swingbot-worker walls` says more, docs/walls.md what to do."
+            "This kernel is not trusted, so it must be built behind walls, which this worker does "
+            "not have "
+            f"({walls.missing(probe.walls[:1])}); run `swingbot-worker walls` for details and see "
+            "docs/walls.md."
         )
-    return found.sandbox
+    return probe.sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxedBuild:
-    """One build's walls: which they are, what is in sight, and where its objects really are."""
+    """The sandbox of one build, its view of the file system, and the real path of its objects."""
 
     sandbox: Sandbox
     view: View
@@ -48,7 +55,10 @@ class SandboxedBuild:
         kconfigs: tuple[Path, ...],
         ccache: Path,
     ) -> SandboxedBuild:
-        """Walls for a build in `tree`, whose object directory `name` is `objects`; only trusted builds see a compiler cache."""
+        """Return the sandbox of a build in `tree`, whose object directory `name` is `objects`.
+
+        Only trusted builds have access to a compiler cache.
+        """
         writable = [(objects, tree.source / name)]
         if trust == "trusted":
             ccache.mkdir(parents=True, exist_ok=True)
@@ -75,7 +85,11 @@ class SandboxedBuild:
         lock: int,
         progress: Callable[[float], None] | None,
     ) -> process.Completed:
-        """Run one command; then nothing of it runs any more, and its objects hold only what can be read by name. Raises OverLimit or InfraError."""
+        """Run one command and wait until all of its processes have exited.
+
+        Afterwards its objects are regular files that can be opened by name. Raises OverLimit or
+        InfraError.
+        """
         command = sandbox.SandboxedCommand(
             argv=argv, view=self.view, env=env, log=log, measured=self.objects, keep=lock
         )

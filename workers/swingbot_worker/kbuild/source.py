@@ -1,4 +1,4 @@
-"""Where a commit's contents come from: a local repository as it stands, or a fetched copy of a remote one."""
+"""Find a commit's content in a local repository, or in a fetched copy of a remote one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swingbot_worker.kbuild.recipe import ENVIRONMENT
 
 GIT_SECONDS = 120.0
 FETCH_SECONDS = 1800.0
-# What git asks of a host that must not depend on anybody's settings.
+# git's environment, so that it does not depend on the settings of host or user.
 GIT_ENVIRONMENT = {
     **ENVIRONMENT,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -24,27 +24,32 @@ GIT_ENVIRONMENT = {
 
 
 class NotAKernel(Exception):
-    """The order asks for something that is no kernel: an answer about the commit, not a fault of the lab."""
+    """The order's commit is not a kernel. This is a result, not an infrastructure failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One commit that can be checked out."""
 
-    objects: Path  # git object directory that holds it
+    objects: Path  # git object directory that contains it
     commit: str
-    tree: str  # git's id of its contents
+    tree: str  # id of its git tree
     version: str  # VERSION.PATCHLEVEL of its Makefile
 
 
 def find(repo: str, commit: str, cache: Path) -> Source:
-    """Find `commit` in `repo`. Raises NotAKernel if it is not there or no kernel, InfraError if the repository is out of reach."""
+    """Find `commit` in `repo`.
+
+    Raises NotAKernel if it is missing or not a kernel, InfraError if the repository is unreachable.
+    """
     git_dir = local_git_dir(repo)
     if git_dir is None:
         git_dir = _fetched(repo, commit, cache)
     tree = _git(git_dir, "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
     if tree.rc != 0:
-        raise NotAKernel(f"Commit {commit} is not in {repo}; fetch it there, or name another.")
+        raise NotAKernel(
+            f"Commit {commit} is not in {repo}; fetch it there, or name another commit."
+        )
     _refuse_strange(git_dir, repo, commit)
     return Source(
         objects=git_dir / "objects",
@@ -55,7 +60,10 @@ def find(repo: str, commit: str, cache: Path) -> Source:
 
 
 def resolve(repo: str, name: str) -> str:
-    """Full commit id of a commit, tag or branch. Raises InfraError if there is none (used by hand only)."""
+    """Return the full id of a commit, tag or branch. Raises InfraError if it does not exist.
+
+    Used only for builds by hand.
+    """
     git_dir = local_git_dir(repo)
     if git_dir is None:
         return _resolve_remote(repo, name)
@@ -68,7 +76,10 @@ def resolve(repo: str, name: str) -> str:
 
 
 def local_git_dir(repo: str) -> Path | None:
-    """Git directory (common to all work trees) of a repository on this host; None for a URL. Raises InfraError if it is not there."""
+    """Return the common git directory of a repository on this host, or None for a URL.
+
+    Raises InfraError if there is no repository at this path.
+    """
     path = Path(repo.removeprefix("file://")).expanduser()
     if not path.exists():
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+:", repo) and not repo.startswith("file://"):
@@ -99,23 +110,28 @@ def _version(git_dir: Path, repo: str, commit: str) -> str:
     kconfig = _git(git_dir, "cat-file", "-e", f"{commit}:Kconfig")
     if makefile.rc != 0 or numbers is None or kconfig.rc != 0:
         raise NotAKernel(
-            f"Commit {commit} of {repo} is not a Linux kernel tree: it has no kernel Makefile and Kconfig at its top."
+            f"Commit {commit} of {repo} is not a Linux kernel tree: it has no kernel Makefile and "
+            "Kconfig in its top directory."
         )
     return f"{numbers[1]}.{numbers[2]}"
 
 
 def _refuse_strange(git_dir: Path, repo: str, commit: str) -> None:
-    """Raise NotAKernel for a tree with files where builds of it have their objects: a checkout would lay them between those of other builds."""
+    """Raise NotAKernel for a tree with files named like object directories.
+
+    A checkout would mix them with the objects of other builds.
+    """
     names = _git(git_dir, "ls-tree", "--name-only", commit).text.splitlines()
     strange = next((name for name in names if name.startswith(("o-", '"o-'))), None)
     if strange is not None:
         raise NotAKernel(
-            f"Commit {commit} of {repo} has {strange[:80]} at its top, where builds have their objects; no kernel has such a name."
+            f"Commit {commit} of {repo} has {strange[:80]} in its top directory, a name reserved "
+            "for object directories; no kernel has such a file."
         )
 
 
 def total_bytes(source: Source) -> int:
-    """Length of all files of the commit together. Raises InfraError if git cannot say."""
+    """Return the total size of the commit's files in bytes. Raises InfraError if git fails."""
     answer = _git(source.objects.parent, "ls-tree", "-r", "-l", "--full-tree", source.commit)
     _must(answer, f"cannot list {source.commit}")
     return sum(
@@ -124,7 +140,8 @@ def total_bytes(source: Source) -> int:
 
 
 def _remote_environment() -> dict[str, str]:
-    # Unlike make, a fetch may need the user's proxy, keys and git settings; `ext::` and friends run commands.
+    # Unlike make, a fetch may need the user's proxy, keys and git settings. Other protocols such as
+    # `ext::` run commands.
     return {
         **os.environ,
         "LC_ALL": "C",
@@ -144,13 +161,14 @@ def _resolve_remote(repo: str, name: str) -> str:
     lines = [line for line in answer.text.splitlines() if re.match(r"[0-9a-f]{40}\t", line)]
     if answer.rc != 0 or not lines:
         raise InfraError(
-            f"There is no tag or branch {name!r} to be had from {repo}: {answer.text.strip()[:300] or 'git ls-remote found nothing'}."
+            f"Cannot find tag or branch {name!r} in {repo}: "
+            f"{answer.text.strip()[:300] or 'git ls-remote found nothing'}."
         )
-    return lines[-1].split("\t")[0]  # a tag's own commit comes after the tag
+    return lines[-1].split("\t")[0]  # the commit of an annotated tag follows the tag
 
 
 def _fetched(repo: str, commit: str, cache: Path) -> Path:
-    """A bare repository of ours that has `commit` of the remote `repo`, or all that the remote would give."""
+    """Return a cached bare repository that has `commit` or all branches of the remote `repo`."""
     git_dir = cache / "work" / "repos" / f"{hashlib.sha256(repo.encode()).hexdigest()[:16]}.git"
     git_dir.parent.mkdir(parents=True, exist_ok=True)
     with locked(git_dir.with_suffix(".lock"), FETCH_SECONDS):
@@ -161,7 +179,7 @@ def _fetched(repo: str, commit: str, cache: Path) -> Path:
                     timeout=GIT_SECONDS,
                     env=GIT_ENVIRONMENT,
                 ),
-                f"cannot make {git_dir}",
+                f"cannot create {git_dir}",
             )
         if _git(git_dir, "cat-file", "-e", f"{commit}^{{tree}}").rc != 0:
             _fetch(git_dir, repo, commit)
@@ -170,12 +188,13 @@ def _fetched(repo: str, commit: str, cache: Path) -> Path:
 
 def _fetch(git_dir: Path, repo: str, commit: str) -> None:
     fetch = ["git", "-c", "gc.auto=0", f"--git-dir={git_dir}", "fetch", "-q", "--no-tags"]
-    # Under a name, so that the next fetch can say what is here: without it each commit of a kernel brings the whole tree again, 290 MB instead of a few kB.
+    # Stored under a ref, so that the next fetch can negotiate: without it, each kernel commit
+    # transfers the whole tree again, 290 MB instead of a few kB.
     named = f"+{commit}:refs/fetched/{commit}"
     only_it = process.output(
         [*fetch, "--depth=1", "--", repo, named], timeout=FETCH_SECONDS, env=_remote_environment()
     )
-    if only_it.rc != 0:  # some servers only give what a branch points to
+    if only_it.rc != 0:  # some servers send only branch tips
         all_branches = [*fetch, "--", repo, "+refs/heads/*:refs/fetched/*"]
         _must(
             process.output(all_branches, timeout=FETCH_SECONDS, env=_remote_environment()),

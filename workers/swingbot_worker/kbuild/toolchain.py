@@ -1,4 +1,4 @@
-"""The programs a kernel build needs: are they here, and which version."""
+"""The programs that a kernel build needs: check that they are installed and get their version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOLS = {
 
 
 def compiler_version(compiler: str) -> str:
-    """First line of `<compiler> --version`. Raises InfraError if the compiler or another tool is missing."""
+    """Return the first line of `<compiler> --version`. Raises InfraError if a tool is missing."""
     if not is_compiler(compiler):
         raise InfraError(f"{compiler[:80]!r} is not a compiler that swingbot builds with: {FORM}.")
     _need({**programs(compiler), **TOOLS})
@@ -30,13 +30,14 @@ def compiler_version(compiler: str) -> str:
     first = answer.text.partition("\n")[0].strip()[:500]
     if answer.rc != 0 or not first:
         raise InfraError(
-            f"`{compiler} --version` failed on this worker ({first or 'no output'}); install package {compiler} again."
+            f"`{compiler} --version` failed on this worker ({first or 'no output'}); reinstall "
+            f"package {compiler}."
         )
     return first
 
 
 def has_ccache() -> bool:
-    """ccache only saves time: without it the same image comes out, later."""
+    """Return whether ccache is installed. It saves time and does not affect the image."""
     return shutil.which("ccache", path=ENVIRONMENT["PATH"]) is not None
 
 
@@ -50,5 +51,6 @@ def _need(programs: dict[str, str]) -> None:
     )
     if missing:
         raise InfraError(
-            f"This worker cannot build kernels: install package {' '.join(missing)} (apt-get install {' '.join(missing)})."
+            f"This worker cannot build kernels: install package {' '.join(missing)} (apt-get "
+            f"install {' '.join(missing)})."
         )

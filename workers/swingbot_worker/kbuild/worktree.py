@@ -1,15 +1,17 @@
-"""The source work tree that is switched in place, and the object directories in it.
+"""The source work tree, which is switched in place, and its object directories.
 
     <cache>/work/linux-<version>/lock      one build at a time
                                 /git       index and object alternates, no refs
                                 /src       the checked-out commit
-                                /src/o-*   object directories of trusted builds, one per kconfig, compiler and layout
-                                /apart     the object directory of a build that is not trusted, gone when it is over
+                                /src/o-*   object directories of trusted builds, one per kconfig,
+                                compiler and layout
+                                /apart     the object directory of an untrusted build, deleted
+                                afterwards
 
-Work trees go by kernel version, not by repository: two repositories of one version share nearly all
-their files, so a second tree, or the first one in a new place, costs what differs and not a full build.
-Switching touches only files that differ, which is all that make needs to do the least. Only git writes to the source:
-builds see it read-only, so it is the same one for all levels of trust.
+There is one work tree per kernel version, not per repository. Repositories of one version share
+nearly all their files, so a second or moved repository needs only an incremental build. A switch
+touches only files that differ, so that make rebuilds as little as possible. Only git writes to the
+source: builds have it read-only, so all trust levels share it.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ from swingbot_worker.kbuild.source import GIT_ENVIRONMENT, Source
 from swingbot_worker.walls import sandbox
 
 SWITCH_SECONDS = 1800.0
-# Each holds 0.3 to 1 GB; the least recently used ones go.
+# Each holds 0.3 to 1 GB; the least recently used ones are deleted.
 OBJECT_DIRECTORIES = 6
-# Time stamps of files come from the kernel's tick, which may lag behind the clock by one.
+# File time stamps come from the kernel's tick, which may lag behind the clock by one tick.
 TICK_SECONDS = 0.1
 MARK = ".swingbot-unfinished"
-# The tree is a stranger's: nothing in it may name a program that git runs. Filters need the configuration, of which there is only ours.
+# The tree is untrusted: nothing in it may make git run a program. Filters need git configuration,
+# which only swingbot writes.
 _NO_PROGRAMS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -44,7 +47,7 @@ _NO_PROGRAMS = (
 
 @dataclass(frozen=True, slots=True)
 class WorkTree:
-    """One source work tree. All methods but `lock_file` need its lock."""
+    """One source work tree. Callers of all methods except `lock_file` hold its lock."""
 
     root: Path
 
@@ -57,32 +60,36 @@ class WorkTree:
         return self.root / "src"
 
     def switch(self, to: Source) -> None:
-        """Make the work tree hold exactly the files of `to`, whatever a killed build left there."""
+        """Switch the work tree to exactly the files of `to`, even after a killed build."""
         git_dir = self.root / "git"
         self.source.mkdir(parents=True, exist_ok=True)
         if not (git_dir / "HEAD").exists():
             shutil.rmtree(git_dir, ignore_errors=True)
             self._git("init", "-q")
-        # we hold the lock, so whoever made it is dead
+        # this process holds the lock, so the process that created index.lock is dead
         (git_dir / "index.lock").unlink(missing_ok=True)
         (git_dir / "objects" / "info").mkdir(parents=True, exist_ok=True)
         (git_dir / "objects" / "info" / "alternates").write_text(f"{to.objects}\n")
         try:
             self._read_tree(to.commit)
         except InfraError:
-            # a damaged index: without one every file is written anew
+            # a damaged index: without an index, git writes every file again
             (git_dir / "index").unlink(missing_ok=True)
             self._read_tree(to.commit)
         self._git("clean", "-ffdxq", "-e", "/o-*/")
 
     def _read_tree(self, commit: str) -> None:
-        # A copied or restored work tree has other inodes than its index says: without a refresh, git would
-        # write every file anew and make would build everything. Files that really differ are reported and left.
+        # The inodes of a copied or restored work tree differ from its index. Without a refresh, git
+        # would rewrite every file and make would rebuild everything. Files that really differ are
+        # reported and not refreshed.
         self._git("update-index", "-q", "--really-refresh", allowed=(0, 1))
         self._git("read-tree", "--reset", "-u", commit)
 
     def listing(self, *patterns: str) -> str:
-        """Contents of the tracked files that match `patterns`, as git ids: changes if and only if one of them does."""
+        """Return the git ids of the tracked files that match `patterns`.
+
+        The text changes if and only if one of the files changes.
+        """
         return self._git("ls-files", "-s", "--", *patterns)
 
     def _git(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
@@ -102,11 +109,11 @@ class WorkTree:
 
     @contextlib.contextmanager
     def objects(self, name: str) -> Iterator[Path]:
-        """The object directory `name`, repaired if the last build in it did not end by itself.
+        """Yield the object directory `name`, repaired if the last build in it was interrupted.
 
-        make takes a half-written object for a finished one when it is younger than its source. So a
-        mark stands in the directory while make runs, and if it is found, everything younger than it goes.
-        The caller's exceptions leave the mark: only a normal return says that make ended by itself.
+        make treats a half-written object as finished if it is newer than its source. Therefore a
+        mark file exists while make runs. If the next build finds the mark, it deletes everything
+        newer. An exception of the caller leaves the mark in place; only a normal exit removes it.
         """
         directory = self.source / name
         mark = directory / MARK
@@ -122,13 +129,15 @@ class WorkTree:
 
     @contextlib.contextmanager
     def objects_apart(self, name: str) -> Iterator[Path]:
-        """An object directory for one build that is not trusted: a copy of what trusted builds left, if that is whole, and gone afterwards.
+        """Yield an object directory for one untrusted build, which is deleted afterwards.
 
-        So such a build starts from objects that only trusted ones made, costs no more than they do, and leaves nothing for anyone.
+        It starts as a copy of the objects of trusted builds if those are complete. So an untrusted
+        build uses only objects of trusted builds, takes no longer than a trusted one, and leaves
+        nothing for other builds.
         """
         directory, seed = self.root / "apart" / name, self.source / name
-        seed.mkdir(exist_ok=True)  # where it is seen from inside
-        sandbox.forget(directory.parent)  # of a worker that died
+        seed.mkdir(exist_ok=True)  # its path inside the sandbox
+        sandbox.forget(directory.parent)  # left by a worker that died
         directory.parent.mkdir(mode=0o700)
         try:
             if (seed / MARK).exists():
@@ -141,11 +150,12 @@ class WorkTree:
 
     @contextlib.contextmanager
     def detour(self, directory: Path, *aside: str) -> Iterator[None]:
-        """Let make produce something else in a finished object directory, and leave no trace of it.
+        """Let make build something else in a finished object directory, and remove it afterwards.
 
-        What is made within is younger than all that was there, and goes at the end; the files `aside` go first, so that
-        make sees a reason to make them. The next build makes again what is missing then, as after any change.
-        A detour that dies leaves the mark of `objects`, and the next build deletes even more.
+        Files written in the detour are newer than all others and are deleted at the end. The files
+        `aside` are deleted first, so that make rebuilds them. The next build rebuilds missing
+        files, as after any change. If the process dies in a detour, the mark of `objects` remains,
+        and the next build deletes even more.
         """
         time.sleep(2 * TICK_SECONDS)
         began = time.time_ns() - int(TICK_SECONDS * 1e9)
