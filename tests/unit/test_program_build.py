@@ -163,7 +163,7 @@ def test_a_failed_build_leaves_what_was_there_and_shows_its_last_lines(
     failed = refused(
         site, tmp_path, "@for n in 1 2 3; do echo line $$n; done; printf 'a\\033[2Jb\\n'; false"
     )
-    assert "`make -j2 all` ended with status 2" in str(failed)
+    assert "`make -j2 all` exited with status 2" in str(failed)
     assert failed.lines[:4] == ("line 1", "line 2", "line 3", "a?[2Jb")
     assert before.read_bytes() == content
 
@@ -174,9 +174,9 @@ def test_a_failed_build_leaves_what_was_there_and_shows_its_last_lines(
         ("@true", "left none of its binaries"),
         ("@ln -s /etc/shadow page_fault1_processes", "left none of its binaries"),
         ("@mkfifo page_fault1_processes", "left none of its binaries"),
-        ("@cp Makefile page_fault1_processes", "not an executable for x86-64"),
+        ("@cp Makefile page_fault1_processes", "not an x86-64 executable"),
         ("@mkdir page_fault1_processes", "left none of its binaries"),
-        ("@truncate -s 70M page_fault1_processes", "not a file of sensible size"),
+        ("@truncate -s 70M page_fault1_processes", "not a regular file or is too large"),
         ("@yes", "printed more than 8 MB"),
         ("@dd if=/dev/zero of=x bs=1M count=300; sleep 60", "wrote .* it may write 100 MB"),
     ],

@@ -139,11 +139,11 @@ def test_will_it_scale_takes_each_test_in_its_mode(site: Site) -> None:
             [],
             r"page_fault1_threads of will-it-scale is not on this worker.* program build will-it-scale",
         ),
-        (a_job("netperf", test="TCP_RR"), ["netperf"], "not the other half"),
+        (a_job("netperf", test="TCP_RR"), ["netperf"], "not the other program"),
         (
             a_job("netperf", test="SCTP_RR"),
             ["netperf", "netserver"],
-            "No netperf here has SCTP_RR .* --enable-sctp",
+            "No netperf on this worker has SCTP_RR .* --enable-sctp",
         ),
     ],
 )

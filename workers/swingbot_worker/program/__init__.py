@@ -1,6 +1,6 @@
-"""Benchmark programs that no package has, built from sources that the operator names.
+"""Benchmark programs that are not packaged, built from the operator's sources.
 
-`recipe` says how each is built (pure), `source` takes an archive or a checkout in, `build` builds it
-behind walls, `installed` keeps the binaries where boots find them, `listing` says what each job file
-needs. See docs/jobs.md.
+`recipe` has the build commands (pure), `source` reads an archive or a checkout, `build` runs the
+build in the sandbox, `installed` stores the binaries for boots, `listing` lists the programs that
+each job file needs. See docs/jobs.md.
 """

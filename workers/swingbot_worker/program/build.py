@@ -1,4 +1,4 @@
-"""Build one program from its source, behind the walls of kernel builds or else unprivileged."""
+"""Build one program from its source, in the sandbox of kernel builds or else unprivileged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECONDS: Final = 600.0
 DISK, LOG, FILES = 1024 * MIB, 8 * MIB, 20_000
 MAX_BINARY: Final = 64 * MIB
 LAST_LINES: Final = 15
-# Where the source lies as its compiler sees it, so that equal sources give equal binaries.
+# Path of the source inside the sandbox, fixed so that equal sources give equal binaries.
 INSIDE: Final = Path("/build")
 _X86_64_ELF: Final = re.compile(rb"\x7fELF\x02\x01.{12}\x3e\x00", re.DOTALL)
 
@@ -40,7 +40,7 @@ Tell = Callable[[str], None]
 
 
 class ProgramBuildFailed(Exception):
-    """The source does not build; `lines` are the last ones that the build printed."""
+    """The source does not build; `lines` are the last lines of the build's output."""
 
     def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class ProgramBuildFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledProgram:
-    """A program that was built and put in its place. `walls` says how the build was confined."""
+    """A program that was built and installed. `walls` describes the confinement of the build."""
 
     program: str
     version: str
@@ -64,8 +64,8 @@ class InstalledProgram:
 def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram:
     """Build `program` from the archive or directory `given` and install it for boots of this host.
 
-    What was installed before stays until the new build is complete. Raises BuildFailed if the
-    source is refused or does not build, InfraError if this host lacks something.
+    The previous build stays installed until the new one is complete. Raises ProgramBuildFailed if
+    the source is refused or does not build, InfraError if a tool is missing on this host.
     """
     recipe = _recipe(program)
     _need()
@@ -74,11 +74,11 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram
         tell(f"Reading {given}.")
         taken = _taken(recipe, given, work / "source")
         if taken.left_out:
-            tell(f"{taken.left_out} binaries and objects in it are left out.")
-        way = _way()
-        tell(f"Building {program} {way.words}.")
+            tell(f"Skipped {taken.left_out} binaries and objects in it.")
+        confinement = _confinement()
+        tell(f"Building {program} {confinement.words}.")
         with lease.shared(site.cache, tell=tell):
-            _run(recipe, taken.root, work / "build.log", site, way)
+            _run(recipe, taken.root, work / "build.log", site, confinement)
         binaries = _binaries(recipe, taken.root)
     commit = f"{taken.commit[:12]} " if taken.commit else ""
     version = f"{program} {commit}(source {taken.sha256[:12]}), {compiler}"
@@ -92,7 +92,7 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram
             "archive_sha256": digest.sha256(given) if given.is_file() else None,
         },
         "compiler": compiler,
-        "walls": way.words,
+        "walls": confinement.words,
         "built_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "binaries": {name: installed.described(content) for name, content in binaries.items()},
     }
@@ -101,14 +101,15 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram
         version=version,
         directory=installed.install(site.cache, program, binaries, note),
         binaries=tuple(sorted(binaries)),
-        walls=way.words,
+        walls=confinement.words,
     )
 
 
 def _recipe(program: str) -> Recipe:
     if program not in RECIPES:
         raise ProgramBuildFailed(
-            f"{program!r} is not a program that is built here; it can be {' or '.join(RECIPES)}."
+            f"swingbot has no build recipe for {program!r}; it has recipes for "
+            f"{' and '.join(RECIPES)}."
         )
     return RECIPES[program]
 
@@ -117,20 +118,20 @@ def _need() -> None:
     lacking = [name for name in ("gcc", "make") if shutil.which(name, path=PATH) is None]
     if lacking:
         raise InfraError(
-            f"Nothing can be built on this host: install {' '.join(lacking)}"
+            f"This host cannot build programs: install {' '.join(lacking)}"
             f" (apt-get install {' '.join(lacking)})."
         )
 
 
 def _compiler() -> str:
-    """First line of `gcc --version`."""
+    """Return the first line of `gcc --version`."""
     answer = process.output(["gcc", "--version"], timeout=60, env=ENVIRONMENT)
     return printable(answer.text.partition("\n")[0].strip())[:200]
 
 
 @contextmanager
 def _work() -> Iterator[Path]:
-    """A directory that the user who builds can enter; all of it is deleted afterwards."""
+    """Yield a directory that the build user can enter; it is deleted afterwards."""
     work = Path(tempfile.mkdtemp(prefix="swingbot-program-"))
     try:
         work.chmod(0o711)
@@ -154,38 +155,39 @@ def _taken(recipe: Recipe, given: Path, target: Path) -> Source:
     return taken
 
 
-# --- running it ------------------------------------------------------------------------------
+# --- the build -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Confinement:
-    """How a build is confined: behind all walls, or (None) unprivileged and with limits."""
+    """The confinement of a build: behind all walls, or (None) unprivileged and with limits."""
 
     sandbox: walls.Sandbox | None
     limits: Limits
     words: str
 
 
-def _way() -> _Confinement:
-    found = walls.probe()
+def _confinement() -> _Confinement:
+    probe = walls.probe()
     limits = limits_of()
     limits = replace(limits, disk=min(limits.disk, DISK), log=LOG, files=FILES)
-    if found.sandbox is not None:
-        return _Confinement(replace(found.sandbox, limits=limits), limits, "behind walls")
-    user = f"as user {USERS['untrusted']}" if os.geteuid() == 0 else "as the user you are"
-    why = walls.missing(found.walls[:1])
+    if probe.sandbox is not None:
+        return _Confinement(replace(probe.sandbox, limits=limits), limits, "behind walls")
+    user = f"as user {USERS['untrusted']}" if os.geteuid() == 0 else "as the current user"
+    why = walls.missing(probe.walls[:1])
     return _Confinement(None, limits, f"without walls, {user}, with limits ({why})")
 
 
-def _run(recipe: Recipe, root: Path, log: Path, site: Site, way: _Confinement) -> None:
-    """Run the recipe's commands; then `root` holds plain files only. Raises BuildFailed."""
+def _run(recipe: Recipe, root: Path, log: Path, site: Site, confinement: _Confinement) -> None:
+    """Run the recipe's commands and reduce `root` to regular files. Raises ProgramBuildFailed."""
     deadline = time.monotonic() + SECONDS
     sandbox.owned(root, "root" if os.geteuid() == 0 else "user", "untrusted")
     for argv in recipe.command_lines(site.make_jobs):
-        left = max(deadline - time.monotonic(), 0.001)
+        timeout = max(deadline - time.monotonic(), 0.001)
+        run = _behind_walls if confinement.sandbox else _without_walls
         try:
-            done = (_behind_walls if way.sandbox else _without_walls)(argv, root, log, left, way)
-            walls.clean(root, way.limits)
+            done = run(argv, root, log, timeout, confinement)
+            walls.clean(root, confinement.limits)
         except walls.OverLimit as error:
             raise ProgramBuildFailed(
                 f"The build of {recipe.program} {error}; it was stopped."
@@ -196,40 +198,40 @@ def _run(recipe: Recipe, root: Path, log: Path, site: Site, way: _Confinement) -
                 last_lines(log),
             )
         if done.rc != 0:
-            words = f"`{' '.join(argv)}` ended with status {done.rc}.{_hint(recipe)}"
+            words = f"`{' '.join(argv)}` exited with status {done.rc}.{_hint(recipe)}"
             raise ProgramBuildFailed(words, last_lines(log))
 
 
 def _hint(recipe: Recipe) -> str:
-    """The packages that a failed build may have lacked."""
+    """Return advice about packages that the failed build may have needed."""
     lacking = [
         (header, package)
         for header, package in recipe.headers.items()
         if not Path("/usr/include", header).is_file()
     ]
     return "".join(
-        f" {header} is not on this host; install it (apt-get install {package}) and try again."
+        f" {header} is not installed; install it (apt-get install {package}) and retry."
         for header, package in lacking
     )
 
 
 def _behind_walls(
-    argv: list[str], root: Path, log: Path, left: float, way: _Confinement
+    argv: list[str], root: Path, log: Path, timeout: float, confinement: _Confinement
 ) -> process.Completed:
-    assert way.sandbox is not None
+    assert confinement.sandbox is not None
     inside = INSIDE / "source"
     view = View(trust="untrusted", writable=((root, inside),), directory=inside)
     command = sandbox.SandboxedCommand(
         argv=argv, view=view, env=_environment(), log=log, measured=root
     )
-    return way.sandbox.run(command, timeout=left)
+    return confinement.sandbox.run(command, timeout=timeout)
 
 
 def _without_walls(
-    argv: list[str], root: Path, log: Path, left: float, way: _Confinement
+    argv: list[str], root: Path, log: Path, timeout: float, confinement: _Confinement
 ) -> process.Completed:
-    """Run unprivileged, as another user if we are root, with limits of memory, disk and log."""
-    limits, user = way.limits, USERS["untrusted"]
+    """Run a command unprivileged, with limits of memory, disk and log. As root, switch the user."""
+    limits, user = confinement.limits, USERS["untrusted"]
     limited = {"as": limits.memory, "fsize": limits.disk, "nofile": 4096, "core": 0}
     drop = [f"--reuid={user}", f"--regid={user}", "--clear-groups"] if os.geteuid() == 0 else []
     words = [
@@ -247,7 +249,7 @@ def _without_walls(
         guard = Guard(limits, root, log, silent)
         start = process.Start(cwd=root, env=_environment())
         done = process.run(
-            words, timeout=left, log=log, start=start, watch=guard, watch_seconds=0.5
+            words, timeout=timeout, log=log, start=start, watch=guard, watch_seconds=0.5
         )
         guard.look_at_objects(root)
         return done
@@ -261,7 +263,7 @@ def _environment() -> dict[str, str]:
 
 
 def last_lines(log: Path) -> list[str]:
-    """The last lines of a build log, without control characters and of sensible length."""
+    """Return the last lines of a build log, truncated and without control characters."""
     if not log.exists():
         return []
     with log.open("rb") as file:
@@ -270,18 +272,21 @@ def last_lines(log: Path) -> list[str]:
     return [printable(line)[:300] for line in text.splitlines() if line.strip()][-LAST_LINES:]
 
 
-# --- what came of it -------------------------------------------------------------------------
+# --- the result ------------------------------------------------------------------------------
 
 
 def _binaries(recipe: Recipe, root: Path) -> dict[str, bytes]:
-    """The program's binaries by name. Raises BuildFailed without any, or if one is no executable."""
+    """Return the program's binaries by name.
+
+    Raises ProgramBuildFailed if there are none, or if one is not an executable.
+    """
     paths = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
-    found = {Path(path).name: _binary(root / path) for path in recipe.binaries(paths)}
-    if not found:
+    binaries = {Path(path).name: _binary(root / path) for path in recipe.binaries(paths)}
+    if not binaries:
         raise ProgramBuildFailed(
-            f"The build of {recipe.program} ended well and left none of its binaries."
+            f"The build of {recipe.program} succeeded but produced none of its binaries."
         )
-    return found
+    return binaries
 
 
 def _binary(path: Path) -> bytes:
@@ -290,11 +295,9 @@ def _binary(path: Path) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BINARY:
             raise ProgramBuildFailed(
-                f"The build left a {path.name} that is not a file of sensible size."
+                f"The build left a {path.name} that is not a regular file or is too large."
             )
         content = file.read(MAX_BINARY + 1)
     if not _X86_64_ELF.match(content):
-        raise ProgramBuildFailed(
-            f"The build left a {path.name} that is not an executable for x86-64."
-        )
+        raise ProgramBuildFailed(f"The build left a {path.name} that is not an x86-64 executable.")
     return content

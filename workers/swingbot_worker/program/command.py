@@ -1,4 +1,4 @@
-"""`swingbot-worker program`: build benchmark programs that no package has, list what jobs need."""
+"""`swingbot-worker program`: build unpackaged benchmark programs, list what jobs need."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Examples:
   swingbot-worker program build will-it-scale will-it-scale
   swingbot-worker program build netperf netperf.tar.gz
 
-Exit status: 0 built, 1 refused or not built, 2 wrong usage or something missing on this host."""
+Exit status: 0 built, 1 refused or not built, 2 invalid usage or a tool is missing."""
 LIST_EXAMPLE = """\b
 Example:
   swingbot-worker program list
 
-Exit status: 0 every job can run, 1 some cannot, 2 wrong usage or a damaged file."""
+Exit status: 0 every job can run, 1 some cannot, 2 invalid usage or a damaged file."""
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group("program")
 def command() -> None:
-    """Benchmark programs: build those that no package has, list what each shipped job needs."""
+    """Build unpackaged benchmark programs and list the programs that jobs need."""
 
 
 @command.command("build", epilog=BUILD_EXAMPLE)
@@ -39,10 +39,11 @@ def command() -> None:
 @click.argument("source", type=click.Path(exists=True, path_type=Path))
 @AS_JSON
 def build_program(program: str, source: Path, as_json: bool) -> None:
-    """Build PROGRAM from SOURCE, a tar archive or a directory, and keep it where boots find it.
+    """Build PROGRAM from SOURCE and install it for boots.
 
-    Nothing is downloaded. The build runs behind the walls of kernel builds (swingbot-worker walls);
-    on a host without them it runs as a user without rights, with limits, and says so.
+    SOURCE is a tar archive or a directory; nothing is downloaded. The build runs behind the walls
+    of kernel builds (swingbot-worker walls). On a host without walls it runs unprivileged, with
+    limits, and the output says so.
     """
     from swingbot_worker.program import build
 
@@ -66,7 +67,7 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
 @command.command("list", epilog=LIST_EXAMPLE)
 @AS_JSON
 def list_programs(as_json: bool) -> None:
-    """Say for each shipped job whether its programs are on this host, and how to get them."""
+    """List the programs of each shipped job, and how to install missing ones."""
     try:
         jobs = job_needs(from_environment())
     except InfraError as error:
@@ -79,7 +80,7 @@ def list_programs(as_json: bool) -> None:
 
 
 def _lines(jobs: list[JobNeeds]) -> list[str]:
-    """A line for each job and program, and below them, once, how to get what is missing."""
+    """Return one line per job and program, followed by advice for each missing program."""
     wide = max((len(job.job) for job in jobs), default=0)
     lines = [
         f"{need.state:<9} {job.job:<{wide}}  {need.program}"

@@ -1,4 +1,4 @@
-"""Programs that were built here: their binaries, and a note about how they were built."""
+"""Programs that were built on this host: their binaries and a note about the build."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """One program as it was built: `sha256` of each binary by name, and `version` in words."""
+    """One installed program: `sha256` of each binary by name, and `version` as text."""
 
     program: str
     version: str
@@ -29,28 +29,28 @@ class Installed:
     sha256: Mapping[str, str]
 
     def binary(self, name: str) -> Path | None:
-        """The path of a binary; None if this build has none of that name.
+        """Return the path of a binary, or None if this build does not have it.
 
-        Raises InfraError if the file is not what was built.
+        Raises InfraError if the file has changed since the build.
         """
         if name not in self.sha256:
             return None
         path = self.directory / name
         if not path.is_file() or digest.sha256(path) != self.sha256[name]:
             raise InfraError(
-                f"{path} is not the file that was built, by the note beside it;"
+                f"{path} has changed since it was built, according to {NOTE};"
                 f" build {self.program} again (swingbot-worker program build)."
             )
         return path
 
 
 def place(cache: Path, program: str) -> Path:
-    """The directory of a program's binaries."""
+    """Return the directory of a program's binaries."""
     return cache / "programs" / program
 
 
 def find(cache: Path, program: str) -> Installed | None:
-    """The build of `program` on this host; None without one. Raises InfraError for a damaged note."""
+    """Return the build of `program` on this host, or None. Raises InfraError for a damaged note."""
     directory = place(cache, program)
     try:
         note = json.loads((directory / NOTE).read_text())
@@ -64,19 +64,19 @@ def find(cache: Path, program: str) -> Installed | None:
             " (swingbot-worker program build)."
         ) from error
     if not all(_NAME.fullmatch(name) for name in sha256):
-        raise InfraError(f"{directory / NOTE} names a binary that is no file name.")
+        raise InfraError(f"{directory / NOTE} has an invalid binary name; build {program} again.")
     return Installed(program=program, version=version, directory=directory, sha256=sha256)
 
 
 def described(content: bytes) -> dict[str, Any]:
-    """What the note says of one binary."""
+    """Return the note's entry for one binary."""
     return {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
 
 
 def install(cache: Path, program: str, binaries: Mapping[str, bytes], note: dict[str, Any]) -> Path:
-    """Put binaries and note in the place of what was built before. Returns the directory.
+    """Replace the previous build with these binaries and this note. Returns the directory.
 
-    A boot that reads meanwhile finds the old program, the new one, or none and is tried again.
+    A boot that reads at the same time gets the old program, the new one, or none and is retried.
     """
     directory = place(cache, program)
     directory.parent.mkdir(parents=True, exist_ok=True)

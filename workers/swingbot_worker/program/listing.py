@@ -1,4 +1,4 @@
-"""What each shipped job file needs to run on this host, and how to get what is missing."""
+"""List the programs that each job file needs on this host, and how to install missing ones."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from swingbot_worker.rootfs import debian, programs
 from swingbot_worker.site import Site
 
 State = Literal["there", "fetchable", "missing"]
-FETCHED: Final = "comes from Debian non-free with the first boot that needs it"
+FETCHED: Final = "downloaded from Debian non-free for the first boot that needs it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """One program of one job. `detail` is its version, or one sentence about how to get it."""
+    """One program of one job. `detail` is its version, or one sentence on how to install it."""
 
     program: str
     state: State
@@ -31,14 +31,14 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNeeds:
-    """One job file: its programs and monitors in the order of their names."""
+    """One job file with its programs and monitors, sorted by name."""
 
     job: str
     needs: tuple[Need, ...]
 
     @property
     def runs(self) -> bool:
-        """Whether all that it needs is there or comes by itself."""
+        """True if all of its programs are installed or downloaded on demand."""
         return all(need.state != "missing" for need in self.needs)
 
     def to_json(self) -> dict[str, Any]:
@@ -46,7 +46,9 @@ class JobNeeds:
 
 
 def job_needs(site: Site) -> list[JobNeeds]:
-    """Every job file below `site.jobs`, by name. Nothing is fetched; a program of ours is compiled.
+    """Return the needs of every job file in `site.jobs`, sorted by name.
+
+    Nothing is downloaded; swingbot's own programs are compiled.
 
     Raises InfraError if a job file cannot be read.
     """
@@ -62,7 +64,7 @@ def _of_job(path: Path, known: Mapping[str, Program], site: Site) -> list[Need]:
     try:
         unit_jobs = expand(_text(path), path.name, NominalTestbox(), known)
     except (JobError, OSError, UnicodeDecodeError) as error:
-        raise InfraError(f"The job file {path} cannot be read ({error}); mend it.") from error
+        raise InfraError(f"The job file {path} cannot be read ({error}); correct it.") from error
     names = sorted({job.program for job in unit_jobs})
     return [_need(name, [job for job in unit_jobs if job.program == name], site) for name in names]
 
@@ -87,7 +89,7 @@ def _need(name: str, unit_jobs: Sequence[UnitJob], site: Site) -> Need:
 
 
 def _would_be_fetched(unit_jobs: Sequence[UnitJob], site: Site) -> bool:
-    """Whether asking for netperf's binaries would go to the network. Debian's has no SCTP."""
+    """Return whether netperf would be downloaded. Debian's netperf has no SCTP."""
     sctp = any(job.params.get("test", "").startswith("SCTP") for job in unit_jobs)
     return not (sctp or debian.is_fetched("netperf", site.cache) or programs.netperf_here(site))
 

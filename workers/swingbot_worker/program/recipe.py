@@ -1,4 +1,4 @@
-"""How each benchmark program is built from its source. Pure."""
+"""Build recipes of the benchmark programs. Pure."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One program. Commands run one after the other in the directory of its source."""
+    """The recipe of one program. The commands run in sequence in its source directory."""
 
     program: str
     upstream: str
-    marks: tuple[str, ...]  # files without which a directory is not this program's source
+    marks: tuple[str, ...]  # files that identify this program's source
     headers: Mapping[str, str]  # header below /usr/include -> Debian package
     commands: tuple[tuple[str, ...], ...]
-    outputs: re.Pattern[str]  # paths of binaries in the source directory; the name is kept
+    outputs: re.Pattern[str]  # paths of binaries in the source directory; the file name is kept
 
     def command_lines(self, jobs: int) -> list[list[str]]:
-        """The commands with `{jobs}` replaced by the number of parallel jobs."""
+        """Return the commands with `{jobs}` replaced by the number of parallel jobs."""
         return [[word.replace("{jobs}", str(jobs)) for word in line] for line in self.commands]
 
     def binaries(self, paths: Iterable[str]) -> list[str]:
-        """Those of `paths` (relative to the source) that are binaries of the program, sorted."""
+        """Return the program's binaries among `paths` (relative to the source), sorted."""
         return sorted(path for path in paths if self.outputs.fullmatch(path))
 
 
@@ -47,9 +47,9 @@ _ALL: Final = (
         headers={"netinet/sctp.h": "libsctp-dev"},
         commands=(
             # A checkout has no configure, unlike a release, and needs autoconf and automake.
-            # --copy, because links do not outlive a command.
+            # --copy, because links are deleted after each command.
             ("sh", "-c", f"test -e configure || {{ {_AUTOTOOLS}; }}"),
-            # 2.7.0 defines its globals in headers, which gcc 10 and later refuse by default.
+            # 2.7.0 defines globals in headers, which gcc 10 and later reject by default.
             ("sh", "./configure", "--enable-sctp", "CFLAGS=-O2 -fcommon"),
             ("make", "-j{jobs}", "-C", "src", "netperf", "netserver"),
         ),

@@ -1,7 +1,7 @@
-"""The source of a program, an archive or a checkout that may be hostile, as a tree of plain files.
+"""Read a program's source, an untrusted archive or checkout, into a tree of regular files.
 
-Nothing of it is run here and no program reads it. Only directories and regular files are made,
-below a new directory, so that no name leads outside; everything else is refused.
+This module runs nothing from the source and calls no external program. It creates only directories
+and regular files below a new directory, so that no name leads outside, and refuses everything else.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ MAX_FILES: Final = 10_000
 MAX_DEPTH: Final = 16
 _PART: Final = re.compile(r"[^\x00-\x1f\x7f/]{1,200}")
 _CHUNK: Final = 1 << 18
-# What compilers made elsewhere: make would take it for finished.
-_MADE: Final = (b"\x7fELF", b"!<arch>\n", b"!<thin>\n")
+# Compiled files, which make would treat as up to date.
+_COMPILED: Final = (b"\x7fELF", b"!<arch>\n", b"!<thin>\n")
 
 
 class BadSource(Exception):
-    """This is not a source that can be built; the message is one sentence that says why."""
+    """This source cannot be built; the message is one sentence with the reason."""
 
 
 @dataclass(slots=True)
 class Source:
-    """A tree that was taken in: where it is, its digest, and the commit if its origin names one."""
+    """A source tree: its path, its digest, and its commit if the origin records one."""
 
     root: Path
     sha256: str
     commit: str | None
-    left_out: int  # binaries and objects that came along
+    left_out: int  # number of binaries and objects that were skipped
 
 
 def take_in(given: Path, target: Path) -> Source:
     """Copy the source at `given`, an archive or a directory, into the new directory `target`.
 
-    Raises BadSource; `target` may then hold a part of it.
+    Raises BadSource; `target` may then contain a part of the source.
     """
     tree = _Tree(target)
     commit = _take_directory(given, tree) if given.is_dir() else _take_archive(given, tree)
     root = _top(target)
     if not tree.files:
-        raise BadSource(f"{given} holds no files")
+        raise BadSource(f"{given} contains no files")
     return Source(root=root, sha256=digest(root), commit=commit, left_out=tree.left_out)
 
 
 def digest(root: Path) -> str:
-    """SHA-256 over names, modes and contents: equal for a checkout and an archive of it."""
+    """Return the SHA-256 over names, modes and contents: equal for a checkout and its archive."""
     whole = hashlib.sha256()
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         content, mode = path.read_bytes(), path.stat().st_mode & 0o100 != 0
@@ -70,14 +70,14 @@ def digest(root: Path) -> str:
 
 
 def _top(target: Path) -> Path:
-    """The directory of the source: `target`, or the only one in it, as archives have it."""
+    """Return the source directory: `target`, or its only subdirectory, as in most archives."""
     inside = list(target.iterdir())
     return inside[0] if len(inside) == 1 and inside[0].is_dir() else target
 
 
 @dataclass(slots=True)
 class _Tree:
-    """The tree that is being made, with what it has room for."""
+    """The tree under construction, with its limits."""
 
     target: Path
     files: int = 0
@@ -90,15 +90,17 @@ class _Tree:
         self.files += 1
         self.size += size
         if size > MAX_FILE_BYTES:
-            raise BadSource(f"{name!r} has {size} bytes; a source file may have {MAX_FILE_BYTES}")
+            raise BadSource(
+                f"{name!r} has {size} bytes; the limit for a source file is {MAX_FILE_BYTES}"
+            )
         if self.size > MAX_BYTES:
             raise BadSource(f"it unpacks to more than {MAX_BYTES >> 20} MiB")
         if self.files > MAX_FILES:
             raise BadSource(f"it has more than {MAX_FILES} files")
         data = content.read(size)
         if len(data) != size:
-            raise BadSource(f"{name!r} is cut off")
-        if data.startswith(_MADE):
+            raise BadSource(f"{name!r} is truncated")
+        if data.startswith(_COMPILED):
             self.left_out += 1
             return
         self._write(path, name, data, 0o755 if executable else 0o644)
@@ -109,20 +111,20 @@ class _Tree:
             place.parent.mkdir(parents=True, exist_ok=True)
             out = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         except (FileExistsError, NotADirectoryError) as error:
-            raise BadSource(f"{name!r} is there twice, or as a file and a directory") from error
+            raise BadSource(f"{name!r} occurs twice, or as a file and as a directory") from error
         with os.fdopen(out, "wb") as file:
             file.write(data)
 
 
 def _place(name: str) -> PurePosixPath:
-    """Where a member goes in the tree. Raises BadSource for a name that leads elsewhere."""
+    """Return a member's path in the tree. Raises BadSource for a name that leads outside."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise BadSource(f"{name[:200]!r} leads outside its directory")
     if len(path.parts) > MAX_DEPTH:
         raise BadSource(f"{name[:200]!r} is more than {MAX_DEPTH} directories deep")
     if not path.parts or not all(_PART.fullmatch(part) for part in path.parts):
-        raise BadSource(f"{name[:200]!r} is not a file name that a source has")
+        raise BadSource(f"{name[:200]!r} is not a valid name of a source file")
     return path
 
 
@@ -134,7 +136,7 @@ class _Readable(Protocol):
 
 
 class _Limited(io.RawIOBase):
-    """Reads `file`; raises BadSource once more came out than MAX_BYTES and headers have."""
+    """Reads `file`; raises BadSource beyond MAX_BYTES plus headers."""
 
     def __init__(self, file: _Readable) -> None:
         self._file, self._left = file, MAX_BYTES + MAX_FILES * 4096
@@ -151,7 +153,7 @@ class _Limited(io.RawIOBase):
 
 
 def _plain(file: IO[bytes]) -> _Readable:
-    """`file` without its compression. tarfile would guess too, but reads before it is limited."""
+    """Return `file` decompressed. tarfile could detect the format, but reads before the limit."""
     head = file.read(512)
     file.seek(0)
     if head.startswith(b"\x1f\x8b"):
@@ -164,12 +166,12 @@ def _plain(file: IO[bytes]) -> _Readable:
         return file
     raise BadSource(
         "it is not a tar archive, plain or compressed by gzip, bzip2 or xz;"
-        " unpack it yourself and give the directory"
+        " unpack it and give the directory"
     )
 
 
 def _take_archive(given: Path, tree: _Tree) -> str | None:
-    """Unpack `given`; returns the commit that `git archive` wrote into its header."""
+    """Unpack `given` and return the commit that `git archive` wrote into its header."""
     try:
         with given.open("rb") as file:
             return _take_members(_plain(file), tree)
@@ -200,10 +202,10 @@ def _take_members(plain: _Readable, tree: _Tree) -> str | None:
                 continue
             if not member.isreg() or member.issparse():
                 raise BadSource(
-                    f"{member.name[:200]!r} is {_kind(member)}; only plain files are taken"
+                    f"{member.name[:200]!r} is {_kind(member)}; only regular files are accepted"
                 )
             content = archive.extractfile(member)
-            assert content is not None  # it is a regular file
+            assert content is not None  # a regular file
             tree.add(member.name, member.size, bool(member.mode & 0o100), content)
         return _commit(archive.pax_headers.get("comment", ""))
 
@@ -224,18 +226,19 @@ def _kind(member: tarfile.TarInfo) -> str:
 
 
 def _take_directory(given: Path, tree: _Tree) -> str | None:
-    """Copy `given` without its .git; returns the commit that is checked out, if git says one."""
+    """Copy `given` without its .git and return the checked-out commit, if there is one."""
     for path, name in _walk(given):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as error:
             raise BadSource(
-                f"{path} cannot be read as a plain file ({error.strerror}); links are not followed"
+                f"{path} cannot be read as a regular file ({error.strerror}); links are not "
+                "followed"
             ) from error
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise BadSource(f"{path} is not a plain file; only plain files are taken")
+                raise BadSource(f"{path} is not a regular file; only regular files are accepted")
             tree.add(name, status.st_size, bool(status.st_mode & 0o100), file)
     return _checked_out(given)
 
@@ -252,7 +255,7 @@ def _walk(given: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _checked_out(given: Path) -> str | None:
-    """HEAD's commit, read without running git: the checkout's configuration may name programs."""
+    """Return HEAD's commit without running git, whose configuration could start programs."""
     git = given / ".git"
     try:
         head = (git / "HEAD").read_text()[:300].strip()

@@ -1,7 +1,8 @@
-"""The guest's root file system: busybox, one perf and the benchmarks of an order, as an uncompressed cpio archive.
+"""The guest's root file system: busybox, perf and the benchmarks of an order, as a cpio archive.
 
-Made here from this host's own programs and kept in the cache by its content. Uncompressed, because
-unpacking costs a guest seconds (6.6 instead of 1.7 virtual seconds with counted instructions).
+It is built from this host's programs and cached by its content. It is not compressed, because
+decompression takes a guest seconds (6.6 instead of 1.7 virtual seconds with an instruction-count
+clock).
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from swingbot_worker import lease, process
 from swingbot_worker.rootfs import contents, cpio, libraries, programs
 from swingbot_worker.site import Site
 
-# More than any one lab's job files need at a time; each is about 40 MB.
+# More than the job files of any lab need at one time; each is about 40 MB.
 KEPT = 12
-# Beside the archive: what is in it, and the copy that may be handed on (contents.py).
+# Next to the archive: its record, and the copy that may be redistributed (contents.py).
 RECORD, HANDED_ON = "rootfs.json", "handed-on.cpio"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rootfs:
-    """An archive in the cache; `key` is the sha256 of its bytes, `facts` say which binaries are in it."""
+    """An archive in the cache.
+
+    `key` is the sha256 of its content, `facts` describe its binaries.
+    """
 
     key: str
     archive: Path
@@ -36,19 +40,20 @@ class Rootfs:
 
     @property
     def record(self) -> Path:
-        """rootfs.json: every file in it, and whose it is."""
+        """rootfs.json: every file in the archive with its package."""
         return self.archive.with_name(RECORD)
 
 
 def handed_on(site: Site, key: str) -> Path:
-    """The copy of root file system `key` that may leave this worker."""
+    """Return the copy of root file system `key` that may be redistributed."""
     return site.cache / "rootfs" / key / HANDED_ON
 
 
 def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
-    """The root file system for `unit_jobs`. It depends on their programs only, so base and head get the same one.
+    """Return the root file system for `unit_jobs`.
 
-    Raises InfraError with what to install when a program cannot be provided.
+    It depends only on their programs, so base and head get the same one. Raises InfraError that
+    names the packages to install if a program is missing.
     """
     wanted = [programs.busybox(), programs.perf(), *programs.needed(unit_jobs, site)]
     tree = libraries.Tree()
@@ -62,7 +67,12 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
 def finished(
     tree: libraries.Tree, binaries: Sequence[programs.Binary], facts: Mapping[str, str], site: Site
 ) -> Rootfs:
-    """`tree`, which holds `binaries`, with busybox for whatever else is called, as an archive in the cache; `facts` are told beside those of the binaries."""
+    """Add busybox's applets to `tree` and store it as an archive in the cache.
+
+    `tree` already contains `binaries`, whose facts are merged with `facts`.
+
+    `facts` are added to those of the binaries.
+    """
     tree.add_opened_later()
     busybox = next(binary for binary in binaries if Path(binary.target).name == "busybox")
     for applet in _applets(busybox.source):
@@ -74,34 +84,36 @@ def finished(
     facts |= {f"sha256.{name}": digest for name, digest in tree.programs.items()}
     facts["glibc"] = os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
     archive = cpio.archive(cpio.with_parents(tree.entries.values()))
-    made = _kept(archive, facts, site.cache / "rootfs")
-    if not made.record.exists():
-        with lease.cache_entry(made.record):
-            _note(made, *contents.record(archive, binaries, tree.sources, site.cache / "debian"))
-    return made
+    image = _store(archive, facts, site.cache / "rootfs")
+    if not image.record.exists():
+        with lease.cache_entry(image.record):
+            _write_record(
+                image, *contents.record(archive, binaries, tree.sources, site.cache / "debian")
+            )
+    return image
 
 
-def _note(made: Rootfs, record: dict[str, object], handed_on: bytes) -> None:
-    """Put the record and the copy that may leave beside the archive, the record last: where it is, both are."""
+def _write_record(image: Rootfs, record: dict[str, object], handed_on: bytes) -> None:
+    """Write the copy for redistribution and then the record, so that the record implies both."""
     for name, content in (
         (HANDED_ON, handed_on),
         (RECORD, json.dumps(record, indent=1, sort_keys=True).encode() + b"\n"),
     ):
-        part = made.archive.with_name(f"{name}.part")
+        part = image.archive.with_name(f"{name}.part")
         part.write_bytes(content)
-        part.rename(made.archive.with_name(name))
+        part.rename(image.archive.with_name(name))
 
 
 def with_job(rootfs: Rootfs, job: Sequence[cpio.Entry], target: Path) -> None:
-    """Write the archive that one boot gets to `target`: the root file system and behind it the job's own files."""
+    """Write the archive of one boot to `target`: the root file system and then the job's files."""
     with rootfs.archive.open("rb") as base, target.open("wb") as out:
         shutil.copyfileobj(base, out, 1 << 20)
-        # The kernel looks for a second archive at multiples of 4 only ("invalid magic" otherwise).
+        # The kernel expects a second archive at a multiple of 4 bytes ("invalid magic" otherwise).
         out.write(bytes(-out.tell() % 4) + cpio.archive(cpio.with_parents(job)))
 
 
 def recipe(site: Site) -> list[cpio.Entry]:
-    """What lies under workers/rootfs/, at the same place in the guest."""
+    """Return the files under workers/rootfs/, at the same path in the guest."""
     folder = site.workers / "rootfs"
     return [
         cpio.file(str(path.relative_to(folder)), path.read_bytes(), executable=path.name == "init")
@@ -118,7 +130,7 @@ def _applets(busybox: Path) -> list[str]:
     ]
 
 
-def _kept(archive: bytes, facts: dict[str, str], folder: Path) -> Rootfs:
+def _store(archive: bytes, facts: dict[str, str], folder: Path) -> Rootfs:
     key = hashlib.sha256(archive).hexdigest()
     path = folder / key / "rootfs.cpio"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +145,7 @@ def _kept(archive: bytes, facts: dict[str, str], folder: Path) -> Rootfs:
 
 
 def _forget_old(folder: Path) -> None:
-    """Remove all but the last used; another boot may do the same beside us."""
+    """Delete all but the most recently used; another boot may do the same concurrently."""
     with contextlib.suppress(FileNotFoundError):
         for old in sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)

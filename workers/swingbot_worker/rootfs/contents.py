@@ -1,7 +1,8 @@
-"""What is in a root file system, file by file, so that whoever doubts a number can boot the very same bytes.
+"""The content of a root file system, file by file, so that a reader can boot the same bytes.
 
-Programs that may not be handed on by everybody (those out of Debian's non-free) are cut out of the copy that leaves this worker: their
-places hold zeros, and the record says which package of which version fills them again. Pure but for asking dpkg whose a file is.
+Programs that not everybody may redistribute (those from Debian's non-free) are cut out of the copy
+that leaves this worker. Zeros replace them, and the record names the package and version that
+restores them. Pure except for dpkg queries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ VERSION = 1
 
 
 def without(archive: bytes, left_out: Iterable[Member]) -> bytes:
-    """The archive with zeros in the place of these files: of the same length, and whole again once they are put back."""
+    """Return the archive with these files replaced by zeros of the same length."""
     out = bytearray(archive)
     for member in left_out:
         out[member.offset : member.offset + member.size] = bytes(member.size)
@@ -29,14 +30,14 @@ def without(archive: bytes, left_out: Iterable[Member]) -> bytes:
 def record(
     archive: bytes, binaries: Sequence[Binary], sources: Mapping[str, Path], non_free: Path
 ) -> tuple[dict[str, Any], bytes]:
-    """rootfs.json and the archive that may leave this worker.
+    """Return rootfs.json and the archive that may leave this worker.
 
-    `sources` are the files of this host that lie in the archive, by their path there; what lies below `non_free` is cut out.
+    `sources` are the host's files by their path in the archive; those below `non_free` are cut out.
     """
-    found = list(members(archive))
+    files_in_archive = list(members(archive))
     cut = [
         member
-        for member in found
+        for member in files_in_archive
         if member.path in sources and non_free in sources[member.path].parents
     ]
     versions = {binary.target: binary.version for binary in binaries}
@@ -49,7 +50,7 @@ def record(
             versions.get(member.path) or packages.get(sources.get(member.path, Path())),
             member in cut,
         )
-        for member in found
+        for member in files_in_archive
     ]
     return {
         "version": VERSION,
@@ -62,17 +63,20 @@ def record(
 
 def _described(archive: bytes, member: Member, package: str | None, cut: bool) -> dict[str, Any]:
     content = archive[member.offset : member.offset + member.size]
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "path": member.path,
         "size": member.size,
         "sha256": _sha256(content),
         "package": package,
     }
-    return said | {"left_out": {"offset": member.offset}} if cut else said
+    return entry | {"left_out": {"offset": member.offset}} if cut else entry
 
 
 def _packages(paths: Iterable[Path]) -> dict[Path, str]:
-    """`package version` of each file that dpkg installed. On a merged /usr dpkg may know a file by either of its names."""
+    """Return `package version` of each file that dpkg installed.
+
+    On a merged /usr, dpkg may list a file under either of its paths.
+    """
     wanted = sorted(set(paths))
     names = [name for path in wanted for name in (str(path), str(path).removeprefix("/usr"))]
     owners: dict[str, str] = {}
@@ -82,7 +86,7 @@ def _packages(paths: Iterable[Path]) -> dict[Path, str]:
         package, separator, name = line.partition(": ")
         if separator and name.startswith("/") and "," not in package:
             owners[name] = package
-    told = (
+    listing = (
         process.output(
             [
                 "dpkg-query",
@@ -96,16 +100,16 @@ def _packages(paths: Iterable[Path]) -> dict[Path, str]:
         if owners
         else ""
     )
-    versions = dict(line.split(" ", 1) for line in told.splitlines() if " " in line)
+    versions = dict(line.split(" ", 1) for line in listing.splitlines() if " " in line)
     versions |= {name.partition(":")[0]: version for name, version in versions.items()}
-    found = {}
+    packages = {}
     for path in wanted:
         owner = owners.get(str(path)) or owners.get(str(path).removeprefix("/usr"))
         if owner is not None and (
             version := versions.get(owner) or versions.get(owner.partition(":")[0])
         ):
-            found[path] = f"{owner.partition(':')[0]} {version}"
-    return found
+            packages[path] = f"{owner.partition(':')[0]} {version}"
+    return packages
 
 
 def _sha256(content: bytes) -> str:

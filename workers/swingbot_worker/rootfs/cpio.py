@@ -1,4 +1,4 @@
-"""Archives of the kind that the kernel unpacks as its first root file system (cpio, "newc"). Pure."""
+"""Write cpio archives ("newc"), which the kernel unpacks as its initial root file system. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One member; `mode` includes the file type, `content` is a link's target or a file's bytes."""
+    """One member; `content` is a link's target or a file's content, `mode` has the file type."""
 
     path: str
     mode: int
@@ -29,14 +29,16 @@ def link(path: str, target: str) -> Entry:
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
-    """The archive of `entries`, parents first. Times, owners and inode numbers are fixed, so equal entries give equal bytes.
+    """Return the archive of `entries`, which must have parents first.
 
-    The length is a multiple of 4: another archive can follow at once, as the kernel asks for.
+    Times, owners and inode numbers are fixed, so equal entries give equal archives. The length is a
+    multiple of 4 bytes, so that another archive can follow, as the kernel requires.
     """
     out = bytearray()
     for number, entry in enumerate((*entries, Entry("TRAILER!!!", 0)), start=1):
         name = entry.path.lstrip("/").encode() + b"\0"
-        # ino, mode, uid, gid, nlink, mtime, filesize, 4 device numbers, namesize, check (Documentation/driver-api/early-userspace/buffer-format.rst)
+        # ino, mode, uid, gid, nlink, mtime, filesize, 4 device numbers, namesize, check
+        # (Documentation/driver-api/early-userspace/buffer-format.rst)
         fields = (number, entry.mode, 0, 0, 1, 0, len(entry.content), 0, 0, 0, 0, len(name), 0)
         out += b"070701" + b"".join(b"%08X" % field for field in fields) + name
         out += bytes(-len(out) % 4) + entry.content
@@ -45,7 +47,10 @@ def archive(entries: Iterable[Entry]) -> bytes:
 
 
 def with_parents(entries: Iterable[Entry]) -> list[Entry]:
-    """`entries` sorted by path, with a directory before whatever lies in it; the last of equal paths wins."""
+    """Return `entries` sorted by path, with missing parent directories.
+
+    The last of equal paths wins.
+    """
     wanted = {entry.path.strip("/"): entry for entry in entries}
     for path in list(wanted):
         parts = path.split("/")[:-1]

@@ -1,7 +1,7 @@
-"""Debian packages that the system's apt does not know: non-free netperf, through an apt state of our own.
+"""Download Debian packages that are not in the system's apt sources, such as non-free netperf.
 
-Nothing of the system's apt changes. The mirror is the one that this machine's own sources name, in
-either of apt's two formats.
+This uses a private apt state; the system's apt does not change. The mirror is that of the system's
+sources, in either of apt's two formats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ APT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One place that apt fetches packages from; `options` as in a one-line entry, without the brackets."""
+    """One apt source; `options` as in a one-line entry, without the brackets."""
 
     uri: str
     suite: str
@@ -30,7 +30,7 @@ class Source:
 
 
 def one_line_sources(text: str) -> Iterator[Source]:
-    """The `deb` entries of a sources.list."""
+    """Yield the `deb` entries of a sources.list."""
     for line in text.splitlines():
         match = re.match(r"\s*deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+([^#]+)", line)
         if match:
@@ -38,7 +38,10 @@ def one_line_sources(text: str) -> Iterator[Source]:
 
 
 def deb822_sources(text: str) -> Iterator[Source]:
-    """The `deb` entries of a *.sources file; a key that is embedded in it is left out, Debian's own keyring takes its place."""
+    """Yield the `deb` entries of a *.sources file.
+
+    Embedded keys are ignored in favour of Debian's keyring.
+    """
     for stanza in re.split(r"\n\s*\n", text):
         keys = {
             name.lower(): value.strip()
@@ -57,37 +60,42 @@ def deb822_sources(text: str) -> Iterator[Source]:
 
 
 def system_sources(apt_dir: Path = APT_DIR) -> list[Source]:
-    """Every `deb` source of this machine."""
-    found: list[Source] = []
+    """Return every `deb` source of this host."""
+    sources: list[Source] = []
     for path in [apt_dir / "sources.list", *sorted((apt_dir / "sources.list.d").glob("*.list"))]:
-        found += one_line_sources(path.read_text()) if path.is_file() else []
+        sources += one_line_sources(path.read_text()) if path.is_file() else []
     for path in sorted((apt_dir / "sources.list.d").glob("*.sources")):
-        found += deb822_sources(path.read_text())
-    return found
+        sources += deb822_sources(path.read_text())
+    return sources
 
 
 def non_free_list(sources: list[Source], codename: str) -> str:
-    """A sources.list with the non-free component of the machine's own Debian mirrors for release `codename`."""
+    """Return a sources.list with non-free of the host's Debian mirrors for release `codename`."""
     mirrors = [
         source for source in sources if source.suite == codename and "main" in source.components
     ]
     if not mirrors:
         raise InfraError(
-            f"No source of Debian {codename} main is set up for apt on this host; add one to /etc/apt/sources.list."
+            f"apt on this host has no source of Debian {codename} main; add one to "
+            "/etc/apt/sources.list."
         )
     return "".join(
-        f"deb {f'[{source.options}] ' if source.options else ''}{source.uri} {source.suite} non-free\n"
+        f"deb {f'[{source.options}] ' if source.options else ''}{source.uri} {source.suite} "
+        "non-free\n"
         for source in mirrors
     )
 
 
 def is_fetched(package: str, cache: Path) -> bool:
-    """Whether `fetched` would answer without the network."""
+    """Return whether `fetched` would return without network access."""
     return (cache / "debian" / package / "version").exists()
 
 
 def fetched(package: str, cache: Path) -> Path:
-    """Folder with the unpacked non-free `package`, fetched once; its file `version` says which version it is."""
+    """Return the directory of the unpacked non-free `package`, which is downloaded once.
+
+    Its file `version` has the package's version.
+    """
     folder = cache / "debian" / package
     if (folder / "version").exists():
         return folder
@@ -113,11 +121,12 @@ def _fetch(package: str, folder: Path) -> None:
                     "no reason given",
                 )
                 raise InfraError(
-                    f"apt could not fetch {package} from Debian non-free ({last}); check the network, or put your own {package} into benchmarks.dir."
+                    f"apt could not download {package} from Debian non-free ({last}); check the "
+                    f"network, or put your own {package} into benchmarks.dir."
                 )
         deb = next((work / "debs").glob("*.deb"))
         if process.output(["dpkg", "-x", deb, work / "root"], timeout=60).rc != 0:
-            raise InfraError(f"dpkg could not unpack {deb.name}; remove {folder} and try again.")
+            raise InfraError(f"dpkg could not unpack {deb.name}; delete {folder} and retry.")
         (work / "root" / "version").write_text(deb.name.removesuffix(".deb"))
         shutil.rmtree(folder, ignore_errors=True)
         (work / "root").rename(folder)
@@ -130,7 +139,7 @@ def _private(work: Path) -> list[str]:
         "Dir::Etc::SourceList": work / "sources.list",
         "Dir::Etc::SourceParts": "/dev/null",
         "Dir::State::status": "/var/lib/dpkg/status",
-        "APT::Sandbox::User": "root",  # the cache may lie where the user _apt cannot go
+        "APT::Sandbox::User": "root",  # the user _apt may have no access to the cache
     }
     return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
@@ -139,6 +148,7 @@ def _codename() -> str:
     match = re.search(r'^VERSION_CODENAME="?(\w+)', Path("/etc/os-release").read_text(), re.M)
     if match is None:
         raise InfraError(
-            "/etc/os-release names no release; netperf can be fetched only on Debian. Put your own netperf into benchmarks.dir."
+            "/etc/os-release has no VERSION_CODENAME; netperf can be downloaded only on Debian. "
+            "Put your own netperf into benchmarks.dir."
         )
     return match[1]

@@ -1,4 +1,4 @@
-"""Programs of this host and the shared libraries they need, as files of the guest."""
+"""Copy programs of this host and their shared libraries into the guest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 from swingbot_worker import InfraError, process
 from swingbot_worker.rootfs import cpio
 
-# Where Debian's loader looks without a cache file.
+# The directory that Debian's loader searches without a cache file.
 LIBRARY_DIR = "usr/lib/x86_64-linux-gnu"
-# The loader opens these by name at run time, so ldd does not list them: libgcc_s for pthread_cancel (will-it-scale's threads).
+# Opened by name at run time, so ldd does not list them: libgcc_s for pthread_cancel
+# (will-it-scale's threads).
 OPENED_LATER = ("libgcc_s.so.1", "libnss_files.so.2")
 _NEEDED = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x[0-9a-f]+\)$", re.M)
 _MISSING = re.compile(r"^\s*(\S+) => not found", re.M)
@@ -21,19 +22,23 @@ _MISSING = re.compile(r"^\s*(\S+) => not found", re.M)
 
 @dataclass
 class Tree:
-    """Files of the guest that is being put together, and a fact about each program."""
+    """Files of the guest under construction, and a digest of each program."""
 
     entries: dict[str, cpio.Entry] = field(default_factory=dict)
     programs: dict[str, str] = field(default_factory=dict)  # name -> sha256 of the binary
     sources: dict[str, Path] = field(default_factory=dict)  # path in the guest -> file of this host
 
     def add(self, entry: cpio.Entry) -> None:
-        """Add `entry`; the same path with another content would silently give someone the wrong library, so it is refused."""
+        """Add `entry`. Raises InfraError if the path exists with other content.
+
+        A program would silently get the wrong library otherwise.
+        """
         path = entry.path.strip("/")
         old = self.entries.setdefault(path, entry)
         if old.content != entry.content:
             raise InfraError(
-                f"Two different files want to be /{path} of the guest; build the benchmarks against the libraries of this host."
+                f"Two different files have the path /{path} in the guest; build the benchmarks "
+                "against the libraries of this host."
             )
 
     def add_program(self, source: Path, target: str) -> None:
@@ -51,7 +56,7 @@ class Tree:
         self.sources[target] = path.resolve()
 
     def add_opened_later(self) -> None:
-        """Add what pthread_cancel and name look-ups open by themselves, where this host has it."""
+        """Add the libraries that pthread_cancel and name look-ups open, if this host has them."""
         for name in OPENED_LATER:
             for directory in ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"):
                 if (path := Path(directory, name)).exists():
@@ -60,13 +65,17 @@ class Tree:
 
 
 def needed(program: Path) -> list[tuple[str, Path]]:
-    """The shared libraries of `program` as (soname, file); empty for a static one or a script."""
+    """Return the shared libraries of `program` as (soname, file).
+
+    The list is empty for a static program or a script.
+    """
     if program.read_bytes()[:4] != b"\x7fELF":
         return []
     listed = process.output(["ldd", program], timeout=60).text
     if missing := _MISSING.findall(listed):
         raise InfraError(
-            f"{program} needs the libraries {', '.join(sorted(set(missing)))}, which are not on this host; install them or build it again."
+            f"{program} needs the libraries {', '.join(sorted(set(missing)))}, which are not on "
+            "this host; install them or rebuild the program."
         )
     return sorted(
         {
@@ -77,7 +86,7 @@ def needed(program: Path) -> list[tuple[str, Path]]:
 
 
 def layout() -> Iterable[cpio.Entry]:
-    """Directories and links that every guest has: /bin, /lib and so on lie under /usr, as on Debian."""
+    """Yield the directories and links of every guest: /bin, /lib and so on point into /usr."""
     for name in ("bin", "sbin", "lib", "lib64"):
         yield cpio.directory(f"usr/{name}")
         yield cpio.link(name, f"usr/{name}")

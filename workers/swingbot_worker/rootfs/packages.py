@@ -1,6 +1,7 @@
-"""Debian packages of this host as files of a guest: each with what it depends on, without documentation and translations.
+"""Copy installed Debian packages and their dependencies into a guest, without documentation.
 
-For guests that need more than single programs, such as an interpreter with its library. Files are this host's own, as everywhere in the guest.
+This is for guests that need more than single programs, such as an interpreter with its library. As
+everywhere in the guest, the files are those of this host.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from swingbot_worker import InfraError, process
 from swingbot_worker.rootfs import cpio
 
 _UNWANTED = re.compile(
-    r"usr/share/(?:doc|man|info|locale|lintian|bug|bash-completion|zsh|ri|gcc|perl5|pam|doc-base|menu)/|usr/include/|etc/(?:init|cron|pam|systemd)"
+    r"usr/share/(?:doc|man|info|locale|lintian|bug|bash-completion|zsh|ri|gcc|perl5|pam|doc-base"
+    r"|menu)/|usr/include/|etc/(?:init|cron|pam|systemd)"
 )
 _MERGED = re.compile(r"(?:bin|sbin|lib|lib64)(?:/|$)")
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
@@ -25,25 +27,28 @@ _FORMAT = "${Package}\t${Version}\t${db:Status-Status}\t${Pre-Depends}, ${Depend
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """An installed package: its version, and for each of its dependencies the names of which one is enough."""
+    """An installed package: its version, and the alternatives of each of its dependencies."""
 
     version: str
     depends: Sequence[Sequence[str]]
 
 
 def installed(listing: str) -> tuple[dict[str, Package], dict[str, str]]:
-    """What `dpkg-query` with our format lists: packages by name, and who provides a name that is no package. Pure."""
-    found: dict[str, Package] = {}
+    """Parse the output of `dpkg-query` with _FORMAT. Pure.
+
+    Returns the packages by name, and the provider of each virtual package.
+    """
+    packages: dict[str, Package] = {}
     provided: dict[str, str] = {}
     for line in listing.splitlines():
         name, version, status, depends, provides = line.split("\t")
         if status == "installed":
-            found[name] = Package(
+            packages[name] = Package(
                 version, [_names(part.split("|")) for part in depends.split(",") if part.strip()]
             )
             for other in _names(provides.split(",")):
                 provided.setdefault(other, name)
-    return found, provided
+    return packages, provided
 
 
 def _names(texts: Iterable[str]) -> list[str]:
@@ -55,35 +60,38 @@ def closure(
     known: tuple[Mapping[str, Package], Mapping[str, str]],
     without: Collection[str],
 ) -> list[str]:
-    """`wanted` and all that they depend on, sorted; what is in `without` is left out, and with it what only that needs.
+    """Return `wanted` and their dependencies, sorted, except for those in `without`.
 
-    Raises InfraError with what to install.
+    Dependencies of only those are omitted too.
+
+    Raises InfraError that names the packages to install.
     """
-    found, provided = known
-    missing = sorted(name for name in wanted if name not in found)
+    packages, provided = known
+    missing = sorted(name for name in wanted if name not in packages)
     if missing:
         raise InfraError(
-            f"The Debian packages {', '.join(missing)} are not on this worker; apt-get install {' '.join(missing)}."
+            f"The Debian packages {', '.join(missing)} are not on this worker; run apt-get install "
+            f"{' '.join(missing)}."
         )
     todo, seen = list(wanted), set[str]()
     while todo:
         name = todo.pop()
         if name not in seen and name not in without:
             seen.add(name)
-            for names in found[name].depends:
-                there = [
-                    other if other in found else provided[other]
+            for names in packages[name].depends:
+                candidates = [
+                    other if other in packages else provided[other]
                     for other in names
-                    if other in found or other in provided
+                    if other in packages or other in provided
                 ]
-                todo += there[:1]
+                todo += candidates[:1]
     return sorted(seen)
 
 
 def entries(
     wanted: Iterable[str], without: Collection[str]
 ) -> tuple[list[cpio.Entry], dict[str, str]]:
-    """The files of `wanted` and of what they depend on, and the version of each of `wanted`."""
+    """Return the files of `wanted` and their dependencies, and the version of each of `wanted`."""
     names = list(wanted)
     known = installed(process.output(["dpkg-query", "-W", "-f", _FORMAT], timeout=60).text)
     packages = closure(names, known, without)
@@ -93,21 +101,23 @@ def entries(
 
 def _files(paths: Iterable[str]) -> Iterator[cpio.Entry]:
     for path in sorted({place for path in paths if (place := _place(path))}):
-        there = Path("/", path)
+        file = Path("/", path)
         try:
-            mode = there.lstat().st_mode
+            mode = file.lstat().st_mode
             if stat.S_ISLNK(mode):
-                yield cpio.link(path, os.readlink(there))
+                yield cpio.link(path, os.readlink(file))
             elif stat.S_ISREG(mode):
-                yield cpio.file(path, there.read_bytes(), executable=bool(mode & 0o111))
+                yield cpio.file(path, file.read_bytes(), executable=bool(mode & 0o111))
         except FileNotFoundError:
-            continue  # a machine image may have its documentation and the like taken out
+            continue  # a machine image may come without documentation and similar files
 
 
 def _place(path: str) -> str | None:
-    """Where a file of a package goes: /bin and /lib lie under /usr."""
+    """Return the guest path of a package's file: /bin and /lib are under /usr."""
     if not path.startswith("/") or path == "/.":
-        return None  # `dpkg-query -L` puts an empty line between packages, and remarks about diversions
+        return (
+            None  # `dpkg-query -L` prints empty lines between packages, and notes about diversions
+        )
     place = path.lstrip("/")
     if _MERGED.match(place):
         place = f"usr/{place}"

@@ -1,8 +1,8 @@
-"""Where the binaries of each benchmark program come from on this worker.
+"""Find the binaries of each benchmark program on this worker.
 
-What the operator has put into benchmarks.dir wins; then what `swingbot-worker program build` has
-built; then Debian's packages; a program of ours is compiled here. What cannot be provided is said
-before anything boots.
+Binaries in the operator's benchmarks.dir take precedence, then those of `swingbot-worker program
+build`, then those of Debian packages. swingbot's own programs are compiled. A missing program is
+reported before anything boots.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NETPERF = ("netperf", "netserver")
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An executable of this host, where it goes in the guest and what is known of its version."""
+    """An executable of this host, its path in the guest, and its version."""
 
     source: Path
     target: str
@@ -35,8 +35,11 @@ class Binary:
 
 
 def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
-    """Every binary that the programs and monitors of `unit_jobs` need, without repeats, sorted by target. Raises InfraError with what to install."""
-    found: dict[str, Binary] = {}
+    """Return the binaries for the programs and monitors of `unit_jobs`, sorted by target.
+
+    Raises InfraError that names the packages to install.
+    """
+    binaries: dict[str, Binary] = {}
     for program in sorted({job.program for job in unit_jobs}):
         if not (site.jobs / "programs" / program / "run").is_file():
             known = sorted(
@@ -45,10 +48,11 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
                 if not _is_monitor(path.parent)
             )
             raise InfraError(
-                f"The program {program} is unknown on this worker: {site.jobs}/programs has only {', '.join(known)}."
+                f"The program {program} is unknown on this worker: {site.jobs}/programs has only "
+                f"{', '.join(known)}."
             )
         provide = _PROVIDERS.get(program, _by_name)
-        found |= {
+        binaries |= {
             binary.target: binary
             for binary in provide(
                 program, [job for job in unit_jobs if job.program == program], site
@@ -57,12 +61,13 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
     for monitor in sorted({name for job in unit_jobs for name in job.monitors}):
         if not (site.jobs / "programs" / monitor / "run").is_file():
             raise InfraError(
-                f"The monitor {monitor} is unknown on this worker: {site.jobs}/programs has no {monitor}/run."
+                f"The monitor {monitor} is unknown on this worker: {site.jobs}/programs has no "
+                f"{monitor}/run."
             )
         if monitor == "vmstat":
             binary = _vmstat()
-            found[binary.target] = binary
-    return [found[target] for target in sorted(found)]
+            binaries[binary.target] = binary
+    return [binaries[target] for target in sorted(binaries)]
 
 
 def _is_monitor(program: Path) -> bool:
@@ -71,7 +76,10 @@ def _is_monitor(program: Path) -> bool:
 
 
 def perf() -> Binary:
-    """The one perf that all kernels are counted with: Debian's, the program itself rather than a wrapper script."""
+    """Return Debian's perf, the program itself rather than a wrapper script.
+
+    The same perf counts for all kernels.
+    """
     candidates = [Path(which)] if (which := shutil.which("perf")) else []
     candidates += sorted(Path("/usr/bin").glob("perf_[0-9]*"), reverse=True)
     for path in candidates:
@@ -87,7 +95,10 @@ def busybox() -> Binary:
 
 
 def _by_name(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
-    """An executable of the program's name in benchmarks.dir, else the C source beside its `run`; else `run` has to do alone."""
+    """Return the program's executable in benchmarks.dir, or compile the C source next to `run`.
+
+    Without either, the list is empty and `run` is the whole program.
+    """
     if own := _own(site, program):
         return [own]
     source = site.jobs / "programs" / program / f"{program}.c"
@@ -110,9 +121,11 @@ def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
             return pair
     if sctp:
         raise InfraError(
-            f"No netperf here has {sctp[0]} (Debian's is built without SCTP); build one that has it from its source,"
-            " an archive or a checkout: `swingbot-worker program build netperf ARCHIVE`;"
-            " or put netperf and netserver of your own (configured with --enable-sctp) into benchmarks.dir."
+            f"No netperf on this worker has {sctp[0]} (Debian's is built without SCTP); build one "
+            "from a source"
+            " archive or checkout (`swingbot-worker program build netperf ARCHIVE`),"
+            " or put your own netperf and netserver (configured with --enable-sctp) into "
+            "benchmarks.dir."
         )
     folder = debian.fetched("netperf", site.cache)
     version = (folder / "version").read_text()
@@ -120,25 +133,27 @@ def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
 
 
 def netperf_here(site: Site) -> list[list[Binary]]:
-    """netperf and netserver of the operator's, and those that were built here, as far as there are.
+    """Return netperf and netserver from benchmarks.dir and from a build on this host, if present.
 
-    Raises InfraError for one of them without the other.
+    Raises InfraError if benchmarks.dir has only one of them.
     """
     own = [binary for name in NETPERF if (binary := _own(site, name))]
     if len(own) == 1:
         raise InfraError(
-            f"benchmarks.dir has {own[0].source.name} but not the other half of netperf; put netperf and netserver of one build there."
+            f"benchmarks.dir has {own[0].source.name} but not the other program of netperf; put "
+            "netperf and netserver of the same build there."
         )
     built = installed.find(site.cache, "netperf")
-    here = [_built(built, name, "usr/bin") for name in NETPERF] if built else []
-    return [pair for pair in (own, [binary for binary in here if binary]) if len(pair) == 2]
+    local = [_built(built, name, "usr/bin") for name in NETPERF] if built else []
+    return [pair for pair in (own, [binary for binary in local if binary]) if len(pair) == 2]
 
 
 def _will_it_scale(program: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
     binaries = [_stdbuf(), _libstdbuf()]
     built = installed.find(site.cache, program)
     for job in jobs:
-        name = f"{job.params.get('test', '')}_{'threads' if job.params.get('mode') == 'thread' else 'processes'}"
+        mode = "threads" if job.params.get("mode") == "thread" else "processes"
+        name = f"{job.params.get('test', '')}_{mode}"
         path = site.benchmarks / program / name if site.benchmarks else None
         if path and _is_executable(path):
             binaries.append(Binary(path, f"{WILL_IT_SCALE_DIR}/{name}", "benchmarks.dir"))
@@ -153,18 +168,20 @@ def _no_will_it_scale(name: str, built: installed.Installed | None, own: Path | 
     where = own or f"benchmarks.dir/will-it-scale/{name} (SWINGBOT_BENCHMARKS_DIR)"
     if built:
         return (
-            f"There is no {name} in the {built.version} that was built here: check the name of the"
+            f"There is no {name} in the {built.version} that was built on this worker: check the "
+            "name of the"
             f" test, build another source, or put your own binary at {where}."
         )
     return (
-        f"{name} of will-it-scale is not on this worker, and no package has it: build it from its"
-        " source (https://github.com/antonblanchard/will-it-scale), an archive or a checkout:"
-        " `swingbot-worker program build will-it-scale ARCHIVE`;"
+        f"{name} of will-it-scale is not on this worker, and no package has it: build it from a "
+        "source"
+        " archive or checkout (https://github.com/antonblanchard/will-it-scale) with"
+        " `swingbot-worker program build will-it-scale ARCHIVE`,"
         f" or put your own binary at {where}."
     )
 
 
-# Programs with a rule of their own; any other is looked for by its name.
+# Programs with a function of their own; others are looked up by name.
 _PROVIDERS: Mapping[str, Callable[[str, Sequence[UnitJob], Site], Iterable[Binary]]] = {
     "hackbench": _hackbench,
     "netperf": _netperf,
@@ -204,24 +221,25 @@ def _built(built: installed.Installed, name: str, directory: str) -> Binary | No
 
 
 def _compiled(program: str, source: Path, cache: Path) -> Binary:
-    """`source` compiled by this host's gcc, once for each text and compiler."""
+    """Return `source` compiled with this host's gcc, once for each source text and compiler."""
     compiler = process.output(["gcc", "--version"], timeout=60).text.partition("\n")[0]
     flags = ("-O2", "-static", "-pthread")
     key = hashlib.sha256("\0".join((source.read_text(), compiler, *flags)).encode()).hexdigest()
-    made = cache / "compiled" / key / program
-    if not made.exists():
-        made.parent.mkdir(parents=True, exist_ok=True)
-        with lease.cache_entry(made), tempfile.TemporaryDirectory(dir=made.parent) as work:
+    binary = cache / "compiled" / key / program
+    if not binary.exists():
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        with lease.cache_entry(binary), tempfile.TemporaryDirectory(dir=binary.parent) as work:
             done = process.output(["gcc", *flags, "-o", Path(work, program), source], timeout=120)
             if done.rc != 0:
                 first = next(
                     (line for line in done.text.splitlines() if "error" in line), done.text[:200]
                 )
                 raise InfraError(
-                    f"gcc could not compile {source.name} ({first}); install Debian's gcc and libc6-dev."
+                    f"gcc could not compile {source.name} ({first}); install Debian's gcc and "
+                    "libc6-dev."
                 )
-            Path(work, program).rename(made)
-    return Binary(made, f"usr/bin/{program}", f"compiled by {compiler}")
+            Path(work, program).rename(binary)
+    return Binary(binary, f"usr/bin/{program}", f"compiled by {compiler}")
 
 
 def _is_executable(path: Path) -> bool:
@@ -234,6 +252,8 @@ def _is_elf(path: Path) -> bool:
 
 
 def _package_version(package: str) -> str:
-    """`package version` as Debian knows it; just the name where dpkg does not."""
-    asked = process.output(["dpkg-query", "-W", "-f", "${Package} ${Version}", package], timeout=60)
-    return asked.text if asked.rc == 0 else package
+    """Return `package version` from dpkg, or only the name if dpkg does not know the package."""
+    answer = process.output(
+        ["dpkg-query", "-W", "-f", "${Package} ${Version}", package], timeout=60
+    )
+    return answer.text if answer.rc == 0 else package
