@@ -186,7 +186,7 @@ def test_workers_reach_neither_the_database_nor_the_world(project: Project, work
 
 
 def test_walls_around_builds_stand_in_the_container(project: Project) -> None:
-    assert "Kernels of any trust are built here." in project.engine.exec(
+    assert "This host builds kernels of any trust level." in project.engine.exec(
         "build-worker", "swingbot-worker", "walls"
     )
     # podman's command line takes the filter that Docker takes from docker-compose.yml.
@@ -207,7 +207,7 @@ def test_walls_around_builds_stand_in_the_container(project: Project) -> None:
         "--tmpfs=/tmp:mode=1777",
         *profile,
     ]
-    assert "Kernels of any trust are built here." in project.engine.podman(
+    assert "This host builds kernels of any trust level." in project.engine.podman(
         "run", *walled, "swingbot-worker:local", "swingbot-worker", "walls"
     )
 

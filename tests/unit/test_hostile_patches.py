@@ -391,7 +391,7 @@ def test_a_build_that_fills_the_disk_is_stopped(
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out", deadline_seconds=120)
     assert (
         outcome["status"] == "failed"
-        and "it may write 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
+        and "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
     )
     assert not (site.cache / "work" / "linux-0.1" / "apart").exists()
 
@@ -414,7 +414,7 @@ def test_a_build_that_eats_memory_is_stopped(
     )
     assert (
         outcome["status"] == "failed"
-        and "MB of memory; it may use 512 (SWINGBOT_BUILD_MEMORY_MB)" in outcome["reason"]
+        and "MB of memory; the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB)" in outcome["reason"]
     )
     greedy = build(
         site,

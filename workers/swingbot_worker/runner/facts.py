@@ -1,8 +1,10 @@
-"""What the runner notes of a boot in the guest, and what it sets there because a job demands it. Pure: makes shell text.
+"""Shell text that records the facts of a boot in the guest, and applies the demands of its jobs.
+Pure.
 
-The files that the list of facts names are sent as they are, found by one `grep` before the first run and one after the last, outside
-of every run's time; what they mean is worked out where they are read (`swingbot_jobs.contract.fact_sheet`). On vm-icount time is instructions, and one process
-that reads a hundred files costs less than a hundred that read one.
+The files of the fact list are sent unchanged. One `grep` before the first run and one after the
+last read them, outside of the measured time. `swingbot_jobs.contract.fact_sheet` interprets them.
+On vm-icount, time is instructions, and one process that reads a hundred files needs fewer than a
+hundred processes that read one each.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from swingbot_jobs.contract.fact_sheet import (
 from swingbot_jobs.contract.settings import handed_on, sysctl_path
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 
-# Lines of one file: enough for the first CPU of /proc/cpuinfo and for all of /proc/meminfo.
+# Lines per file: enough for the first CPU of /proc/cpuinfo and for all of /proc/meminfo.
 LINES: Final = 80
 
-# Two sysctls for one limit: the kernel sets the second to 0 when the first is written, and refuses
-# a 0 in the first (mm/page-writeback.c, mm/util.c).
+# Two sysctls for one limit: the kernel sets the second to 0 when the first is written, and rejects
+# 0 for the first (mm/page-writeback.c, mm/util.c).
 _PAIRS: Final = (
     ("vm.dirty_bytes", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
@@ -36,12 +38,12 @@ _PAIRS: Final = (
 )
 _CLEARED: Final = dict(_PAIRS) | {second: first for first, second in _PAIRS}
 _FUNCTIONS: Final = r"""
-# fact NAME VALUE: a missing value is no fact
+# fact NAME VALUE: record a fact unless its value is empty
 fact() {
 	[ -z "$2" ] || printf '%s\n' "$2" >"facts/$1"
 }
 
-# dump FILE...: `path:line` of each that there is
+# dump FILE...: print `path:line` for each file that exists
 dump() {
 	grep -s -m @LINES@ . "$@" /dev/null
 }
@@ -56,13 +58,13 @@ facts() {
 	rm -f facts/*
 }
 
-# facts_again: what may have changed meanwhile
+# facts_again: record the facts that may have changed
 facts_again() {
 	dump @AGAIN@ >facts/@AFTER@
 }
 """
 _CMDLINE: Final = r"""
-# check_cmdline WORD...: those that the kernel does not know, and has handed to init, become a fact
+# check_cmdline WORD...: record the words that the kernel does not know and has passed to init
 check_cmdline() {
 	sb_unknown=
 	for sb_word; do
@@ -74,13 +76,14 @@ check_cmdline() {
 }
 """
 _HOLD: Final = r"""
-# hold VALUE FILE...: write VALUE to each, and remember what was there
+# hold VALUE FILE...: write VALUE to each file and save its previous content
 hold() {
 	sb_value=$1
 	shift
 	for sb_file; do
 		[ -w "$sb_file" ] || continue
-		sb_was=$(head -n 1 "$sb_file") # not `read`: a shell reads bytes one by one, and a sysctl gives only the first of them
+		# not `read`, which reads single bytes: a sysctl returns only its first byte
+		sb_was=$(head -n 1 "$sb_file")
 		case $sb_was in *\[*\]*) sb_was=${sb_was#*\[} && sb_was=${sb_was%%\]*} ;; esac
 		[ "$sb_was" = "$sb_value" ] || {
 			printf '%s\n' "$sb_value" >"$sb_file"
@@ -89,12 +92,12 @@ hold() {
 	done
 }
 
-# note FILE: remember what is there, for what is written next may change it
+# note FILE: save its content, which the next write may change
 note() {
 	[ ! -r "$1" ] || printf '%s %s\n' "$1" "$(head -n 1 "$1")" >>held
 }
 
-# put_back: what was there before, the last one first
+# put_back: restore the saved content, the last file first
 put_back() {
 	[ -e held ] || return 0
 	sed '1!G;h;$!d' held | while read -r sb_file sb_was; do
@@ -103,7 +106,7 @@ put_back() {
 	rm -f held
 }
 
-# look NAME UNIT_JOB NUMBER FILE...: what they say now becomes a file of that run
+# look NAME UNIT_JOB NUMBER FILE...: save the current content of these files in that run
 look() {
 	sb_at=$2/$3
 	sb_name=$1
@@ -112,7 +115,7 @@ look() {
 	dump "$@" >"$sb_at/$sb_name"
 }
 
-# seen UNIT_JOB NUMBER: send what was looked at after the run, which was sent before
+# seen UNIT_JOB NUMBER: send the files saved after the run, which has been sent already
 seen() {
 	send "$1/$2"
 	rm -rf "$1"
@@ -122,7 +125,7 @@ trap put_back EXIT
 
 
 def functions(unit_jobs: Sequence[UnitJob]) -> str:
-    """The shell functions `fact`, `facts` and `facts_again`, and those that demands need if there are any."""
+    """Return the shell functions `fact`, `facts` and `facts_again`, and those that demands need."""
     every = [fact for fact in facts.known().values() if fact.files]
     filled = {
         "@LINES@": str(LINES),
@@ -149,12 +152,12 @@ def _check_cmdline(unit_jobs: Sequence[UnitJob]) -> str:
 
 
 def _words(files: Sequence[str] | dict[str, None]) -> str:
-    """Globs are not quoted: the guest's shell fills them in."""
+    """Join the files. Globs are not quoted, so that the guest's shell expands them."""
     return " \\\n\t\t".join(files)
 
 
 def demanded(job: UnitJob, number: int, run: str) -> list[str]:
-    """The lines of one run: `run` itself, between two looks at what is demanded or set."""
+    """Return the lines of one run: `run` between two readings of the demanded and set files."""
     files = [*facts.files_of(job.demand), *map(_file_of, job.sysctl)]
     files = list(dict.fromkeys(files))
     if not files:
@@ -165,13 +168,13 @@ def demanded(job: UnitJob, number: int, run: str) -> list[str]:
 
 
 def held(job: UnitJob) -> list[str]:
-    """The lines before the runs of a unit job that set what it demands, and its sysctls."""
+    """Return the lines that set a unit job's demands and sysctls before its runs."""
     demands = [f"hold {shlex.quote(value)} {file}" for file, value in facts.settings(job.demand)]
     return [*demands, *(line for name in job.sysctl for line in _set(name, job.sysctl[name]))]
 
 
 def _set(name: str, value: str) -> list[str]:
-    """The lines that set one sysctl. What the kernel clears with it is noted, to be set back."""
+    """Return the lines that set one sysctl, and save the one that the kernel clears with it."""
     file, other = _file_of(name), _CLEARED.get(name)
     noted = [f"note {_file_of(other)}"] if other else []
     return [*noted, f"hold {shlex.quote(value)} {file}"]

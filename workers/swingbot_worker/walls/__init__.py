@@ -1,7 +1,8 @@
-"""Walls around foreign code: what a kernel build runs sees its source, its objects and a compiler, and nothing else of this host.
+"""Walls: the sandbox for untrusted code, which sees only its source, its objects and a compiler.
 
-`limits` says how much it may use, `argv` which walls make it so (pure), `seccomp` which system calls it has, `probe` tries all of
-that on this host, `sandbox` runs commands behind them, `guard` ends those that use too much. See docs/walls.md.
+`limits` has the resource limits, `argv` builds the command line of the sandbox (pure), `seccomp`
+filters system calls, `probe` tests each wall on this host, `sandbox` runs commands, `guard` ends
+those that exceed their limits. See docs/walls.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The walls as a command line: what bubblewrap has to build around a command. Pure but for looking which system directories there are."""
+"""The walls as a bubblewrap command line. Pure except for listing the system directories."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Final, Literal
 from swingbot_jobs.contract.trust import Trust
 from swingbot_worker.walls.limits import Limits
 
-# Debian and systemd give these to nobody; each level has its own, so that limits and files are apart.
+# User ids that Debian and systemd do not assign. Each trust level has its own, which separates
+# limits and files.
 USERS: Final[dict[Trust, int]] = {"trusted": 65_531, "untrusted": 65_532}
-# Of /etc, what programs need to start: no passwords, no keys, no names of this site.
+# The files of /etc that programs need: no passwords, no keys, no host names of this site.
 _ETC: Final = (
     "alternatives",
     "ld.so.cache",
@@ -23,8 +24,9 @@ _ETC: Final = (
     "ccache.conf",
 )
 _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-# bwrap makes / a slave mount, which fails in a chroot whose / is no mount point. So / becomes one first: bound over a directory of
-# /proc, which is a mount of its own and is made private before, so that no other mount namespace sees it.
+# bwrap makes / a slave mount, which fails in a chroot whose / is not a mount point. Therefore / is
+# first bind-mounted over a directory of /proc, which is a separate mount and is made private
+# before, so that no other mount namespace sees it.
 _CHROOT: Final = (
     'mount --make-rprivate /proc && mount --rbind / /proc/fs && exec chroot /proc/fs "$@"'
 )
@@ -34,22 +36,22 @@ Way = Literal["root", "root in a chroot", "user"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What is in sight, by absolute paths, which are the same inside and outside unless said otherwise."""
+    """The visible files, as absolute paths."""
 
     trust: Trust
     read_only: tuple[Path, ...] = ()
-    writable: tuple[tuple[Path, Path], ...] = ()  # (outside, inside), laid over what is read-only
-    empty: tuple[Path, ...] = ()  # directories of the above that are shown empty
-    directory: Path = field(default=Path("/tmp"))  # where the command starts
+    writable: tuple[tuple[Path, Path], ...] = ()  # (outside, inside), mounted over `read_only`
+    empty: tuple[Path, ...] = ()  # subdirectories that appear empty
+    directory: Path = field(default=Path("/tmp"))  # working directory of the command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptors:
-    """Open files that bwrap is given by number."""
+    """File descriptors that are passed to bwrap by number."""
 
     seccomp: int
     info: int
-    keep: int | None = None  # held as long as the sandbox lives, and not given to what runs in it
+    keep: int | None = None  # kept open while the sandbox lives, and not passed to the command
 
 
 def behind(
@@ -60,7 +62,7 @@ def behind(
     descriptors: Descriptors,
     argv: Sequence[str],
 ) -> list[str]:
-    """`argv` behind all walls."""
+    """Return the command line that runs `argv` behind all walls."""
     around = (
         ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", _CHROOT, "sh"]
         if way == "root in a chroot"
@@ -101,7 +103,8 @@ def _apart(way: Way, user: int) -> list[str]:
             "--gid",
             str(user),
         ]
-    # As root there is no need for a user namespace: bwrap mounts as root, and what it starts becomes the other user before anything else.
+    # As root, no user namespace is needed: bwrap mounts as root, and its child switches to the
+    # build user first.
     return [
         *spaces,
         "--cap-drop",
@@ -117,7 +120,7 @@ def _files(view: View, limits: Limits) -> list[str]:
             words += ["--symlink", os.readlink(name), name]
         elif os.path.isdir(name):
             words += ["--ro-bind", name, name]
-    # made without being asked, they would be for root alone
+    # if bwrap created them implicitly, only root could read them
     words += ["--dir", "/etc", "--dir", "/etc/ssl"]
     for name in _ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
@@ -155,7 +158,7 @@ def _files(view: View, limits: Limits) -> list[str]:
 
 
 def _parents(view: View) -> list[Path]:
-    """The directories above what is shown, the highest first: bwrap would make them for root alone."""
+    """Return the parents of visible paths, top first; bwrap would make them root-only."""
     shown = [
         *view.read_only,
         *(
@@ -180,8 +183,11 @@ def _descriptors(descriptors: Descriptors) -> list[str]:
 
 
 def _limited(limits: Limits, seconds: float) -> list[str]:
-    """Limits of each process; those of all together are for `guard` to see to. Out of memory, the host's kernel takes the build first."""
-    given = {
+    """Return the limits per process; `guard` enforces those of all processes together.
+
+    If the host runs out of memory, its kernel kills the build first.
+    """
+    rlimits = {
         "as": limits.memory,
         "fsize": limits.file,
         "nproc": limits.processes,
@@ -192,7 +198,7 @@ def _limited(limits: Limits, seconds: float) -> list[str]:
     }
     return [
         "prlimit",
-        *(f"--{name}={value}:{value}" for name, value in given.items()),
+        *(f"--{name}={value}:{value}" for name, value in rlimits.items()),
         "choom",
         "-n",
         "1000",

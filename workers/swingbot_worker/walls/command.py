@@ -1,4 +1,4 @@
-"""`swingbot-worker walls`: which walls stand on this host."""
+"""`swingbot-worker walls`: test the walls on this host."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ EXAMPLE = """\b
 Example:
   swingbot-worker walls
 
-Exit status: 0 all walls stand, 1 some do not, 2 wrong usage or a wrong setting."""
+Exit status: 0 all walls work, 1 some do not, 2 invalid usage or setting."""
 
 
 @click.command("walls", epilog=EXAMPLE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
-    """Try the walls that kernel builds run behind on this host; each: does it stand, and how, or why not."""
+    """Test the walls around kernel builds on this host.
+
+    For each wall, prints whether it works, and the reason if it does not.
+    """
     try:
-        found, limits = probe(), limits_of()
+        result, limits = probe(), limits_of()
     except InfraError as error:
         click.echo(str(error), err=True)
         sys.exit(2)
-    lacking = missing(found.walls)
+    lacking = missing(result.walls)
     facts = {
-        "walls": [wall.to_json() for wall in found.walls],
+        "walls": [wall.to_json() for wall in result.walls],
         "complete": not lacking,
         "builds": ["trusted", "untrusted"] if not lacking else ["trusted"],
         "limits": {
@@ -42,14 +45,15 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:
-        for wall in found.walls:
+        for wall in result.walls:
             click.echo(f"{'stands' if wall.stands else 'MISSING':<8} {wall.name:<10} {wall.why}")
         click.echo(
-            f"limits   {limits.memory // MIB} MB of memory, {limits.disk // MIB} MB of disk, {limits.processes} processes, {limits.log // MIB} MB of log"
+            f"limits   {limits.memory // MIB} MB of memory, {limits.disk // MIB} MB of disk, "
+            f"{limits.processes} processes, {limits.log // MIB} MB of log"
         )
         click.echo(
-            "Kernels of any trust are built here."
+            "This host builds kernels of any trust level."
             if not lacking
-            else "Only trusted kernels are built here, without walls."
+            else "This host builds only trusted kernels, without walls."
         )
     sys.exit(1 if lacking else 0)

@@ -1,4 +1,4 @@
-"""What all processes of a sandbox use together, looked at while they run: memory, processes, room on the disk, length of the log."""
+"""Monitor the total memory, processes, disk space and log size of a sandbox while it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swingbot_worker import process
 from swingbot_worker.walls.limits import MIB, Limits
 
 WATCH_SECONDS = 0.5
-# Looking at the objects takes at most this share of the time.
+# Maximum share of the time that is spent on measuring the objects.
 _SHARE = 0.05
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 _DU_SECONDS = 20.0
@@ -24,23 +24,26 @@ _NAMESPACE = re.compile(rb'"pid-namespace": (\d+)')
 
 
 class OverLimit(Exception):
-    """The build used more than it may; the message says of what, and which setting gives more."""
+    """The build exceeded a limit; the message names the limit and the setting that raises it."""
 
 
 @dataclass(slots=True)
 class Guard:
-    """Called about every WATCH_SECONDS while a sandbox runs; raises OverLimit, which ends the sandbox."""
+    """Measures a sandbox while it runs; raises OverLimit, which ends the sandbox.
+
+    It is called about every WATCH_SECONDS.
+    """
 
     limits: Limits
-    objects: Path | None  # measured; None: nothing to write to
+    objects: Path | None  # the directory that is measured; None: no writable directory
     log: Path | None
-    info: int  # descriptor of the pipe where bwrap names the sandbox's namespaces
+    info: int  # descriptor of the pipe to which bwrap writes the sandbox's namespaces
     progress: Callable[[float], None] | None = None
     progress_seconds: float = 10.0
     _namespace: str | None = None
-    _told: bytes = b""
+    _received: bytes = b""
     _progressed: float = 0.0
-    _measured: float = field(default=0.0)  # of time.monotonic: when the objects are measured next
+    _measured: float = field(default=0.0)  # on time.monotonic: when the objects are measured next
 
     def __call__(self, seconds: float) -> None:
         self._look_at_log()
@@ -54,16 +57,19 @@ class Guard:
             self.progress(seconds)
 
     def namespace(self) -> str | None:
-        """The sandbox's process namespace as /proc names it; None as long as bwrap has not told."""
+        """Return the sandbox's PID namespace as in /proc, or None before bwrap has reported it."""
         if self._namespace is None:
             with contextlib.suppress(BlockingIOError):
-                self._told += os.read(self.info, 4096)
-            if found := _NAMESPACE.search(self._told):
-                self._namespace = f"pid:[{int(found[1])}]"
+                self._received += os.read(self.info, 4096)
+            if match := _NAMESPACE.search(self._received):
+                self._namespace = f"pid:[{int(match[1])}]"
         return self._namespace
 
     def wait_until_empty(self) -> bool:
-        """Wait until no process of the sandbox is left: the kernel ends them with its first one, but not in the same instant."""
+        """Wait until all processes of the sandbox have exited. Returns False on timeout.
+
+        The kernel kills them when the sandbox's first process exits, but not immediately.
+        """
         end = time.monotonic() + _EMPTY_SECONDS
         while any(self._members()):
             if time.monotonic() > end:
@@ -80,7 +86,7 @@ class Guard:
                 try:
                     if os.readlink(f"/proc/{name}/ns/pid") == namespace and not _ended(name):
                         yield int(name)
-                except OSError:  # it has just ended, or is somebody else's
+                except OSError:  # it has just exited, or is inaccessible
                     continue
 
     def _look_at_processes(self) -> None:
@@ -94,11 +100,13 @@ class Guard:
             memory += sum(int(kilobytes) * 1024 for kilobytes in _MEMORY.findall(status))
         if memory > self.limits.memory:
             raise OverLimit(
-                f"used {memory // MIB} MB of memory; it may use {self.limits.memory // MIB} (SWINGBOT_BUILD_MEMORY_MB)"
+                f"used {memory // MIB} MB of memory; the limit is {self.limits.memory // MIB} MB "
+                "(SWINGBOT_BUILD_MEMORY_MB)"
             )
         if count > self.limits.processes:
             raise OverLimit(
-                f"ran {count} processes; it may run {self.limits.processes} (SWINGBOT_BUILD_PROCESSES)"
+                f"ran {count} processes; the limit is {self.limits.processes} "
+                "(SWINGBOT_BUILD_PROCESSES)"
             )
 
     def _look_at_log(self) -> None:
@@ -110,21 +118,25 @@ class Guard:
         if used is None or files is None or used > self.limits.disk:
             what = "more files than can be counted" if used is None else f"{used // MIB} MB"
             raise OverLimit(
-                f"wrote {what}; it may write {self.limits.disk // MIB} MB (SWINGBOT_BUILD_DISK_MB)"
+                f"wrote {what}; the limit is {self.limits.disk // MIB} MB (SWINGBOT_BUILD_DISK_MB)"
             )
         if files > self.limits.files:
-            raise OverLimit(f"made {files} files; it may make {self.limits.files}")
+            raise OverLimit(f"created {files} files; the limit is {self.limits.files}")
 
 
 def _ended(pid: str) -> bool:
-    """Whether the process only waits to be noticed by its parent; the first of a namespace gets there when all others are gone."""
+    """Return whether the process is a zombie.
+
+    The first process of a namespace becomes one after all others have exited.
+    """
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] in (b"Z", b"X")
 
 
 def room(directory: Path, *, apparent: bool = False) -> tuple[int | None, int | None]:
-    """(bytes on the disk, files) of `directory`, None where counting took too long; `apparent`: lengths instead of bytes on the disk.
+    """Return (bytes on disk, files) of `directory`; None for a value that took too long.
 
-    `du` does the counting: it gets to the end of any depth of directories. Files that vanish meanwhile are no error.
+    `apparent` counts file lengths instead of bytes on disk. `du` does the counting, because it
+    handles any directory depth. Files that disappear meanwhile are not an error.
     """
     options = ["--apparent-size"] if apparent else []
     return _du([*options, "--block-size=1"], directory), _du(["--inodes"], directory)

@@ -1,4 +1,4 @@
-"""How much of this host one build may use. Pure but for the default, which asks how much memory there is."""
+"""Resource limits of one build. Pure except for the default, which depends on the host's memory."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from dataclasses import dataclass
 from swingbot_worker import InfraError
 
 MIB = 1 << 20
-# A distribution's kernel with debug information needs about 10 GB of objects, the shipped configurations 0.2.
+# A distribution kernel with debug information needs about 10 GB for objects, the configurations in
+# workers/kconfig 0.2 GB.
 DISK_MB = 16_384
-# make -j64 with a shell, ccache, compiler and assembler for each job is below 400.
+# make -j64 with a shell, ccache, compiler and assembler per job needs fewer than 400.
 PROCESSES = 2_048
-# vmlinux with debug information is below 1 GB; a sparse file counts with its full length here.
+# vmlinux with debug information is below 1 GB; a sparse file counts with its full length.
 FILE_MB = 4_096
-# Temporary files of compiler and scripts; they count as memory.
+# Temporary files of compilers and scripts, which count as memory.
 TMP_MB = 1_024
 # The log of a full build with warnings is below 5 MB.
 LOG_MB = 64
-# Of an object directory: a kernel with every driver has some 120 000.
+# Files of an object directory: a kernel with every driver has about 120 000.
 FILES = 1_000_000
 LEAST_MEMORY_MB = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Sizes in bytes, the rest counts. Time is the order's own deadline."""
+    """Limits of one build; sizes are in bytes. The order's deadline limits the time."""
 
-    memory: int  # of all processes together
+    memory: int  # total of all processes
     disk: int  # of the object directory
     processes: int
     file: int  # the largest single file
@@ -38,7 +39,10 @@ class Limits:
 
 
 def limits_of(environ: Mapping[str, str] | None = None) -> Limits:
-    """Limits from SWINGBOT_BUILD_MEMORY_MB, SWINGBOT_BUILD_DISK_MB and SWINGBOT_BUILD_PROCESSES; unset or empty is the default."""
+    """Read limits from SWINGBOT_BUILD_MEMORY_MB, _DISK_MB and _PROCESSES.
+
+    An unset or empty variable means the default. Raises InfraError for an invalid value.
+    """
     env = os.environ if environ is None else environ
     memory = _number(
         env, "SWINGBOT_BUILD_MEMORY_MB", _three_quarters_of_memory_mb(), LEAST_MEMORY_MB
@@ -63,5 +67,5 @@ def _number(env: Mapping[str, str], name: str, default: int, least: int) -> int:
 
 
 def _three_quarters_of_memory_mb() -> int:
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB
-    return max(LEAST_MEMORY_MB, min(16_384, there * 3 // 4))
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB
+    return max(LEAST_MEMORY_MB, min(16_384, installed * 3 // 4))

@@ -1,4 +1,4 @@
-"""Which walls stand on this host: tried, not guessed."""
+"""Test which walls work on this host."""
 
 from __future__ import annotations
 
@@ -29,43 +29,49 @@ _NEEDED = {
     "du": "coreutils",
     "find": "findutils",
 }
-# Each line is the word of a wall, and then what was seen of it from inside. $1: a directory that is read-only, $2: one that is ours.
+# Each line of output is the name of a wall and a defect seen from inside. $1 is a read-only
+# directory, $2 a writable one.
 _LOOK = """
 echo user $(id -u)
-for p in /root /home /var /etc/shadow /etc/swingbot /run /sys /boot /mnt; do [ -e $p ] && echo files $p is in sight; done
-touch "$1/x" 2>/dev/null && echo files the source can be written to
-touch /usr/x 2>/dev/null && echo files /usr can be written to
-touch "$2/x" || echo files the object directory cannot be written to
-awk 'BEGIN { }' || echo files programs behind links in /etc/alternatives cannot be run
-touch /tmp/x || echo files /tmp cannot be written to
-grep -o '^ *[^ :|]*:' /proc/net/dev | grep -v lo: | while read -r n; do echo network the interface $n is in sight; done
-n=0; for p in /proc/[0-9]*; do n=$((n + 1)); done; [ $n -lt 10 ] || echo processes $n processes are in sight
-kill -0 $3 2>/dev/null && echo processes process $3 outside can be signalled
-unshare --user true 2>/dev/null && echo calls new user namespaces can be made
-unshare --mount true 2>/dev/null && echo calls new mount namespaces can be made
+for p in /root /home /var /etc/shadow /etc/swingbot /run /sys /boot /mnt; do
+[ -e $p ] && echo files $p is visible
+done
+touch "$1/x" 2>/dev/null && echo files the source is writable
+touch /usr/x 2>/dev/null && echo files /usr is writable
+touch "$2/x" || echo files the object directory is not writable
+awk 'BEGIN { }' || echo files programs in /etc/alternatives cannot be run
+touch /tmp/x || echo files /tmp is not writable
+grep -o '^ *[^ :|]*:' /proc/net/dev | grep -v lo: | while read -r n; do
+echo network the interface $n is visible
+done
+n=0; for p in /proc/[0-9]*; do n=$((n + 1)); done
+[ $n -lt 10 ] || echo processes $n processes are visible
+kill -0 $3 2>/dev/null && echo processes can signal process $3 outside
+unshare --user true 2>/dev/null && echo calls can create user namespaces
+unshare --mount true 2>/dev/null && echo calls can create mount namespaces
 [ "$(ulimit -H -u)" = $4 ] || echo count "the limit is $(ulimit -H -u)"
-[ "$(ulimit -H -v)" = $(($5 / 1024)) ] || echo memory "the limit of a process is $(ulimit -H -v) kB"
+[ "$(ulimit -H -v)" = $(($5 / 1024)) ] || echo memory "the limit per process is $(ulimit -H -v) kB"
 [ "$(ulimit -H -f)" != unlimited ] || echo disk files have no limit
 [ "$(df --output=size -B1 /tmp | tail -n 1)" -le $6 ] || echo disk /tmp has no limit
 echo end
 """
-# wall -> what it is
+# wall -> description
 WALLS = {
-    "user": "runs as a user of its own",
-    "files": "sees the system's programs, its source (read-only), its objects and its own /tmp; no home, settings, keys or other builds",
+    "user": "runs as a separate user",
+    "files": "sees only system programs, its source (read-only), its objects and its own /tmp",
     "network": "has no network, not even this host's own addresses",
-    "processes": "sees and signals no process but its own; all of them end with it",
-    "calls": "has no system calls that make namespaces, mount, trace, or open other sockets than its own",
-    "memory": "uses no more memory than it may, all its processes together",
-    "count": "has no more processes than it may",
-    "disk": "writes no more than it may",
-    "time": "takes no longer than its order says",
+    "processes": "sees and signals only its own processes, which all end with it",
+    "calls": "cannot create namespaces, mount, trace, or open sockets to the outside",
+    "memory": "has a limit on the memory of all its processes",
+    "count": "has a limit on the number of its processes",
+    "disk": "has a limit on the size of its files",
+    "time": "ends at the deadline of its order",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wall:
-    """One wall: does it stand on this host, and how, or why not."""
+    """One wall: whether it works on this host (`stands`), and its description or defect."""
 
     name: str
     stands: bool
@@ -77,19 +83,19 @@ class Wall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What this host offers. `sandbox` is there if and only if every wall stands."""
+    """The result of the test. `sandbox` is set if and only if every wall works."""
 
     walls: tuple[Wall, ...]
     sandbox: Sandbox | None
 
 
 def missing(walls: Sequence[Wall]) -> str:
-    """The walls that do not stand, each with its reason; empty if all do."""
+    """Return the walls that do not work with their defects, or an empty string."""
     return "; ".join(f"{wall.name}: {wall.why}" for wall in walls if not wall.stands)
 
 
 def probe() -> Probe:
-    """Try every wall. Cheap: after the first time in this process the answer is remembered. Raises InfraError if a setting is wrong."""
+    """Test every wall, once per process. Raises InfraError for an invalid setting."""
     switch = os.environ.get(SWITCH) or "on"
     if switch not in ("on", "off"):
         raise InfraError(f"{SWITCH} is {switch[:40]!r}; set it to on or off.")
@@ -108,7 +114,7 @@ def _probe(limits: Limits) -> Probe:
     if lacking:
         return _none(f"{' and '.join(lacking)} not installed (apt-get install {' '.join(lacking)})")
     if not seccomp.available():
-        return _none("system calls are filtered on x86-64 only")
+        return _none("system call filters are supported only on x86-64")
     ways: tuple[Way, ...] = ("root", "root in a chroot") if os.geteuid() == 0 else ("user",)
     reasons = []
     for way in ways:
@@ -120,27 +126,27 @@ def _probe(limits: Limits) -> Probe:
 
 
 def _looked(sandbox: Sandbox, way: Way) -> Probe:
-    found: dict[str, str] = {}
+    defects: dict[str, str] = {}
     for trust in USERS:
-        found = {**_seen(sandbox, way, trust), **found}
+        defects = {**_seen(sandbox, way, trust), **defects}
     walls = tuple(
-        Wall(name=name, stands=name not in found, why=found.get(name, words))
+        Wall(name=name, stands=name not in defects, why=defects.get(name, words))
         for name, words in WALLS.items()
     )
     return Probe(walls=walls, sandbox=sandbox if all(wall.stands for wall in walls) else None)
 
 
 def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
-    """Wall -> what is wrong with it. Raises InfraError if there is nothing to be seen."""
-    with tempfile.TemporaryDirectory(prefix="swingbot-walls-") as made:
-        source, objects, log = (Path(made) / name for name in ("source", "objects", "log"))
+    """Return the defect of each wall that has one. Raises InfraError if the test cannot run."""
+    with tempfile.TemporaryDirectory(prefix="swingbot-walls-") as work:
+        source, objects, log = (Path(work) / name for name in ("source", "objects", "log"))
         source.mkdir(mode=0o755)
         objects.mkdir()
         owned(objects, way, trust)
         view = View(
             trust=trust, read_only=(source,), writable=((objects, objects),), directory=source
         )
-        told = [
+        arguments = [
             str(source),
             str(objects),
             str(os.getpid()),
@@ -149,7 +155,7 @@ def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
             str(sandbox.limits.tmp),
         ]
         command = SandboxedCommand(
-            argv=["bash", "-c", _LOOK, "bash", *told],
+            argv=["bash", "-c", _LOOK, "bash", *arguments],
             view=view,
             env=_ENVIRONMENT,
             log=log,
@@ -158,11 +164,11 @@ def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
         done = sandbox.run(command, timeout=_SECONDS)
         lines = [line.partition(" ")[::2] for line in log.read_text(errors="replace").splitlines()]
     if done.rc != 0 or ("end", "") not in lines:
-        raise InfraError(f"The look around behind the walls ended with {done.rc}.")
-    found = {word: text[:200] for word, text in reversed(lines) if word in WALLS}
-    if found.pop("user", "") != str(USERS[trust]):
-        found["user"] = "runs as another user"
-    return found
+        raise InfraError(f"The test script behind the walls exited with status {done.rc}.")
+    defects = {word: text[:200] for word, text in reversed(lines) if word in WALLS}
+    if defects.pop("user", "") != str(USERS[trust]):
+        defects["user"] = "runs as another user"
+    return defects
 
 
 def _none(why: str) -> Probe:

@@ -1,4 +1,4 @@
-"""Commands behind walls, and what they leave."""
+"""Run commands behind the walls, and clean up their files."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from swingbot_worker.walls.argv import USERS, Descriptors, View, Way
 from swingbot_worker.walls.guard import WATCH_SECONDS, Guard, OverLimit, room
 from swingbot_worker.walls.limits import MIB, Limits
 
-# Programs of this host that find and delete; nothing of a build's own environment reaches them.
+# Environment of the host's programs that search and delete, independent of the build's.
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 _CLEAN_SECONDS = 300.0
-# A file that is longer is no part of a kernel, whatever it says: nothing here reads it.
+# A longer file is not part of a kernel and is deleted unread.
 LONGEST_FILE = 2_048 * MIB
-# Of directories; those of a kernel are 12. Far more would be in the way of whoever walks through them.
+# Maximum directory depth; a kernel has 12. Much deeper trees would break programs that walk them.
 DEEPEST = 64
-# Says that all walls stand, closes what only they need, and is the command from then on. bash, because dash knows no descriptor above 9.
+# Reports that all walls work, closes their descriptors and executes the command. It needs bash,
+# because dash does not support descriptors above 9.
 _READY = 'echo ready >&"$0"; eval "exec $0>&-"; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxedCommand:
-    """One command to run behind walls. `measured` is the directory whose room is limited; `keep` a descriptor held meanwhile."""
+    """One command to run behind the walls.
+
+    `measured` is the directory whose size is limited, `keep` a descriptor that stays open
+    meanwhile.
+    """
 
     argv: Sequence[str]
     view: View
@@ -41,7 +46,7 @@ class SandboxedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """Runs commands behind all walls of this host, which it is said to have (`probe`)."""
+    """Runs commands behind all walls of this host, which `probe` has tested."""
 
     way: Way
     limits: Limits
@@ -53,13 +58,16 @@ class Sandbox:
         timeout: float,
         progress: Callable[[float], None] | None = None,
     ) -> process.Completed:
-        """Run `command` and wait until nothing of it is left. Raises OverLimit, and InfraError if a wall cannot be built."""
+        """Run `command` and wait until all of its processes have exited.
+
+        Raises OverLimit, and InfraError if a wall cannot be set up.
+        """
         log, keep = command.log, command.keep
         with _pipe() as (info, info_in), _pipe() as (ready, ready_in), _filter() as rules:
             descriptors = Descriptors(seccomp=rules, info=info_in, keep=keep)
-            said = ["bash", "-c", _READY, str(ready_in), *command.argv]
+            wrapped = ["bash", "-c", _READY, str(ready_in), *command.argv]
             words = command_line.behind(
-                self.way, command.view, self.limits, timeout, descriptors, said
+                self.way, command.view, self.limits, timeout, descriptors, wrapped
             )
             guard = Guard(self.limits, command.measured, log, info, progress)
             passed = [rules, info_in, ready_in, *([] if keep is None else [keep])]
@@ -78,11 +86,13 @@ class Sandbox:
                 _shorten(log, self.limits.log + begin)
             if not gone:
                 raise InfraError(
-                    "Processes of the build are left that do not end; see which ones of users 65531 and 65532 there are, and end them."
+                    "Processes of the build do not exit; find the processes of users 65531 and "
+                    "65532, and kill them."
                 )
-            if not done.timed_out and _told(ready) != b"ready\n":
+            if not done.timed_out and _received(ready) != b"ready\n":
                 raise InfraError(
-                    f"The walls around the build could not be built ({_last_line(log, begin)}); `swingbot-worker walls` says more."
+                    f"The walls around the build could not be set up ({_last_line(log, begin)}); "
+                    "run `swingbot-worker walls` for details."
                 )
         if command.measured is not None:
             guard.look_at_objects(command.measured)
@@ -90,9 +100,11 @@ class Sandbox:
 
 
 def clean(objects: Path, limits: Limits) -> None:
-    """Leave nothing in `objects` but directories and plain files of a sensible length: no link, no pipe, no device. Raises OverLimit.
+    """Delete everything in `objects` except directories and regular files. Raises OverLimit.
 
-    Call it when nothing of the build runs any more; then what is in there can be opened by name. kbuild makes its links anew where it needs them.
+    Call it after all processes of the build have exited. Afterwards the files can be opened by
+    name, because no link, pipe or device remains. kbuild creates its links again when it needs
+    them.
     """
     odd = [
         "(",
@@ -113,25 +125,26 @@ def clean(objects: Path, limits: Limits) -> None:
         env=_ENVIRONMENT,
     )
     if done.timed_out:
-        raise OverLimit("made more files than can be looked at")
+        raise OverLimit("created too many files to check")
     if done.rc != 0:
-        raise InfraError(f"{objects} could not be looked through ({done.text.strip()[-200:]}).")
+        raise InfraError(f"{objects} could not be searched ({done.text.strip()[-200:]}).")
     deep = process.output(
         ["find", objects, "-xdev", "-mindepth", str(DEEPEST), "-print", "-quit"],
         timeout=_CLEAN_SECONDS,
         env=_ENVIRONMENT,
     )
     if deep.text or deep.timed_out:
-        raise OverLimit(f"made directories more than {DEEPEST} deep")
+        raise OverLimit(f"created directories more than {DEEPEST} levels deep")
     lengths, _ = room(objects, apparent=True)
     if lengths is None or lengths > 2 * limits.disk:
         raise OverLimit(
-            f"made files of {'' if lengths is None else lengths // MIB} MB in length; it may make {2 * limits.disk // MIB} (SWINGBOT_BUILD_DISK_MB)"
+            f"created files of {'unknown' if lengths is None else lengths // MIB} MB in length; "
+            f"the limit is {2 * limits.disk // MIB} MB (SWINGBOT_BUILD_DISK_MB)"
         )
 
 
 def owned(directory: Path, way: Way, trust: Trust) -> None:
-    """Give `directory` and all in it to the user that builds, unless they are his; links are not followed."""
+    """Change the owner of `directory` and its content to the build user; links are not followed."""
     user = USERS[trust]
     if way == "user" or directory.stat().st_uid == user:
         return
@@ -142,18 +155,21 @@ def owned(directory: Path, way: Way, trust: Trust) -> None:
     )
     if done.rc != 0:
         raise InfraError(
-            f"{directory} could not be given to the user that builds ({done.text.strip()[-200:]})."
+            f"{directory} could not be given to the build user ({done.text.strip()[-200:]})."
         )
 
 
 def disowned(directory: Path) -> None:
-    """Note that somebody else than the user that builds is going to write into `directory`, so that `owned` sees to all in it the next time."""
+    """Give `directory` itself to root, so that the next `owned` changes the owner of its content.
+
+    Call it before another user than the build user writes to the directory.
+    """
     if os.geteuid() == 0 and directory.exists() and directory.stat().st_uid in USERS.values():
         os.chown(directory, 0, 0)
 
 
 def forget(directory: Path) -> None:
-    """Delete `directory`, however deep and strange what is in it. Raises InfraError if something of it stays."""
+    """Delete `directory` with any content. Raises InfraError if it still exists afterwards."""
     done = process.output(
         ["rm", "-rf", "--one-file-system", "--", directory],
         timeout=_CLEAN_SECONDS,
@@ -166,7 +182,10 @@ def forget(directory: Path) -> None:
 
 
 def copied(source: Path, target: Path) -> None:
-    """Make `target` a copy of the directory `source` with its time stamps, sharing blocks where the file system can. Raises InfraError."""
+    """Copy the directory `source` to `target`, with time stamps. Raises InfraError.
+
+    The copy shares blocks if the file system supports it.
+    """
     done = process.output(
         ["cp", "--archive", "--no-target-directory", "--reflink=auto", "--", source, target],
         timeout=_CLEAN_SECONDS,
@@ -178,7 +197,7 @@ def copied(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _pipe() -> Iterator[tuple[int, int]]:
-    """A pipe whose reading end never blocks."""
+    """Yield the ends of a pipe whose read end never blocks."""
     out, into = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(out, False)
     try:
@@ -188,7 +207,7 @@ def _pipe() -> Iterator[tuple[int, int]]:
         os.close(into)
 
 
-def _told(pipe: int) -> bytes:
+def _received(pipe: int) -> bytes:
     try:
         return os.read(pipe, 64)
     except BlockingIOError:
@@ -213,10 +232,10 @@ def _shorten(log: Path | None, most: int) -> None:
 
 def _last_line(log: Path | None, begin: int) -> str:
     if log is None:
-        return "it said nothing"
+        return "no output"
     with log.open("rb") as file:
         file.seek(begin)
         return (
             file.read(65_536).decode(errors="replace").strip().rpartition("\n")[2][:300]
-            or "it said nothing"
+            or "no output"
         )

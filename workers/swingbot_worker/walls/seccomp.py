@@ -1,8 +1,9 @@
-"""The system calls a build has: a filter for x86-64 as the kernel takes it (classic BPF over struct seccomp_data). Pure.
+"""The system call filter of builds for x86-64, as classic BPF over struct seccomp_data. Pure.
 
-Everything is allowed but what opens a way around the other walls: namespaces and mounts, other processes' memory, sockets
-that are not of this sandbox, memory that no limit counts, and parts of the kernel in which its security holes used to be.
-Numbers are those of the kernel's arch/x86/entry/syscalls/syscall_64.tbl; the form is documented in its seccomp_filter.rst.
+It allows everything except system calls that bypass the other walls (namespaces and mounts, other
+processes' memory, sockets out of the sandbox, memory that no limit counts) and parts of the kernel
+with a history of vulnerabilities. The numbers are those of arch/x86/entry/syscalls/syscall_64.tbl;
+the format is documented in seccomp_filter.rst.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ _REFUSED: Final = {
     "mlockall": 151,
     "mlock2": 325,
 }
-# Callers know what to do without these.
+# Callers have a fallback for these.
 _ABSENT: Final = {
     "clone3": 435,
     "memfd_create": 319,
@@ -78,12 +79,13 @@ _ABSENT: Final = {
     "io_uring_enter": 426,
     "io_uring_register": 427,
 }
-# Room without writing: gigabytes would be gone before anybody can look. Tools write zeros instead.
+# Allocates disk space without writing: gigabytes would be used before the guard can react. Tools
+# write zeros instead.
 _UNSUPPORTED: Final = {"fallocate": 285}
 
 
 def program() -> bytes:
-    """The filter, as bwrap's --seccomp reads it."""
+    """Return the filter in the format of bwrap's --seccomp."""
     lines = [
         _line(_LOAD, _ARCHITECTURE_AT),
         _line(_JUMP_EQUAL, _X86_64, 1, 0),
@@ -99,7 +101,7 @@ def program() -> bytes:
     ):
         for number in numbers.values():
             lines += [_line(_JUMP_EQUAL, number, 0, 1), _refuse(error)]
-    # The low half of the first argument is all of it for both.
+    # For both calls, the low half of the first argument is its whole value.
     lines += [
         _line(_JUMP_EQUAL, _CLONE, 0, 4),
         _line(_LOAD, _FIRST_ARGUMENT_AT),
@@ -118,12 +120,12 @@ def program() -> bytes:
 
 
 def available() -> bool:
-    """Whether the filter fits this host's processor; whether its kernel takes it is found out by trying."""
+    """Return whether the filter supports this host's processor. `probe` tests the host's kernel."""
     return platform.machine() == "x86_64"
 
 
 def _line(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
-    """One struct sock_filter; jumps are relative to the next line."""
+    """Return one struct sock_filter; jumps are relative to the next instruction."""
     return struct.pack("<HBBI", code, then, otherwise, value)
 
 
