@@ -61,7 +61,7 @@ def test_a_run_that_fails_or_says_nothing_spoils_no_other(lab: Lab) -> None:
     )
     assert outcome["status"] == "up"
     assert [(run["status"], run.get("reason")) for run in outcome["runs"]] == [
-        ("failed", "fails ended with status 3: it broke"),
+        ("failed", "fails exited with status 3: it broke"),
         ("failed", "silent printed nothing"),
         ("ok", None),
         ("ok", None),

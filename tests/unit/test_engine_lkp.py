@@ -245,7 +245,7 @@ def test_an_lkp_that_is_not_installed_on_the_box_is_the_lab_s_fault(tmp_path: Pa
     outcome = lab.boot([HACKBENCH.to_json()])
     assert outcome["status"] == "infra"
     assert outcome["reason"] == (
-        "The engine lkp of testbox played can't run: lkp-tests is not at /nowhere/lkp-tests of the testbox; install it there, or change lkp.src."
+        "The engine lkp of testbox played cannot run: lkp-tests is not at /nowhere/lkp-tests of the testbox; install it there, or change lkp.src."
     )
 
 

@@ -123,9 +123,9 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str | None]] = {
     "device": (lambda: tar(member("p/d", b"", tarfile.BLKTYPE)), "a device or pipe"),
     "pipe": (lambda: tar(member("p/f", b"", tarfile.FIFOTYPE)), "a device or pipe"),
     "deep": (lambda: tar(member(f"{DEEP}/x")), "16 directories deep"),
-    "control characters": (lambda: tar(member("p/a\nb")), "not a file name"),
-    "long name": (lambda: tar(member("p/" + "n" * 250)), "not a file name"),
-    "twice": (lambda: tar(member("p/a"), member("p/a")), "there twice"),
+    "control characters": (lambda: tar(member("p/a\nb")), "not a valid name of a source file"),
+    "long name": (lambda: tar(member("p/" + "n" * 250)), "not a valid name of a source file"),
+    "twice": (lambda: tar(member("p/a"), member("p/a")), "occurs twice"),
     "file as directory": (lambda: tar(member("p/a"), member("p/a/b")), "a file and as a directory"),
     "large file": (lambda: tar(member("p/a", bytes(BIG + 1))), "the limit for a source file is"),
     "large altogether": (

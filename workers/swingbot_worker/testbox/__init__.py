@@ -1,4 +1,7 @@
-"""Boots: an order in, console, results and an outcome out. The machine is driven from outside, so a panic is a result."""
+"""Boots: take an order, produce console log, results and an outcome.
+
+The machine is driven from outside, so a panic is a result.
+"""
 
 from __future__ import annotations
 

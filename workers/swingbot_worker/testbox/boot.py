@@ -1,4 +1,4 @@
-"""One boot from order to outcome, whatever the driver."""
+"""One boot from order to outcome, with any driver."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ from swingbot_worker.testbox.runs import runs_of, settings_read
 
 
 def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_nobody) -> Outcome:
-    """Boot the kernel that `order` names, once, and run its unit jobs; returns the outcome (outcome-1 schema).
+    """Boot the kernel of `order` once, run its unit jobs, and return the outcome.
 
-    console.log, results.tar, job.sh and the driver's log come into `out`. What the kernel does is a status of the outcome;
-    a fault of ours is status `infra`. No exception leaves for either.
+    Writes console.log, results.tar, job.sh and the driver's log to `out`. The kernel's behaviour
+    becomes the status of the outcome, an infrastructure failure the status `infra`. Neither raises
+    an exception.
     """
     started, out = time.monotonic(), out.absolute()
 
@@ -48,7 +49,7 @@ def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_n
         return outcome(order, status, reason, time.monotonic() - started, files)
 
     try:
-        made, facts, results = _boot(order, out, site, tell_phase)
+        result, facts, results = _boot(order, out, site, tell_phase)
     except OrderError as error:
         return ended("infra", str(error)) | {"fault": "order"}
     except (InfraError, TestboxError) as error:
@@ -56,9 +57,9 @@ def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_n
     except OSError as error:
         return ended(
             "infra",
-            f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.",
+            f"The worker's disk failed or is full ({error}); check {site.cache} and {out}.",
         )
-    return ended(made.verdict.status.value, made.verdict.reason) | {
+    return ended(result.verdict.status.value, result.verdict.reason) | {
         "facts": facts,
         "runs": runs_of(order.unit_jobs, results, facts),
     }
@@ -67,7 +68,7 @@ def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_n
 def _boot(
     order: BootOrder, out: Path, site: Site, tell_phase: TellPhase
 ) -> tuple[Boot, dict[str, Fact], Results]:
-    """Look everything up, let the testbox's driver boot, and read what came back."""
+    """Resolve the order, let the testbox's driver boot, and read the results."""
     stolen, kernel = host.stolen_ticks(), _kernel(order.kernel, out, site)
     box = _testbox(order, site)
     driver = select_driver.driver_of(box)
@@ -92,17 +93,17 @@ def _boot(
         document=order.document,
         cmdline=cmdline_of(order.unit_jobs),
     )
-    made = driver.boot(request)
+    result = driver.boot(request)
     results = read_results(request.results) if request.results.is_file() else Results(runs={})
     _check_engine(box, results)
-    ours = {"testbox_label": box.label, "engine": box.engine, **made.facts}
+    ours = {"testbox_label": box.label, "engine": box.engine, **result.facts}
     ours |= {"image_sha256": sha256(kernel.image)}
     ours |= settings_read(order.unit_jobs, results)
-    return made, _facts(results, {**host.facts(stolen), **ours}), results
+    return result, _facts(results, {**host.facts(stolen), **ours}), results
 
 
 def _kernel(ordered: BootKernel, out: Path, site: Site) -> Kernel:
-    """The kernel to boot, and `out` without files of an attempt before this one, which must not be taken for ours."""
+    """Return the kernel to boot, and delete files of a previous attempt from `out`."""
     out.mkdir(parents=True, exist_ok=True)
     kernel = find(ordered, out, site.cache)
     for name in select_driver.FILES:
@@ -114,26 +115,30 @@ def _testbox(order: BootOrder, site: Site) -> Testbox:
     box = select_driver.box_of(order.testbox, site)
     if not accepted(order.kernel.trust, box.accepts):
         raise OrderError(
-            f"This kernel is not trusted, and testbox {box.name} takes trusted ones only (`accepts` in its file)."
+            f"This kernel is not trusted, but testbox {box.name} accepts only trusted kernels "
+            "(`accepts` in its file)."
         )
     try:
         box.check_settings(order.unit_jobs, order.kernel.trust)
     except ValueError as error:
-        raise OrderError(f"The order can't be carried out: {error}.") from None
+        raise OrderError(f"The order cannot be executed: {error}.") from None
     return box
 
 
 def _check_engine(box: Testbox, results: Results) -> None:
-    """Raise InfraError if the engine says that it can't run anything on this box: no kernel is to blame for what is not installed."""
+    """Raise InfraError if the engine reports that it cannot run on this testbox."""
     if said := results.facts.get(engine.PROBLEM, "").strip():
         plain = printable(said[: REASON_LENGTH // 2])
-        raise InfraError(f"The engine {box.engine} of testbox {box.name} can't run: {plain}.")
+        raise InfraError(f"The engine {box.engine} of testbox {box.name} cannot run: {plain}.")
 
 
 def _facts(results: Results, ours: Mapping[str, Fact]) -> dict[str, Fact]:
-    """The guest's facts first, cut to size because a guest may send anything; then ours, which win. What is not known is not there."""
+    """Merge the guest's facts, which are truncated, with the driver's, which take precedence.
+
+    Unknown facts are omitted.
+    """
     both = {**facts_of(results.facts), **ours}
-    return {name: told for name, told in both.items() if told is not None}
+    return {name: fact for name, fact in both.items() if fact is not None}
 
 
 def _tell(line: str) -> None:

@@ -1,4 +1,4 @@
-"""`swingbot-worker check BOX`: has a testbox what it needs, and what is there to do where it has not."""
+"""`swingbot-worker check BOX`: check that a testbox has everything it needs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ from swingbot_worker.testbox import select_driver
 
 
 def check(box: Testbox) -> list[TuningFinding]:
-    """What was looked at; a virtual testbox needs little, one that an operator's program drives is known to that program alone."""
+    """Return the findings of the testbox's driver.
+
+    A virtual testbox needs little. Only the operator's program knows a testbox of the driver
+    `command`.
+    """
     return select_driver.driver_of(box).check()
 
 
 @click.command(
     name="check",
     epilog="Example:  swingbot-worker check box1   "
-    "Exit status: 0 it has all it needs, 1 something is missing, 2 there is no such testbox or its file is wrong.",
+    "Exit status: 0 nothing is missing, 1 something is missing, 2 unknown testbox or invalid file.",
 )
 @click.argument("name", metavar="BOX")
 @click.option(
@@ -33,22 +37,25 @@ def check(box: Testbox) -> list[TuningFinding]:
     help='Print the findings as JSON: [{"what", "ok", "found", "do"}].',
 )
 def command(name: str, as_json: bool) -> None:
-    """Look whether testbox BOX of this worker has all that it needs: reach, console, power, memory, tuning. Changes nothing on it and boots nothing."""
+    """Check that testbox BOX has everything it needs.
+
+    Checks SSH, console, power, memory and tuning. Changes nothing on the testbox and boots nothing.
+    """
     try:
-        found = check(select_driver.box_of(name, from_environment()))
+        findings = check(select_driver.box_of(name, from_environment()))
     except (InfraError, TestboxError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
     click.echo(
-        json.dumps([finding.to_json() for finding in found], indent=2)
+        json.dumps([finding.to_json() for finding in findings], indent=2)
         if as_json
-        else as_text(found)
+        else as_text(findings)
     )
-    sys.exit(0 if all(finding.ok for finding in found) else 1)
+    sys.exit(0 if all(finding.ok for finding in findings) else 1)
 
 
 def as_text(found: list[TuningFinding]) -> str:
-    """One line for each finding, and below those that are not as they should be what to do."""
+    """Return one line per finding, followed by the remedy if it is not ok."""
     width = max((len(finding.what) for finding in found), default=0)
     lines = []
     for finding in found:

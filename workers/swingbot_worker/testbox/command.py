@@ -5,8 +5,8 @@ boot among those of its purpose), SWINGBOT_PURPOSE (what the boot is for), SWING
 job's words, which go to the end of the kernel command line; empty unless `can_set` of the testbox
 file has cmdline), SWINGBOT_ORDER (path of the order, JSON), SWINGBOT_JOB (folder with the generated
 run.sh and programs/), SWINGBOT_OUT (folder to write to). It writes results.tar and console.log into
-SWINGBOT_OUT and exits with 0 up, 10 panicked, 11 oopsed, 12 hung, 13 timed out; anything else is
-the lab's fault.
+SWINGBOT_OUT and exits with 0 up, 10 panicked, 11 oopsed, 12 hung, 13 timed out; any other status is
+an infrastructure failure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXITS = {
 
 @dataclass(frozen=True, slots=True)
 class OperatorCommand:
-    """Boots `box`; only the operator's program knows what else there is to look at."""
+    """Boots `box` with the operator's program."""
 
     box: Testbox
     how: CommandDriver
@@ -59,9 +59,10 @@ class OperatorCommand:
             late = f"not done after {request.limits.wall:.0f} s"
             return Boot(verdict=Verdict(status=BootStatus.TIMED_OUT, reason=late))
         if done.rc not in EXITS:
-            said = console.last_line(tail(log)) or "it said nothing"
+            said = console.last_line(tail(log)) or "no output"
             raise InfraError(
-                f"The driver of testbox {self.box.name} ended with status {done.rc} ({said}); see {log}."
+                f"The driver of testbox {self.box.name} exited with status {done.rc} ({said}); see "
+                f"{log}."
             )
         return Boot(verdict=_verdict(EXITS[done.rc], self.box.name, request))
 
@@ -92,12 +93,14 @@ def _verdict(status: BootStatus, name: str, request: Request) -> Verdict:
     if status is BootStatus.UP:
         if not request.results.is_file():
             raise InfraError(
-                f"The driver of testbox {name} said that the boot is up but left no results.tar in SWINGBOT_OUT."
+                f"The driver of testbox {name} exited with status 0 (up) but left no results.tar "
+                "in SWINGBOT_OUT."
             )
         return Verdict(status=status)
     text = request.console.read_text(errors="replace") if request.console.is_file() else ""
-    told = console.judge(text)
+    verdict = console.judge(text)
     return Verdict(
         status=status,
-        reason=(told.reason if told else console.last_line(text)) or f"the driver said {status}",
+        reason=(verdict.reason if verdict else console.last_line(text))
+        or f"the driver reported {status}",
     )

@@ -1,4 +1,4 @@
-"""What a console says about the kernel. Pure; the text is the guest's and may be anything."""
+"""Judge a kernel by its console output. Pure; the text is untrusted."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 _STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\[[^]]*\]\s)?")
 _PANIC = re.compile(r"Kernel panic - not syncing")
-# An exception in kernel mode ends in "... [#1]" on x86; the BUG: lines are printed before it, or stand alone.
-# Lockup and stall reports are left out: on a shared host a vCPU that was not given time prints them too.
+# An exception in kernel mode ends in "... [#1]" on x86; BUG: lines precede it or appear alone.
+# Lockup and stall reports are ignored: on a shared host, a vCPU without host time prints them too.
 _OOPS = re.compile(
-    r"\bBUG: (?!soft lockup|workqueue lockup)|kernel BUG at |\bOops\b.*:|general protection fault|: [0-9a-f]{4,16} \[#\d+\]|KASAN: |UBSAN: "
+    r"\bBUG: (?!soft lockup|workqueue lockup)|kernel BUG at |\bOops\b.*:|general protection fault"
+    r"|: [0-9a-f]{4,16} \[#\d+\]|KASAN: |UBSAN: "
 )
-# "Code: 8b 4f 20 66 <90> f7": what memory holds around the instruction pointer, which stands behind an int3 that trapped.
+# "Code: 8b 4f 20 66 <90> f7": memory around the instruction pointer, which points behind an int3
+# that trapped.
 _INT3 = re.compile(r"\bint3: [0-9a-f]{4,16} \[#1\]")
 _CODE = re.compile(r"\bCode: (?:[0-9a-f]{2} )*([0-9a-f]{2}) <[0-9a-f]{2}>")
 _BREAKPOINT = "cc"
@@ -23,7 +25,7 @@ LINE_LENGTH = 300
 
 
 def judge(text: str) -> Verdict | None:
-    """Panicked or oopsed, with the lines that say so; None if the console tells of neither."""
+    """Return panicked or oopsed with the matching lines, or None if the console shows neither."""
     panic = next(_matching(_PANIC, text), None)
     oops = next(_matching(_OOPS, text), None)
     if panic is not None:
@@ -34,11 +36,12 @@ def judge(text: str) -> Verdict | None:
 
 
 def trapped_on_stale_code(text: str) -> bool:
-    """Whether the first oops is a breakpoint (int3) at an address where memory holds none.
+    """Return whether the first oops is a breakpoint (int3) at an address whose memory has no int3.
 
-    A kernel that patches its own text (jump labels, which `perf stat` switches) puts an int3 there for a moment. QEMU before 8.1 can go on
-    running a translation of that moment on another vCPU (qemu-devel, July 2023, "qemu-x86_64 booting with 8.0.0 still see int3"): the
-    machine is at fault then, not the kernel. A kernel that has an int3 where it traps shows its byte.
+    A kernel that patches its own text (jump labels, which `perf stat` switches) temporarily writes
+    an int3. QEMU before 8.1 can keep a stale translation of it on another vCPU (qemu-devel, July
+    2023, "qemu-x86_64 booting with 8.0.0 still see int3"). That is a fault of the machine, not of
+    the kernel. A real int3 appears in the dumped memory.
     """
     oops = next(_matching(_OOPS, text), None)
     if oops is None or not _INT3.search(oops):
@@ -48,7 +51,7 @@ def trapped_on_stale_code(text: str) -> bool:
 
 
 def last_line(text: str) -> str:
-    """The last line that says anything, for a kernel that fell silent; empty if there is none."""
+    """Return the last non-empty line, or an empty string."""
     return next((line for line in reversed(list(_lines(text[-20_000:]))) if line), "")
 
 
@@ -57,7 +60,7 @@ def _matching(pattern: re.Pattern[str], text: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines without the time stamp, with everything unprintable made visible."""
+    """Yield lines without time stamps, with unprintable characters escaped."""
     for line in re.split(r"[\r\n]+", text):
         plain = printable(line[: 4 * LINE_LENGTH])
         yield _STAMP.sub("", plain).strip()[:LINE_LENGTH]

@@ -1,4 +1,4 @@
-"""What every driver promises, what it is asked and what it answers."""
+"""The interface of drivers: protocol, requests and results."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from swingbot_worker.testbox.verdict import Verdict
 
 Fact = str | int | float | bool | None
 Tell = Callable[[str], None]
-# (phase, why): phase is one of swingbot_jobs.contract.orders.PHASES. Never raises, and costs a few seconds at most when nobody listens.
+# (phase, why): phase is one of swingbot_jobs.contract.orders.PHASES. Never raises, and takes at
+# most a few seconds if the service is unavailable.
 TellPhase = Callable[[str, str], None]
-# Boots in a row that may be spoilt by the driver's own machine before we give up.
+# Consecutive boots that faults of the emulated machine may invalidate before the order fails.
 SPOILT_BOOTS = 3
-# What a boot leaves in its directory; of a cluster these are the client's.
+# Files of a boot in its directory; for a cluster, those of the client.
 FILES = (
     "console.log",
     "results.tar",
@@ -39,16 +40,16 @@ FILES = (
 
 
 class MachineFault(InfraError):
-    """The machine that a driver makes tripped over itself; the boot says nothing about the kernel and may be made again."""
+    """The emulated machine failed; the boot says nothing about the kernel and may be repeated."""
 
 
 def tell_nobody(phase: str, why: str) -> None:
-    """For boots by hand: there is no service that keeps the state of the box."""
+    """Ignore phases, for boots by hand, where no service tracks the testbox's state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What has to run on the testbox. `built_from`: commit, kconfig and compiler of the kernel, as far as they are known."""
+    """The job to run. `built_from` has the known ones of commit, kconfig and compiler."""
 
     unit_jobs: Sequence[UnitJob]
     built_from: Mapping[str, str]
@@ -57,7 +58,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """What a testbox is given to run the job. `script` is for people: all that will run, as text."""
+    """The files that a testbox gets to run a job. `script` is all of it as text, for people."""
 
     script: bytes
     entries: Sequence[Entry] = ()  # the job's files, their script first
@@ -66,25 +67,29 @@ class Payload:
 
     @property
     def system(self) -> Rootfs:
-        """The root file system of a guest, which has nothing else."""
+        """The root file system of a guest."""
         assert self.rootfs is not None
         return self.rootfs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What is different for a testbox that is booted together with another one, as a node of a cluster."""
+    """Additional parameters of a testbox that is booted as a node of a cluster."""
 
     devices: Sequence[str] = ()  # of a virtual machine: more arguments for QEMU
-    # Called when all is looked at and nothing has begun: waits for the other one; raises InfraError if that one cannot begin.
+    # Called after all checks and before the boot: waits for the other node; raises InfraError if
+    # that node cannot start.
     ready: Callable[[], None] = lambda: None
-    given_up: Callable[[], str | None] = lambda: None  # why nobody waits for this box any more
-    spoilt_boots: int = SPOILT_BOOTS  # a node alone does not boot again: both do
+    given_up: Callable[[], str | None] = lambda: None  # why this boot is no longer needed
+    spoilt_boots: int = SPOILT_BOOTS  # both nodes are booted again together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One boot, everything looked up and made. The driver writes `console` and `results`, and what else it has into `out`."""
+    """One boot with all inputs resolved.
+
+    The driver writes `console`, `results` and its other files to `out`.
+    """
 
     order: str
     attempt: str
@@ -100,7 +105,7 @@ class Request:
     tell_phase: TellPhase = tell_nobody  # outside of the measured window only
     node: Node = field(default_factory=Node)
     document: Mapping[str, object] = field(default_factory=dict)  # the order, without its token
-    cmdline: str = ""  # the job's words, which go behind the testbox's own
+    cmdline: str = ""  # the job's words, appended to the testbox's own
 
     @property
     def console(self) -> Path:
@@ -113,30 +118,41 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
-    """How it went, and facts that the driver knows of; the guest's own come in the results."""
+    """The verdict and the driver's facts; the guest's facts are in the results."""
 
     verdict: Verdict
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
 
 class Driver(Protocol):
-    """One way to boot a testbox. Each driver is made for one testbox by `choose.driver_of`, and passes tests/contract/test_testbox.py."""
+    """A way to boot a testbox.
+
+    `select_driver.driver_of` creates a driver for one testbox. Each driver passes
+    tests/contract/test_testbox.py.
+    """
 
     def payload(self, job: Job) -> Payload:
-        """What the testbox is given to run `job`. Touches no testbox. Raises InfraError with what to install or to order instead."""
+        """Return the files for `job` without contacting the testbox.
+
+        Raises InfraError with the remedy.
+        """
 
     def boot(self, request: Request) -> Boot:
         """Boot the kernel once, run the payload in it, and bring its console and results.
 
-        Whatever the kernel does is a verdict. Raises InfraError for whatever is ours, OrderError if no attempt at this order can succeed here.
-        Either way the testbox is back where it can be leased again, or the phase `lost` was told. The lease is held from before the first
-        phase until after the last one.
+        The kernel's behaviour is a verdict. Raises InfraError for an infrastructure failure,
+        OrderError if no attempt at this order can succeed on this testbox. In each case the testbox
+        can be leased again afterwards, or the phase `lost` was reported. The lease is held from
+        before the first phase until after the last one.
         """
 
     def check(self) -> list[TuningFinding]:
-        """Whether the testbox has what it needs, and what to do where it has not. Changes nothing on it and boots nothing."""
+        """Check the testbox and return findings with remedies.
+
+        Changes nothing and boots nothing.
+        """
 
 
 def held_already(locks: Sequence[int]) -> Callable[[], AbstractContextManager[Sequence[int]]]:
-    """The lease of a request whose testbox is leased already."""
+    """Return the lease of a request whose testbox is already leased."""
     return lambda: contextlib.nullcontext(locks)

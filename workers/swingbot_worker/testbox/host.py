@@ -1,4 +1,4 @@
-"""The host that drives a testbox: its facts, for it is the machine underneath a virtual one, and the programs that it needs."""
+"""The host that drives a testbox: its facts and the programs that it needs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CPU, _STAT = Path("/proc/cpuinfo"), Path("/proc/stat")
 
 
 def stolen_ticks() -> int | None:
-    """Time that a hypervisor has kept from this host since it booted, in 10 ms; None if it does not tell."""
+    """Return the steal time of this host since boot in units of 10 ms, or None if unknown."""
     return _number(_read(_STAT).get("steal_ticks"))
 
 
 def facts(stolen_before: int | None) -> Mapping[str, Fact]:
-    """What is known when a boot is over; `stolen_before` is `stolen_ticks()` of when it began."""
+    """Return the host's facts after a boot; `stolen_before` is `stolen_ticks()` before it."""
     now = stolen_ticks()
     return {
         "host_load1": os.getloadavg()[0],
@@ -33,7 +33,7 @@ def facts(stolen_before: int | None) -> Mapping[str, Fact]:
 
 
 def has_program(name: str) -> TuningFinding:
-    """Whether a program that a driver starts is installed."""
+    """Check that a program that a driver starts is installed."""
     what = f"{name} is on this host"
     try:
         process.tied_to_us([name])
@@ -50,5 +50,5 @@ def _read(path: Path) -> Mapping[str, Fact]:
     return sheet.read("\n".join(f"{path}:{line}" for line in lines))
 
 
-def _number(told: Fact) -> int | None:
-    return told if isinstance(told, int) else None
+def _number(fact: Fact) -> int | None:
+    return fact if isinstance(fact, int) else None

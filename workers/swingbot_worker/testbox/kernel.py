@@ -1,7 +1,8 @@
-"""The kernel of a boot: where its image is, and what that tells before it boots: the machine that it is for and, where it was built in, its configuration.
+"""The kernel of a boot: its image, the image's architecture and, if embedded, its configuration.
 
-Formats: Documentation/x86/boot.rst ("HdrS" at 0x202, setup_sects at 0x1f1, payload_offset and payload_length at 0x248), Documentation/arm64/booting.rst
-("ARM\\x64" at 56), kernel/configs.c (a gzip stream between IKCFG_ST and IKCFG_ED).
+Formats: Documentation/x86/boot.rst ("HdrS" at 0x202, setup_sects at 0x1f1, payload_offset and
+payload_length at 0x248), Documentation/arm64/booting.rst ("ARM\\x64" at 56), kernel/configs.c (a
+gzip stream between IKCFG_ST and IKCFG_ED).
 """
 
 from __future__ import annotations
@@ -17,38 +18,41 @@ from swingbot_worker import InfraError
 from swingbot_worker.digest import sha256
 from swingbot_worker.order import BootKernel
 
-# Bytes of kernel that are unpacked to look for its configuration.
+# Maximum bytes that are unpacked to find the configuration.
 MOST = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """One image on this host, and the key of the build that it came from."""
+    """One image on this host, and the key of its build."""
 
     image: Path
     build_key: str
     cache: Path
 
     def config(self) -> str | None:
-        """Its configuration: what its build left in the cache, beside the image, or in it. None if it is nowhere."""
-        kept = (
+        """Return the configuration from the cache, next to the image or inside it, or None."""
+        cached = (
             sorted((self.cache / "kernels").glob(f"{self.build_key}*/config"))
             if self.build_key.strip("0")
             else []
         )
-        for path in (*kept, self.image.with_name("config"), self.image.with_suffix(".config")):
+        for path in (*cached, self.image.with_name("config"), self.image.with_suffix(".config")):
             if path.is_file():
                 return path.read_text(errors="replace")
         return embedded(self.image.read_bytes())
 
     def lacks(self, needed: Sequence[str]) -> list[str]:
-        """Of the options that a testbox needs those that are not built in (=y); none where nothing tells its configuration."""
+        """Return those of the `needed` options that are not built in (=y); none if unknown."""
         config = self.config()
         return missing(needed, config) if config is not None else []
 
 
 def find(ordered: BootKernel, out: Path, cache: Path) -> Kernel:
-    """The image by its path, or by its sha256 in `out` or in the cache. Raises InfraError if it is not there, or another than the order says."""
+    """Find the image by its path, or by its sha256 in `out` or in the cache.
+
+    Raises InfraError if it is missing or does not match the order.
+    """
     return Kernel(image=_image(ordered, out, cache), build_key=ordered.build_key, cache=cache)
 
 
@@ -57,36 +61,40 @@ def _image(ordered: BootKernel, out: Path, cache: Path) -> Path:
     if path is not None:
         if not path.is_file():
             raise InfraError(
-                f"The kernel image {path} is not there; build it first, or give another path."
+                f"The kernel image {path} does not exist; build it first, or give another path."
             )
         if wanted and sha256(path) != wanted:
             raise InfraError(
-                f"The kernel image {path} has another sha256 than the order says; build it again."
+                f"The kernel image {path} does not match the sha256 in the order; build it again."
             )
         return path
     for path in (out / "bzImage", cache / "images" / str(wanted)):
         if path.is_file() and sha256(path) == wanted:
             return path
     raise InfraError(
-        f"The kernel image {wanted} is neither in {out} nor in {cache / 'images'}; fetch it, or build it again."
+        f"The kernel image {wanted} is neither in {out} nor in {cache / 'images'}; download it, or "
+        "build it again."
     )
 
 
 def machine_of(image: bytes) -> str | None:
-    """`uname -m` of the machines that can boot the image; None if it does not tell."""
+    """Return `uname -m` of the machines that can boot the image, or None if unknown."""
     if image[0x202:0x206] == b"HdrS":
         return "x86_64"
     return "aarch64" if image[56:60] == b"ARM\x64" else None
 
 
 def missing(needed: Sequence[str], config: str) -> list[str]:
-    """Of the options that a box needs those that are not built in (=y)."""
-    there = set(config.splitlines())
-    return [option for option in needed if f"CONFIG_{option}=y" not in there]
+    """Return those of the `needed` options that are not built in (=y)."""
+    lines = set(config.splitlines())
+    return [option for option in needed if f"CONFIG_{option}=y" not in lines]
 
 
 def embedded(image: bytes) -> str | None:
-    """The configuration inside an x86 bzImage that has IKCONFIG; None if it has none, or is packed in a way that Python 3.11 cannot unpack."""
+    """Return the configuration in an x86 bzImage with IKCONFIG, or None.
+
+    None also means a compression that Python 3.11 cannot unpack.
+    """
     if machine_of(image) != "x86_64" or len(image) < 0x260:
         return None
     sectors = image[0x1F1] or 4

@@ -1,4 +1,4 @@
-"""How long a boot may take. Pure. All in seconds of wall clock unless a name says guest."""
+"""Time limits of a boot, in wall-clock seconds unless a name has `guest`. Pure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.definition import QemuDriver, Testbox
 from swingbot_worker import engine, runner
 
-# Wall seconds of a busy guest second: 2 with counted instructions at shift 3, 1 else (measured on a 2-core host).
+# Wall seconds of a busy guest second: 2 with counted instructions at shift 3, 1 else (measured on a
+# 2-core host).
 ICOUNT_PACE = 2.5
-# What a shared host may slow a boot down by before we call the kernel slow.
+# Factor by which a shared host may slow a boot down before the kernel counts as slow.
 PATIENCE = 3.0
 START_SECONDS = 30.0
-# A boot that is alive prints something every second or two, on a busy host a little less often.
+# A live boot prints something every second or two, on a busy host slightly less often.
 QUIET_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`wall` for the whole boot; `quiet_boot` without a sign of life before the job begins, `quiet_job` after it."""
+    """Limits of a boot: `wall` in total, and `quiet_*` without a sign of life.
+
+    `quiet_boot` applies before the job begins, `quiet_job` after it.
+    """
 
     wall: float
     quiet_boot: float
@@ -28,7 +32,7 @@ class Limits:
 
 
 def estimate(box: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
-    """About how long a healthy boot with this job takes."""
+    """Return the approximate duration of a healthy boot with this job."""
     return box.boot_seconds + sum(
         _pace(box) * (runner.all_seconds_of(job) + len(job.numbers) * engine.overhead_seconds(box))
         for job in unit_jobs
@@ -36,7 +40,10 @@ def estimate(box: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
 
 
 def limits(box: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> Limits:
-    """Far above the usual, because a slow kernel is a result; below the order's deadline, because that is a promise."""
+    """Return limits far above the usual duration, because a slow kernel is a result.
+
+    They never exceed the order's deadline.
+    """
     wall = START_SECONDS + PATIENCE * estimate(box, unit_jobs)
     longest = max((_run_seconds(box, job) for job in unit_jobs), default=0.0)
     return Limits(
@@ -47,7 +54,7 @@ def limits(box: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -
 
 
 def _run_seconds(box: Testbox, job: UnitJob) -> float:
-    """Of the longest run of `job`."""
+    """Return the duration of the longest run of `job`."""
     return _pace(box) * (
         runner.seconds_of(job)
         + engine.overhead_seconds(box)

@@ -1,4 +1,4 @@
-"""What a testbox outside of a cluster is given to run a job: files of the engine and, for a guest of its own, a root file system."""
+"""The files that a testbox gets to run a job: the engine's and, for a guest, a root file system."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from swingbot_worker.testbox.driver import Job, Payload
 
 
 def in_guest(box: Testbox, job: Job) -> Payload:
-    """For a testbox that boots our root file system, with nothing in it but the job. Raises InfraError with what to install."""
+    """Return the payload of a testbox that boots swingbot's root file system with only the job."""
     entries = _entries(box, job, alone=True)
     rootfs = engine.prepare(box, job.unit_jobs, job.site)
     return Payload(script=_text(entries), entries=entries, rootfs=rootfs)
 
 
 def beside_others(box: Testbox, job: Job) -> Payload:
-    """For a testbox with a system of its own. Raises InfraError for a job that the engine can't run."""
+    """Return the payload of a testbox with its own system.
+
+    Raises InfraError if the job cannot run.
+    """
     entries = _entries(box, job, alone=False)
     return Payload(script=_text(entries), entries=entries)
 
 
 def keep(payload: Payload, out: Path) -> None:
-    """What makes a boot repeatable elsewhere: the job's archive, and what the root file system holds."""
+    """Save the job's archive and the root file system's record, to reproduce the boot elsewhere."""
     (out / "job.cpio").write_bytes(cpio.archive(cpio.with_parents(payload.entries)))
     shutil.copyfile(payload.system.record, out / RECORD)
 
@@ -37,7 +40,7 @@ def _entries(box: Testbox, job: Job, *, alone: bool) -> list[Entry]:
 
 
 def _text(entries: Sequence[Entry]) -> bytes:
-    """The generated script, and behind it, as comments, the `run` of each program."""
+    """Return the generated script, followed by each program's `run` as comments."""
     script, *runs = entries
     return script.content + b"".join(
         b"\n# " + b"\n# ".join([run.path.encode(), *run.content.splitlines()]) + b"\n"

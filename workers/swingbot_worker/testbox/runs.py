@@ -1,4 +1,4 @@
-"""What a boot says of each of its runs: whether it came, and how its program ended. Only the master judges its numbers. Pure."""
+"""The status of each run of a boot. Only the master judges the numbers. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swingbot_worker.testbox.driver import Fact
 def runs_of(
     unit_jobs: Iterable[UnitJob], results: Results, facts: Mapping[str, Fact]
 ) -> list[dict[str, Any]]:
-    """The `runs` of an outcome, in the order in which they were asked for; `facts`: those of the boot."""
+    """Return the `runs` of an outcome in the requested order; `facts` are those of the boot."""
     return [_run(job, number, results, facts) for job in unit_jobs for number in job.numbers]
 
 
@@ -48,7 +48,7 @@ def _status(
             (line for line in reversed(files.get("stderr", "").splitlines()) if line.strip()), ""
         )
         plain = printable(last[:FACT_LENGTH])
-        return "failed", f"{job.program} ended with status {rc[:10] or 'unknown'}: {plain}".rstrip(
+        return "failed", f"{job.program} exited with status {rc[:10] or 'unknown'}: {plain}".rstrip(
             ": "
         )
     if not files.get("stdout", "").strip():
@@ -59,9 +59,9 @@ def _status(
 
 
 def settings_read(unit_jobs: Iterable[UnitJob], results: Results) -> dict[str, Fact]:
-    """What the sysctls that the unit jobs set were in their runs, as facts `set.<name>`.
+    """Return the values of the unit jobs' sysctls in their runs, as facts `set.<name>`.
 
-    Different values, of several unit jobs or of a kernel that changed one, stand beside each other.
+    Different values, of several unit jobs or after a change by the kernel, are joined by commas.
     """
     found: dict[str, dict[str, None]] = {}
     for job in unit_jobs:

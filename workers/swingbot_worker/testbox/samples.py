@@ -1,4 +1,4 @@
-"""The samples of a boot as a table, for whoever boots by hand. Only the master judges samples; this shows them."""
+"""Print the samples of a boot by hand as a table. Only the master judges samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from swingbot_worker.site import Site
 def sample_table(
     jobs: Sequence[UnitJob], out: Path, site: Site, facts: Mapping[str, Any] | None = None
 ) -> str:
-    """One line for each unit job and metric with the value of each run; a run without a result shows `-`, and why below. `facts`: the outcome's."""
+    """Return one line per unit job and metric, with the value of each run.
+
+    A run without a result has `-`, and its reason below. `facts` are those of the outcome.
+    """
     results = out / "results.tar"
     if not results.is_file():
         return ""

@@ -1,4 +1,4 @@
-"""Which testbox an order means, and the driver that boots it."""
+"""Find the testbox of an order and its driver."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from swingbot_worker.testbox.driver import Driver
 from swingbot_worker.testbox.qemu.driver import Qemu
 from swingbot_worker.testbox.ssh.driver import Ssh
 
-# What any driver may leave of a boot.
+# The files of a boot that any driver may write.
 FILES = (*driver.FILES, *OF_CLUSTER)
 
 
 def box_of(name: str, site: Site) -> Testbox:
-    """The testbox `name` of this worker. Raises InfraError if there is none, TestboxError if its file is wrong."""
+    """Return the testbox `name`.
+
+    Raises InfraError if it is unknown, TestboxError for a bad file.
+    """
     folder = site.workers / "testboxes"
     path = folder / f"{name}.yaml"
     if path.parent != folder or not path.is_file():
         known = ", ".join(sorted(entry.stem for entry in folder.glob("*.yaml"))) or "none"
-        raise InfraError(
-            f"The testbox {name} is not described on this worker: {folder} has {known}."
-        )
+        raise InfraError(f"This worker has no description of testbox {name}: {folder} has {known}.")
     return load_file(path)
 
 
 def driver_of(box: Testbox) -> Driver:
-    """The driver that boots `box`."""
+    """Return the driver that boots `box`."""
     match box.driver:
         case QemuDriver() as how:
             return Qemu(box, how)

@@ -1,4 +1,7 @@
-"""What a boot came to. A verdict says something about the kernel; a fault of the lab is an InfraError."""
+"""The result of a boot.
+
+A verdict is about the kernel; an infrastructure failure is an InfraError.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,17 @@ from enum import StrEnum
 
 
 class BootStatus(StrEnum):
-    UP = "up"  # the job was gone through to its end
-    PANICKED = "panicked"  # the kernel gave up, or the machine ended by itself before the job did
-    OOPSED = "oopsed"  # the kernel found itself broken, whether or not the job ended
+    UP = "up"  # the job completed
+    # the kernel panicked, or the machine reset or powered off before the job completed
+    PANICKED = "panicked"
+    OOPSED = "oopsed"  # the kernel reported an oops, whether or not the job completed
     HUNG = "hung"  # console and results went quiet
-    TIMED_OUT = "timed_out"  # it went on, for longer than it may
+    TIMED_OUT = "timed_out"  # the boot exceeded its time limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`reason` is one sentence or the first telling line of the console; None exactly when `up`."""
+    """`reason` is one sentence or the first significant console line; None if and only if `up`."""
 
     status: BootStatus
     reason: str | None = None

@@ -1,4 +1,4 @@
-"""Looking after a machine that runs: is it alive, is it over its limits, does it flood its console."""
+"""Watch a running machine: signs of life, limits, and the size of its console output."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from swingbot_worker.testbox.limits import Limits
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 LOOK_SECONDS = 0.2
-# A boot prints 13 kB, an oops some more. What comes above this is a flood and would fill the disk.
+# A boot prints 13 kB, an oops some more. More than this is a flood that would fill the disk.
 CONSOLE_BYTES = 1 << 20
 RESULTS_BYTES = 256 << 20
-# A guest that has sent its end marker powers off within this, or is ended.
+# A guest that does not power off within this time after its end marker is killed.
 POWER_OFF_SECONDS = 15.0
 # The last tar of the stream is smaller than this, padding included.
 _TAIL_BYTES = 32 << 10
 
 
 class Stop(Exception):
-    """End the machine; `verdict` is None when it had said that it is done."""
+    """Stop the machine; `verdict` is None if the guest has sent its end marker."""
 
     def __init__(self, verdict: Verdict | None) -> None:
         super().__init__()
@@ -29,7 +29,10 @@ class Stop(Exception):
 
 
 class Watch:
-    """Called now and then while a machine runs; raises Stop when it must end. `console_log` and `results` grow meanwhile."""
+    """Called periodically while a machine runs; raises Stop when it must be stopped.
+
+    `console_log` and `results` grow meanwhile.
+    """
 
     def __init__(self, console_log: Path, results: Path, limits: Limits) -> None:
         self._console, self._results, self._limits = console_log, results, limits
@@ -61,7 +64,10 @@ class Watch:
                 raise Stop(
                     Verdict(
                         status=BootStatus.TIMED_OUT,
-                        reason=f"the {what} was flooded with more than {most >> 20} MiB; last on the console: {last}",
+                        reason=(
+                            f"the {what} was flooded with more than {most >> 20} MiB; last on the "
+                            f"console: {last}"
+                        ),
                     )
                 )
 
@@ -74,7 +80,7 @@ class Watch:
 
 
 def ended(results: Path) -> bool:
-    """Whether the runner's last word is there."""
+    """Return whether the results contain the runner's end marker."""
     return f"{runner.END}\0".encode() in _tail_bytes(results)
 
 
