@@ -184,7 +184,7 @@ def test_a_machine_that_resets_without_a_word_is_no_success(
 ) -> None:
     outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("resets")])
     assert outcome["status"] == "panicked"
-    assert outcome["reason"].startswith("the machine reset or switched itself off")
+    assert outcome["reason"].startswith("the machine reset or powered off")
 
 
 def test_a_kernel_that_never_reaches_its_job_is_hung_and_says_where(

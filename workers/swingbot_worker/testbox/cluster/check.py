@@ -18,12 +18,15 @@ from swingbot_worker.testbox.ssh.link import Link
 
 # The first that has sockets of the file system for a wire (-netdev stream, addr.type=unix).
 QEMU_NEEDED: Final = (7, 2)
-# Each card of the idle system: its name, hardware address, and carrier, which cannot be read of one that is down.
+# Each card of the idle system: its name, hardware address, and carrier, which cannot be read of one
+# that is down.
 _CARDS: Final = 'for d in /sys/class/net/*; do echo "${d##*/} $(cat $d/address) $(cat $d/carrier 2>/dev/null)"; done'
 
 
 def check(driver: ClusterDriver, nodes: Mapping[str, Driver]) -> list[TuningFinding]:
-    """What the driver of each box finds, with its role and name before it, and the wire; boxes that are one description are looked at once."""
+    """What the driver of each box finds, with its role and name before it, and the wire; boxes that
+    are one description are looked at once.
+    """
     found: list[TuningFinding] = []
     for name in driver.boxes:
         roles = [role for role in ROLES if driver.nodes[role].name == name]
@@ -50,7 +53,9 @@ def _card(node: Testbox, driver: SshDriver, card: str) -> TuningFinding:
 
 
 def card_in(what: str, card: str, cards: str) -> TuningFinding:
-    """Whether `cards`, a line for each, has this one, and a carrier on it as far as that can be told. Pure."""
+    """Whether `cards`, a line for each, has this one, and a carrier on it as far as that can be
+    told. Pure.
+    """
     lines = [line.split() for line in cards.splitlines() if line.strip()]
     mine = next((words for words in lines if card in (words[0], *words[1:2])), None)
     if mine is None and ":" not in card:

@@ -1,4 +1,6 @@
-"""What two boots together came to: one verdict about their kernel, or a fault of the lab, each with the box that it was seen on. Pure."""
+"""What two boots together came to: one verdict about their kernel, or a fault of the lab, each with
+the box that it was seen on. Pure.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ _SILENT: Final = (BootStatus.HUNG, BootStatus.TIMED_OUT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOutcome:
-    """How one node's boot ended: with a verdict, or with a fault of ours. `trouble` is what it says of the wire, its own words behind ours."""
+    """How one node's boot ended: with a verdict, or with a fault of ours.
+
+    `trouble` is what it says of the wire, its own words behind ours.
+    """
 
     role: str
     box: str
@@ -40,7 +45,10 @@ class NodeOutcome:
 
 
 def judge(cluster: str, endings: tuple[NodeOutcome, NodeOutcome]) -> Verdict:
-    """The verdict about the kernel, which both boxes boot. Raises InfraError for a fault of ours, OrderError for an order that cannot be done here."""
+    """The verdict about the kernel, which both boxes boot.
+
+    Raises InfraError for a fault of ours, OrderError for an order that cannot be done here.
+    """
     _refuse_order(cluster, endings)
     own = [ending for ending in endings if not ending.given_up]
     if told := _told(own, _EVIDENT):
@@ -73,14 +81,17 @@ def _told(endings: list[NodeOutcome], statuses: tuple[BootStatus, ...]) -> Verdi
 
 
 def _refuse_wire(cluster: str, endings: tuple[NodeOutcome, NodeOutcome]) -> None:
-    """A card without a carrier is a cable that is out: seen on either end, and no kernel's fault as far as one boot can tell."""
+    """A card without a carrier is a cable that is out: seen on either end, and no kernel's fault as
+    far as one boot can tell.
+    """
     ends = [ending for ending in endings if ending.trouble.startswith(CARRIER)]
     if ends:
         at = " and ".join(
             f"{ending.who} ({printable(ending.trouble.partition(' ')[2][:40])})" for ending in ends
         )
         raise InfraError(
-            f"The wire of cluster {cluster} has no carrier at {at}; see to the cable and whatever is between its ends."
+            f"The wire of cluster {cluster} has no carrier at {at}; see to the cable and whatever "
+            "is between its ends."
         )
 
 

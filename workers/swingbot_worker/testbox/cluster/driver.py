@@ -1,7 +1,9 @@
-"""The driver `cluster`: two testboxes with a wire, booted into the same kernel through their own drivers, one to serve and one to measure.
+"""The driver `cluster`: two testboxes with a wire, booted into the same kernel through their own
+drivers, one to serve and one to measure.
 
-Both are leased at once or not at all, and neither leaves its own system before all is well with both. Their boots go on beside each other and find
-each other over the wire; what comes of both is one outcome. Results and console at the top are the client's, the server's are named so.
+Both are leased at once or not at all, and neither leaves its own system before all is well with
+both. Their boots go on beside each other and find each other over the wire; what comes of both is
+one outcome. Results and console at the top are the client's, the server's are named so.
 """
 
 from __future__ import annotations
@@ -158,7 +160,8 @@ def _part(programs: Path, path: str) -> bytes:
         return (programs / path).read_bytes()
     except FileNotFoundError:
         raise InfraError(
-            f"The program {path.partition('/')[0]} has no part for a cluster: {programs / path} is not there."
+            f"The program {path.partition('/')[0]} has no part for a cluster: {programs / path} is "
+            "not there."
         ) from None
 
 

@@ -1,4 +1,6 @@
-"""Two boots beside each other: each in a thread of its own, through its own driver, with what one has to know of the other."""
+"""Two boots beside each other: each in a thread of its own, through its own driver, with what one
+has to know of the other.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from swingbot_worker.testbox.driver import Boot, Driver, Fact, Request, TellPhas
 
 # A server that the client said farewell to is off within this.
 LATE_SECONDS = 60.0
-# From one box being ready to leave its own system until the other one is: that one may have to be brought home first.
+# From one box being ready to leave its own system until the other one is: that one may have to be
+# brought home first.
 READY_SECONDS = 3600.0
 # What a cluster does is what the one does that has come least far; home again are both or none.
 _ORDER = ("booting", "running", "returning", "idle")
@@ -32,7 +35,10 @@ class NodeRun:
 
 
 def together(phases: Mapping[str, str]) -> str | None:
-    """What both are doing, as one testbox; None while one of them has not said anything. Lost is lost."""
+    """What both are doing, as one testbox; None while one of them has not said anything.
+
+    Lost is lost.
+    """
     if "lost" in phases.values():
         return "lost"
     return min(phases.values(), key=_ORDER.index) if len(phases) == len(ROLES) else None
@@ -112,7 +118,9 @@ class NodePair:
             ) from None
 
     def why_give_up(self, role: str) -> str | None:
-        """Why nobody waits for this one any more: the other one is through, and has not come to a good end, or long ago."""
+        """Why nobody waits for this one any more: the other one is through, and has not come to a
+        good end, or long ago.
+        """
         if self._stopped:
             return "it was ended"
         with self._lock:

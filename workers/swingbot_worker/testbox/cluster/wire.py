@@ -1,4 +1,7 @@
-"""The wire of two virtual machines: a socket of this host's file system between two network cards. Between bare-metal testboxes it is a cable, and nothing is to do."""
+"""The wire of two virtual machines: a socket of this host's file system between two network cards.
+
+Between bare-metal testboxes it is a cable, and nothing is to do.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ SOCKET_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devices:
-    """More arguments for one guest's QEMU. It must not be started before `socket` is there; None: it makes it itself, or there is none."""
+    """More arguments for one guest's QEMU.
+
+    It must not be started before `socket` is there; None: it makes it itself, or there is none.
+    """
 
     argv: Sequence[str] = ()
     socket: Path | None = None
@@ -28,7 +34,8 @@ class Devices:
         while self.socket is not None and not self.socket.exists():
             if time.monotonic() > give_up:
                 raise InfraError(
-                    f"QEMU did not make its end of the wire ({self.socket}); see the server's qemu.log. The wire needs QEMU 7.2 or later."
+                    f"QEMU did not make its end of the wire ({self.socket}); see the server's "
+                    "qemu.log. The wire needs QEMU 7.2 or later."
                 )
             time.sleep(0.02)
 

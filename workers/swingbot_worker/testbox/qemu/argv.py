@@ -12,18 +12,20 @@ from swingbot_jobs.testbox.definition import QemuDriver, Testbox
 
 PROGRAM = "qemu-system-x86_64"
 PORT = "swingbot.results"
-# panic=-1 with -no-reboot ends QEMU at once (with exit status 0); no address randomisation, so that equal boots are equal.
-# Not quiet: the boot text costs 0.01 guest seconds and is all that tells where a kernel hung.
+# panic=-1 with -no-reboot ends QEMU at once (with exit status 0); no address randomisation, so that
+# equal boots are equal.
+# Not quiet: boot messages take 0.01 guest seconds and show where a kernel hung.
 CMDLINE = ("console=ttyS0", "panic=-1", "norandmaps", "mitigations=off", "printk.time=1")
-# ioeventfd=off: else QEMU's main loop takes what the guest sends whenever the host lets it run, and equal boots differ.
+# ioeventfd=off: otherwise the time at which QEMU reads the guest's data depends on the host, and
+# equal boots differ.
 RESULTS_DEVICE = "virtio-serial-pci,ioeventfd=off"
-# Untrusted patches run as root in there: QEMU itself starts nothing and gains nothing.
+# Untrusted patches run as root in the guest: QEMU must not start processes or gain privileges.
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Where one boot reads and writes on the host."""
+    """Host files of one boot."""
 
     image: Path
     initrd: Path
@@ -32,16 +34,17 @@ class Files:
 
 
 def kernel_cmdline(box: Testbox, delay_us: int, job: str = "") -> str:
-    """The kernel's command line; `delay_us` is this boot's perturbation, `job` the job's words.
+    """Return the kernel command line; `delay_us` is this boot's perturbation, `job` the job's
+    words.
 
-    The job's words come last: of a parameter that is set twice, the kernel takes the last value.
+    The job's words come last, because the kernel uses the last value of a repeated parameter.
     """
     ours = (*CMDLINE, f"swingbot.delay_us={delay_us}", *shlex.split(box.cmdline))
     return joined(*ours, job)
 
 
 def qemu_argv(box: Testbox, files: Files, delay_us: int, cmdline: str = "") -> list[str]:
-    """Arguments that boot `files.image` once on `box`; `cmdline` are the job's words."""
+    """Return the arguments that boot `files.image` on `box`; `cmdline` are the job's words."""
     assert isinstance(box.driver, QemuDriver)
     return [
         PROGRAM,
@@ -67,7 +70,8 @@ def qemu_argv(box: Testbox, files: Files, delay_us: int, cmdline: str = "") -> l
 
 def _clock(driver: QemuDriver) -> list[str]:
     if driver.accel == "icount":
-        # sleep=off: virtual time jumps over idle periods. The fixed seed and date keep the host's out.
+        # sleep=off: virtual time skips idle periods. Seed and date are fixed, independent of the
+        # host.
         counted = f"shift={driver.icount_shift},align=off,sleep=off"
         return [
             "-accel",
@@ -83,12 +87,12 @@ def _clock(driver: QemuDriver) -> list[str]:
 
 
 def escaped(path: Path) -> str:
-    """A comma ends a value in QEMU's option lists; doubled it stands for itself."""
+    """Double the commas of a path, which separate values in QEMU's option lists."""
     return str(path).replace(",", ",,")
 
 
 def facts(box: Testbox, delay_us: int, version: str) -> Mapping[str, str | int]:
-    """What is worth knowing of the machine that QEMU makes."""
+    """Return the facts about the machine that QEMU emulates."""
     assert isinstance(box.driver, QemuDriver)
     return {
         "accel": box.driver.accel,

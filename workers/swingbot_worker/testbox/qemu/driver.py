@@ -19,7 +19,7 @@ from swingbot_worker.testbox.driver import Boot, Job, Payload, Request
 from swingbot_worker.testbox.qemu import argv, kvm
 from swingbot_worker.testbox.qemu.machine import Machine, check_disk
 
-# Leftovers of killed boots older than this are removed.
+# Files of killed boots older than this are deleted.
 SCRATCH_SECONDS = 24 * 3600.0
 
 
@@ -52,7 +52,7 @@ class Qemu:
                 if self.how.accel == "kvm":
                     kvm.check(self.box, request.kernel.image, request.cache)
                 request.node.ready()
-                # And no other phase: while the guest runs, its host is left alone.
+                # The only phase: reports while the guest runs would disturb its host.
                 request.tell_phase("booting", "QEMU starts")
                 verdict, spoilt = Machine(
                     box=self.box.name,
@@ -72,11 +72,11 @@ class Qemu:
         return [host.has_program(argv.PROGRAM)]
 
     def _argv(self, request: Request, files: argv.Files, delay: int) -> list[str]:
-        made = argv.qemu_argv(self.box, files, delay, request.cmdline)
-        return [*made, *request.node.devices]
+        arguments = argv.qemu_argv(self.box, files, delay, request.cmdline)
+        return [*arguments, *request.node.devices]
 
 
-# Files by name alone, for arguments that are to be repeated elsewhere.
+# File names without directories, for arguments that can be reused elsewhere.
 _NAMES = argv.Files(
     image=Path("bzImage"),
     initrd=Path("initrd"),

@@ -1,6 +1,6 @@
-"""Whether KVM really works here: seen by booting a kernel, not by opening /dev/kvm.
+"""Check that KVM works on this host by booting a kernel, not by opening /dev/kvm.
 
-On some hosts /dev/kvm opens and even runs a boot sector, and then a kernel hangs in it or QEMU aborts.
+On some hosts /dev/kvm can be opened and runs a boot sector, but a kernel hangs or QEMU aborts.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from swingbot_worker import InfraError, process
 from swingbot_worker.testbox.qemu import argv
 from swingbot_worker.testbox.watch import tail
 
-# Without a root file system a kernel panics and QEMU ends; that takes a second or two, under TCG too.
+# Without a root file system a kernel panics and QEMU exits, which takes a second or two even under
+# TCG.
 PROBE_SECONDS = 30.0
 
 
 def check(box: Testbox, image: Path, cache: Path) -> None:
-    """Raise InfraError unless a kernel was seen to run under KVM on `box` since this host was booted.
+    """Raise InfraError unless a kernel has run under KVM on `box` since this host booted.
 
-    The kernel may be a bad one: when `image` does not get anywhere without KVM either, nothing is learnt of KVM.
+    If `image` does not boot without KVM either, the kernel may be bad, and the check proves
+    nothing.
     """
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     known = cache / "kvm" / boot_id / box.name
@@ -31,12 +33,13 @@ def check(box: Testbox, image: Path, cache: Path) -> None:
         known.write_text("works" if works else "fails")
     if known.read_text() != "works":
         raise InfraError(
-            f"Testbox {box.name} wants KVM, but a probe boot under KVM failed on this host; give it `accel: tcg`, or mend KVM and remove {known}."
+            f"Testbox {box.name} requires KVM, but a probe boot under KVM failed on this host; set "
+            f"`accel: tcg`, or repair KVM and delete {known}."
         )
 
 
 def runs(accel: str, box: Testbox, image: Path) -> bool:
-    """Whether `image`, given no root file system, comes as far as to miss it."""
+    """Return whether `image` boots until it fails to find a root file system."""
     with tempfile.TemporaryDirectory() as work:
         console = Path(work, "console.log")
         ended = process.output(probe_argv(accel, box, image, console), timeout=PROBE_SECONDS)

@@ -1,4 +1,4 @@
-"""One machine that QEMU makes: run to its end, or ended, and what its kernel did as far as its console and results tell."""
+"""Run one machine under QEMU, and judge its kernel by console and results."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from swingbot_worker.testbox.watch import CONSOLE_BYTES, LOOK_SECONDS, Stop, Wat
 
 # A root file system, an initrd and the logs of one boot.
 FREE_BYTES = 128 << 20
-# What QEMU 7.2 says of an image that is no kernel; where it names the file, that is what it could not load.
+# QEMU 7.2's messages for an image that is not a kernel. A message with the file name means that
+# loading failed.
 REFUSED_IMAGE = ("linux kernel too old", "without PVH ELF Note", "invalid kernel header")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """QEMU started with `argv` for one request. It inherits `locks`: the lease lives as long as it does."""
+    """QEMU with `argv` for one request.
+
+    It inherits `locks`, so the lease lasts until QEMU exits.
+    """
 
     box: str
     argv: Sequence[str]
@@ -29,7 +33,11 @@ class Machine:
     request: Request
 
     def sound_run(self) -> tuple[Verdict, int]:
-        """Run until a boot is not spoilt by QEMU itself; its verdict, and how many were. Raises Spoilt if too many are."""
+        """Repeat the boot while QEMU itself spoils it. Returns the verdict and the number of spoilt
+        boots.
+
+        Raises MachineFault if QEMU spoils too many boots.
+        """
         boots = self.request.node.spoilt_boots
         for spoilt in range(boots):
             verdict = self._run()
@@ -37,14 +45,18 @@ class Machine:
                 return verdict, spoilt
             if spoilt + 1 < boots:
                 self.request.tell(
-                    f"QEMU ran a breakpoint that the kernel had taken away already ({verdict.reason}); booting again"
+                    "QEMU executed a breakpoint that the kernel had already removed "
+                    f"({verdict.reason}); "
+                    "booting again"
                 )
         raise MachineFault(
-            f"QEMU ran breakpoints that the kernel had taken away, {SPOILT_BOOTS} boots in a row; QEMU 8.1 and later do not."
+            f"QEMU executed breakpoints that the kernel had removed in {SPOILT_BOOTS} consecutive "
+            "boots; "
+            "use QEMU 8.1 or later, which does not."
         )
 
     def _run(self) -> Verdict:
-        """Run QEMU to its end, or end it; then look at what it left."""
+        """Run QEMU until it exits or is stopped, then judge its output."""
         request = self.request
         for path in (request.console, request.results):
             path.write_bytes(b"")
@@ -79,13 +91,13 @@ class Machine:
         return self.request.console.read_text(errors="replace")
 
     def _judge(self, done: process.Completed | None, stopped: Stop | None) -> Verdict:
-        """The console first, then the end marker, never the exit status: QEMU exits with 0 when the guest panics."""
+        """Judge by the console, then the end marker. QEMU exits with 0 even if the guest panics."""
         text = self._console()
-        if told := console.judge(text):
-            return told
+        if verdict := console.judge(text):
+            return verdict
         if ended(self.request.results):
             return Verdict(status=BootStatus.UP)
-        check_disk(self.request.out)  # QEMU says nothing when a write fails
+        check_disk(self.request.out)  # QEMU does not report a failed write
         if stopped is not None and stopped.verdict is not None:
             return stopped.verdict
         last = console.last_line(text)
@@ -93,22 +105,26 @@ class Machine:
         if done is None or done.timed_out:
             late = f"not done after {self.request.limits.wall:.0f} s; {after}"
             return Verdict(status=BootStatus.TIMED_OUT, reason=late)
-        # QEMU that is ended from outside exits with 0 too.
+        # QEMU also exits with 0 if it is killed from outside.
         if done.rc != 0 or "terminating on signal" in tail(self._log):
             return self._failed(done.rc)
         return Verdict(
             status=BootStatus.PANICKED,
-            reason=f"the machine reset or switched itself off before the job was done; {after}",
+            reason=f"the machine reset or powered off before the job was done; {after}",
         )
 
     def _failed(self, rc: int) -> Verdict:
-        """QEMU gave up: an image that it cannot load is the kernel's fault, all else is ours."""
+        """Return a verdict if QEMU cannot load the image.
+
+        Raises InfraError for any other failure.
+        """
         said = console.last_line(tail(self._log))
         if any(words in said for words in (*REFUSED_IMAGE, str(self.request.kernel.image))):
             why = f"QEMU cannot load this image: {said}"
             return Verdict(status=BootStatus.PANICKED, reason=why)
         raise InfraError(
-            f"QEMU failed with status {rc} ({said or 'it said nothing'}); see {self._log} and the qemu settings of testbox {self.box}."
+            f"QEMU failed with status {rc} ({said or 'no output'}); see {self._log} and the qemu "
+            f"settings of testbox {self.box}."
         )
 
 
@@ -117,12 +133,12 @@ def check_disk(*folders: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(folder).free < FREE_BYTES:
             raise InfraError(
-                f"The disk of {folder} has less than {FREE_BYTES >> 20} MiB left; make room."
+                f"The disk of {folder} has less than {FREE_BYTES >> 20} MiB free; free some space."
             )
 
 
 def _cut(path: Path) -> None:
-    """Keep the beginning of a flooded console: the first words tell most."""
+    """Truncate a flooded console log; its beginning is the most informative part."""
     if path.stat().st_size > CONSOLE_BYTES:
         with path.open("r+b") as file:
             file.truncate(CONSOLE_BYTES)

@@ -1,1 +1,3 @@
-"""Driver `ssh`: a bare-metal testbox that idles in its own system, driven over SSH, console and power switch."""
+"""Driver `ssh`: a bare-metal testbox that idles in its own system, driven over SSH, console and
+power switch.
+"""

@@ -1,4 +1,4 @@
-"""What a boot of a bare-metal testbox came to, from what its console said and whether its results came. Pure; the words are the qemu driver's."""
+"""Judge a boot of a bare-metal testbox by its console and results. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from swingbot_worker.testbox import console
 from swingbot_worker.testbox.ssh.console_log import ConsoleReport
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
-# Our oops=panic makes every oops end in this; a panic of the kernel's own has another word behind it.
+# With oops=panic every oops ends with this message; other panics have a different reason.
 _OURS = re.compile(r"; Kernel panic - not syncing: Fatal exception$")
 
 
 def judge(said: ConsoleReport, results: bool) -> Verdict | None:
-    """The verdict once there is one: panicked or oopsed, up with results, or reset before the job was done."""
+    """Return the verdict, or None while the boot continues."""
     if told := console.judge(said.text):
         if told.status is BootStatus.PANICKED and told.reason and _OURS.search(told.reason):
             return Verdict(status=BootStatus.OOPSED, reason=_OURS.sub("", told.reason))
@@ -24,7 +24,10 @@ def judge(said: ConsoleReport, results: bool) -> Verdict | None:
     if said.no_card:
         return Verdict(
             status=BootStatus.HUNG,
-            reason=f"the job ran, but the network of the kernel under test did not come up ({said.no_card})",
+            reason=(
+                "the job ran, but the network of the kernel under test did not come up "
+                f"({said.no_card})"
+            ),
         )
     if said.gone:
         last = console.last_line(said.text)
@@ -32,13 +35,13 @@ def judge(said: ConsoleReport, results: bool) -> Verdict | None:
         when = "its results were out" if said.done else "the job was done"
         return Verdict(
             status=BootStatus.PANICKED,
-            reason=f"the machine reset or switched itself off before {when}; {after}",
+            reason=f"the machine reset or powered off before {when}; {after}",
         )
     return None
 
 
 def silent(said: ConsoleReport, seconds: float) -> str:
-    """The reason of a hang."""
+    """Return the reason of a hang."""
     last = console.last_line(said.text)
     when = "while the job ran" if said.up else "before the job began"
     return f"no sign of life for {seconds:.0f} s {when}; " + (
@@ -47,18 +50,21 @@ def silent(said: ConsoleReport, seconds: float) -> str:
 
 
 def never_began(name: str, driver: SshDriver) -> tuple[Verdict | None, str | None]:
-    """(verdict, fault of ours) of a box that is back in its idle system without a word of the kernel under test."""
+    """Return (verdict, infrastructure failure) of a testbox that returned without any boot
+    messages.
+    """
     if driver.enter == "reboot":
         return None, (
-            f"Testbox {name} rebooted into its idle system instead of the kernel under test: reboot_command does not decide what boots next; "
-            "try it by hand, and see that the firmware starts from where it puts the kernel."
+            f"Testbox {name} rebooted into its idle system instead of the kernel under test: "
+            "reboot_command does not select the next boot; "
+            "try it by hand, and check that the firmware boots the kernel that it installs."
         )
     if driver.console is None:
         return Verdict(
             status=BootStatus.PANICKED,
-            reason="the machine came back without results; it has no console that could tell more",
+            reason="the machine came back without results, and has no console to show why",
         ), None
     return Verdict(
         status=BootStatus.PANICKED,
-        reason="the machine reset before the kernel under test printed a word",
+        reason="the machine reset before the kernel under test printed anything",
     ), None

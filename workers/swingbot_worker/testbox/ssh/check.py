@@ -1,4 +1,4 @@
-"""Has a bare-metal testbox all that it needs? Asked before its first order, and whenever something is odd; nothing on it is changed."""
+"""Check a bare-metal testbox without changing it, before its first order or when a problem occurs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from swingbot_worker.testbox.ssh import enter, idle_system, power_switch, prefli
 from swingbot_worker.testbox.ssh.link import Link
 from swingbot_worker.testbox.ssh.process import beside
 
-# What an order brings, about: a root file system with all shipped programs, and a distribution's kernel. Bytes.
+# Approximate bytes of an order: a root file system with all programs, and a distribution's kernel.
 INITRD, KERNEL = 64 << 20, 16 << 20
 MARKER_SECONDS = 20.0
-# A box whose memory or processors differ by more than this from its file is another box; firmware and kernel keep some memory to themselves.
+# Minimum ratio between actual memory and testbox file; firmware and kernel reserve some memory.
 MEMORY_SHARE = 0.85
 
 
 def check(box: Testbox, driver: SshDriver) -> list[TuningFinding]:
-    """What was looked at, in the order of dependence: if SSH does not work, what needs it is not looked at."""
+    """Return the findings in order of dependence. Without SSH, checks that need it are skipped."""
     found = [*_power(driver)]
     link = Link(box.name, driver)
     try:
@@ -36,7 +36,7 @@ def check(box: Testbox, driver: SshDriver) -> list[TuningFinding]:
         return [
             *found,
             TuningFinding(
-                what="SSH reaches the box", ok=False, found="no answer that counts", do=str(error)
+                what="SSH reaches the box", ok=False, found="no valid answer", do=str(error)
             ),
         ]
     found.append(
@@ -53,20 +53,20 @@ def check(box: Testbox, driver: SshDriver) -> list[TuningFinding]:
 
 
 def _power(driver: SshDriver) -> Iterator[TuningFinding]:
-    what = "the power switch tells its state"
+    what = "the power switch reports its state"
     if driver.power is None:
         yield TuningFinding(
             what="there is a power switch",
             ok=False,
             found="power: none",
-            do="without one a kernel that hangs takes the box until somebody goes there",
+            do="add one: without it, a hung kernel blocks the testbox until a person resets it",
         )
     elif not driver.power.status:
         yield TuningFinding(
             what=what,
             ok=False,
             found="no status command",
-            do="add power.status, so that a pulled plug is not taken for a kernel that hangs",
+            do="add power.status, to distinguish a power failure from a hung kernel",
         )
     else:
         try:
@@ -75,7 +75,9 @@ def _power(driver: SshDriver) -> Iterator[TuningFinding]:
                 what=what,
                 ok=state == "on",
                 found=state,
-                do="" if state == "on" else "switch the box on, or see what power.status prints",
+                do=""
+                if state == "on"
+                else "switch the testbox on, or check the output of power.status",
             )
         except InfraError as error:
             yield TuningFinding(what=what, ok=False, found="it fails", do=str(error))
@@ -100,7 +102,7 @@ def _system(
     )
     wrong = preflight.problems(box.name, driver, home, time.time())
     for what, word, told in (
-        ("we are root there", "root", f"uid {home['uid']}"),
+        ("the SSH user is root", "root", f"uid {home['uid']}"),
         ("its clock is right", "clock", _clock(home)),
         ("it can kexec", "kexec", home["kexec"] or "no kexec"),
         ("no lockdown", "locked", home["lockdown"] or "none"),
@@ -123,7 +125,7 @@ def _system(
 
 def _clock(home: idle_system.IdleSystemReport) -> str:
     clock = home.number("clock")
-    return "not told" if clock is None else f"{clock - time.time():+.0f} s"
+    return "unknown" if clock is None else f"{clock - time.time():+.0f} s"
 
 
 def _space(box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFinding:
@@ -139,7 +141,9 @@ def _space(box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport) 
         )
     on_disk = home["space_kind"] not in ("tmpfs", "ramfs")
     do = (
-        "take a workspace in a tmpfs, as /run/swingbot: no disk is to be touched" if on_disk else ""
+        "use a workspace in a tmpfs, such as /run/swingbot: no disk may be written"
+        if on_disk
+        else ""
     )
     return TuningFinding(
         what="kernel and root file system fit into its memory", ok=not on_disk, found=told, do=do
@@ -148,7 +152,7 @@ def _space(box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport) 
 
 def _size(box: Testbox, home: idle_system.IdleSystemReport) -> Iterator[TuningFinding]:
     cpus, memory = home.number("nr_cpu"), home.number("memory_kb")
-    do = f"set nr_cpu and memory_mb in {box.name}.yaml to what it has, or see why it has lost some"
+    do = f"set nr_cpu and memory_mb in {box.name}.yaml to the actual values, or find out why they differ"
     yield TuningFinding(
         what=f"it has {box.nr_cpu} CPUs",
         ok=cpus == box.nr_cpu,
@@ -172,7 +176,8 @@ def _kconfig(driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFin
     do = (
         ""
         if driver.kconfig_needed
-        else f"list in ssh.kconfig_needed what drives {home['card'] or 'its card'} (ethtool -i there), with what that depends on"
+        else f"list in ssh.kconfig_needed the driver of {home['card'] or 'its card'} "
+        "(see ethtool -i) and its dependencies"
     )
     return TuningFinding(
         what="what its card needs in the kernel's configuration is listed",
@@ -189,7 +194,7 @@ def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFind
             what=what,
             ok=False,
             found="console: none",
-            do="without one a panic cannot be told from a reset; a serial line or SOL is worth having",
+            do="add one, such as a serial line or SOL, to distinguish a panic from a reset",
         )
         return
     token = secrets.token_hex(4)
@@ -207,9 +212,9 @@ def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFind
             yield TuningFinding(what=what, ok=False, found="it cannot be read", do=str(error))
             return
         told = (
-            f"a line that we wrote came back, with {raw.stat().st_size} bytes in all"
+            f"the test line was received, {raw.stat().st_size} bytes in total"
             if seen
-            else f"{raw.stat().st_size} bytes, not what we wrote"
+            else f"{raw.stat().st_size} bytes without the test line"
         )
         yield TuningFinding(
             what=what,

@@ -1,6 +1,8 @@
-"""What a box's console says of one order: when the kernel under test began, how it got on, its results, and that another kernel runs again. Pure.
+"""What a box's console says of one order: when the kernel under test began, how it got on, its
+results, and that another kernel runs again. Pure.
 
-All of it is foreign text: a kernel under test, and whoever is root in it, can print anything, half lines and lies included.
+All of it is foreign text: a kernel under test, and whoever is root in it, can print anything, half
+lines and lies included.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ MOST_LINES = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleReport:
-    """`text` is the kernel's under test alone; `size` what it says that its results have, once the job is done."""
+    """`text` is the kernel's under test alone; `size` what it says that its results have, once the
+    job is done.
+    """
 
     began: bool  # a kernel that was given our word has printed its banner
     up: bool  # its init has
@@ -62,9 +66,11 @@ def without_frames(text: str) -> str:
 
 
 def results(text: str, most: int) -> bytes | None:
-    """The results that stand in the text, None as long as no full set does. At most `most` bytes unpacked.
+    """The results that stand in the text, None as long as no full set does. At most `most` bytes
+    unpacked.
 
-    Each line may come several times and damaged: of each the copies that occur are tried, the whole is right when its sha256 is.
+    Each line may come several times and damaged: of each the copies that occur are tried, the whole
+    is right when its sha256 is.
     """
     heads = list(dict.fromkeys(_HEAD.findall(text)))[-4:]
     if not heads:

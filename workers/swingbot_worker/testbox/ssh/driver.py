@@ -1,7 +1,8 @@
-"""The driver `ssh`: a bare-metal testbox that idles in its own system, driven from here.
+"""The driver `ssh`: a bare-metal testbox that waits for orders in its idle system.
 
-For an order the box is given kernel, root file system and job over SSH, leaves its idle system by kexec or by a reboot, runs the job from
-memory, gives the results out over its console or network, and reboots. Nothing of ours stays on it, and no disk of it is touched.
+For an order, the testbox gets kernel, root file system and job over SSH, leaves its idle system by
+kexec or reboot, runs the job from memory, sends the results over its console or network, and
+reboots. Nothing remains on it, and its disks are not written.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from swingbot_worker.testbox.ssh.session import Session
 from swingbot_worker.testbox.ssh.state_machine import State, TestboxProgress
 from swingbot_worker.testbox.verdict import BootStatus
 
-# These verdicts stand by themselves even if the box never comes back; of a silent one nobody knows whether kernel or box is at fault.
+# These verdicts are valid even if the testbox never returns. For a silent boot, either kernel or
+# testbox may be at fault.
 _EVIDENT = (BootStatus.UP, BootStatus.PANICKED, BootStatus.OOPSED)
 
 
@@ -61,7 +63,7 @@ class Ssh:
 
     @contextlib.contextmanager
     def _console(self, raw: Path) -> Iterator[Path]:
-        """A file that grows with whatever the console prints."""
+        """Yield a file to which the console's output is appended."""
         raw.touch()
         with (
             beside(power_switch.console_argv(self.how.console), raw)
@@ -76,7 +78,8 @@ class Ssh:
             raise InfraError(session.trouble)
         if verdict is None or (way.state is State.LOST and verdict.status not in _EVIDENT):
             raise InfraError(
-                f"Testbox {self.box.name} is lost: {session.why_lost} Its order says nothing about the kernel; see {session.log_file}."
+                f"Testbox {self.box.name} is lost: {session.why_lost} Its order says nothing about "
+                f"the kernel; see {session.log_file}."
             )
         rootfs = request.payload.system
         facts: dict[str, Fact] = {

@@ -1,4 +1,6 @@
-"""Results over the network: from the kernel under test, which serves them once to whoever knows the boot's secret."""
+"""Download results from the kernel under test, which serves them to a client with the boot's
+secret.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from swingbot_worker import InfraError
 from swingbot_worker.testbox.watch import RESULTS_BYTES
 
 CONNECT_SECONDS = 5.0
-# For all of the results; a guest that sends byte by byte does not hold us for ever.
+# Total time for the results, so that a slow guest cannot block the driver forever.
 ALL_SECONDS = 600.0
 _HEAD = re.compile(rb"swingbot ([\x21-\x7e]{1,200}) (\d{1,12})\n")
 
 
 class NotServing(Exception):
-    """Nobody serves results there now; `idle` if it is an SSH server that answers."""
+    """Results are not being served now; `idle` if an SSH server answers instead."""
 
     def __init__(self, idle: bool) -> None:
         super().__init__()
@@ -26,7 +28,7 @@ class NotServing(Exception):
 
 
 def fetch(host: str, port: int, token: str, secret: str, target: Path) -> None:
-    """Write the results to `target`. Raises NotYet, or InfraError if what is served is not what this boot would serve."""
+    """Write the results to `target`. Raises NotServing, or InfraError if they are too large."""
     try:
         with (
             socket.create_connection((host, port), timeout=CONNECT_SECONDS) as link,
@@ -42,7 +44,8 @@ def fetch(host: str, port: int, token: str, secret: str, target: Path) -> None:
             size = int(match[2])
             if size > RESULTS_BYTES:
                 raise InfraError(
-                    f"The kernel under test offers {size >> 20} MiB of results; at most {RESULTS_BYTES >> 20} MiB are taken."
+                    f"The kernel under test offers {size >> 20} MiB of results; the limit is "
+                    f"{RESULTS_BYTES >> 20} MiB."
                 )
             link.settimeout(60.0)
             _copy(stream.read1, size, target)

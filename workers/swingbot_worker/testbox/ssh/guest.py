@@ -1,8 +1,10 @@
-"""What the kernel under test starts: PID 1 of a bare-metal testbox, and the words on the kernel's command line. Pure.
+"""What the kernel under test starts: PID 1 of a bare-metal testbox, and the words on the kernel's
+command line. Pure.
 
-It does what the virtual machine's does (workers/rootfs/init), but has neither a port for results nor anyone who ends it: results wait in
-memory until the job is over and go out then, and the box reboots itself. While the job runs nothing of ours does but a line on the console now
-and then, printed by the shell itself without starting anything.
+It does what the virtual machine's does (workers/rootfs/init), but has neither a port for results
+nor anyone who ends it: results wait in memory until the job is over and go out then, and the box
+reboots itself. While the job runs nothing of ours does but a line on the console now and then,
+printed by the shell itself without starting anything.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ BEAT_SECONDS = 15
 SERVE_SECONDS = 180
 # Characters of base64 in a line of results on the console.
 LINE = 76
-# Each line is printed this often: a console that shares its line with the kernel's own text loses some.
+# Each line is printed this often: a console that shares its line with the kernel's own text loses
+# some.
 ROUNDS = 2
 
 
@@ -51,7 +54,9 @@ def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int, job: st
 def entries(
     token: str, secret: str, results: str, card: NetworkCard | None, port: int
 ) -> Sequence[cpio.Entry]:
-    """The files that a bare-metal testbox gets beside the job: its init, and what this boot needs to know, which the command line need not show."""
+    """The files that a bare-metal testbox gets beside the job: its init, and what this boot needs
+    to know, which the command line need not show.
+    """
     known = {"token": token, "secret": secret, "results": results, "port": str(port)}
     if card is not None:
         known |= {"mac": card.mac, "address": card.address, "gateway": card.gateway}
@@ -72,7 +77,8 @@ def entries(
 
 _INIT = r"""#!/bin/busybox sh
 # shellcheck shell=dash
-# PID 1 of a bare-metal testbox under test: mounts, loopback, the order's delay, the job, the results, reboot.
+# PID 1 of a bare-metal testbox under test: mounts, loopback, the order's delay, the job, the
+# results, reboot.
 export PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LC_ALL=C
 mount -t proc proc /proc
 mount -t sysfs sys /sys

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox.ssh.guest import WORD
 
-# One look at the box, as `name=value` lines: everything that a boot or a check needs, in one connection.
+# One look at the box, as `name=value` lines: everything that a boot or a check needs, in one
+# connection.
 _ASK = r"""
 say() { printf '%s=%s\n' "$1" "$2"; }
 say boot_id "$(cat /proc/sys/kernel/random/boot_id)"
@@ -83,6 +84,8 @@ def _word(cmdline: str) -> str:
 
 
 def space_needed(kernel: int, initrd: int) -> tuple[int, int]:
-    """KiB that kernel and initramfs (sizes in bytes) need in the workspace, and of memory beside: kexec copies both, and the kernel unpacks the second."""
+    """KiB that kernel and initramfs (sizes in bytes) need in the workspace, and of memory beside:
+    kexec copies both, and the kernel unpacks the second.
+    """
     files = (kernel + initrd) // 1024 + 4096
     return files, files + 65536

@@ -1,4 +1,6 @@
-"""SSH to a box's idle system by the OpenSSH client: the host key is pinned, nothing is asked, and what goes wrong is told in one sentence."""
+"""SSH to a box's idle system by the OpenSSH client: the host key is pinned, nothing is asked, and
+what goes wrong is told in one sentence.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,21 @@ class Link:
             path = Path(file)
             if not path.is_file():
                 raise LoginRefused(
-                    f"The file {path} ({what} of testbox {self.name}) is not there; put it there, or change ssh.{what}."
+                    f"The file {path} ({what} of testbox {self.name}) is not there; put it there, "
+                    f"or change ssh.{what}."
                 )
         if Path(self.driver.key).stat().st_mode & 0o077:
             raise LoginRefused(
-                f"The private key {self.driver.key} of testbox {self.name} can be read by others; chmod 600 it."
+                f"The private key {self.driver.key} of testbox {self.name} can be read by others; "
+                "chmod 600 it."
             )
 
     def run(self, script: str, *, timeout: float = 60.0, stdin: bytes | None = None) -> str:
-        """What a shell script prints on the box. Raises Unreachable or Refused if it cannot be started, InfraError if it fails or takes too long."""
+        """What a shell script prints on the box.
+
+        Raises Unreachable or Refused if it cannot be started, InfraError if it fails or takes too
+        long.
+        """
         done = process.output(ssh_argv(self.driver, script), timeout=timeout, stdin=stdin)
         text = done.text[:ANSWER_BYTES]
         if done.timed_out:
@@ -77,12 +85,15 @@ class Link:
         told = self.run(script, timeout=120 + len(packed) / SLOWEST, stdin=packed)
         if told.split()[:1] != [digest]:
             raise InfraError(
-                f"{path} came to testbox {self.name} with another sha256 than it left with; see to its memory and to the network."
+                f"{path} came to testbox {self.name} with another sha256 than it left with; see to "
+                "its memory and to the network."
             )
 
 
 def ssh_argv(driver: SshDriver, script: str) -> list[str]:
-    """The OpenSSH command that runs `script` there: no user's settings, no agent, no question, one key and one known host. Pure."""
+    """The OpenSSH command that runs `script` there: no user's settings, no agent, no question, one
+    key and one known host. Pure.
+    """
     options = {
         "BatchMode": "yes",
         "StrictHostKeyChecking": "yes",
@@ -121,17 +132,20 @@ _FAULTS = (
     (
         "Could not resolve hostname",
         LoginRefused,
-        "has a name that cannot be resolved here: {host}; see to DNS, or give its address as ssh.host",
+        "has a name that cannot be resolved here: {host}; see to DNS, or give its address as "
+        "ssh.host",
     ),
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         LoginRefused,
-        "shows another host key than {known_hosts} has; if it was installed anew, put its new key there, else somebody stands between",
+        "shows another host key than {known_hosts} has; if it was installed anew, put its new key "
+        "there, else somebody stands between",
     ),
     (
         "Host key verification failed",
         LoginRefused,
-        "shows a host key that {known_hosts} does not have; compare it at the box's console, then put it there",
+        "shows a host key that {known_hosts} does not have; compare it at the box's console, then "
+        "put it there",
     ),
     (
         "No matching host key",
@@ -141,17 +155,20 @@ _FAULTS = (
     (
         "Permission denied",
         LoginRefused,
-        "does not accept the key {key} for {user}; add its public half to that user's authorized_keys on the box",
+        "does not accept the key {key} for {user}; add its public half to that user's "
+        "authorized_keys on the box",
     ),
     (
         "error in libcrypto",
         LoginRefused,
-        "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen -t ed25519",
+        "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen "
+        "-t ed25519",
     ),
     (
         "invalid format",
         LoginRefused,
-        "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen -t ed25519",
+        "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen "
+        "-t ed25519",
     ),
     (
         "Connection refused",
@@ -184,7 +201,8 @@ def fault(name: str, driver: SshDriver, said: str) -> InfraError:
             )
             return kind(f"Testbox {name} {filled}.")
     return Unreachable(
-        f"Testbox {name} does not answer over SSH at {driver.host} port {driver.port}: {_last(said)}"
+        f"Testbox {name} does not answer over SSH at {driver.host} port {driver.port}: "
+        f"{_last(said)}"
     )
 
 

@@ -26,7 +26,10 @@ def state(said: str) -> str:
 
 
 def status(power: Power | None) -> str:
-    """Whether the box has power, `unknown` where its switch does not tell. Raises InfraError if the command fails."""
+    """Whether the box has power, `unknown` where its switch does not tell.
+
+    Raises InfraError if the command fails.
+    """
     return state(_run(power.status, "status")) if power is not None and power.status else "unknown"
 
 
@@ -43,7 +46,10 @@ def cycle(power: Power, pause: float = OFF_SECONDS) -> None:
 
 
 def console_argv(console: Console) -> Sequence[str]:
-    """The command that prints the console, begun anew whenever it ends: a BMC drops its sessions. A device is set up by stty first. Pure."""
+    """The command that prints the console, begun anew whenever it ends: a BMC drops its sessions.
+
+    A device is set up by stty first. Pure.
+    """
     again = 'while :; do "$@"; sleep 1; done'
     if console.command:
         return ["sh", "-c", again, "sh", *console.command]

@@ -1,4 +1,6 @@
-"""What is looked at on a box before an order leaves its idle system, so that our own faults are told as such while the box is safe."""
+"""What is looked at on a box before an order leaves its idle system, so that our own faults are
+told as such while the box is safe.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,15 @@ from swingbot_worker.testbox.kernel import Kernel, machine_of
 from swingbot_worker.testbox.ssh.guest import NetworkCard
 from swingbot_worker.testbox.ssh.idle_system import IdleSystemReport, space_needed
 
-# A clock that is further off was never set: what is dated by it, such as certificates and logs, is of no use.
+# A clock that is further off was never set: what is dated by it, such as certificates and logs, is
+# of no use.
 CLOCK_SECONDS = 24 * 3600
 
 
 def check(name: str, kernel: Kernel, driver: SshDriver, home: IdleSystemReport) -> None:
-    """Raise InfraError, with what to do, if this order cannot leave this idle system; OrderError if no kernel like this one can, on this box."""
+    """Raise InfraError, with what to do, if this order cannot leave this idle system; OrderError if
+    no kernel like this one can, on this box.
+    """
     for why in problems(name, driver, home, time.time()):
         raise InfraError(why)
     if why := other_machine(name, home, os.uname().machine):
@@ -29,17 +34,21 @@ def check(name: str, kernel: Kernel, driver: SshDriver, home: IdleSystemReport) 
     machine = machine_of(kernel.image.read_bytes())
     if machine is not None and home["machine"] and machine != home["machine"]:
         raise OrderError(
-            f"The kernel was built for {machine}, testbox {name} is a machine of {home['machine']}; place the order on another testbox."
+            f"The kernel was built for {machine}, testbox {name} is a machine of "
+            f"{home['machine']}; place the order on another testbox."
         )
     if missing := kernel.lacks(driver.kconfig_needed):
         lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
         raise OrderError(
-            f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel configuration of the tree."
+            f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel "
+            "configuration of the tree."
         )
 
 
 def other_machine(name: str, home: IdleSystemReport, here: str) -> str:
-    """The sentence for a box of another architecture than `here`, whose programs make up the root file system; empty if it is the same."""
+    """The sentence for a box of another architecture than `here`, whose programs make up the root
+    file system; empty if it is the same.
+    """
     if home["machine"] in ("", here):
         return ""
     return f"Testbox {name} is a machine of {home['machine']}, but its root file system is made of this host's programs for {here}; drive it from one like it."
@@ -50,12 +59,14 @@ def problems(name: str, driver: SshDriver, home: IdleSystemReport, now: float) -
     found = []
     if home["uid"] != "0":
         found.append(
-            f"{driver.user} is not root on testbox {name}, which the driver ssh has to be; set ssh.user to root."
+            f"{driver.user} is not root on testbox {name}, which the driver ssh has to be; set "
+            "ssh.user to root."
         )
     clock = home.number("clock")
     if clock is not None and abs(clock - now) > CLOCK_SECONDS:
         found.append(
-            f"The clock of testbox {name} is {abs(clock - now) / 86400:.0f} days off; set it, and let it follow NTP (timedatectl set-ntp true)."
+            f"The clock of testbox {name} is {abs(clock - now) / 86400:.0f} days off; set it, and "
+            "let it follow NTP (timedatectl set-ntp true)."
         )
     if driver.enter == "kexec":
         found += _kexec_problems(name, home)
@@ -65,7 +76,8 @@ def problems(name: str, driver: SshDriver, home: IdleSystemReport, now: float) -
         and not (home["mac"] and home["address"])
     ):
         found.append(
-            f"The network card of testbox {name} cannot be told from its idle system; give its address as ssh.network."
+            f"The network card of testbox {name} cannot be told from its idle system; give its "
+            "address as ssh.network."
         )
     return found
 
@@ -73,15 +85,18 @@ def problems(name: str, driver: SshDriver, home: IdleSystemReport, now: float) -
 def _kexec_problems(name: str, home: IdleSystemReport) -> list[str]:
     if not home["kexec"]:
         return [
-            f"kexec is not on testbox {name}; apt-get install kexec-tools there, or set ssh.enter to reboot."
+            f"kexec is not on testbox {name}; apt-get install kexec-tools there, or set ssh.enter "
+            "to reboot."
         ]
     if home["lockdown"] not in ("", "none"):
         return [
-            f"Testbox {name} is locked down ({home['lockdown']}) and takes no unsigned kernel; switch Secure Boot off, or set ssh.enter to reboot."
+            f"Testbox {name} is locked down ({home['lockdown']}) and takes no unsigned kernel; "
+            "switch Secure Boot off, or set ssh.enter to reboot."
         ]
     if home["kexec_disabled"] == "1":
         return [
-            f"kernel.kexec_load_disabled is 1 on testbox {name}; take that out of its sysctl settings and reboot it."
+            f"kernel.kexec_load_disabled is 1 on testbox {name}; take that out of its sysctl "
+            "settings and reboot it."
         ]
     return []
 
@@ -97,18 +112,22 @@ def check_space(
     ):
         if there is not None and there < needed:
             raise InfraError(
-                f"Testbox {name} has {there >> 10} MiB left in {what}, {needed >> 10} MiB are needed; free some, or set ssh.workspace."
+                f"Testbox {name} has {there >> 10} MiB left in {what}, {needed >> 10} MiB are "
+                "needed; free some, or set ssh.workspace."
             )
 
 
 def check_tuning(name: str, wanted: Tuning, printed: str) -> None:
-    """Raise InfraError if the box's own system is not kept quiet as its file demands; `printed`: what the probe printed."""
+    """Raise InfraError if the box's own system is not kept quiet as its file demands; `printed`:
+    what the probe printed.
+    """
     wrong = [finding for finding in tuning.findings(wanted, printed) if not finding.ok]
     if wrong:
         told = "; ".join(f"{finding.what}: {finding.found}" for finding in wrong[:3])
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise InfraError(
-            f"The idle system of testbox {name} is not tuned as {wanted.name} says: {told}{more}; {wrong[0].do}."
+            f"The idle system of testbox {name} is not tuned as {wanted.name} says: {told}{more}; "
+            f"{wrong[0].do}."
         )
 
 
@@ -130,7 +149,8 @@ def dead_console(name: str, errors: Path) -> str:
     said = errors.read_text(errors="replace").strip().splitlines() if errors.exists() else []
     why = f" (its command said: {said[-1][:200]})" if said else ""
     return (
-        f"The console of testbox {name} does not show what its kernel prints{why}; see to ssh.console, and that the idle system's command line has the "
+        f"The console of testbox {name} does not show what its kernel prints{why}; see to "
+        "ssh.console, and that the idle system's command line has the "
         "same console= as the testbox's cmdline."
     )
 

@@ -1,4 +1,7 @@
-"""What runs beside the driver: the command that prints a console. It ends with us, as all that the worker starts."""
+"""What runs beside the driver: the command that prints a console.
+
+It ends with us, as all that the worker starts.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,11 @@ from swingbot_worker import process
 
 @contextlib.contextmanager
 def beside(argv: Sequence[str], sink: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `argv` while the block runs, stdout into `sink` and stderr into `<sink>.err`; its whole process group is ended then.
+    """Run `argv` while the block runs, stdout into `sink` and stderr into `<sink>.err`; its whole
+    process group is ended then.
 
-    Its stdin stays open and empty: console programs end with their stdin. Raises InfraError if the program is not there.
+    Its stdin stays open and empty: console programs end with their stdin. Raises InfraError if the
+    program is not there.
     """
     with sink.open("ab") as out, sink.with_suffix(".err").open("ab") as err:
         child = subprocess.Popen(

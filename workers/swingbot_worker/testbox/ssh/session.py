@@ -46,7 +46,8 @@ LEAVE_SECONDS = 45.0
 # Signs of life come every 15 s while the job runs; a console is late or loses a line now and then.
 QUIET_SECONDS = 90.0
 MARKER_SECONDS = 20.0
-# Of a console on which results are printed: far more than a serial line carries within any deadline.
+# Of a console on which results are printed: far more than a serial line carries within any
+# deadline.
 FRAMES_BYTES = 32 << 20
 
 
@@ -88,7 +89,11 @@ class Session:
             file.write(line + "\n")
 
     def run(self) -> TestboxProgress:
-        """To the end of the way. Raises InfraError if the order could not begin; the box is in its idle system then, or was never out of it."""
+        """To the end of the way.
+
+        Raises InfraError if the order could not begin; the box is in its idle system then, or was
+        never out of it.
+        """
         way, act = leased(time.monotonic()), Action.LOOK
         began = way.since
         while act not in (Action.DONE, Action.GIVE_UP):
@@ -128,7 +133,8 @@ class Session:
     def why_lost(self) -> str:
         """The last sentences about a box that does not come back."""
         tried = (
-            f" Its power was cycled {self.cycled} times to no effect: see whether the power command switches this box."
+            f" Its power was cycled {self.cycled} times to no effect: see whether the power "
+            "command switches this box."
             if self.cycled
             else ""
         )
@@ -157,7 +163,9 @@ class Session:
         return Event.DEADLINE
 
     def _knock(self) -> Event | None:
-        """Who answers over SSH: the idle system (not the one we left, before it has left), a strange kernel, or nobody."""
+        """Who answers over SSH: the idle system (not the one we left, before it has left), a
+        strange kernel, or nobody.
+        """
         try:
             found = idle_system.answer(
                 self.link.run(idle_system.question(self.driver.workspace), timeout=45.0)
@@ -211,7 +219,9 @@ class Session:
         return Event.ENTERED
 
     def _initrd(self, home: idle_system.IdleSystemReport) -> bytes:
-        """Root file system, job and what this boot needs to know; its SSH server listens where the way in leads, through whatever stands between."""
+        """Root file system, job and what this boot needs to know; its SSH server listens where the
+        way in leads, through whatever stands between.
+        """
         card, port = preflight.card(self.driver, home), home.number("port") or self.driver.port
         known = guest.entries(self.token, self.secret, self.driver.results, card, port)
         target, payload = self.raw.with_name("initrd.made"), self.request.payload
@@ -237,7 +247,9 @@ class Session:
         self.link.run(load, timeout=180.0)
 
     def _check_console(self) -> None:
-        """Say something on the idle system's console and wait for it: a console that shows nothing tells of no panic either."""
+        """Say something on the idle system's console and wait for it: a console that shows nothing
+        tells of no panic either.
+        """
         if self.driver.console is None:
             return
         before = self._changed_size()
@@ -286,7 +298,9 @@ class Session:
                 return Event.QUIET
 
     def _over(self, said: console_log.ConsoleReport) -> bool:
-        """Whether the kernel under test is through, by its own words or by those of the one that came after; then `verdict` is set."""
+        """Whether the kernel under test is through, by its own words or by those of the one that
+        came after; then `verdict` is set.
+        """
         results = self.request.results
         if not ended(results) and (said.done or self.driver.console is None):
             self._take_results(said)
@@ -331,7 +345,8 @@ class Session:
         """Raise InfraError if the box was last seen in the idle system that it should have left."""
         if isinstance(self._last, _DidNotLeave):
             raise InfraError(
-                f"{self._last} See driver.log; the command that enters the kernel under test has no effect."
+                f"{self._last} See driver.log; the command that enters the kernel under test has "
+                "no effect."
             )
 
     def _late(self, said: console_log.ConsoleReport) -> Verdict:
@@ -356,7 +371,8 @@ class Session:
     def _cycle(self) -> Event:
         if self.driver.power is None:
             self._last = InfraError(
-                f"Testbox {self.box.name} does not come back, and no power switch is set up for it; see to it by hand."
+                f"Testbox {self.box.name} does not come back, and no power switch is set up for "
+                "it; see to it by hand."
             )
             return Event.NO_POWER
         try:

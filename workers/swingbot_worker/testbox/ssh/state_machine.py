@@ -1,11 +1,13 @@
-"""The way of a box through one order: from its idle system into the kernel under test and back. Pure.
+"""The way of a box through one order: from its idle system into the kernel under test and back.
+Pure.
 
     leased -> booting -> running -> returning -> idle
        \\          \\_______________/      |
         `-> returning (first brought home) `-> lost
 
-`step` takes where the box is and what happened, and says where it is then and what to do. Whoever drives does that and comes back with what
-happened next. Each state but the two ends has a deadline; letting it pass is an event too, so no state lasts for ever. Times are seconds.
+`step` takes where the box is and what happened, and says where it is then and what to do. Whoever
+drives does that and comes back with what happened next. Each state but the two ends has a deadline;
+letting it pass is an event too, so no state lasts for ever. Times are seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class Event(StrEnum):
     FOUND_STRANGE = "found_strange"  # SSH answers, in a kernel that is not the idle system's
     ENTERED = "entered"  # the command that leaves the idle system was given
     UP = "up"  # the kernel under test says that the job begins
-    ENDED = "ended"  # the kernel under test is through with the job, or has broken: the verdict is known
+    # the kernel under test is through with the job, or has broken: the verdict is known
+    ENDED = "ended"
     QUIET = "quiet"  # no sign of life for too long
     DEADLINE = "deadline"  # the state has lasted too long
     CYCLED = "cycled"  # the power was switched off and on, so it says
@@ -47,7 +50,9 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long a state may last: `running` counts from entering, as the order's limit does; `home` from any reset to the idle system."""
+    """How long a state may last: `running` counts from entering, as the order's limit does; `home`
+    from any reset to the idle system.
+    """
 
     booting: float
     running: float
@@ -93,7 +98,10 @@ def deadline(way: TestboxProgress, times: Times) -> float:
 
 
 def step(way: TestboxProgress, event: Event, now: float) -> tuple[TestboxProgress, Action]:
-    """Where the box is after `event`, and what to do. An event that means nothing in a state changes nothing."""
+    """Where the box is after `event`, and what to do.
+
+    An event that means nothing in a state changes nothing.
+    """
     if way.state in (State.LEASED, State.RETURNING):
         return _homeward(way, event, now)
     if way.state in (State.BOOTING, State.RUNNING):
