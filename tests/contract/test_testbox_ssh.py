@@ -66,7 +66,7 @@ def test_a_hang_under_a_switch_that_lies_loses_the_box(played: Any, tmp_path: Pa
     box = played("hangs", power={"cycle": lies, "status": lies}, return_seconds=1)
     outcome = box.boot()
     assert outcome["status"] == "infra"
-    assert "is lost" in outcome["reason"] and "cycled 2 times to no effect" in outcome["reason"]
+    assert "is lost" in outcome["reason"] and "cycled 2 times without effect" in outcome["reason"]
     assert box.phases == ["booting", "running", "returning", "lost"]
 
 

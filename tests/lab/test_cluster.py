@@ -21,7 +21,7 @@ from tests.boot.wired import RR, ends_both, wired_lab
         (
             "unplugs",
             "infra",
-            "The wire of cluster cs-vm has no carrier at client vm-tcg (eth0); see to the cable",
+            "The wire of cluster cs-vm has no carrier at client vm-tcg (eth0); check the cable",
         ),
         ("refuses", "hung", "server: cannot serve: no port is free"),
     ],

@@ -93,7 +93,7 @@ def test_another_host_key_is_told_and_not_trusted(box: Iron, tmp_path: Path) -> 
 
 def test_a_name_that_does_not_resolve_is_told(box: Iron) -> None:
     box.describe(host="iron.invalid")
-    assert "has a name that cannot be resolved" in refused(box)
+    assert "has a host name that cannot be resolved" in refused(box)
 
 
 def test_a_clock_that_is_years_off_is_told(box: Iron) -> None:
@@ -117,7 +117,7 @@ def test_a_box_without_room_in_memory_is_told(box: Iron) -> None:
     box.machine.ssh("mkdir -p /run/small && mount -t tmpfs -o size=1m small /run/small")
     try:
         box.describe(workspace="/run/small/work")
-        assert "MiB left in /run/small/work" in refused(box)
+        assert "MiB free in /run/small/work" in refused(box)
     finally:
         box.machine.ssh("umount /run/small")
 
@@ -181,7 +181,7 @@ def test_a_plug_that_is_pulled_in_mid_run_is_no_fault_of_the_kernel(box: Iron) -
     box.meanwhile(" up\r", lambda: power(box.machine.folder, "off"))
     outcome = box.boot(a_job("sleeps"))
     assert outcome["status"] == "infra", box.log()
-    assert "lost its power while the order ran" in outcome["reason"]
+    assert "lost power while the order ran" in outcome["reason"]
     assert box.phases[-1][0] == "idle"
 
 

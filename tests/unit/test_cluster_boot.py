@@ -244,7 +244,7 @@ def test_an_order_that_cannot_be_done_there_is_not_tried_again() -> None:
 @pytest.mark.parametrize(
     ("server", "client", "at"),
     [
-        ("carrier eth0", "", r"at server a \(eth0\); see to the cable"),
+        ("carrier eth0", "", r"at server a \(eth0\); check the cable"),
         ("carrier eth0", "carrier eth1", r"server a \(eth0\) and client b \(eth1\)"),
     ],
 )

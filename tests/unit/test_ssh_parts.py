@@ -72,7 +72,7 @@ def home(**more: str) -> idle_system.IdleSystemReport:
         (
             "ssh: connect to host box.example port 22: Connection refused",
             Unreachable,
-            "no SSH server runs there",
+            "no SSH server is running",
         ),
         ("ssh: connect to host box.example port 22: No route to host", Unreachable, "cable"),
         ("something new", Unreachable, "something new"),
@@ -104,7 +104,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     key, known = tmp_path / "key", tmp_path / "known"
     known.touch()
     link = Link("box", SshDriver(host="x", key=str(key), known_hosts=str(known), enter="kexec"))
-    with pytest.raises(LoginRefused, match="is not there"):
+    with pytest.raises(LoginRefused, match="does not exist"):
         link.check_files()
     key.touch(mode=0o644)
     key.chmod(0o644)

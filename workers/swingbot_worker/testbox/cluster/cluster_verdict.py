@@ -90,8 +90,8 @@ def _refuse_wire(cluster: str, endings: tuple[NodeOutcome, NodeOutcome]) -> None
             f"{ending.who} ({printable(ending.trouble.partition(' ')[2][:40])})" for ending in ends
         )
         raise InfraError(
-            f"The wire of cluster {cluster} has no carrier at {at}; see to the cable and whatever "
-            "is between its ends."
+            f"The wire of cluster {cluster} has no carrier at {at}; check the cable and any "
+            "devices between its ends."
         )
 
 

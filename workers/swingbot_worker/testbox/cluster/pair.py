@@ -114,7 +114,7 @@ class NodePair:
             other = self._names[_other(role)]
             self._given_up.add(role)
             raise InfraError(
-                f"Nothing was booted on it, because its {_other(role)} {other} could not begin."
+                f"Nothing was booted on it, because its {_other(role)} {other} could not start."
             ) from None
 
     def why_give_up(self, role: str) -> str | None:

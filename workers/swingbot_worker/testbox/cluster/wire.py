@@ -34,7 +34,7 @@ class Devices:
         while self.socket is not None and not self.socket.exists():
             if time.monotonic() > give_up:
                 raise InfraError(
-                    f"QEMU did not make its end of the wire ({self.socket}); see the server's "
+                    f"QEMU did not create its end of the wire ({self.socket}); see the server's "
                     "qemu.log. The wire needs QEMU 7.2 or later."
                 )
             time.sleep(0.02)

@@ -23,11 +23,11 @@ ANSWER_BYTES = 1 << 20
 
 
 class Unreachable(InfraError):
-    """The box does not answer now; it may later."""
+    """The testbox does not answer now, but may answer later."""
 
 
 class LoginRefused(InfraError):
-    """The box answers, and will not let us in until a person has changed something."""
+    """The testbox answers but refuses the login; a person has to correct the setup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Link:
     driver: SshDriver
 
     def check_files(self) -> None:
-        """Raise Refused if key or known_hosts are not there or may be read by others."""
+        """Raise LoginRefused if key or known_hosts is missing, or if others can read the key."""
         for what, file in (("key", self.driver.key), ("known_hosts", self.driver.known_hosts)):
             path = Path(file)
             if not path.is_file():
                 raise LoginRefused(
-                    f"The file {path} ({what} of testbox {self.name}) is not there; put it there, "
+                    f"The file {path} ({what} of testbox {self.name}) does not exist; create it, "
                     f"or change ssh.{what}."
                 )
         if Path(self.driver.key).stat().st_mode & 0o077:
@@ -85,8 +85,8 @@ class Link:
         told = self.run(script, timeout=120 + len(packed) / SLOWEST, stdin=packed)
         if told.split()[:1] != [digest]:
             raise InfraError(
-                f"{path} came to testbox {self.name} with another sha256 than it left with; see to "
-                "its memory and to the network."
+                f"{path} arrived on testbox {self.name} with a different sha256; check its memory "
+                "and the network."
             )
 
 
@@ -132,25 +132,25 @@ _FAULTS = (
     (
         "Could not resolve hostname",
         LoginRefused,
-        "has a name that cannot be resolved here: {host}; see to DNS, or give its address as "
-        "ssh.host",
+        "has a host name that cannot be resolved: {host}; check DNS, or set ssh.host to its "
+        "address",
     ),
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         LoginRefused,
-        "shows another host key than {known_hosts} has; if it was installed anew, put its new key "
-        "there, else somebody stands between",
+        "has a host key that differs from {known_hosts}; if it was reinstalled, add its new key "
+        "there, otherwise suspect an attack",
     ),
     (
         "Host key verification failed",
         LoginRefused,
-        "shows a host key that {known_hosts} does not have; compare it at the box's console, then "
-        "put it there",
+        "has a host key that is not in {known_hosts}; verify it at the testbox's console, then add "
+        "it",
     ),
     (
         "No matching host key",
         LoginRefused,
-        "offers no kind of host key that this host takes; give it an ed25519 key",
+        "has no host key of a type that this host accepts; create an ed25519 key on it",
     ),
     (
         "Permission denied",
@@ -161,29 +161,29 @@ _FAULTS = (
     (
         "error in libcrypto",
         LoginRefused,
-        "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen "
-        "-t ed25519",
+        "cannot be reached with {key}: the file is not a private key; create a new pair with "
+        "ssh-keygen -t ed25519",
     ),
     (
         "invalid format",
         LoginRefused,
-        "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen "
-        "-t ed25519",
+        "cannot be reached with {key}: the file is not a private key; create a new pair with "
+        "ssh-keygen -t ed25519",
     ),
     (
         "Connection refused",
         Unreachable,
-        "refuses connections to port {port} of {host}: no SSH server runs there now",
+        "refuses connections to port {port} of {host}: no SSH server is running",
     ),
     (
         "No route to host",
         Unreachable,
-        "has no route from here to {host}; see to cable, switch and address",
+        "cannot be reached at {host}: no route; check cable, switch and address",
     ),
     (
         "Network is unreachable",
         Unreachable,
-        "has no route from here to {host}; see to this host's network",
+        "cannot be reached at {host}: no route; check this host's network",
     ),
 )
 

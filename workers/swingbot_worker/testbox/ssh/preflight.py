@@ -34,14 +34,14 @@ def check(name: str, kernel: Kernel, driver: SshDriver, home: IdleSystemReport) 
     machine = machine_of(kernel.image.read_bytes())
     if machine is not None and home["machine"] and machine != home["machine"]:
         raise OrderError(
-            f"The kernel was built for {machine}, testbox {name} is a machine of "
-            f"{home['machine']}; place the order on another testbox."
+            f"The kernel was built for {machine}, but testbox {name} is {home['machine']}; order "
+            "the boot on another testbox."
         )
     if missing := kernel.lacks(driver.kconfig_needed):
         lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
         raise OrderError(
-            f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel "
-            "configuration of the tree."
+            f"The kernel lacks what testbox {name} needs: {lines}; add them to the tree's kernel "
+            "configuration."
         )
 
 
@@ -55,11 +55,11 @@ def other_machine(name: str, home: IdleSystemReport, here: str) -> str:
 
 
 def problems(name: str, driver: SshDriver, home: IdleSystemReport, now: float) -> list[str]:
-    """What keeps any order from it; each with what to do. Pure."""
+    """Return the problems that prevent any order, each with its remedy. Pure."""
     found = []
     if home["uid"] != "0":
         found.append(
-            f"{driver.user} is not root on testbox {name}, which the driver ssh has to be; set "
+            f"{driver.user} is not root on testbox {name}, as the driver ssh requires; set "
             "ssh.user to root."
         )
     clock = home.number("clock")
@@ -76,8 +76,8 @@ def problems(name: str, driver: SshDriver, home: IdleSystemReport, now: float) -
         and not (home["mac"] and home["address"])
     ):
         found.append(
-            f"The network card of testbox {name} cannot be told from its idle system; give its "
-            "address as ssh.network."
+            f"The network card of testbox {name} cannot be determined from its idle system; set "
+            "ssh.network to its address."
         )
     return found
 
@@ -95,7 +95,7 @@ def _kexec_problems(name: str, home: IdleSystemReport) -> list[str]:
         ]
     if home["kexec_disabled"] == "1":
         return [
-            f"kernel.kexec_load_disabled is 1 on testbox {name}; take that out of its sysctl "
+            f"kernel.kexec_load_disabled is 1 on testbox {name}; remove that from its sysctl "
             "settings and reboot it."
         ]
     return []
@@ -112,7 +112,7 @@ def check_space(
     ):
         if there is not None and there < needed:
             raise InfraError(
-                f"Testbox {name} has {there >> 10} MiB left in {what}, {needed >> 10} MiB are "
+                f"Testbox {name} has {there >> 10} MiB free in {what}, but {needed >> 10} MiB are "
                 "needed; free some, or set ssh.workspace."
             )
 

@@ -133,12 +133,12 @@ class Session:
     def why_lost(self) -> str:
         """The last sentences about a box that does not come back."""
         tried = (
-            f" Its power was cycled {self.cycled} times to no effect: see whether the power "
-            "command switches this box."
+            f" Its power was cycled {self.cycled} times without effect: check that the power "
+            "command switches this testbox."
             if self.cycled
             else ""
         )
-        return f"{self._last or 'It does not come back.'}{tried}"
+        return f"{self._last or 'It does not return.'}{tried}"
 
     # --- who answers
 
@@ -181,7 +181,7 @@ class Session:
             return Event.FOUND_STRANGE
         if self._left and self.home is not None and found["boot_id"] == self.home["boot_id"]:
             self._last = _DidNotLeave(
-                f"Testbox {self.box.name} is still in the idle system that it was told to leave."
+                f"Testbox {self.box.name} is still in the idle system that it should have left."
             )
             return None
         self.home = found
@@ -366,13 +366,13 @@ class Session:
             self.log(str(error))
             return
         if state == "off":
-            self.trouble = f"Testbox {self.box.name} lost its power while the order ran; somebody, or a fuse, has switched it off."
+            self.trouble = f"Testbox {self.box.name} lost power while the order ran; check its fuse and its power switch."
 
     def _cycle(self) -> Event:
         if self.driver.power is None:
             self._last = InfraError(
-                f"Testbox {self.box.name} does not come back, and no power switch is set up for "
-                "it; see to it by hand."
+                f"Testbox {self.box.name} does not return, and has no power switch; reset it by "
+                "hand."
             )
             return Event.NO_POWER
         try:

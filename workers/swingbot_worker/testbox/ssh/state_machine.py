@@ -17,7 +17,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    LEASED = "leased"  # ours, and we look where it is
+    LEASED = "leased"  # leased for this order; its current system is being determined
     BOOTING = "booting"  # on its way into the kernel under test
     RUNNING = "running"  # the job runs in the kernel under test
     RETURNING = "returning"  # on its way into its idle system
@@ -35,7 +35,7 @@ class Event(StrEnum):
     QUIET = "quiet"  # no sign of life for too long
     DEADLINE = "deadline"  # the state has lasted too long
     CYCLED = "cycled"  # the power was switched off and on, so it says
-    NO_POWER = "no_power"  # it cannot be switched, or the switch fails
+    NO_POWER = "no_power"  # there is no power switch, or it fails
 
 
 class Action(StrEnum):
