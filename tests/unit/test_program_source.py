@@ -184,7 +184,7 @@ def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
     [
         (lambda path: path.symlink_to("/etc/passwd"), "links are not followed"),
         (lambda path: path.symlink_to("/etc"), "cannot be read as a regular file"),
-        (os.mkfifo, "not a plain file"),
+        (os.mkfifo, "not a regular file"),
     ],
     ids=["link", "link to a directory", "pipe"],
 )

@@ -56,17 +56,17 @@ def home(**more: str) -> idle_system.IdleSystemReport:
         (
             "ssh: Could not resolve hostname box.example: Name or service not known",
             LoginRefused,
-            "see to DNS",
+            "check DNS",
         ),
         (
             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
             LoginRefused,
-            "another host key than /k/known",
+            "a host key that differs from /k/known",
         ),
         (
             "No ED25519 host key is known for box.example\nHost key verification failed.",
             LoginRefused,
-            "compare it",
+            "verify it",
         ),
         ("root@box.example: Permission denied (publickey).", LoginRefused, "authorized_keys"),
         (
