@@ -1,4 +1,7 @@
-"""Our bisection, those of others and the bound on the same simulated worlds, in one run. `python -m benchmarks.bisect --help`; benchmarks/README.md."""
+"""Our bisection, those of others and the bound on the same simulated worlds, in one run.
+
+`python -m benchmarks.bisect --help`; benchmarks/README.md.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,10 @@ def trial(cell: Cell, method: str, seed: int) -> Trial:
 
 
 def summary(cell: Cell, method: str, trials: list[Trial]) -> dict[str, Any]:
-    """One row of the table; means over worlds. `claims` and `right_pct` count worlds; `right_of_claims_pct` those that claimed."""
+    """One row of the table; means over worlds.
+
+    `claims` and `right_pct` count worlds; `right_of_claims_pct` those that claimed.
+    """
 
     def mean(of: Callable[[Trial], float]) -> float:
         return float(np.mean([of(t) for t in trials]))
@@ -214,13 +220,18 @@ def side_by_side(table: list[dict[str, Any]]) -> list[str]:
     """Wall time in a group of testboxes against one: the same worlds and seeds."""
     hours = {(row["cell"], row["method"], row["worlds"]): row["hours"] for row in table}
     return [
-        f"4 testboxes against 1, {method}: wall time {hours[ONE_BOX, method, worlds] and several / hours[ONE_BOX, method, worlds]:.2f}"
+        (
+            "4 testboxes against 1,"
+            f" {method}:"
+            " wall time"
+            f" {hours[ONE_BOX, method, worlds] and several / hours[ONE_BOX, method, worlds]:.2f}"
+        )
         for (cell, method, worlds), several in hours.items()
         if cell == FOUR_BOXES and (ONE_BOX, method, worlds) in hours
     ]
 
 
-# --- running ----------------------------------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------
 
 
 Job = tuple[int, str, int]  # cell, method, seed
@@ -235,7 +246,10 @@ def _work(job: Job) -> tuple[Job, Trial | str]:
 
 
 def run(jobs: list[Job], processes: int, deadline: float) -> Iterator[tuple[Job, Trial | str]]:
-    """Results as they come; progress on stderr. Stops when the deadline (time.monotonic) has passed."""
+    """Results as they come; progress on stderr.
+
+    Stops when the deadline (time.monotonic) has passed.
+    """
     began, shown = time.monotonic(), 0.0
     with multiprocessing.get_context("fork").Pool(processes) if processes > 1 else _Here() as pool:
         for done, result in enumerate(pool.imap_unordered(_work, jobs), 1):
@@ -244,7 +258,10 @@ def run(jobs: list[Job], processes: int, deadline: float) -> Iterator[tuple[Job,
                 shown = now
                 left = (now - began) / done * (len(jobs) - done)
                 print(
-                    f"\r{done}/{len(jobs)} bisections, {now - began:.0f} s, about {min(left, deadline - now):.0f} s left   ",
+                    (
+                        f"\r{done}/{len(jobs)} bisections, {now - began:.0f} s,"
+                        f" about {min(left, deadline - now):.0f} s left   "
+                    ),
                     end="",
                     file=sys.stderr,
                     flush=True,
@@ -331,7 +348,8 @@ def plan(options: argparse.Namespace) -> list[Job]:
     ]
     if not cells and not detects(options):
         raise SystemExit(
-            f"no cell is called like {', '.join(options.cell)}; there are: {', '.join(c.name for c in CELLS)}"
+            f"no cell is called like {', '.join(options.cell)};"
+            f" there are: {', '.join(c.name for c in CELLS)}"
         )
     methods = [
         m for m in (*OURS, *METHODS) if not options.method or any(n in m for n in options.method)
@@ -369,7 +387,11 @@ def main() -> None:
                 rows.setdefault((cell, method), []).append(replace(result, seed=seed))
     except _Late:
         print(
-            "\nout of time: the bisection under way, a long one, is in no row; --worlds N waits for all",
+            (
+                "\n"
+                "out of time: the bisection under way, a long one, is in no row;"
+                " --worlds N waits for all"
+            ),
             file=sys.stderr,
         )
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -386,7 +408,8 @@ def main() -> None:
                 print(f"    ended: {row['kinds']}; wrong claims in seeds {row['wrong_seeds']}")
         for text in broken.get((cell, method), [])[:3]:
             print(
-                f"    FAILED ({len(broken[cell, method])} of these worlds): {CELLS[cell].name}, {method}, {text}"
+                f"    FAILED ({len(broken[cell, method])} of these worlds): {CELLS[cell].name},"
+                f" {method}, {text}"
             )
     for text in side_by_side(table):
         print(text)

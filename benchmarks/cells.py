@@ -1,4 +1,7 @@
-"""The cells of the benchmark: families of worlds, and what the engine is told about them. Every world is repeatable by its seed."""
+"""The cells of the benchmark: families of worlds, and what the engine is told about them.
+
+Every world is repeatable by its seed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from swingbot.core.bisect.thresholds import Policy
 from tests.worlds import SimulatedBench
 
 Make = Callable[[int], SimulatedBench]
-# No budget that a bounded cell comes near. The troubled ones have what the service gives: two changes that cancel would be looked for for ever.
+# No budget that a bounded cell comes near. The troubled ones have what the service gives:
+# two changes that cancel would be looked for for ever.
 PATIENT = Policy(max_boots=1500, max_end_boots=400)
 
 
@@ -38,7 +42,10 @@ def plain(
     heavy_runs: float = 0.0,
     bimodal: float = 0.0,
 ) -> Make:
-    """One culprit anywhere; `effect` is the log ratio (-0.05), as the bound has it, one run a boot."""
+    """One culprit anywhere.
+
+    `effect` is the log ratio (-0.05), as the bound has it, one run a boot.
+    """
 
     def make(seed: int) -> SimulatedBench:
         rng = np.random.default_rng([seed, 90])
@@ -60,7 +67,9 @@ def plain(
 def troubled(
     *, layout: float = 0.0, drift: float = 0.0, two: float = 0.0, unbootable: float = 0.0
 ) -> Make:
-    """-5 %, run 2 %, each trouble with its probability, at least one of them: layout 1 %, drift 2 %, a second culprit, 10 % unbootable."""
+    """-5 %, run 2 %, each trouble with its probability, at least one of them:
+    layout 1 %, drift 2 %, a second culprit, 10 % unbootable.
+    """
 
     def make(seed: int) -> SimulatedBench:
         rng = np.random.default_rng([seed, 91])

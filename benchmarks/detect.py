@@ -1,4 +1,6 @@
-"""The detection cell: how many pairs of boots stage 2 needs to accept a change of -1 % where boot means spread by 0.5 %."""
+"""The detection cell: how many pairs of boots stage 2 needs to accept a change of -1 % where boot
+means spread by 0.5 %.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def row(method: str, needed: list[int | None], false: int, worlds: int) -> dict[
 
 
 def rows(first_seed: int, worlds: int) -> list[dict[str, Any]]:
-    """Ours without and with a noise record, and a Welch test on a fixed number of boots that was planned for 95 % power."""
+    """Ours without and with a noise record, and a Welch test on a fixed number of boots that was
+    planned for 95 % power.
+    """
     seeds = range(first_seed, first_seed + worlds)
     table = []
     for method, record in (("ours, no record", False), ("ours, noise record", True)):
@@ -84,6 +88,8 @@ def _welch(seed: int, change: float, boots: int) -> int | None:
 def line(found: dict[str, Any]) -> str:
     needed = found["pairs_for_95_pct"]
     return (
-        f"{found['cell']}, {found['method']:<18} {found['worlds']:>5} worlds: in 12 pairs {found['right_in_12_pct']:.1f} %, in 16 {found['right_pct']:.1f} %,"
-        f" 95 % after {needed or f'more than {MOST}'}; mean {found['pairs']:.1f}; equal kernels accepted {found['false_alarms_pct']:.2f} %"
+        f"{found['cell']}, {found['method']:<18} {found['worlds']:>5} worlds:"
+        f" in 12 pairs {found['right_in_12_pct']:.1f} %, in 16 {found['right_pct']:.1f} %,"
+        f" 95 % after {needed or f'more than {MOST}'}; mean {found['pairs']:.1f};"
+        f" equal kernels accepted {found['false_alarms_pct']:.2f} %"
     )

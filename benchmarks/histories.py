@@ -2,14 +2,17 @@
 
     python -m benchmarks.histories [--series 200] [--seed 1] [--labelled DIRECTORY]
 
-Simulated: flat series of 80 points (robust sd 0.7 %) of three kinds of noise, with and without one step. A step counts as
-found within 3 points of its place; what is found in the flat series is false.
+Simulated: flat series of 80 points (robust sd 0.7 %) of three kinds of noise,
+with and without one step. A step counts as found within 3 points of its place;
+what is found in the flat series is false.
 
-Labelled: DIRECTORY holds `NAME.csv` (columns x and value, oldest first) and `NAME.labels` (the number of the first point of
-each new level, from 0, one a line). A label is found within 5 points; every other find is false.
+Labelled: DIRECTORY holds `NAME.csv` (columns x and value, oldest first) and `NAME.labels` (the
+number of the first point of each new level, from 0, one a line).
+A label is found within 5 points; every other find is false.
 
-Peers are run where they are installed (`pip install apache-otava ruptures`, best in a virtual environment of their own
-together with this project's requirements); none is needed by swingbot.
+Peers are run where they are installed (`pip install apache-otava ruptures`,
+best in a virtual environment of their own together with this project's requirements);
+none is needed by swingbot.
 """
 
 from __future__ import annotations
@@ -72,7 +75,10 @@ def ours(values: Array) -> list[int]:
 
 
 def perfherder(values: Array) -> list[int]:
-    """Mozilla's rule as published: t of a linearly weighted window before and after each point; its largest values above the threshold."""
+    """Mozilla's rule as published: t of a linearly weighted window before and after each point.
+
+    Its largest values above the threshold.
+    """
     t = np.zeros(len(values))
     for at in range(BACK[0], len(values) - FORE + 1):
         before, after = values[max(0, at - BACK[1]) : at][::-1], values[at : at + FORE]

@@ -1,13 +1,17 @@
-"""How fast results become samples, and how fast samples are read: a PostgreSQL of our own, filled by the code that ingest uses.
+"""How fast results become samples, and how fast samples are read: a PostgreSQL of our own,
+filled by the code that ingest uses.
 
     python -m benchmarks.ingest --quick              200 000 samples, a minute
     nice -n 15 python -m benchmarks.ingest           10 000 000 samples
     python -m benchmarks.ingest --samples 1000000 --json FILE
 
-Three parts: outcomes with recorded output of a benchmark and of all monitors are taken in from the artifact store, parsing included; then boots are
-filled in up to the number wanted, through the same `add_boot` and `add_runs`, without the parsing; then each query that a page, a panel or the brain
-asks of samples is timed, first and again. The server is the embedded one with its own settings (fsync on, 128 MB of shared buffers), in a temporary
-directory. `SWINGBOT_TEST_DB_URL` names another server, whose user may create databases.
+Three parts: outcomes with recorded output of a benchmark and of all monitors are taken in from the
+artifact store, parsing included; then boots are filled in up to the number wanted,
+through the same `add_boot` and `add_runs`, without the parsing; then each query that a page,
+a panel or the brain asks of samples is timed, first and again.
+The server is the embedded one with its own settings (fsync on, 128 MB of shared buffers),
+in a temporary directory. `SWINGBOT_TEST_DB_URL` names another server, whose user may create
+databases.
 """
 
 from __future__ import annotations
@@ -150,7 +154,9 @@ def an_outcome(order: int, results: Mapping[str, Any] | None = None) -> dict[str
 
 
 class Clock:
-    """Seconds, and processor seconds of ours and of the server's process that works for us (the pool has one connection while one thread asks)."""
+    """Seconds, and processor seconds of ours and of the server's process that works for us (the
+    pool has one connection while one thread asks).
+    """
 
     def __init__(self, engine: sa.Engine) -> None:
         with engine.connect() as conn:
@@ -190,7 +196,9 @@ def _is_local(engine: sa.Engine) -> bool:
 
 
 def run_files(programs: Mapping[str, Any]) -> dict[str, bytes]:
-    """What one run leaves: a recorded hackbench, and a recorded output of each monitor that always runs."""
+    """What one run leaves: a recorded hackbench, and a recorded output of each monitor that always
+    runs.
+    """
     files = {
         path.name: path.read_bytes()
         for path in (PROGRAMS / "hackbench" / "samples" / "guest-pipe-2-iterations.raw").iterdir()
@@ -250,7 +258,8 @@ def parsed_part(world: World) -> tuple[Timed, dict[str, list[float]]]:
         pattern: dict[str, list[float]] = {}
         for row in conn.execute(
             sa.text(
-                "SELECT metric, value FROM sample WHERE run = (SELECT min(id) FROM run) ORDER BY metric, seq"
+                "SELECT metric, value FROM sample WHERE run = (SELECT min(id) FROM run) ORDER BY"
+                " metric, seq"
             )
         ):
             pattern.setdefault(row.metric, []).append(row.value)
@@ -263,7 +272,10 @@ def parsed_part(world: World) -> tuple[Timed, dict[str, list[float]]]:
 def filled_part(
     world: World, pattern: Mapping[str, list[float]], samples: int, say: Callable[[str], None]
 ) -> Timed:
-    """Boots up to `samples` samples in all. Values move a little from run to run, so that nothing is the same number twice."""
+    """Boots up to `samples` samples in all.
+
+    Values move a little from run to run, so that nothing is the same number twice.
+    """
     runs = [
         ParsedRun(unit_job=job, number=number, status="ok", seconds=2.5, samples={})
         for job in JOBS
@@ -294,7 +306,9 @@ def filled_part(
             said = time.perf_counter()
             left = (said - began) * (wanted - done - 1) / (done + 1)
             say(
-                f"{done + 1} of {wanted} boots, {60 * (done + 1) * a_boot / (said - began) / 1e6:.2f} M samples a minute, about {left:.0f} s left"
+                f"{done + 1} of {wanted} boots,"
+                f" {60 * (done + 1) * a_boot / (said - began) / 1e6:.2f} M samples a minute,"
+                f" about {left:.0f} s left"
             )
     return {"boots": wanted, **clock.facts(wanted * a_boot)}
 
@@ -330,13 +344,15 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
             f'SELECT "time", mean, stddev FROM v_metric_over_commits {where} ORDER BY 1'
         ),
         "panel: the same, 30 days of it": sql(
-            f"SELECT \"time\", mean FROM v_metric_over_commits {where} AND \"time\" > timestamptz '2026-03-02' - interval '30 days' ORDER BY 1"
+            f'SELECT "time", mean FROM v_metric_over_commits {where} AND "time" > timestamptz'
+            " '2026-03-02' - interval '30 days' ORDER BY 1"
         ),
         "panel: every boot of it (v_boot_metrics)": sql(
             f'SELECT "time", mean FROM v_boot_metrics {where} ORDER BY 1'
         ),
         "panel: one commit, all metrics (v_boot_metrics)": sql(
-            f"SELECT metric, mean FROM v_boot_metrics WHERE tree = :tree AND commit = '{world.commits[0].commit}'"
+            "SELECT metric, mean FROM v_boot_metrics WHERE tree = :tree AND commit ="
+            f" '{world.commits[0].commit}'"
         ),
         "panel: boots of the lab (v_boots)": sql(
             'SELECT * FROM v_boots ORDER BY "time" DESC LIMIT 100'
@@ -357,7 +373,10 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
 
 
 def timed(world: World, metric: str, again: int) -> list[Timed]:
-    """First time and the median of the next ones, in ms. A query that needs over a minute is given up and has no time."""
+    """First time and the median of the next ones, in ms.
+
+    A query that needs over a minute is given up and has no time.
+    """
     table = []
     for name, ask in queries(world, metric).items():
         times, rows = [], 0
@@ -385,8 +404,10 @@ def sizes(conn: sa.Connection) -> dict[str, int]:
     """Bytes on disk of the table of samples and its indexes, and of everything."""
     found = conn.execute(
         sa.text(
-            "SELECT 'table sample', pg_table_size('sample') UNION ALL SELECT 'index ' || indexrelname, pg_relation_size(indexrelid)"
-            " FROM pg_stat_user_indexes WHERE relname = 'sample' UNION ALL SELECT 'database', pg_database_size(current_database())"
+            "SELECT 'table sample', pg_table_size('sample') UNION ALL SELECT 'index ' ||"
+            " indexrelname, pg_relation_size(indexrelid)"
+            " FROM pg_stat_user_indexes WHERE relname = 'sample' UNION ALL SELECT 'database',"
+            " pg_database_size(current_database())"
         )
     )
     return {row[0]: int(row[1]) for row in found}
@@ -399,7 +420,8 @@ def measure(samples: int, say: Callable[[str], None]) -> dict[str, Any]:
             world = a_world(engine, Path(state))
             parsed, pattern = parsed_part(world)
             say(
-                f"{len(pattern)} metrics, {sum(map(len, pattern.values()))} samples a run; taking in {samples} samples"
+                f"{len(pattern)} metrics, {sum(map(len, pattern.values()))} samples a run;"
+                f" taking in {samples} samples"
             )
             filled = filled_part(world, pattern, samples, say)
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
@@ -432,15 +454,18 @@ def show(found: Mapping[str, Any]) -> None:
             else f" + {server:.1f} s of the server's: {rate / 1e6:.2f} M a minute of CPU"
         )
         print(
-            f"{name:22} {part['boots']:6} boots {part['samples']:10} samples in {part['seconds']:.1f} s: {part['samples_a_minute'] / 1e6:.2f} M a minute;"
+            f"{name:22} {part['boots']:6} boots {part['samples']:10} samples in"
+            f" {part['seconds']:.1f} s: {part['samples_a_minute'] / 1e6:.2f} M a minute;"
             f" {part['cpu_seconds']:.1f} s of our CPU{more}"
         )
     print(
-        f"{found['samples']} samples of {found['commits']} commits; vacuum and analyze {found['vacuum_seconds']:.1f} s"
+        f"{found['samples']} samples of {found['commits']} commits;"
+        f" vacuum and analyze {found['vacuum_seconds']:.1f} s"
     )
     for name, size in found["bytes"].items():
         print(
-            f"  {name:28} {size / 1e6:9.1f} MB  {size / max(1, found['samples']):6.1f} bytes a sample"
+            f"  {name:28} {size / 1e6:9.1f} MB  {size / max(1, found['samples']):6.1f} bytes a"
+            " sample"
         )
     print(f"\n{'query':52} {'rows':>8} {'first ms':>10} {'then ms':>10}")
     for row in found["queries"]:

@@ -1,8 +1,10 @@
-"""What the monitors of every run cost: the same boots with and without them, in pairs of equal perturbations.
+"""What the monitors of every run cost: the same boots with and without them,
+in pairs of equal perturbations.
 
     python -m benchmarks.monitors --image PATH [--testbox vm-icount] [--boots 3]
 
-Two figures: how far a benchmark's number moves, and how many guest seconds each run takes longer outside its timed window.
+Two figures: how far a benchmark's number moves, and how many guest seconds each run takes longer
+outside its timed window.
 """
 
 from __future__ import annotations
@@ -71,12 +73,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         moved = [100 * (with_ / without - 1) for without, with_ in values]
         means = [statistics.fmean(side) for side in zip(*values, strict=True)]
         print(
-            f"{metric:38} {means[0]:12.1f} {means[1]:12.1f} {statistics.fmean(moved):+8.3f} %  {' '.join(f'{one:+.3f}' for one in moved)}"
+            f"{metric:38} {means[0]:12.1f} {means[1]:12.1f} {statistics.fmean(moved):+8.3f} % "
+            f" {' '.join(f'{one:+.3f}' for one in moved)}"
         )
     runs = sum(job.runs for job in JOBS)
     longer = [(pair[1][1] - pair[0][1]) / runs for pair in pairs]
     print(
-        f"each run takes {1000 * statistics.fmean(longer):.0f} ms of the guest longer, before and after its timed window together"
+        f"each run takes {1000 * statistics.fmean(longer):.0f} ms of the guest longer,"
+        " before and after its timed window together"
     )
 
 

@@ -1,6 +1,9 @@
-"""What others do to bisect a noisy benchmark, on the same worlds and at the same costs; and the bound of what anybody could do.
+"""What others do to bisect a noisy benchmark, on the same worlds and at the same costs.
 
-Each peer sees a `Probe`: boots of a kernel, in the order in which it asks, at the cost of a laboratory with one testbox.
+And the bound of what anybody could do.
+
+Each peer sees a `Probe`: boots of a kernel, in the order in which it asks,
+at the cost of a laboratory with one testbox.
 """
 
 from __future__ import annotations
@@ -33,7 +36,10 @@ class Probe:
     _k: dict[int, int] = field(default_factory=dict)
 
     def measure(self, idx: int, runs: int, *, fresh: bool) -> Floats | None:
-        """Logs of this many runs, in one boot or each in a boot of its own; None if the kernel does not build or boot."""
+        """Logs of this many runs, in one boot or each in a boot of its own.
+
+        None if the kernel does not build or boot.
+        """
         if idx not in self.built:
             self.built.add(idx)
             self.now += self.costs.build
@@ -66,7 +72,10 @@ Method = Callable[[Probe], Named]
 
 
 def git_bisect(probe: Probe, runs: int, *, fresh: bool) -> Named:
-    """Mean of N runs against the midpoint of the ends; a kernel that tells nothing is skipped for its nearest neighbour, as git does."""
+    """Mean of N runs against the midpoint of the ends.
+
+    A kernel that tells nothing is skipped for its nearest neighbour, as git does.
+    """
     n = probe.bench.commits
     good_end, bad_end = probe.measure(0, runs, fresh=fresh), probe.measure(n, runs, fresh=fresh)
     if good_end is None or bad_end is None:
@@ -87,7 +96,10 @@ def search(
     look: Callable[[int], Floats | None],
     is_bad: Callable[[Floats], bool],
 ) -> tuple[int, int]:
-    """Halve (good, bad] as `git bisect` does; what is left when all kernels between are skipped stays a range."""
+    """Halve (good, bad] as `git bisect` does.
+
+    What is left when all kernels between are skipped stays a range.
+    """
     skipped: set[int] = set()
     while True:
         left = [i for i in range(good + 1, bad) if i not in skipped]
@@ -104,7 +116,8 @@ def search(
 
 
 def sprt(probe: Probe, ends: int = 10, most: int = 400) -> Named:
-    """Wald's test at each step of a bisection: fresh boots until the log-likelihood ratio of the two end levels leaves +-ln((1-a)/a).
+    """Wald's test at each step of a bisection: fresh boots until the log-likelihood ratio of the
+    two end levels leaves +-ln((1-a)/a).
 
     Levels and spread are those of ten boots of each end; a = 0.01 shared by the steps.
     """
@@ -134,9 +147,12 @@ def sprt(probe: Probe, ends: int = 10, most: int = 400) -> Named:
 def pinpoint_like(
     probe: Probe, *, least: int = 10, most: int = 160, differ: float = 0.01, same: float = 0.15
 ) -> Named:
-    """Neighbours are compared by the smaller p of Kolmogorov-Smirnov and Mann-Whitney: below `differ` the middle between them is
-    measured, above `same` they are equal, between the two both get twice as many runs, up to `most`. The ends of the range are known to
-    differ: they are never held to be equal before that. Every run in a fresh boot."""
+    """Neighbours are compared by the smaller p of Kolmogorov-Smirnov and Mann-Whitney:
+    below `differ` the middle between them is measured, above `same` they are equal,
+    between the two both get twice as many runs, up to `most`.
+    The ends of the range are known to differ: they are never held to be equal before that.
+    Every run in a fresh boot.
+    """
     n = probe.bench.commits
     seen: dict[int, Floats] = {}
     dead: set[int] = set()
@@ -220,11 +236,12 @@ METHODS: dict[str, Method] = {
 }
 
 
-# --- the bound --------------------------------------------------------------------------------------------------------------
+# --- the bound ------------------------------------------------------------------------------------
 
 
 def bound(bench: SimulatedBench, delta: float = 0.01) -> float:
-    """Runs, one a boot, levels and noise known: log2(n)/C + ln(1/delta)/KL (bisect.md 2.1), by quadrature over this world's noise.
+    """Runs, one a boot, levels and noise known: log2(n)/C + ln(1/delta)/KL (bisect.md 2.1),
+    by quadrature over this world's noise.
 
     C is what one run tells of a fair bit, KL the larger of the two divergences.
     """

@@ -55,7 +55,10 @@ class Site:
         ).stdout
 
     def head_of(self, comparison: str) -> Any:
-        query = "SELECT v.commit, v.origin, v.trust FROM comparison_pair c JOIN variant v ON v.id = c.head WHERE c.id = :id"
+        query = (
+            "SELECT v.commit, v.origin, v.trust FROM comparison_pair c JOIN variant v ON v.id"
+            " = c.head WHERE c.id = :id"
+        )
         return self.web.conn.execute(sa.text(query), {"id": int(comparison[1:])}).one()
 
     def count(self) -> int:

@@ -1,9 +1,11 @@
-"""How often `swingbot bisect run` is right, and what it costs, on simulated benchmarks: noise is learnt from the boots, nothing is known before.
+"""How often `swingbot bisect run` is right, and what it costs, on simulated benchmarks:
+noise is learnt from the boots, nothing is known before.
 
     python -m tests.bisect_run_worlds [WORLDS [CELL...]]
 
-Prints for each cell: worlds, right (of those with a culprit: named or in a set of at most 5; without: not reproduced), wrong names, kinds, boots.
-CMD is replaced by a function; all else (journal, noise, engine) is the real thing.
+Prints for each cell: worlds, right (of those with a culprit: named or in a set of at most 5;
+without: not reproduced), wrong names, kinds, boots. CMD is replaced by a function;
+all else (journal, noise, engine) is the real thing.
 """
 
 from __future__ import annotations
@@ -145,7 +147,10 @@ def bisect(
     eta: bool = False,
     path: Path | None = None,
 ) -> Run:
-    """One bisection of a world to its end; `path`: goes on with that journal, and leaves it there."""
+    """One bisection of a world to its end.
+
+    `path`: goes on with that journal, and leaves it there.
+    """
     told: list[tuple[int, float]] = []
 
     def listen(news: ProgressEvent, hunt: Bisector) -> None:
@@ -172,7 +177,10 @@ def bisect(
 
 
 def right(world: World, facts: result_json.Facts) -> bool:
-    """Every culprit named and no other; a set of at most as many commits as were untestable around it, and two more, holds it."""
+    """Every culprit named and no other.
+
+    A set of at most as many commits as were untestable around it, and two more, holds it.
+    """
     named = {int(c["commit"]) for c in facts["culprits"]}
     if not world.effects:
         return bool(facts["status"] == "not_reproduced")
@@ -250,7 +258,10 @@ def main() -> None:
         cpu = sum(r.seconds for _, r in runs) / max(1, sum(boots))
         kinds = dict(Counter(r.facts["status"] for _, r in runs))
         print(
-            f"{name:32} {worlds:5}  {good:5}  {false:5}  {sum(boots) / worlds:5.1f}  {boots[int(0.95 * (worlds - 1))]:4}  {cpu:6.4f}  {kinds}",
+            (
+                f"{name:32} {worlds:5}  {good:5}  {false:5}  {sum(boots) / worlds:5.1f} "
+                f" {boots[int(0.95 * (worlds - 1))]:4}  {cpu:6.4f}  {kinds}"
+            ),
             flush=True,
         )
 

@@ -1,6 +1,8 @@
-"""A real browser for tests: Chromium, headless, driven over a pair of pipes (Chrome DevTools Protocol, one JSON message a NUL byte).
+"""A real browser for tests: Chromium, headless, driven over a pair of pipes (Chrome DevTools
+Protocol, one JSON message a NUL byte).
 
-Protocol: https://chromedevtools.github.io/devtools-protocol/; pipes instead of a WebSocket so that nothing has to be installed but Chromium.
+Protocol: https://chromedevtools.github.io/devtools-protocol/; pipes instead of a WebSocket so that
+nothing has to be installed but Chromium.
 """
 
 from __future__ import annotations
@@ -35,7 +37,11 @@ class BrowserError(Exception):
 
 @dataclass
 class Page:
-    """One tab. `failed` are requests that got no answer or one of 400 and above, `complaints` what the browser wrote to its console."""
+    """One tab.
+
+    `failed` are requests that got no answer or one of 400 and above, `complaints` what the browser
+    wrote to its console.
+    """
 
     _to: int
     _from: int
@@ -90,7 +96,9 @@ class Page:
         self._wait(before)
 
     def click(self, selector: str) -> None:
-        """Click, with the mouse, in the middle of the first element that `selector` finds, and wait for the page that this leads to."""
+        """Click, with the mouse, in the middle of the first element that `selector` finds,
+        and wait for the page that this leads to.
+        """
         script = f"""(() => {{ const found = document.querySelector({json.dumps(selector)}); if (!found) return null;
             found.scrollIntoView({{block: "center"}}); const box = found.getClientRects()[0]; return [box.x + box.width / 2, box.y + box.height / 2]; }})()"""
         place = self.value(script)
@@ -135,7 +143,10 @@ class Page:
         )
 
     def overflow(self) -> int:
-        """By how many pixels the page is wider than its window; what scrolls inside of it does not count."""
+        """By how many pixels the page is wider than its window.
+
+        What scrolls inside of it does not count.
+        """
         return int(
             self.value(
                 "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -154,7 +165,8 @@ class Page:
     def broken_pictures(self) -> list[str]:
         return list(
             self.value(
-                "[...document.images].filter(i => !i.complete || i.naturalWidth === 0).map(i => i.src)"
+                "[...document.images].filter(i => !i.complete || i.naturalWidth === 0).map(i =>"
+                " i.src)"
             )
         )
 

@@ -1,7 +1,9 @@
-"""Rows for tests: each function writes one thing into a migrated database, with plausible defaults, and gives back its number.
+"""Rows for tests: each function writes one thing into a migrated database,
+with plausible defaults, and gives back its number.
 
-A test names only what it is about: `a_boot(conn, box, kernel, values={...})`. Everything here goes through the real
-constraints, so a builder that invents an impossible state fails at once. Nothing is random: spread comes from `spread()`.
+A test names only what it is about: `a_boot(conn, box, kernel, values={...})`.
+Everything here goes through the real constraints, so a builder that invents an impossible state
+fails at once. Nothing is random: spread comes from `spread()`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ def hex_of(*words: object, digits: int = 40) -> str:
 
 
 def spread(k: int, run: int = 0) -> float:
-    """Noise of a testbox without a random generator: within -1 and 1, different for each boot and run."""
+    """Noise of a testbox without a random generator: within -1 and 1, different for each boot and
+    run.
+    """
     return math.sin(12.9898 * (k + 1) + 78.233 * (run + 1)) * 0.8
 
 
@@ -122,7 +126,10 @@ def a_testbox(
     runs: int = 3,
     **more: Any,
 ) -> Box:
-    """A testbox and one boot spec: `unit_job` and those in `also`, `runs` runs each; called twice for a name, it adds a spec."""
+    """A testbox and one boot spec: `unit_job` and those in `also`, `runs` runs each.
+
+    Called twice for a name, it adds a spec.
+    """
     facts = {
         "name": name,
         "model": "QEMU q35",
@@ -158,7 +165,8 @@ def a_spec(conn: sa.Connection, *unit_jobs: str, runs: int = 3) -> str:
     row = {"sha256": sha256, "unit_jobs": json.dumps(jobs)}
     conn.execute(
         sa.text(
-            "INSERT INTO boot_spec VALUES (:sha256, CAST(:unit_jobs AS jsonb)) ON CONFLICT DO NOTHING"
+            "INSERT INTO boot_spec VALUES (:sha256, CAST(:unit_jobs AS jsonb)) ON CONFLICT DO"
+            " NOTHING"
         ),
         row,
     )
@@ -217,7 +225,10 @@ def an_order(
     bisection: int | None = None,
     **more: Any,
 ) -> int:
-    """A build order, or with a `box` a boot order; with `comparison` or `bisection`, wanted by it."""
+    """A build order, or with a `box` a boot order.
+
+    With `comparison` or `bisection`, wanted by it.
+    """
     key = (
         f"build:{kernel.build_key}"
         if box is None
@@ -645,7 +656,9 @@ def an_observation(
     phase: str = "search",
     at: datetime = START,
 ) -> None:
-    """What was asked (`bisection_want`) and, when there are values or a reason to skip, what came back."""
+    """What was asked (`bisection_want`) and, when there are values or a reason to skip,
+    what came back.
+    """
     _insert(
         conn,
         "bisection_want",

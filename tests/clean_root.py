@@ -1,6 +1,8 @@
-"""A root file system that holds what a kit's README asks for and nothing else: a shell, POSIX tools, tar, awk, sha256sum and QEMU.
+"""A root file system that holds what a kit's README asks for and nothing else:
+a shell, POSIX tools, tar, awk, sha256sum and QEMU.
 
-Made of this host's own packages, without a network and in a second, so that a test can ask whether a script needs more than it says.
+Made of this host's own packages, without a network and in a second, so that a test can ask whether
+a script needs more than it says.
 """
 
 from __future__ import annotations
@@ -60,12 +62,17 @@ def make(root: Path) -> Path:
 def run(
     root: Path, command: str, *, binds: Mapping[Path, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a shell command in there, with nothing of this host in sight but `binds` (place here -> place there). Without root: in a user namespace."""
+    """Run a shell command in there, with nothing of this host in sight but `binds` (place here ->
+    place there). Without root: in a user namespace.
+    """
     for inside in binds.values():
         (root / inside.lstrip("/")).mkdir(parents=True, exist_ok=True)
     mounts = [f"mount --rbind /dev {root}/dev", f"mount -t proc proc {root}/proc"]
     mounts += [f"mount --bind {here} {root}/{there.lstrip('/')}" for here, there in binds.items()]
-    private = "{ mount --make-rprivate / 2>/dev/null || :; }"  # in a chroot `/` is no mount point, and whoever made it has seen to it
+    private = (
+        "{ mount --make-rprivate / 2>/dev/null || :;"
+        " }"
+    )  # in a chroot `/` is no mount point, and whoever made it has seen to it
     script = " && ".join(
         [
             private,

@@ -1,6 +1,8 @@
-"""Grafana's way of asking, without Grafana: every query of every dashboard, with macros and variables put in.
+"""Grafana's way of asking, without Grafana: every query of every dashboard,
+with macros and variables put in.
 
-`ask(conn)` runs them all as the role that Grafana has; the end-to-end test calls it with the database of its demo.
+`ask(conn)` runs them all as the role that Grafana has; the end-to-end test calls it with the
+database of its demo.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ def dashboards() -> list[dict[str, Any]]:
 
 
 def queries(dashboard: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(where it stands, SQL, format) of all variables, annotations and panels, in the order in which Grafana needs them."""
+    """(where it stands, SQL, format) of all variables, annotations and panels,
+    in the order in which Grafana needs them.
+    """
     for variable in dashboard["templating"]["list"]:
         if variable["type"] == "query":
             yield f"variable {variable['name']}", variable["query"], "variable"
@@ -46,7 +50,10 @@ def _seconds(interval: str) -> int:
 def expand(
     sql: str, variables: dict[str, list[str]], start: datetime, end: datetime, interval: str = "1h"
 ) -> str:
-    """Grafana's macros and variables as its PostgreSQL data source puts them in. Fails on one that it does not know."""
+    """Grafana's macros and variables as its PostgreSQL data source puts them in.
+
+    Fails on one that it does not know.
+    """
 
     def quoted(match: re.Match[str]) -> str:
         return ",".join("'" + value.replace("'", "''") + "'" for value in variables[match[1]])
@@ -97,7 +104,10 @@ def answered(
     start: datetime,
     end: datetime,
 ) -> dict[str, tuple[str, list[str], list[Any]]]:
-    """The same by whatever takes SQL and gives columns and rows; each variable takes what its own query gives, as a viewer's first look does."""
+    """The same by whatever takes SQL and gives columns and rows.
+
+    Each variable takes what its own query gives, as a viewer's first look does.
+    """
     variables: dict[str, list[str]] = {}
     multi = {
         variable["name"]: variable.get("multi", False)
@@ -116,7 +126,10 @@ def answered(
 
 
 def ask(conn: sa.Connection) -> dict[str, int]:
-    """Run every query over the last 30 days on `conn` (autocommit); says how many rows each gave. Raises what PostgreSQL says."""
+    """Run every query over the last 30 days on `conn` (autocommit); says how many rows each gave.
+
+    Raises what PostgreSQL says.
+    """
     make_reader(conn)
     now = datetime.now(UTC)
     counts = {}

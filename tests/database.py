@@ -1,6 +1,8 @@
-"""A real PostgreSQL for tests: one server a session, one fresh database a test, copied from a migrated template.
+"""A real PostgreSQL for tests: one server a session, one fresh database a test,
+copied from a migrated template.
 
-`SWINGBOT_TEST_DB_URL` names a server to use instead of the embedded one; the user must be allowed to create databases.
+`SWINGBOT_TEST_DB_URL` names a server to use instead of the embedded one;
+the user must be allowed to create databases.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def server_url() -> Iterator[sa.URL]:
     place.chmod(0o755)
     server = get_server(place / "data", cleanup_mode="stop")
     url = sa.make_url(server.get_uri())
-    # Nothing here must survive a power cut, and waiting for the disk is most of the time of a small database.
+    # Nothing here must survive a power cut, and waiting for the disk is most of the time of a small
+    # database.
     for setting in ("fsync", "full_page_writes", "synchronous_commit"):
         _sql(url, f"ALTER SYSTEM SET {setting} = off")
     _sql(url, "SELECT pg_reload_conf()")

@@ -18,11 +18,14 @@ def value(engine: sa.Engine, query: str) -> object:
 
 
 def in_the_middle(brain: Brain) -> None:
-    """Work until a bisection has learned something, waits for a boot that is handed out, and more orders wait behind it."""
+    """Work until a bisection has learned something, waits for a boot that is handed out,
+    and more orders wait behind it.
+    """
     for _ in range(200):
         tick(brain.lab)
         observed = brain.count(
-            "observation WHERE cardinality(\"values\") > 0 AND bisection IN (SELECT id FROM bisection WHERE status = 'running')"
+            'observation WHERE cardinality("values") > 0 AND bisection IN (SELECT id FROM'
+            " bisection WHERE status = 'running')"
         )
         if observed >= 6 and brain.count("attempt WHERE state = 'running'"):
             return

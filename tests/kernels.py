@@ -1,7 +1,9 @@
-"""The kernel that tests and demo share: its repository and its base build, made once into the cache.
+"""The kernel that tests and demo share: its repository and its base build,
+made once into the cache.
 
-`python -m tests.kernels` makes both; it is the one full build of a fresh machine. Everything is keyed by content:
-the repository by the source tarball and the series, the build by its build key and the exact compiler.
+`python -m tests.kernels` makes both; it is the one full build of a fresh machine.
+Everything is keyed by content: the repository by the source tarball and the series,
+the build by its build key and the exact compiler.
 """
 
 from __future__ import annotations
@@ -35,9 +37,13 @@ def kernel_repository(site: Site, progress: bool = False) -> tuple[Path, str]:
 
 
 def base_image(site: Site, kconfig: str = KCONFIG) -> Path:
-    """The bzImage of the base commit, built if it is not in the cache. Raises SystemExit with the reason if it cannot be."""
+    """The bzImage of the base commit, built if it is not in the cache.
+
+    Raises SystemExit with the reason if it cannot be.
+    """
     repo, base = kernel_repository(site, progress=True)
-    # bzImage and what belongs to it stay where the caller can find them again; the build itself comes from the worker's cache.
+    # bzImage and what belongs to it stay where the caller can find them again;
+    # the build itself comes from the worker's cache.
     out = site.cache / "demo-tree" / "base"
     out.mkdir(parents=True, exist_ok=True)
     order = kbuild.order_by_hand(
@@ -48,12 +54,17 @@ def base_image(site: Site, kconfig: str = KCONFIG) -> Path:
         outcome = kbuild.build(BuildOrder.from_json(order), Path(scratch), site)
         if outcome["status"] != "built":
             sys.exit(
-                f"the base kernel could not be built: {outcome.get('reason')}\n{json.dumps(outcome.get('kernel_build', {}), indent=1)}"
+                f"the base kernel could not be built: {outcome.get('reason')}\n"
+                f"{json.dumps(outcome.get('kernel_build', {}), indent=1)}"
             )
         image = out / f"{outcome['kernel_build']['image_sha256']}.bzImage"
         os.replace(Path(scratch) / "bzImage", image)
     print(
-        f"base kernel {base[:12]}, {kconfig}: {'kept from before' if outcome['kernel_build']['cached'] else 'built'} in {time.monotonic() - began:.0f} s",
+        (
+            f"base kernel {base[:12]},"
+            f" {kconfig}: {'kept from before' if outcome['kernel_build']['cached'] else 'built'} in"
+            f" {time.monotonic() - began:.0f} s"
+        ),
         flush=True,
     )
     return image

@@ -1,4 +1,6 @@
-"""Small git repositories for `swingbot bisect run`, and tables of what each of their commits measures."""
+"""Small git repositories for `swingbot bisect run`, and tables of what each of their commits
+measures.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,14 @@ def git(path: Path, *words: str, stdin: bytes = b"") -> str:
 def make_repo(
     path: Path, commits: int, merges: Mapping[int, Sequence[int]] | None = None
 ) -> list[str]:
-    """A repository with `commits` commits after the first on branch main, in one call of git; returns their ids, the first one's too.
+    """A repository with `commits` commits after the first on branch main, in one call of git.
 
-    Commit i writes its number into `number`, and is called `commit i`. `merges[i]`: the branch that commit i merges has these numbers
-    as commits, forked two commits before; their ids follow those of main in the answer, in the order of the keys.
+    Returns their ids, the first one's too.
+
+    Commit i writes its number into `number`, and is called `commit i`.
+    `merges[i]`: the branch that commit i merges has these numbers as commits,
+    forked two commits before; their ids follow those of main in the answer,
+    in the order of the keys.
     """
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(path)], check=True)
     stream: list[str] = []
@@ -51,7 +57,8 @@ def make_repo(
 def _commit(branch: str, mark: int, number: int, parents: str, file: str) -> str:
     message = f"commit {number}"
     return (
-        f"commit refs/heads/{branch}\nmark :{mark}\nauthor {IDENTITY}\ncommitter {IDENTITY}\ndata {len(message)}\n{message}\n{parents}"
+        f"commit refs/heads/{branch}\nmark :{mark}\nauthor {IDENTITY}\ncommitter {IDENTITY}\n"
+        f"data {len(message)}\n{message}\n{parents}"
         f"M 100644 inline {file}\ndata {len(str(number)) + 1}\n{number}\n\n"
     )
 

@@ -71,7 +71,8 @@ def a_mail(
     """A mail as a mailbox has it."""
     return (
         "From git@z Thu Jan  1 00:00:00 1970\n"
-        f"From: {sender}\nDate: Tue, 14 Nov 2023 22:13:20 +0000\nSubject: {subject}\n{headers}\n{body}\n"
+        f"From: {sender}\nDate: Tue, 14 Nov 2023 22:13:20 +0000\nSubject: {subject}\n{headers}\n"
+        f"{body}\n"
     ).encode()
 
 

@@ -1,4 +1,6 @@
-"""A branch of patches on a moving base, rebuilt as often as a test says: a real git repository, written with `git fast-import`."""
+"""A branch of patches on a moving base, rebuilt as often as a test says:
+a real git repository, written with `git fast-import`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class FakePatch:
-    """A patch that owns the file mm/NAME.c. Its `text` is the version; one with `speed=0.9` in it makes kernels that slow from there on."""
+    """A patch that owns the file mm/NAME.c.
+
+    Its `text` is the version; one with `speed=0.9` in it makes kernels that slow from there on.
+    """
 
     name: str
     text: str = ""
@@ -26,7 +31,10 @@ class FakePatch:
 
 @dataclass(kw_only=True)
 class RebasedTree:
-    """The repository at `path`; branch `upstream` grows by `advance`, branch `mm-unstable` is rebuilt on it by `rebuild`."""
+    """The repository at `path`.
+
+    Branch `upstream` grows by `advance`, branch `mm-unstable` is rebuilt on it by `rebuild`.
+    """
 
     path: Path
     upstream: list[str] = field(default_factory=list)

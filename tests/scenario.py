@@ -1,6 +1,8 @@
-"""A whole lab in a database: a tree that got worse, its comparison, bisection, incident and report, and work under way.
+"""A whole lab in a database: a tree that got worse, its comparison, bisection,
+incident and report, and work under way.
 
-For tests that need a bit of everything (pages, panels). `python -m tests.scenario URL` fills a migrated database and prints the ids.
+For tests that need a bit of everything (pages, panels). `python -m tests.scenario URL` fills a
+migrated database and prints the ids.
 """
 
 from __future__ import annotations
@@ -300,7 +302,9 @@ def _bisection(world: _World, kernels: list[make.Kernel]) -> tuple[int, int]:
 
 
 def _under_way(world: _World, kernels: list[make.Kernel]) -> dict[str, int]:
-    """A second testbox that is at work for a comparison, and a bisection in the middle of its search."""
+    """A second testbox that is at work for a comparison, and a bisection in the middle of its
+    search.
+    """
     conn = world.conn
     noisy = make.a_testbox(conn, "vm-tcg", unit_job="netperf-200%-TCP_STREAM")
     comparison = make.a_comparison(

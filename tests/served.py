@@ -32,7 +32,9 @@ NO_LAB = scenario.Lab(**{field.name: 0 for field in dataclasses.fields(scenario.
 
 @dataclass(kw_only=True)
 class Served:
-    """A service over the database of `scenario.a_lab`, or with `filled=False` over an empty one (then the numbers of `lab` are 0)."""
+    """A service over the database of `scenario.a_lab`, or with `filled=False` over an empty one
+    (then the numbers of `lab` are 0).
+    """
 
     settings: Settings
     conn: sa.Connection

@@ -1,6 +1,9 @@
-"""A laboratory with a clock around a simulated testbox, and the loop that bisects in it. Shared by properties, calibration and benchmarks.
+"""A laboratory with a clock around a simulated testbox, and the loop that bisects in it.
 
-Only this module knows both the worlds (`tests/worlds.py`) and the engine. Time is in seconds of the laboratory's clock.
+Shared by properties, calibration and benchmarks.
+
+Only this module knows both the worlds (`tests/worlds.py`) and the engine.
+Time is in seconds of the laboratory's clock.
 """
 
 from __future__ import annotations
@@ -53,7 +56,9 @@ class Ended:
         return self.conclusion.members[0] if self.conclusion.kind == "culprit" else None
 
     def runs(self, *phases: str) -> int:
-        """Values that boots of these phases gave, or would give that were still under way at the end."""
+        """Values that boots of these phases gave, or would give that were still under way at the
+        end.
+        """
         given = sum(len(o.values) for o in self.state.observations if o.phase in phases)
         return given + self.runs_per_boot * sum(f.phase in phases for f in self.state.in_flight)
 
@@ -66,12 +71,14 @@ def known_noise(
     wanders: bool = True,
     modes: bool = False,
 ) -> NoisePrior:
-    """What A/A boots would have told about this world: its spreads, each off by the factor that the certainty admits.
+    """What A/A boots would have told about this world: its spreads, each off by the factor that the
+    certainty admits.
 
-    12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e). `layout` in place of the world's own spread, for a wrong prior.
+    12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e).
+    `layout` in place of the world's own spread, for a wrong prior.
     `modes`: where boots fall into two, the share of the smaller one and its distance (to about 2 %)
-    are told.
-    Whether the level of the box differs from day to day is told if `wanders`, else nobody has looked; how fast it drifts is never told.
+    are told. Whether the level of the box differs from day to day is told if `wanders`,
+    else nobody has looked; how fast it drifts is never told.
     """
     error = math.sqrt(1.0 / (4.0 * (certainty - 0.5))) if certainty > 0.5 else 1.0
     factors = np.exp(np.random.default_rng([bench.seed, 4711]).normal(0.0, error, 4))
@@ -121,7 +128,9 @@ def a_state(
 def with_history(
     bench: SimulatedBench, state: BisectionState, boots: int = 50, costs: Costs | None = None
 ) -> BisectionState:
-    """Each end was booted before: the good one in a row three days ago, the bad one the day before yesterday. Both are built."""
+    """Each end was booted before: the good one in a row three days ago,
+    the bad one the day before yesterday. Both are built.
+    """
     costs, ends = costs or Costs(), (0, bench.commits)
     earlier: list[Observation] = []
     for end, days in zip(ends, (3.0, 2.0), strict=True):
@@ -193,7 +202,9 @@ class Laboratory:
         return self.ready[root, layout]
 
     def build_ahead(self, most: int, policy: Policy) -> None:
-        """Begin up to `most` builds that the next answers will probably ask for, as idle build workers do; note what is built by now."""
+        """Begin up to `most` builds that the next answers will probably ask for,
+        as idle build workers do; note what is built by now.
+        """
         for idx in likely_next(self.state, belief(self.state, policy), most):
             self._built(self.bench.root(idx), 0)
         done = {
@@ -208,7 +219,10 @@ class Laboratory:
         self.state = replace(self.state, points=points)
 
     def wait(self) -> None:
-        """Until the next outcome. A testbox that is free takes the first of its boots whose kernel is built."""
+        """Until the next outcome.
+
+        A testbox that is free takes the first of its boots whose kernel is built.
+        """
         while self.waiting and (begin := min(map(self._begin, self.waiting))) <= min(
             (when for when, *_ in self.coming), default=math.inf
         ):
@@ -238,7 +252,10 @@ def bisect_to_the_end(
     most_steps: int = 20_000,
     ahead: int = 0,
 ) -> Ended:
-    """Step, do what was asked, step again when an outcome comes, until there is a conclusion. `ahead`: kernels built before they are asked for."""
+    """Step, do what was asked, step again when an outcome comes, until there is a conclusion.
+
+    `ahead`: kernels built before they are asked for.
+    """
     policy, costs = policy or Policy(), costs or Costs()
     lab = Laboratory(bench, state or a_state(bench), costs)
     before, cpu, slowest = len(lab.state.observations), 0.0, 0.0

@@ -80,7 +80,9 @@ def _script(source: Path, target: Path) -> None:
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """Variables of a user who has nothing of this checkout: no PYTHONPATH, no .venv in PATH, no settings."""
+    """Variables of a user who has nothing of this checkout: no PYTHONPATH, no .venv in PATH,
+    no settings.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()

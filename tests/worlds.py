@@ -1,7 +1,10 @@
-"""Simulated testboxes: what kernels, boots and runs are like in worlds whose truth is known. Shares nothing with the engine.
+"""Simulated testboxes: what kernels, boots and runs are like in worlds whose truth is known.
+
+Shares nothing with the engine.
 
 Samples are made up: their provenance is `simulated`, and nothing that mails ever sees them.
-All spreads and effects are relative, on the log scale inside: a spread of 0.02 is 2 %, an effect of -0.12 is -12 %. Time is in seconds.
+All spreads and effects are relative, on the log scale inside: a spread of 0.02 is 2 %,
+an effect of -0.12 is -12 %. Time is in seconds.
 """
 
 from __future__ import annotations
@@ -39,7 +42,10 @@ SHAPES: dict[str, Draw] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Seconds. Builders work side by side, as many as are needed; each testbox does one boot at a time."""
+    """Seconds.
+
+    Builders work side by side, as many as are needed; each testbox does one boot at a time.
+    """
 
     build: float = 300.0
     boot: float = 60.0
@@ -54,8 +60,9 @@ class Costs:
 class SimulatedBench:
     """Kernels 0..n of which some commits change the level.
 
-    The same (seed, point, k, layout, box) gives the same boot in whatever order boots are asked for; only drift, day and creep look at `at`,
-    and only `wander` looks at `order`, the number of boots that the testbox made before.
+    The same (seed, point, k, layout, box) gives the same boot in whatever order boots are asked
+    for; only drift, day and creep look at `at`, and only `wander` looks at `order`,
+    the number of boots that the testbox made before.
     """
 
     commits: int = 16
@@ -135,7 +142,9 @@ class SimulatedBench:
         return dict(sorted({**self.others, **first}.items()))
 
     def changes(self, least: float) -> list[int]:
-        """Commits that may be named: those of the steps, those that change the noise, and any that creeps by `least` or more (log units)."""
+        """Commits that may be named: those of the steps, those that change the noise,
+        and any that creeps by `least` or more (log units).
+        """
         crept = abs(math.log1p(self.commit_creep)) / self.commits
         if crept and crept >= least:
             return list(range(1, self.commits + 1))
@@ -143,7 +152,10 @@ class SimulatedBench:
 
     @property
     def spreads(self) -> tuple[float, float]:
-        """Between runs of a boot and between boots, without wild runs and odd boots; of recorded boots as plain sd."""
+        """Between runs of a boot and between boots, without wild runs and odd boots.
+
+        Of recorded boots as plain sd.
+        """
         if self.recorded:
             _, run, boot = _residuals(tuple(tuple(b) for b in self.recorded))
             return run, boot
@@ -184,7 +196,8 @@ class SimulatedBench:
         return bool(self._rng("fails", root, layout).random() < self.failing_images)
 
     def measured(self, idx: int, layout: int | None = None) -> float:
-        """Log level of this kernel as many boots would measure it, layout None: without what the build adds.
+        """Log level of this kernel as many boots would measure it, layout None:
+        without what the build adds.
 
         On a scale with a cap or with steps it is what comes through: a mean over 500 drawn boots.
         """
@@ -201,7 +214,9 @@ class SimulatedBench:
     def boot(
         self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0, order: int = 0
     ) -> tuple[tuple[float, ...], str | None]:
-        """The runs of boot k of kernel idx at a time of the laboratory's clock, or why there are none."""
+        """The runs of boot k of kernel idx at a time of the laboratory's clock,
+        or why there are none.
+        """
         idx = self.root(idx)
         if idx in self.broken:
             return (), "does not build: error: too few arguments"
@@ -290,7 +305,9 @@ class SimulatedBench:
         return np.asarray(lfilter([1.0], [1.0, -rho], white), dtype=np.float64)
 
     def _wanderings(self, box: int) -> NDArray[np.float64]:
-        """What each boot of a testbox in the order of booting is off by: stationary, correlation wander_rho to the distance."""
+        """What each boot of a testbox in the order of booting is off by:
+        stationary, correlation wander_rho to the distance.
+        """
         if box not in self._wandered:
             white = self._rng("wander", box).normal(0.0, self.wander, _WANDER_BOOTS)
             white[1:] *= math.sqrt(1.0 - self.wander_rho**2)

@@ -1,4 +1,7 @@
-"""One PostgreSQL server for the whole directory; each test gets a copy of a prepared database and a state directory."""
+"""One PostgreSQL server for the whole directory.
+
+Each test gets a copy of a prepared database and a state directory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A lab in miniature: every part a process of its own, started by its public command, each host a directory that knows nothing of the others."""
+"""A lab in miniature: every part a process of its own, started by its public command,
+each host a directory that knows nothing of the others.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ SWINGBOT = [sys.executable, "-m", "swingbot.app.cli"]
 
 
 class Fleet:
-    """The hosts `controller`, `builder` and `box-stub` under one root; processes are started by name and can be killed."""
+    """The hosts `controller`, `builder` and `box-stub` under one root.
+
+    Processes are started by name and can be killed.
+    """
 
     def __init__(self, root: Path, server: Server, database: str) -> None:
         self.root = root
@@ -115,7 +120,9 @@ class Fleet:
         return env
 
     def start(self, part: str) -> None:
-        """`swingbot PART` with nothing but its configuration file, or the worker PART on its own host."""
+        """`swingbot PART` with nothing but its configuration file, or the worker PART on its own
+        host.
+        """
         if part in ("builder", BOX):
             place = self.root / part
             argv = [

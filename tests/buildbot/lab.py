@@ -1,4 +1,6 @@
-"""A small real service for tests: PostgreSQL, exchange, Buildbot master and workers as processes that a test may kill."""
+"""A small real service for tests: PostgreSQL, exchange, Buildbot master and workers as processes
+that a test may kill.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,10 @@ def eventually(what: str, true: Callable[[], Any], seconds: float = 60.0) -> Any
 
 
 class Server:
-    """An embedded PostgreSQL without a supervisor; `prepared` is a database with both schemas, to be copied."""
+    """An embedded PostgreSQL without a supervisor.
+
+    `prepared` is a database with both schemas, to be copied.
+    """
 
     def __init__(self, state: Path) -> None:
         self.state = state

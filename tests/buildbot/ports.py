@@ -8,5 +8,8 @@ from tests.demo import ports
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` neighbouring ports on which nobody listens now; other test processes look elsewhere."""
+    """The first of `count` neighbouring ports on which nobody listens now.
+
+    Other test processes look elsewhere.
+    """
     return ports.free_ports(20000 + os.getpid() % 200 * 50, count)

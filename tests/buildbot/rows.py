@@ -12,11 +12,15 @@ COMMIT, KEY = "1" * 40, "a" * 64
 def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT, compiler: str = "gcc") -> int:
     """A kernel to build, its first attempt and a wanted dispatch of it; returns the attempt."""
     tree = lab.sql(
-        "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t' || gen_random_uuid(), 'u', 'b', :c) RETURNING id",
+        (
+            "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t' || gen_random_uuid(), 'u',"
+            " 'b', :c) RETURNING id"
+        ),
         c=commit,
     )[0].id
     variant = lab.sql(
-        "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin)"
+        "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key,"
+        " origin)"
         " VALUES (:t, :c, 's', :c, 'k', :compiler, :k, 'branch') RETURNING id",
         t=tree,
         c=commit,
@@ -24,7 +28,11 @@ def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT, compiler: st
         compiler=compiler,
     )[0].id
     order = lab.sql(
-        "INSERT INTO orders (kind, key, build_key, variant, state) VALUES ('build', 'build:' || :k, :k, :v, 'running') RETURNING id",
+        (
+            "INSERT INTO orders (kind, key, build_key, variant, state) VALUES ('build',"
+            " 'build:' || :k,"
+            " :k, :v, 'running') RETURNING id"
+        ),
         k=key,
         v=variant,
     )[0].id
@@ -37,7 +45,8 @@ def add_boot_order(lab: Lab, testbox: str, image: str) -> int:
     lab.sql("UPDATE dispatch SET state = 'over', ended_at = now() WHERE attempt = :a", a=built)
     lab.sql("UPDATE attempt SET state = 'dead', ended_at = now() WHERE id = :a", a=built)
     lab.sql(
-        "INSERT INTO kernel_build (build_key, status, image_sha256, compiler_version, seconds, attempt, origin)"
+        "INSERT INTO kernel_build (build_key, status, image_sha256, compiler_version, seconds,"
+        " attempt, origin)"
         " VALUES (:k, 'built', :i, 'gcc', 1, :a, 'measured')",
         k=KEY,
         i=image,
@@ -52,7 +61,8 @@ def add_boot_order(lab: Lab, testbox: str, image: str) -> int:
     )
     order = lab.sql(
         "INSERT INTO orders (kind, key, build_key, variant, testbox, spec, series, k, state)"
-        " SELECT 'boot', 'boot:1', build_key, id, :n, :s, '', 0, 'running' FROM variant RETURNING id",
+        " SELECT 'boot', 'boot:1', build_key, id, :n, :s, '', 0,"
+        " 'running' FROM variant RETURNING id",
         n=testbox,
         s="b" * 64,
     )[0].id
@@ -70,7 +80,8 @@ def add_attempt(lab: Lab, order: int, builder: str) -> int:
 def add_dispatch(lab: Lab, attempt: int, builder: str, number: int) -> None:
     lab.sql(
         "INSERT INTO dispatch (attempt, number, builder, external_id)"
-        " SELECT id, :n, :b, 'o' || order_id || '/a' || number || '/d' || :n FROM attempt WHERE id = :a",
+        " SELECT id, :n, :b, 'o' || order_id || '/a' || number || '/d' || :n FROM attempt WHERE id"
+        " = :a",
         a=attempt,
         b=builder,
         n=number,

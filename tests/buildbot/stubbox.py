@@ -1,4 +1,6 @@
-"""A testbox of the `command` driver: a script that notes each start and waits until the test lets it end."""
+"""A testbox of the `command` driver: a script that notes each start and waits until the test lets
+it end.
+"""
 
 from __future__ import annotations
 

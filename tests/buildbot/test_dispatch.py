@@ -23,7 +23,10 @@ BOX_WORKER = f"worker-box-{NAME}"
 
 @pytest.fixture
 def boxed(make_lab: Callable[..., Lab], tmp_path: Path) -> tuple[Lab, StubBox, int]:
-    """A lab with a stub testbox, its image in the artifact store, and one boot order handed out; only its own worker is needed."""
+    """A lab with a stub testbox, its image in the artifact store, and one boot order handed out.
+
+    Only its own worker is needed.
+    """
     box = StubBox(tmp_path / "box")
     lab = make_lab(testboxes={NAME: box.yaml})
     image = hashlib.sha256(IMAGE).hexdigest()
@@ -104,7 +107,8 @@ def test_a_master_killed_at_any_point_of_placing_places_once(
     lab, box, attempt = boxed
     box.let_go()
     names = lab.root / "checkpoints"
-    # In its first life the master dies before it asks Buildbot; then after that; then, having found the buildset, around its own commit.
+    # In its first life the master dies before it asks Buildbot; then after that;
+    # then, having found the buildset, around its own commit.
     for crash_at in (1, 2, 1, 2):
         master = lab.start(
             "buildbot-master", SWINGBOT_CRASH_AT=str(crash_at), SWINGBOT_CRASH_LOG=str(names)
@@ -154,7 +158,8 @@ def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(
         lab.start("buildbot-master")
         eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
     assert (attempt_row(lab, attempt).outcome["status"], box.starts()) == ("up", 1)
-    # Buildbot would have cancelled it; disconnected before the stop, it is asked for again and attaches to what went on.
+    # Buildbot would have cancelled it; disconnected before the stop, it is asked for again and
+    # attaches to what went on.
     assert (
         dispatch_row(lab, attempt).result,
         dispatch_row(lab, attempt).bb_number,
@@ -189,7 +194,10 @@ def test_a_cancelled_order_stops_its_build_and_its_executor(
         lab.start_all()
         eventually("the boot has begun", lambda: box.starts() == 1)
         lab.sql(
-            "UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT order_id FROM attempt WHERE id = :a)",
+            (
+                "UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT order_id"
+                " FROM attempt WHERE id = :a)"
+            ),
             a=attempt,
         )
         eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")

@@ -1,4 +1,6 @@
-"""Parts on hosts of their own: TLS, a secret for each worker, roles of the database, sources over the network, and kills."""
+"""Parts on hosts of their own: TLS, a secret for each worker, roles of the database,
+sources over the network, and kills.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,8 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
         SLOW,
     )
     attempt = fleet.sql(
-        "SELECT a.id FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.kind = 'boot' AND a.state = 'running' ORDER BY a.id LIMIT 1"
+        "SELECT a.id FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.kind = 'boot' AND"
+        " a.state = 'running' ORDER BY a.id LIMIT 1"
     )[0].id
 
     order = (
@@ -211,7 +214,10 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
         SLOW,
     )
     row = fleet.sql(
-        "SELECT a.outcome->>'status' AS status, (SELECT count(*) FROM attempt b WHERE b.order_id = a.order_id) AS n FROM attempt a WHERE a.id = :a",
+        (
+            "SELECT a.outcome->>'status' AS status, (SELECT count(*) FROM attempt b WHERE b.order_id ="
+            " a.order_id) AS n FROM attempt a WHERE a.id = :a"
+        ),
         a=attempt,
     )[0]
     assert (row.status, row.n) == ("up", 1)

@@ -1,4 +1,6 @@
-"""A secret stands in a file that its owner alone can read, and nowhere else: no log, page, command line, property, and no other file."""
+"""A secret stands in a file that its owner alone can read, and nowhere else:
+no log, page, command line, property, and no other file.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ PAGES = (
 
 @pytest.fixture
 def running(boxed: tuple[Lab, StubBox, int]) -> Iterator[tuple[Lab, StubBox, int]]:
-    """The web service, the master and the worker of the stub testbox, with a password in the address of the database."""
+    """The web service, the master and the worker of the stub testbox, with a password in the
+    address of the database.
+    """
     lab, box, attempt = boxed
     url = (
         sa.make_url(lab.settings.db.url)
@@ -68,7 +72,10 @@ def cli(lab: Lab, *words: str) -> str:
 
 
 def use(lab: Lab) -> tuple[dict[str, str], str]:
-    """Make a token, sign in with it, with the key, and with nonsense. Secrets by what they are, and all that was answered."""
+    """Make a token, sign in with it, with the key, and with nonsense.
+
+    Secrets by what they are, and all that was answered.
+    """
     made = json.loads(cli(lab, "token", "create", "Ada", "--role", "moderator", "--json"))["token"]
     key = operator_key(artifacts.secret(lab.settings.secret_file))
     said = [cli(lab, "settings"), cli(lab, "token", "log")]

@@ -1,4 +1,7 @@
-"""The embedded service as its users start and stop it. One story in order, because each start takes seconds."""
+"""The embedded service as its users start and stop it.
+
+One story in order, because each start takes seconds.
+"""
 
 from __future__ import annotations
 

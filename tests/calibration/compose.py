@@ -1,8 +1,9 @@
 """Worlds composed at random of all ingredients, and how wrong the engine is in them.
 
-    python -m tests.calibration.compose --worlds 300 --jobs 2 [--shrink]   # the table, and the ten worst worlds
-    CALIBRATE=full python -m tests.calibration.compose --jobs 2            # 3000 worlds
-    python -m tests.calibration.compose --world SEED                       # one of them, in full
+    python -m tests.calibration.compose --worlds 300 --jobs 2 [--shrink]   # the table,
+    and the ten worst worlds CALIBRATE=full python -m tests.calibration.compose --jobs 2
+    # 3000 worlds python -m tests.calibration.compose --world SEED                       # one of
+    them, in full
 
 SEED=N repeats a run; without it the first seed comes from the commit that is checked out.
 """
@@ -48,7 +49,10 @@ class Composed:
 
 
 def compose(seed: int, without: Iterable[str] = ()) -> Composed:
-    """The world of this seed. Each ingredient draws from its own numbers: without one of them the others stay as they are."""
+    """The world of this seed.
+
+    Each ingredient draws from its own numbers: without one of them the others stay as they are.
+    """
     recipe = plain(_rng(seed, "plain"))
     names: list[str] = []
     for name, (share, change) in INGREDIENTS.items():
@@ -78,7 +82,10 @@ def _rng(seed: int, name: str) -> np.random.Generator:
 
 
 def first_seed(environment: str | None = os.environ.get("SEED")) -> int:
-    """SEED if it is set, else of the commit that is checked out; without git of the engine's source."""
+    """SEED if it is set, else of the commit that is checked out.
+
+    Without git of the engine's source.
+    """
     if environment:
         return int(environment)
     return int(_version()[:7], 16) * 10_000  # further apart than a run has worlds
@@ -186,8 +193,9 @@ def group(name: str, found: Sequence[Judged]) -> Group:
 
 
 def groups(found: Sequence[Judged], wrong: Sequence[str] = ()) -> list[Group]:
-    """All worlds, those of each ingredient that is known to be `wrong`, and among the worlds without any of these
-    each other ingredient's, the least honest first."""
+    """All worlds, those of each ingredient that is known to be `wrong`,
+    and among the worlds without any of these each other ingredient's, the least honest first.
+    """
     sound = [j for j in found if not set(wrong) & set(j.ingredients)]
     rest = [
         group(name, [j for j in sound if name in j.ingredients])
@@ -207,7 +215,10 @@ def findings(found: Sequence[Judged], wrong: Sequence[str] = ()) -> list[Group]:
 
 
 def write_findings(first: int, found: Sequence[Judged], directory: Path) -> Path | None:
-    """What is too weak to fail and too strong to forget: JSON, one file a run. None if there is nothing."""
+    """What is too weak to fail and too strong to forget: JSON, one file a run.
+
+    None if there is nothing.
+    """
     weak = findings(found, [*known()["ingredients"]])
     broken = [asdict(j) for j in found if j.verdict.error]
     if not weak and not broken:
@@ -248,7 +259,9 @@ def table(found: Sequence[Judged], wrong: Sequence[str] = ()) -> Iterator[str]:
 
 
 def worst(found: Sequence[Judged], most: int = 10) -> list[Judged]:
-    """Worlds that broke the engine, then what is wrong: the surest first, of equally sure ones those of fewest ingredients."""
+    """Worlds that broke the engine, then what is wrong: the surest first,
+    of equally sure ones those of fewest ingredients.
+    """
     bad = [j for j in found if j.verdict.error or j.wrong]
     return sorted(
         bad,
@@ -261,7 +274,9 @@ def worst(found: Sequence[Judged], most: int = 10) -> list[Judged]:
 
 
 def shrunk(bad: Judged, again: Callable[[int, Sequence[str]], Judged] = judged) -> Judged:
-    """The same world without the ingredients that it does not need to be wrong: each is left out in turn."""
+    """The same world without the ingredients that it does not need to be wrong:
+    each is left out in turn.
+    """
     without: list[str] = []
     for name in bad.ingredients:
         tried = again(bad.verdict.seed, [*without, name])

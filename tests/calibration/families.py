@@ -1,4 +1,7 @@
-"""Families of worlds in which the engine has to be honest. Each is drawn by its seed: commits, culprits and effects differ from world to world."""
+"""Families of worlds in which the engine has to be honest.
+
+Each is drawn by its seed: commits, culprits and effects differ from world to world.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +47,12 @@ def world(
     block: int = 1,
     **noise: Any,
 ) -> Callable[[int], SimulatedBench]:
-    """`sizes` in absolute log ratio, drawn evenly on a log scale, two in three for the worse. `at`: anywhere, first, last, or repaired
-    (the second step undoes the first). The culprit makes run and boot noise `louder` times what it was. Kernels fail alone or in blocks;
-    the ends never do."""
+    """`sizes` in absolute log ratio, drawn evenly on a log scale, two in three for the worse.
+
+    `at`: anywhere, first, last, or repaired (the second step undoes the first).
+    The culprit makes run and boot noise `louder` times what it was.
+    Kernels fail alone or in blocks; the ends never do.
+    """
 
     def make(seed: int) -> SimulatedBench:
         rng = np.random.default_rng([seed, 92])

@@ -1,6 +1,9 @@
-"""What composed worlds are made of. Each ingredient draws its own strength; none knows of the engine, and none of another.
+"""What composed worlds are made of.
 
-An ingredient changes a `Recipe`: arguments of the simulated testbox, and of the family that says what the engine is told and may do.
+Each ingredient draws its own strength; none knows of the engine, and none of another.
+
+An ingredient changes a `Recipe`: arguments of the simulated testbox, and of the family that says
+what the engine is told and may do.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ Rng = np.random.Generator
 
 @dataclass(kw_only=True)
 class Recipe:
-    """A world in the making: without ingredients it has one culprit, Gaussian noise, and the engine is told the truth."""
+    """A world in the making: without ingredients it has one culprit, Gaussian noise,
+    and the engine is told the truth.
+    """
 
     commits: int
     run_noise: float
@@ -38,7 +43,9 @@ Ingredient = Callable[[Recipe, Rng], None]
 
 
 def plain(rng: Rng) -> Recipe:
-    """2 to 100 commits of which one changes the level: by 1.5 % to 30 %, one to eight spreads of a run, two in three for the worse."""
+    """2 to 100 commits of which one changes the level: by 1.5 % to 30 %,
+    one to eight spreads of a run, two in three for the worse.
+    """
     commits = round(_log_uniform(rng, 2, 100.4))
     run, boot = _log_uniform(rng, 0.002, 0.04), _log_uniform(rng, 0.002, 0.04)
     boot *= rng.random() < 0.6
@@ -133,7 +140,9 @@ def layout(recipe: Recipe, rng: Rng) -> None:
 
 
 def equal_images(recipe: Recipe, rng: Rng) -> None:
-    """Commits that change no image: never those that change the level or the noise, nor the last one."""
+    """Commits that change no image: never those that change the level or the noise,
+    nor the last one.
+    """
     kept = {0, recipe.commits, *recipe.steps, *recipe.bench.get("spread_steps", {})}
     share, root, twins = float(rng.uniform(0.2, 0.8)), 0, {}
     for idx in range(1, recipe.commits + 1):

@@ -1,8 +1,11 @@
-"""Worlds in which the engine is known to be wrong, with how often: `known.json`. They fail only when they get worse.
+"""Worlds in which the engine is known to be wrong, with how often: `known.json`.
 
-`python -m tests.calibration.known [--worlds N] [--jobs N] [--family NAME]` measures the listed families again and writes their figures;
-`python -m tests.calibration.compose --known` those of the listed ingredients of composed worlds.
-Either is put on the list, or taken off it, by hand: {} in place of the figures is enough for the command to fill in.
+They fail only when they get worse.
+
+`python -m tests.calibration.known [--worlds N] [--jobs N] [--family NAME]` measures the listed
+families again and writes their figures; `python -m tests.calibration.compose --known` those of the
+listed ingredients of composed worlds. Either is put on the list, or taken off it, by hand:
+{} in place of the figures is enough for the command to fill in.
 """
 
 from __future__ import annotations
@@ -62,7 +65,8 @@ def known(path: Path = KNOWN) -> Known:
 def worse(hits: int, of: int, known_hits: int, known_of: int) -> float:
     """P(so many hits or more of so many | as many as known had them): small when it got worse.
 
-    The share itself is known from `known_of` trials only: beta-binomial, with Jeffreys' prior (1/2, 1/2).
+    The share itself is known from `known_of` trials only: beta-binomial,
+    with Jeffreys' prior (1/2, 1/2).
     """
     if not of:
         return 1.0
@@ -70,7 +74,10 @@ def worse(hits: int, of: int, known_hits: int, known_of: int) -> float:
 
 
 def got_worse(verdicts: Sequence[Verdict], before: Figures) -> float:
-    """The smaller of two: claims that are wrong, and intervals that miss; of 1 if there are none."""
+    """The smaller of two: claims that are wrong, and intervals that miss.
+
+    Of 1 if there are none.
+    """
     now = figures(verdicts)
     return min(
         worse(now.wrong, now.claims, before.wrong, before.claims),

@@ -1,6 +1,9 @@
-"""Real boots for simulated worlds: boots one kernel on `vm-tcg` and keeps a value per run. `python -m tests.calibration.record IMAGE [BOOTS]`.
+"""Real boots for simulated worlds: boots one kernel on `vm-tcg` and keeps a value per run.
 
-Writes `tests/calibration/vm-tcg.json`. The values are measured; worlds draw the residuals from them, their levels are made up.
+`python -m tests.calibration.record IMAGE [BOOTS]`.
+
+Writes `tests/calibration/vm-tcg.json`. The values are measured; worlds draw the residuals from
+them, their levels are made up.
 """
 
 from __future__ import annotations

@@ -108,7 +108,9 @@ def judge(family: Family, seed: int) -> Verdict:
 
 
 def covered(bench: SimulatedBench, ended: Ended) -> Iterable[tuple[bool, bool]]:
-    """Of each printed interval: does it hold the true difference of the kernels that were booted, and the true effect between the two commits?"""
+    """Of each printed interval: does it hold the true difference of the kernels that were booted,
+    and the true effect between the two commits?
+    """
     for c in ended.conclusion.culprits:
         if c.interval_pct is None or ended.conclusion.kind == "credible_set":
             continue
@@ -130,7 +132,7 @@ def _booted(bench: SimulatedBench, ended: Ended, idx: int) -> float:
     return sum(n * bench.measured(idx, lay) for lay, n in layouts.items()) / layouts.total()
 
 
-# --- many of them -----------------------------------------------------------------------------------------------------------
+# --- many of them ---------------------------------------------------------------------------------
 
 
 def wilson(right: int, of: int, z: float = 1.96) -> tuple[float, float]:
@@ -146,7 +148,9 @@ def wilson(right: int, of: int, z: float = 1.96) -> tuple[float, float]:
 
 
 def too_sure(claims: Sequence[tuple[float, bool]]) -> float:
-    """P(as many wrong claims or more | each is wrong with the probability that it admits): exact, a sum of unequal coins. Small: too sure."""
+    """P(as many wrong claims or more | each is wrong with the probability that it admits):
+    exact, a sum of unequal coins. Small: too sure.
+    """
     wrong = sum(not right for _, right in claims)
     ways = np.array([1.0])
     for stated, _ in claims:
@@ -156,7 +160,10 @@ def too_sure(claims: Sequence[tuple[float, bool]]) -> float:
 
 
 def z_score(claims: Sequence[tuple[float, bool]]) -> float:
-    """Right claims against the sum of stated ones, in its own sd. Below -3: too sure; above 3: too modest."""
+    """Right claims against the sum of stated ones, in its own sd.
+
+    Below -3: too sure; above 3: too modest.
+    """
     stated = np.array([min(p, 1 - LEAST_DOUBT) for p, _ in claims])
     spread = math.sqrt(float((stated * (1 - stated)).sum()))
     return (sum(r for _, r in claims) - float(stated.sum())) / spread if claims else 0.0
@@ -165,7 +172,9 @@ def z_score(claims: Sequence[tuple[float, bool]]) -> float:
 def claims(
     verdicts: Iterable[Verdict], low: float = 0.0, high: float = 1.0
 ) -> list[tuple[float, bool]]:
-    """(stated, right) of those that named commits and stated low <= p < high (1 belongs to the last bin)."""
+    """(stated, right) of those that named commits and stated low <= p < high (1 belongs to the last
+    bin).
+    """
     return [
         (v.stated, bool(v.right))
         for v in verdicts

@@ -1,4 +1,8 @@
-"""The calibration table. `python -m tests.calibration.table [--worlds N] [--family NAME] [--jobs N]`; CALIBRATE=full makes it with all worlds."""
+"""The calibration table.
+
+`python -m tests.calibration.table [--worlds N] [--family NAME] [--jobs N]`;
+CALIBRATE=full makes it with all worlds.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,10 @@ def run(jobs: list[Job], processes: int) -> dict[int, list[Verdict]]:
             if done % 10 == 0 or done == len(jobs):
                 spent = time.monotonic() - began
                 print(
-                    f"\r{done}/{len(jobs)} bisections, about {spent / done * (len(jobs) - done):.0f} s left   ",
+                    (
+                        f"\r{done}/{len(jobs)} bisections,"
+                        f" about {spent / done * (len(jobs) - done):.0f} s left   "
+                    ),
                     end="",
                     file=sys.stderr,
                     flush=True,
@@ -42,11 +49,18 @@ def share(right: int, of: int) -> str:
     return f"{100 * right / of:.1f} ({right}/{of})" if of else "-"
 
 
-HEADER = "| world | bisections | named % | right % of those | stated % | z | honest | intervals: images / commit % | none, right | boots | ended |"
+HEADER = (
+    "| world | bisections | named % | right % of those | stated % | z | honest |"
+    " intervals: images / commit % | none, right | boots | ended |"
+)
 
 
 def row(name: str, verdicts: list[Verdict]) -> str:
-    """Markdown. Honest: so many wrong claims or more would come in at least 1 of 1000 such tables' rows if what was stated were true."""
+    """Markdown.
+
+    Honest: so many wrong claims or more would come in at least 1 of 1000 such tables' rows if what
+    was stated were true.
+    """
     said = claims(verdicts)
     stated = f"{100 * sum(p for p, _ in said) / len(said):.2f}" if said else "-"
     tail = too_sure(said)
@@ -61,7 +75,10 @@ def row(name: str, verdicts: list[Verdict]) -> str:
         stated,
         f"{z_score(said):+.1f}" if said else "-",
         honest,
-        f"{100 * sum(a for a, _ in held) / len(held):.1f} / {100 * sum(b for _, b in held) / len(held):.1f} of {len(held)}"
+        (
+            f"{100 * sum(a for a, _ in held) / len(held):.1f} /"
+            f" {100 * sum(b for _, b in held) / len(held):.1f} of {len(held)}"
+        )
         if held
         else "-",
         share(sum(bool(v.right) for v in none), len(none)),
@@ -79,7 +96,8 @@ def bins(name: str, verdicts: list[Verdict]) -> list[str]:
         between = " .. ".join(f"{100 * p:.1f}" for p in wilson(right, len(said)))
         stated = f"{100 * sum(p for p, _ in said) / len(said):.2f}" if said else "-"
         lines.append(
-            f"| {name} | {100 * low:.0f} .. {100 * high:.0f} | {len(said)} | {stated} | {share(right, len(said))} | {between} | {z_score(said):+.1f} |"
+            f"| {name} | {100 * low:.0f} .. {100 * high:.0f} | {len(said)} | {stated} |"
+            f" {share(right, len(said))} | {between} | {z_score(said):+.1f} |"
         )
     return lines
 
@@ -100,7 +118,9 @@ def pooled(found: dict[int, list[Verdict]]) -> list[str]:
     ):
         low, high = wilson(hits, len(held))
         lines.append(
-            f"\nIntervals that hold the true difference of the {which}: {share(hits, len(held))} %, 95 % interval {100 * low:.1f} .. {100 * high:.1f}"
+            "\n"
+            f"Intervals that hold the true difference of the {which}: {share(hits, len(held))} %,"
+            f" 95 % interval {100 * low:.1f} .. {100 * high:.1f}"
         )
     return lines
 

@@ -1,6 +1,7 @@
 """Tables of equal and unequal kernels: do their rows hold together, and what does that cost?
 
-The worlds share no code with the comparison. `python -m tests.calibration.tables 10000 [WORLD ...]` prints the table, seeded.
+The worlds share no code with the comparison. `python -m tests.calibration.tables 10000 [WORLD ...]`
+prints the table, seeded.
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ def _all_unlike(rng: np.random.Generator, arms: int, boots: int) -> Logs:
 
 
 def _wandering(rng: np.random.Generator, arms: int, boots: int) -> Logs:
-    """A testbox whose level wanders (rho 0.98 from one boot to the next, 2 %); blocks of one boot of each arm, in random order."""
+    """A testbox whose level wanders (rho 0.98 from one boot to the next, 2 %).
+
+    Blocks of one boot of each arm, in random order.
+    """
     steps = rng.normal(0, SD * math.sqrt(1 - 0.98**2), arms * boots)
     level, at = rng.normal(0, SD), np.empty(arms * boots)
     for i, step in enumerate(steps):

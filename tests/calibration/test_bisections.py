@@ -1,8 +1,12 @@
-"""Is what bisections claim true? In each family of worlds, and of all together. CALIBRATE=full takes all worlds, hours of them.
+"""Is what bisections claim true? In each family of worlds, and of all together.
 
-Wrong claims are held against what was stated: a family fails when so many or more would come in less than one of 1000 runs of this whole
-file if the stated probabilities were true. The tolerance follows from the number of bisections; with more of them it narrows by itself.
-Families that are known to be wrong (`known.json`) are held against their own figures: they fail when they get worse.
+CALIBRATE=full takes all worlds, hours of them.
+
+Wrong claims are held against what was stated: a family fails when so many or more would come in
+less than one of 1000 runs of this whole file if the stated probabilities were true.
+The tolerance follows from the number of bisections; with more of them it narrows by itself.
+Families that are known to be wrong (`known.json`) are held against their own figures:
+they fail when they get worse.
 """
 
 from __future__ import annotations
@@ -73,7 +77,10 @@ def test_of_all_claims_together_no_more_are_wrong_than_admitted() -> None:
 
 
 def test_a_true_change_is_rarely_called_not_reproduced() -> None:
-    """It was stated with 95 %; one in 20 of all worlds that have a change of the minimum size is far more than ever happens."""
+    """It was stated with 95 %.
+
+    One in 20 of all worlds that have a change of the minimum size is far more than ever happens.
+    """
     denied = [
         (name, v.seed)
         for name in WITH_CULPRIT

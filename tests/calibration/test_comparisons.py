@@ -1,4 +1,6 @@
-"""Are verdicts and intervals of comparisons right as often as they say? Seeded; `python -m tests.calibration.test_comparisons 20000` prints the table.
+"""Are verdicts and intervals of comparisons right as often as they say? Seeded.
+
+`python -m tests.calibration.test_comparisons 20000` prints the table.
 
 The worlds share no code with the comparison: plain draws of runs in boots.
 """
@@ -94,7 +96,8 @@ SIZES = (
     (4, 8, 2),
     (4, 10, 1),
 )
-# Four boots a side fall into different modes altogether in 2 / 4^4; and a spread of four that is small by chance governs.
+# Four boots a side fall into different modes altogether in 2 / 4^4; and a spread of four that is
+# small by chance governs.
 STATED = 0.005
 STATED_FOUR = 0.01
 
@@ -121,7 +124,9 @@ def tally(
     louder: float = 1.0,
     seed: int = 0,
 ) -> Tally:
-    """Compare kernels that differ by the log ratio `change`, any effect counting. Paired: what both sides share is 3 %.
+    """Compare kernels that differ by the log ratio `change`, any effect counting.
+
+    Paired: what both sides share is 3 %.
 
     `louder`: base is so many times as noisy as head; its noise is that of the world.
     """
@@ -201,7 +206,8 @@ def test_wild_values_cost_little_power(world: str) -> None:
 
 def main(comparisons: int) -> None:
     print(
-        "| noise | boots base / head x runs | direction % (promised: 0.5) | invalid % | robust level % | 95 % interval covers % |"
+        "| noise | boots base / head x runs | direction % (promised:"
+        " 0.5) | invalid % | robust level % | 95 % interval covers % |"
     )
     print("|---|---|---|---|---|---|")
     worlds = [(world, noise, 1.0) for world, noise in WORLDS.items()]
@@ -214,7 +220,10 @@ def main(comparisons: int) -> None:
             ]
             covers = 100 * found.covered / max(found.intervals, 1)
             print(
-                f"| {world} | {base} / {head} x {runs} | {shares[0]:.2f} | {shares[1]:.2f} | {shares[2]:.1f} | {covers:.1f} |",
+                (
+                    f"| {world} | {base} / {head} x {runs} | {shares[0]:.2f} | {shares[1]:.2f} |"
+                    f" {shares[2]:.1f} | {covers:.1f} |"
+                ),
                 flush=True,
             )
 

@@ -1,7 +1,11 @@
-"""Is what bisections claim true in worlds that nobody thought of? New ones for each commit; SEED=N draws those of another run again.
+"""Is what bisections claim true in worlds that nobody thought of? New ones for each commit.
 
-Fails only where chance would do so once in a million runs. A weaker finding is written to `build/composed-SEED.json`, for
-`python -m tests.calibration.compose` to be run on more worlds. Ingredients known to be wrong (`known.json`) are held against their figures.
+SEED=N draws those of another run again.
+
+Fails only where chance would do so once in a million runs.
+A weaker finding is written to `build/composed-SEED.json`, for `python -m tests.calibration.compose`
+to be run on more worlds. Ingredients known to be wrong (`known.json`) are held against their
+figures.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from tests.calibration.score import claims, too_sure
 
 FALSE_ALARM = 1e-6
 KNOWN = known()["ingredients"]
-# As many worlds as there is time for beside the other half of `make calibrate`; on a busy host fewer.
+# As many worlds as there is time for beside the other half of `make calibrate`;
+# on a busy host fewer.
 WORLDS, SECONDS = 250, 220.0
 
 

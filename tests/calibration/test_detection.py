@@ -1,8 +1,12 @@
-"""Stage 2 on many seeded tips, after a stage 1 that is looser than the one that runs; the table is printed (pytest -s).
+"""Stage 2 on many seeded tips, after a stage 1 that is looser than the one that runs.
 
-What really runs, tip after tip, is simulated in `tests/calibration/watching.py`; this one has layouts, days and records that err.
+The table is printed (pytest -s).
 
-`python -m tests.calibration.test_detection TIPS` prints it for more tips: docs/statistics.md, "From a swing to a bisection".
+What really runs, tip after tip, is simulated in `tests/calibration/watching.py`;
+this one has layouts, days and records that err.
+
+`python -m tests.calibration.test_detection TIPS` prints it for more tips:
+docs/statistics.md, "From a swing to a bisection".
 """
 
 from __future__ import annotations
@@ -30,7 +34,10 @@ ALLOWED = 1e-4  # false swings for each tip and metric
 
 @dataclass(frozen=True, kw_only=True)
 class Tips:
-    """Tips of a branch on a testbox: `sd` of a boot mean; heavy: share of boots that lose an exponential of mean 6 sd."""
+    """Tips of a branch on a testbox: `sd` of a boot mean.
+
+    Heavy: share of boots that lose an exponential of mean 6 sd.
+    """
 
     name: str
     sd: float = 0.01
@@ -73,10 +80,12 @@ class Found:
 
 
 def play(world: Tips, tips: int, seed: int = 1) -> Found:
-    """Stage 1 as one look at the history and one at the base, then stage 2 on fresh pairs of all tips, so that rare events can be counted.
+    """Stage 1 as one look at the history and one at the base, then stage 2 on fresh pairs of all
+    tips, so that rare events can be counted.
 
-    P(false swing) is P(stage 1, either direction) times P(stage 2 accepts that direction): the pairs are fresh, so the two are independent
-    given the layouts of the two kernels, which both stages share.
+    P(false swing) is P(stage 1, either direction) times P(stage 2 accepts that direction):
+    the pairs are fresh, so the two are independent given the layouts of the two kernels,
+    which both stages share.
     """
     rng = np.random.default_rng([seed, len(world.name)])
     layout = rng.normal(0.0, world.layout, (tips, 2)) if world.layout else np.zeros((tips, 2))
@@ -95,7 +104,8 @@ def play(world: Tips, tips: int, seed: int = 1) -> Found:
     return Found(
         tips=tips,
         suspected=float(np.mean(suspect[-1] | suspect[1])),
-        # Without a layout the stages are independent: the product of the rates has far less scatter than counting both at once.
+        # Without a layout the stages are independent: the product of the rates has far less scatter
+        # than counting both at once.
         accepted=false
         if world.layout
         else sum(float(suspect[side].mean()) * float(accepted[side].mean()) for side in (-1, 1)),
@@ -109,7 +119,9 @@ def play(world: Tips, tips: int, seed: int = 1) -> Found:
 def _stage_1(
     world: Tips, rng: np.random.Generator, tips: int, level: Array, base_level: Array
 ) -> dict[int, npt.NDArray[np.bool_]]:
-    """Which tips are suspected, by direction: against 30 tips before, or (p < 0.005 by Welch) against the base."""
+    """Which tips are suspected, by direction: against 30 tips before, or (p < 0.005 by Welch)
+    against the base.
+    """
     days = (
         rng.normal(0.0, world.day, (tips, HISTORY + 1))
         if world.day
@@ -182,11 +194,15 @@ CHANGES = (
 def line(world: Tips, found: Found) -> str:
     return (
         f"| {world.name} | {100 * found.suspected:.2f} | {1e4 * found.accepted:.2f} |"
-        f" {100 * found.power:.2f} | {100 * found.by_12:.1f} | {100 * found.by_16:.1f} | {found.pairs:.1f} |"
+        f" {100 * found.power:.2f} | {100 * found.by_12:.1f} | {100 * found.by_16:.1f} |"
+        f" {found.pairs:.1f} |"
     )
 
 
-HEAD = "| tips | suspected % | swings in 10 000 | stage 2 accepts % | by 12 pairs | by 16 | pairs |\n|---|---|---|---|---|---|---|"
+HEAD = (
+    "| tips | suspected % | swings in 10 000 | stage 2 accepts % | by 12 pairs | by"
+    " 16 | pairs |\n|---|---|---|---|---|---|---|"
+)
 
 
 @pytest.mark.parametrize("world", NULLS, ids=lambda w: w.name)

@@ -1,4 +1,6 @@
-"""Do the rows of a table hold together as often as they say? The long form is `python -m tests.calibration.tables 10000`."""
+"""Do the rows of a table hold together as often as they say? The long form is `python -m
+tests.calibration.tables 10000`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from tests.calibration.test_comparisons import most
 
 TABLES = 300
 STATED = 0.005
-# Two kernels are one comparison: four boots fall into modes, and noisy sides look quiet, a little more often than that.
+# Two kernels are one comparison: four boots fall into modes, and noisy sides look quiet,
+# a little more often than that.
 MISSED = 0.05
 
 

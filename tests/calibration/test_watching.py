@@ -1,4 +1,5 @@
-"""Watching a branch is wrong at most once in 10 000 tips, costs few boots for nothing, and sees what it should.
+"""Watching a branch is wrong at most once in 10 000 tips, costs few boots for nothing,
+and sees what it should.
 
 The worlds and the tables: `tests/calibration/watching.py`.
 """

@@ -1,10 +1,14 @@
-"""How often watching a branch is wrong, and what it finds: tip after tip through what the service decides with.
+"""How often watching a branch is wrong, and what it finds: tip after tip through what the service
+decides with.
 
-`python -m tests.calibration.watching TIPS [WORLD ...]` prints the tables of docs/statistics.md, "From a swing to a bisection".
+`python -m tests.calibration.watching TIPS [WORLD ...]` prints the tables of docs/statistics.md,
+"From a swing to a bisection".
 
-A branch has levels that are reset after an alarm, as the service does it; a tip gets the boots that `boots_wanted` asks
-for and is judged by `suspect`. `tests/calibration/test_watching.py` shows that the use cases decide the same.
-Swings are those that both stages let through: stage 1 counted here, stage 2 on pairs of its own, since its boots are fresh.
+A branch has levels that are reset after an alarm, as the service does it;
+a tip gets the boots that `boots_wanted` asks for and is judged by `suspect`.
+`tests/calibration/test_watching.py` shows that the use cases decide the same.
+Swings are those that both stages let through: stage 1 counted here, stage 2 on pairs of its own,
+since its boots are fresh.
 """
 
 from __future__ import annotations
@@ -70,7 +74,9 @@ def rounded(sd: float, step: float) -> Noise:
 
 
 def wander(sd: float, alike: float) -> Noise:
-    """The testbox wanders: boot after boot (last axis) a first-order autoregression of this standard deviation."""
+    """The testbox wanders: boot after boot (last axis) a first-order autoregression of this
+    standard deviation.
+    """
 
     def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         fresh = rng.normal(0.0, sd, shape)
@@ -169,7 +175,9 @@ def judged(
 
 
 def levels_after(judged: Judged, levels: Sequence[float]) -> list[float]:
-    """Levels for the next tip: older ones say nothing any more after an alarm of theirs that was none."""
+    """Levels for the next tip: older ones say nothing any more after an alarm of theirs that was
+    none.
+    """
     lost = judged.alarm is not None and judged.alarm.source != "base"
     return [judged.level, *(() if lost else levels)][: max(CREEP_TIPS)]
 
@@ -198,7 +206,9 @@ def watch(noise: Noise, branches: int, effect: float = 0.0, seed: int = 1) -> Wa
 
 
 def accepted(noise: Noise, count: int, *, record: bool, seed: int = 2) -> dict[int, float]:
-    """Share of alarms about nothing, by sign, that stage 2 accepts: pairs of boots one after the other, the order alternating."""
+    """Share of alarms about nothing, by sign, that stage 2 accepts: pairs of boots one after the
+    other, the order alternating.
+    """
     z = noise(np.random.default_rng([seed, 0]), (count, 2 * PAIRS)).reshape(count, PAIRS, 2)
     pairs = (z[:, :, 1] - z[:, :, 0]) * np.where(np.arange(PAIRS) % 2 == 0, 1.0, -1.0)
     prior = PairPrior(sd=float(np.std(pairs)), df=RECORD_DF) if record else UNKNOWN
@@ -213,13 +223,16 @@ def accepted(noise: Noise, count: int, *, record: bool, seed: int = 2) -> dict[i
 
 
 def swings(found: Watched, passed: dict[int, float]) -> float:
-    """False swings a tip, both directions: the boots of stage 2 are fresh, so the two stages are independent."""
+    """False swings a tip, both directions: the boots of stage 2 are fresh,
+    so the two stages are independent.
+    """
     return sum(found.share(side=side) * passed[side] for side in (-1, 1))
 
 
 def main(tips: int, names: Sequence[str]) -> None:
     print(
-        "| nothing changes | suspected % | base / history / creep | stage 2 accepts %, no record / record | swings in 10 000 | boots a tip |"
+        "| nothing changes | suspected % | base / history / creep | stage 2 accepts %,"
+        " no record / record | swings in 10 000 | boots a tip |"
     )
     print("|---|---|---|---|---|---|")
     for name in names or WORLDS:
@@ -229,7 +242,10 @@ def main(tips: int, names: Sequence[str]) -> None:
         stage_2 = " / ".join(f"{100 * sum(p.values()):.2f}" for p in passed)
         rates = " / ".join(f"{1e4 * swings(found, p):.2f}" for p in passed)
         print(
-            f"| {name} | {100 * found.share():.2f} | {sources} | {stage_2} | {rates} | {found.boots / found.tips:.2f} |",
+            (
+                f"| {name} | {100 * found.share():.2f} | {sources} | {stage_2} | {rates} |"
+                f" {found.boots / found.tips:.2f} |"
+            ),
             flush=True,
         )
     print("\n| change that stays | suspected at once % | within 3 tips | within 10 | boots a tip |")

@@ -20,7 +20,8 @@ PROGRAMS = {
     "fails": "echo result: 1; echo it broke >&2; exit 3\n",
     "silent": "exit 0\n",
     "rubbish": "head -c 5000 /dev/urandom\n",
-    # Without memory and told not to go on, a kernel panics; a machine that is only played says so itself.
+    # Without memory and told not to go on, a kernel panics; a machine that is only played says so
+    # itself.
     "panics": """
 grep -q swingbot. /proc/cmdline || exit 1  # never on the host
 echo 1 >/proc/sys/vm/panic_on_oom

@@ -1,4 +1,6 @@
-"""Bare-metal testboxes that are only played (tests/fakes/played_box.py), one alone and two with a wire, so that each boot takes seconds."""
+"""Bare-metal testboxes that are only played (tests/fakes/played_box.py),
+one alone and two with a wire, so that each boot takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ OUT = ["booting", "running", "returning", "idle"]
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch, folder: Path, quiet_seconds: float) -> None:
-    """Let take seconds what takes minutes on a real testbox, and find the SSH client of the one in `folder`."""
+    """Let take seconds what takes minutes on a real testbox, and find the SSH client of the one in
+    `folder`.
+    """
     monkeypatch.setenv("PATH", f"{folder}/bin:/usr/bin:/bin:/usr/sbin:/sbin")
     for name, seconds in (
         ("LOOK_SECONDS", 0.05),

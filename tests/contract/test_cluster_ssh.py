@@ -1,4 +1,7 @@
-"""A cluster of two bare-metal testboxes that are only played: what is done with both together; how each is driven is in test_testbox_ssh.py."""
+"""A cluster of two bare-metal testboxes that are only played: what is done with both together.
+
+How each is driven is in test_testbox_ssh.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What every driver promises (swingbot_worker/testbox/driver.py).
 
-Here with machines that are only played: by a command, and by a bare-metal testbox alone and in a cluster. tests/boot repeats it in QEMU.
+Here with machines that are only played: by a command, and by a bare-metal testbox alone and in a
+cluster. tests/boot repeats it in QEMU.
 """
 
 from __future__ import annotations
@@ -192,7 +193,8 @@ def test_a_command_over_its_time_is_ended(tmp_path: Path) -> None:
 def test_a_command_never_sees_the_token(tmp_path: Path) -> None:
     played = played_lab(tmp_path)
     (tmp_path / "machine.py").write_text(
-        "import os, shutil\nshutil.copy(os.environ['SWINGBOT_ORDER'], os.environ['SWINGBOT_OUT'] + '/results.tar')\n"
+        "import os, shutil\n"
+        "shutil.copy(os.environ['SWINGBOT_ORDER'], os.environ['SWINGBOT_OUT'] + '/results.tar')\n"
     )
     played.boot(exchange={"url": "http://x.example/", "token": "secret"})
     seen = (played.out / "results.tar").read_text()

@@ -1,4 +1,7 @@
-"""One order on a bare-metal testbox, in all the ways it can go; the box is only played, so that each takes seconds. tests/lab has a real one."""
+"""One order on a bare-metal testbox, in all the ways it can go.
+
+The box is only played, so that each takes seconds. tests/lab has a real one.
+"""
 
 from __future__ import annotations
 

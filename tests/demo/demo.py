@@ -1,10 +1,14 @@
-"""`make demo`: a branch gets twenty commits, one of which slows a benchmark down; swingbot finds it and a mail names it.
+"""`make demo`: a branch gets twenty commits, one of which slows a benchmark down.
 
-Only the inputs are the demo's own: a repository and a moment at which its branch moves. Everything else is the service as
-anyone runs it, started by `swingbot up` and asked through the ordinary command line.
+Swingbot finds it and a mail names it.
 
-Environment: SEED (1), PLANT (small, medium, large, none; by seed), TREE and BASE (another kernel to put the series on),
-DEMO_EXIT=1 (stop at the end), DEMO_PORT (8010), DEMO_STATE (a directory that is emptied first), DEMO_RESULT (file for one line of JSON).
+Only the inputs are the demo's own: a repository and a moment at which its branch moves.
+Everything else is the service as anyone runs it, started by `swingbot up` and asked through the
+ordinary command line.
+
+Environment: SEED (1), PLANT (small, medium, large, none; by seed), TREE and BASE (another kernel to
+put the series on), DEMO_EXIT=1 (stop at the end), DEMO_PORT (8010), DEMO_STATE (a directory that is
+emptied first), DEMO_RESULT (file for one line of JSON).
 """
 
 from __future__ import annotations
@@ -32,9 +36,11 @@ from tests.demo.ports import free_ports
 from tests.demo.tree import Series, TreeError, make_base, make_series, use_tree
 from tests.kernels import demo_repository
 
-# One UDP stream: TCP on this testbox has two modes, and which one a kernel falls into says nothing about it.
+# One UDP stream: TCP on this testbox has two modes, and which one a kernel falls into says nothing
+# about it.
 JOBS: Final = ("vm-netperf-udp.yaml", "vm-page-fault.yaml", "vm-hackbench.yaml")
-# Not here: aligned functions and counted calls, which take two nearly full builds each; `swingbot proof run i1 --gate layout` asks for them.
+# Not here: aligned functions and counted calls, which take two nearly full builds each;
+# `swingbot proof run i1 --gate layout` asks for them.
 PROOF: Final = "reproduced,tip,series,revert,code,facts,elsewhere"
 TREE_NAME: Final = "demo"
 UP_SECONDS: Final = 180.0
@@ -111,7 +117,10 @@ class Service:
         return done.stdout
 
     def facts(self, page: str) -> Any:
-        """The JSON of a page: what `--json` prints, without a process for each look. A service that is busy (503) is asked again for a while."""
+        """The JSON of a page: what `--json` prints, without a process for each look.
+
+        A service that is busy (503) is asked again for a while.
+        """
         end = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -136,9 +145,11 @@ def _play(clock: Clock, start: Callable[..., Service]) -> int:
 
 
 def to_the_end(play: Callable[[Clock, Callable[..., Service]], int]) -> int:
-    """The exit status of `play`, which gets a clock and how to start a service (`make_service`'s names).
+    """The exit status of `play`, which gets a clock and how to start a service (`make_service`'s
+    names).
 
-    Errors are one sentence and status 1, an interruption is 130; whatever happens, the service is stopped.
+    Errors are one sentence and status 1, an interruption is 130; whatever happens,
+    the service is stopped.
     """
     clock = Clock()
     service: Service | None = None
@@ -165,7 +176,9 @@ def to_the_end(play: Callable[[Clock, Callable[..., Service]], int]) -> int:
 
 
 def interruptible() -> None:
-    """End in an orderly way on SIGINT and SIGTERM, also where a shell started us with SIGINT ignored."""
+    """End in an orderly way on SIGINT and SIGTERM, also where a shell started us with SIGINT
+    ignored.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
 
@@ -187,7 +200,8 @@ def make_inputs(clock: Clock) -> tuple[Path, Series]:
         make_base(repo, site.cache, clock.say)
     series = make_series(repo, seed, plant, progress=clock.say)
     clock.say(
-        f"the series: {len(series.commits)} commits on {series.base[:12]}, seed {seed}, plant {series.plant}"
+        f"the series: {len(series.commits)} commits on {series.base[:12]}, seed {seed},"
+        f" plant {series.plant}"
     )
     clock.stage("repository and series")
     return repo, series
@@ -274,7 +288,8 @@ def follow(clock: Clock, service: Service, what: str, over: Callable[[], bool]) 
     while not over():
         if time.monotonic() > end:
             raise DemoError(
-                f"{what}: not over after {GIVE_UP_SECONDS:.0f} s; look at http://127.0.0.1:{service.port}/"
+                f"{what}: not over after {GIVE_UP_SECONDS:.0f} s;"
+                f" look at http://127.0.0.1:{service.port}/"
             )
         clock.say(f"{what}: {_progress(service)}")
         time.sleep(1)
@@ -289,12 +304,14 @@ def _progress(service: Service) -> str:
     for c in status["comparisons"]:
         done = c["progress"]
         parts.append(
-            f"{c['id']} {done['builds']}/{done['builds_total']} kernels {done['boots']}/{done['boots_total']} boots{_left(c)}"
+            f"{c['id']} {done['builds']}/{done['builds_total']} kernels"
+            f" {done['boots']}/{done['boots_total']} boots{_left(c)}"
         )
     for b in status["bisections"]:
         best = max(b["candidates"], key=lambda c: c["probability"] or 0)
         parts.append(
-            f"{b['id']} {b.get('phase') or 'start'}: {b['boots']} boots, best {best['commit'][:12]} {100 * (best['probability'] or 0):.0f} %{_left(b)}"
+            f"{b['id']} {b.get('phase') or 'start'}: {b['boots']} boots,"
+            f" best {best['commit'][:12]} {100 * (best['probability'] or 0):.0f} %{_left(b)}"
         )
     return "; ".join(parts) or "waiting"
 
@@ -316,7 +333,8 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
     for mail in mails:
         body = mail.get_body(preferencelist=("plain",))
         print(
-            f"\n{'-' * 78}\nSubject: {mail['Subject']}\nTo: {mail['To']}\nMessage-ID: {mail['Message-ID']}\n\n{body.get_content() if body else ''}{'-' * 78}"
+            f"\n{'-' * 78}\nSubject: {mail['Subject']}\nTo: {mail['To']}\n"
+            f"Message-ID: {mail['Message-ID']}\n\n{body.get_content() if body else ''}{'-' * 78}"
         )
     incidents = service.facts("incidents")
     named = {incident["culprit"]["commit"] for incident in incidents}
@@ -327,7 +345,9 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
     bisections = [service.facts(f"bisection/{b['id']}") for b in service.facts("bisections")]
     numbers = _numbers(service, bisections)
     print(
-        f"\npages     http://127.0.0.1:{service.port}/\nBuildbot  http://127.0.0.1:{service.port + 1}/\nmailbox   http://127.0.0.1:{service.port}/mailbox\n"
+        f"\npages     http://127.0.0.1:{service.port}/\n"
+        f"Buildbot  http://127.0.0.1:{service.port + 1}/\n"
+        f"mailbox   http://127.0.0.1:{service.port}/mailbox\n"
     )
     for name, seconds in [*clock.stages, ("in all", sum(s for _, s in clock.stages))]:
         print(f"{name:32}{seconds:8.0f} s")

@@ -1,11 +1,14 @@
-"""Measure what each commit of a series does, with the real worker: the figures in plants.yaml and README.md come from here.
+"""Measure what each commit of a series does, with the real worker: the figures in plants.yaml and
+README.md come from here.
 
-Every kernel is built and booted by `swingbot-worker`, each k-th boot with the k-th perturbation, and compared with its
-parent boot by boot. Results are kept in --out by image, so that it can be stopped and started again, and commits that
-do not change the image are not booted twice.
+Every kernel is built and booted by `swingbot-worker`, each k-th boot with the k-th perturbation,
+and compared with its parent boot by boot. Results are kept in --out by image,
+so that it can be stopped and started again, and commits that do not change the image are not booted
+twice.
 
 By hand: python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured --seed 3 --boots 2
-         python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured --alone plant-large plant-slub
+         python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured --alone plant-large
+         plant-slub
 """
 
 from __future__ import annotations
@@ -49,7 +52,9 @@ class Lab:
     boots: int
 
     def worker(self, *words: str | Path) -> dict[str, Any]:
-        """Run swingbot-worker, answer its outcome: a kernel that does not build or boot is one, too."""
+        """Run swingbot-worker, answer its outcome: a kernel that does not build or boot is one,
+        too.
+        """
         _, out, err = process.attempt(
             [Path(sys.executable).parent / "swingbot-worker", *words, "--json"]
         )
@@ -65,7 +70,9 @@ class Lab:
         return outcome
 
     def levels(self, commit: str) -> tuple[str, Levels]:
-        """Image of a commit (empty if it does not build) and its levels (empty if it does not boot)."""
+        """Image of a commit (empty if it does not build) and its levels (empty if it does not
+        boot).
+        """
         folder = self.out / "builds" / commit
         kept = folder / "outcome.json"
         outcome: dict[str, Any] = (
@@ -130,7 +137,10 @@ def _by_metric(runs: Sequence[Any]) -> dict[str, list[float]]:
 
 
 def change_pct(base: Mapping[int, float], head: Mapping[int, float]) -> tuple[float, float] | None:
-    """Mean and half range of the change, per cent, over the boots that both have; None if there is none."""
+    """Mean and half range of the change, per cent, over the boots that both have.
+
+    None if there is none.
+    """
     ratios = [math.log(head[k] / base[k]) for k in base if k in head]
     if not ratios:
         return None
@@ -173,7 +183,9 @@ def measure_series(lab: Lab, series: tree.Series) -> str:
 
 
 def measure_alone(lab: Lab, patches: Sequence[str]) -> str:
-    """Each patch alone on Debian's source (what undoes something: on that), against what it stands on."""
+    """Each patch alone on Debian's source (what undoes something: on that),
+    against what it stands on.
+    """
     undone = {plant["improvement"]: plant["given"] for plant in tree.catalogue()["plants"].values()}
     undone |= {mended: broken for broken, mended in tree.catalogue()["broken"].values()}
     source = tree.Repository(lab.repo).commit_id(tree.SOURCE_REF)

@@ -6,7 +6,9 @@ import socket
 
 
 def free_ports(first: int, count: int) -> int:
-    """The lowest port from `first` on at which `count` ports in a row are free on the loopback address."""
+    """The lowest port from `first` on at which `count` ports in a row are free on the loopback
+    address.
+    """
     for port in range(first, 65000 - count, count):
         if all(_is_free(port + n) for n in range(count)):
             return port

@@ -19,7 +19,9 @@ class CommandError(Exception):
 
 
 def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment for git: no settings of the user or the machine, which could change commit ids."""
+    """The environment for git: no settings of the user or the machine, which could change commit
+    ids.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {
         **kept,
@@ -34,7 +36,10 @@ def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def attempt(
     argv: Sequence[str | Path], *, stdin: bytes | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[int, str, str]:
-    """Run `argv` to its end; answer exit status, stdout and stderr. CommandError if it does not end."""
+    """Run `argv` to its end; answer exit status, stdout and stderr.
+
+    CommandError if it does not end.
+    """
     try:
         done = subprocess.run(
             [str(word) for word in argv],
@@ -63,7 +68,8 @@ def run(
     if status != 0:
         said = (err or out).strip().splitlines()
         raise CommandError(
-            f"{' '.join(str(word) for word in argv[:6])} ended with status {status}: {said[-1] if said else 'it said nothing'}"
+            f"{' '.join(str(word) for word in argv[:6])} ended with status {status}:"
+            f" {said[-1] if said else 'it said nothing'}"
         )
     return out
 

@@ -1,7 +1,10 @@
-"""`make seeds N=20 [PLANT=none]`: the demo with seeds 1..N, one line of result each; what is done is not done again.
+"""`make seeds N=20 [PLANT=none]`: the demo with seeds 1..N, one line of result each.
 
-Results are kept in the cache, one JSON line a seed, in a file named by the tree of this checkout's sources: another
-version starts anew. Exit status 0 if every seed named the planted commit and no other.
+What is done is not done again.
+
+Results are kept in the cache, one JSON line a seed, in a file named by the tree of this checkout's
+sources: another version starts anew. Exit status 0 if every seed named the planted commit and no
+other.
 """
 
 from __future__ import annotations
@@ -42,7 +45,11 @@ def main() -> int:
         else {}
     )
     print(
-        f"results are kept in {kept}\n{'seed':>4} {'plant':8} {'right':6} {'mails':>5} {'seconds':>7} {'built':>5} {'boots':>5}  bisections",
+        (
+            f"results are kept in {kept}\n"
+            f"{'seed':>4} {'plant':8} {'right':6} {'mails':>5} {'seconds':>7} {'built':>5} {'boots':>5}"
+            "  bisections"
+        ),
         flush=True,
     )
     for seed in range(1, wanted + 1):
@@ -51,9 +58,16 @@ def main() -> int:
             with kept.open("a") as file:
                 file.write(json.dumps(done[seed]) + "\n")
         line = done[seed]
-        numbers = f"{line.get('mails', '-'):>5} {line.get('seconds', '-'):>7} {line.get('built', '-'):>5} {line.get('boots', '-'):>5}"
+        numbers = (
+            f"{line.get('mails', '-'):>5} {line.get('seconds', '-'):>7}"
+            f" {line.get('built', '-'):>5} {line.get('boots', '-'):>5}"
+        )
         print(
-            f"{seed:>4} {line.get('plant') or '-':8} {'yes' if line['right'] else 'NO':6} {numbers}  {' '.join(line.get('bisections', []))}",
+            (
+                f"{seed:>4} {line.get('plant') or '-':8} {'yes' if line['right'] else 'NO':6}"
+                f" {numbers}"
+                f"  {' '.join(line.get('bisections', []))}"
+            ),
             flush=True,
         )
     wrong = [seed for seed in range(1, wanted + 1) if not done[seed]["right"]]

@@ -1,8 +1,10 @@
-"""The kernel repository of the demo: Debian's source as one commit, and a series of small commits on top.
+"""The kernel repository of the demo: Debian's source as one commit, and a series of small commits
+on top.
 
-`make_base` imports the source once (kept in the shared cache, named by what is in it), `make_series`
-writes a branch with a culprit in a place that a seed picks. Both only use git plumbing: nothing is
-checked out, and equal arguments give equal commit ids on every machine with the same source package.
+`make_base` imports the source once (kept in the shared cache, named by what is in it),
+`make_series` writes a branch with a culprit in a place that a seed picks.
+Both only use git plumbing: nothing is checked out, and equal arguments give equal commit ids on
+every machine with the same source package.
 
 By hand: python -m tests.demo.tree --repo /tmp/linux.git --seed 3 --json
 """
@@ -35,7 +37,8 @@ TARBALL = Path("/usr/src/linux-source-6.1.tar.xz")
 # A change in how the source becomes a commit: raise this, and no kept repository is used again.
 IMPORT_FORMAT = 1
 SOURCE_REF = "refs/heads/debian"
-# The first commit is of this second, each later one a minute after its parent. Fixed, so that ids are reproducible.
+# The first commit is of this second, each later one a minute after its parent.
+# Fixed, so that ids are reproducible.
 FIRST_SECOND = 1767268800
 # What our patches may change; nothing else is ever looked at.
 TOUCHED = ("mm", "include/linux/mm.h")
@@ -80,7 +83,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a series is to be made of. Positions count from 1; a broken commit is mended by the next one."""
+    """What a series is to be made of.
+
+    Positions count from 1; a broken commit is mended by the next one.
+    """
 
     seed: int
     plant: str
@@ -157,7 +163,10 @@ class Repository:
         return out.strip() if status == 0 else None
 
     def commit(self, parent: str, message: str) -> str:
-        """Commit what the index has of TOUCHED on `parent`; a minute after it, or at the first second if the parent is not ours."""
+        """Commit what the index has of TOUCHED on `parent`.
+
+        A minute after it, or at the first second if the parent is not ours.
+        """
         second = max(int(self.run("show", "-s", "--format=%ct", parent)) + 60, FIRST_SECOND)
         part = self.run("write-tree")
         whole = self.run("rev-parse", f"{parent}^{{tree}}")
@@ -166,7 +175,10 @@ class Repository:
         return self.run("commit-tree", whole, "-p", parent, stdin=message.encode(), second=second)
 
     def _grafted(self, tree: str, path: Sequence[str], replacement: str) -> str:
-        """`tree` with what is at `path` replaced; the replacement has the kind and mode of what was there."""
+        """`tree` with what is at `path` replaced.
+
+        The replacement has the kind and mode of what was there.
+        """
         entries = self.run("ls-tree", tree).splitlines()
         for at, entry in enumerate(entries):
             facts, _, name = entry.partition("\t")
@@ -181,7 +193,9 @@ class Repository:
 
 @contextlib.contextmanager
 def with_index(repo: Path, commit: str) -> Iterator[Repository]:
-    """The repository with a temporary index that holds TOUCHED as of `commit`: a few hundred files, so every step takes milliseconds."""
+    """The repository with a temporary index that holds TOUCHED as of `commit`:
+    a few hundred files, so every step takes milliseconds.
+    """
     with tempfile.TemporaryDirectory(prefix="swingbot-demo-") as folder:
         git = Repository(repo, Path(folder) / "index")
         git.run(
@@ -201,7 +215,9 @@ def sha256_of(path: Path) -> str:
 
 
 def _members(tarball: Path) -> Iterator[tuple[str, str, bytes]]:
-    """Path, git mode and contents of each file and link of a source tarball, its top folder taken away."""
+    """Path, git mode and contents of each file and link of a source tarball,
+    its top folder taken away.
+    """
     with (
         process.Pipe(["xz", "-dc", "-T0", tarball], feed=False) as xz,
         tarfile.open(fileobj=xz.stream, mode="r|") as tar,
@@ -217,17 +233,21 @@ def _members(tarball: Path) -> Iterator[tuple[str, str, bytes]]:
 
 
 def import_source(tarball: Path, repo: Path, progress: Progress, only: Sequence[str] = ()) -> str:
-    """Make the bare repository `repo` whose branch `debian` is the source in `tarball`; about half a minute.
+    """Make the bare repository `repo` whose branch `debian` is the source in `tarball`.
 
-    The files stream from xz through git fast-import into one pack: no tree of 80 000 files is ever written, and
-    neither .gitignore (Debian's ignores everything) nor an index is asked. `only`: just what lies in these folders.
+    About half a minute.
+
+    The files stream from xz through git fast-import into one pack: no tree of 80 000 files is ever
+    written, and neither .gitignore (Debian's ignores everything) nor an index is asked.
+    `only`: just what lies in these folders.
     """
     process.run(["git", "init", "--bare", "--quiet", repo], env=process.git_environment())
     git = Repository(repo)
     package, digest = tarball.name.removesuffix(".tar.xz"), sha256_of(tarball)
     message = f"Linux as in Debian's {package}\n\nSHA-256 of the tarball: {digest}\n".encode()
     who = f"{AUTHOR} <{MAIL}> {FIRST_SECOND - 60} +0000"
-    # Compressing harder takes longer than it saves; deltas between unrelated files would take minutes.
+    # Compressing harder takes longer than it saves; deltas between unrelated files would take
+    # minutes.
     importer = [
         *git._argv(
             [
@@ -268,8 +288,8 @@ def import_source(tarball: Path, repo: Path, progress: Progress, only: Sequence[
 def kept_import(tarball: Path, cache: Path, progress: Progress, only: Sequence[str] = ()) -> Path:
     """The imported source in the shared cache, made if it is not there.
 
-    It is named by the tarball's contents and our import format, so that a stale one is never found; it appears
-    by a rename, so that a half-made one is never found.
+    It is named by the tarball's contents and our import format, so that a stale one is never found;
+    it appears by a rename, so that a half-made one is never found.
     """
     try:
         key = hashlib.sha256(
@@ -277,7 +297,8 @@ def kept_import(tarball: Path, cache: Path, progress: Progress, only: Sequence[s
         ).hexdigest()[:24]
     except FileNotFoundError:
         raise TreeError(
-            f"{tarball} is not there: install the Debian package linux-source-6.1, or give TREE=<git url or path> BASE=<ref>"
+            f"{tarball} is not there: install the Debian package linux-source-6.1,"
+            " or give TREE=<git url or path> BASE=<ref>"
         ) from None
     folder = cache / "demo-tree"
     folder.mkdir(parents=True, exist_ok=True)
@@ -301,9 +322,11 @@ def kept_import(tarball: Path, cache: Path, progress: Progress, only: Sequence[s
 def make_base(
     repo: Path, cache: Path, progress: Progress = print, *, tarball: Path = TARBALL
 ) -> str:
-    """Put Debian's source into `repo` (made bare if it is not there), answer the base commit of the demo.
+    """Put Debian's source into `repo` (made bare if it is not there), answer the base commit of the
+    demo.
 
-    That base is the source and what a later commit of the series undoes (`make_series` names it again).
+    That base is the source and what a later commit of the series undoes (`make_series` names it
+    again).
     """
     kept = kept_import(tarball, cache, progress)
     if not repo.exists():
@@ -339,7 +362,10 @@ def make_base(
 
 
 def use_tree(repo: Path, url: str, ref: str, progress: Progress = print) -> str:
-    """Fetch `ref` of another kernel tree into `repo` (made bare if it is not there); answer its commit."""
+    """Fetch `ref` of another kernel tree into `repo` (made bare if it is not there).
+
+    Answer its commit.
+    """
     if not repo.exists():
         process.run(["git", "init", "--bare", "--quiet", repo], env=process.git_environment())
     git = Repository(repo)
@@ -359,7 +385,8 @@ def use_tree(repo: Path, url: str, ref: str, progress: Progress = print) -> str:
             break
     else:
         raise TreeError(
-            f"cannot fetch {ref} from {source}: {said.splitlines()[-1] if said else 'git said nothing'}; check TREE and BASE"
+            f"cannot fetch {ref} from {source}:"
+            f" {said.splitlines()[-1] if said else 'git said nothing'}; check TREE and BASE"
         )
     commit = git.commit_id("refs/demo/base")
     assert commit is not None
@@ -425,7 +452,8 @@ def plan(
     free = [place for place in range(1, recipe.count + 1) if place not in fixed]
     if recipe.count < 8 or len(free) < 8:
         raise TreeError(
-            f"a series of {recipe.count} has no room for all roles: ask for at least {8 + len(fixed)}"
+            f"a series of {recipe.count} has no room for all roles:"
+            f" ask for at least {8 + len(fixed)}"
         )
     dropped: list[str] = []
 
@@ -456,7 +484,8 @@ def plan(
             harmless += fitting([name], "harmless")
     if len(harmless) < room:
         raise TreeError(
-            f"only {len(harmless)} harmless commits fit this tree, {room} are needed: ask for fewer with --count"
+            f"only {len(harmless)} harmless commits fit this tree,"
+            f" {room} are needed: ask for fewer with --count"
         )
     by_name = {slot.patch: slot for slot in [*wanted, *harmless]}
     order = iter(_shuffled(list(by_name), *salt, "order"))
@@ -480,7 +509,8 @@ def _fixed_slots(book: Mapping[str, Any], recipe: Recipe) -> dict[int, Slot]:
     slots = dict(asked)
     if len(slots) != len(asked) or not all(1 <= place <= recipe.count for place in slots):
         raise TreeError(
-            f"places must differ and lie within 1..{recipe.count}; a broken commit also takes the place after its own"
+            f"places must differ and lie within 1..{recipe.count};"
+            " a broken commit also takes the place after its own"
         )
     if recipe.unbootable and recipe.hanging:
         raise TreeError(
@@ -502,7 +532,9 @@ def make_series(
     header: int | None = None,
     progress: Progress = print,
 ) -> Series:
-    """Write branch `demo-<seed>-<plant>` into `repo`: what the base is given on `onto`, then the series on that base."""
+    """Write branch `demo-<seed>-<plant>` into `repo`: what the base is given on `onto`,
+    then the series on that base.
+    """
     recipe = Recipe(
         seed=seed,
         plant=plant or plant_of_seed(seed),
@@ -593,7 +625,10 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--plant",
-        help="large, medium, small, none; for trials also init, slub, memory, swap (default: by seed)",
+        help=(
+            "large, medium, small, none; for trials also init, slub, memory,"
+            " swap (default: by seed)"
+        ),
     )
     parser.add_argument("--tree", help="git URL or path of another kernel tree, with --base")
     parser.add_argument("--base", help="branch, tag or commit of --tree to put the series on")

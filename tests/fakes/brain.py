@@ -1,6 +1,7 @@
 """A loop without its process: the brain ticks and a fake lab works until nothing moves any more.
 
-As a program (`python -m tests.fakes.brain REPO BASE`) it registers the tree and runs to rest, so that a test can kill it anywhere.
+As a program (`python -m tests.fakes.brain REPO BASE`) it registers the tree and runs to rest,
+so that a test can kill it anywhere.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ METRIC = "page-fault.per_process_ops"
 
 @dataclasses.dataclass(kw_only=True)
 class Brain:
-    """A loop without its process: `run` ticks and lets the fake lab work until nothing moves any more."""
+    """A loop without its process: `run` ticks and lets the fake lab work until nothing moves any
+    more.
+    """
 
     settings: Settings
     engine: sa.Engine

@@ -1,7 +1,8 @@
 """A lab that answers at once: it stands where Buildbot and the workers are, for tests of the brain.
 
-It takes the dispatches that the brain made, invents outcomes from what a fakelinux commit says of itself, puts files into
-the real artifact store and delivers through the real database functions. Its samples say that they are simulated.
+It takes the dispatches that the brain made, invents outcomes from what a fakelinux commit says of
+itself, puts files into the real artifact store and delivers through the real database functions.
+Its samples say that they are simulated.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ PROFILE = b"# Samples: 1K of event 'cycles'\n    30.00%     7.00%  [kernel.kalls
 class FakeLab:
     """Carries out orders of page-fault jobs on fakelinux kernels in `repo`.
 
-    `infra` names how many attempts in all are lost to the lab before things work; `level` is what the testboxes make of
-    everything (another value: they moved), `wobble` the relative spread of one boot, always the same for the same boot.
-    `bound_to`: what makes a build other than the usual one, "layout" (another link order) or "kconfig" (a fragment more).
-    `same_code`: the records of all kernels are equal, whatever the images do; `blind` testboxes measure the same speed on every kernel.
+    `infra` names how many attempts in all are lost to the lab before things work;
+    `level` is what the testboxes make of everything (another value: they moved),
+    `wobble` the relative spread of one boot, always the same for the same boot.
+    `bound_to`: what makes a build other than the usual one, "layout" (another link order) or
+    "kconfig" (a fragment more). `same_code`: the records of all kernels are equal,
+    whatever the images do; `blind` testboxes measure the same speed on every kernel.
     """
 
     engine: sa.Engine
@@ -72,7 +75,8 @@ class FakeLab:
             with self.engine.begin() as conn:
                 conn.execute(
                     sa.text(
-                        "UPDATE dispatch SET state = 'over', result = 'success', ended_at = now() WHERE id = :id"
+                        "UPDATE dispatch SET state = 'over', result = 'success',"
+                        " ended_at = now() WHERE id = :id"
                     ),
                     {"id": row.dispatch},
                 )
@@ -95,7 +99,11 @@ class FakeLab:
         return {**head, **(self._build(row) if row.kind == "build" else self._boot(row))}
 
     def _state(self, commit: str) -> dict[str, Any]:
-        """What a commit says of itself; a file `later` (JSON) adds to it and wins, so that commits can be made that revert without a conflict."""
+        """What a commit says of itself.
+
+        A file `later` (JSON) adds to it and wins, so that commits can be made that revert without a
+        conflict.
+        """
         # commits that swingbot made are there alone
         mirror = {
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(
@@ -227,8 +235,14 @@ def _gauss(*words: object) -> float:
 def run_files(directory: str, rate: float, tasks: int) -> dict[str, bytes]:
     faults = 32768 * tasks
     seconds = faults / tasks / rate
-    line = f"page-fault: mode=process tasks={tasks} cycles=1 bytes=134217728 faults={faults} seconds={seconds:.9f} faults_per_second={rate * tasks:.2f}\n"
-    counters = "1000.00,msec,task-clock,1000000000,100.00,0.990,CPUs utilized\n120,,context-switches,1000000000,100.00,120.0,/sec\n"
+    line = (
+        f"page-fault: mode=process tasks={tasks} cycles=1 bytes=134217728 faults={faults}"
+        f" seconds={seconds:.9f} faults_per_second={rate * tasks:.2f}\n"
+    )
+    counters = (
+        "1000.00,msec,task-clock,1000000000,100.00,0.990,CPUs"
+        " utilized\n120,,context-switches,1000000000,100.00,120.0,/sec\n"
+    )
     return {
         f"{directory}/stdout": line.encode(),
         f"{directory}/stderr": b"",

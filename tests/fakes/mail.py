@@ -38,7 +38,9 @@ def running_smtpd(settings: Settings) -> Iterator[None]:
 
 
 def brain_environment(state: Path, db_url: str) -> dict[str, str]:
-    """Settings of a brain that mails at once, on a free port for the local mail server (three above the web service's)."""
+    """Settings of a brain that mails at once, on a free port for the local mail server (three above
+    the web service's).
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1] - 3

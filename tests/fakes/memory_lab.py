@@ -1,4 +1,5 @@
-"""A whole lab in memory: the store, kernels that are as fast as a test says, and workers that answer at once.
+"""A whole lab in memory: the store, kernels that are as fast as a test says,
+and workers that answer at once.
 
 For tests of use cases: a round of the brain takes milliseconds, and nothing is written to a disk.
 """
@@ -79,7 +80,9 @@ class MemoryArtifacts:
 
 @dataclass
 class MemoryLab:
-    """`speeds` by commit (1.0 for others), `broken` do not compile, `hung` do not boot; `infra` attempts are lost to the lab first.
+    """`speeds` by commit (1.0 for others), `broken` do not compile, `hung` do not boot.
+
+    `infra` attempts are lost to the lab first.
 
     Commits of `alike` give the image that the commit named there gives.
     """
@@ -127,7 +130,10 @@ class MemoryLab:
         )
 
     def run(self) -> int:
-        """Rounds of the brain, with workers between them, until nothing is left to do; how many there were."""
+        """Rounds of the brain, with workers between them, until nothing is left to do.
+
+        How many there were.
+        """
         for rounds in range(1, MOST_ROUNDS):
             tick(self.lab)
             worked = self.work()
@@ -139,7 +145,10 @@ class MemoryLab:
         raise AssertionError("the brain does not come to rest")
 
     def work(self, but: Collection[str] = ()) -> int:
-        """Carry out all that is handed out, but no build of the commits `but`; says how much that was."""
+        """Carry out all that is handed out, but no build of the commits `but`.
+
+        Says how much that was.
+        """
         open_ = [
             row
             for row in self.store.db.dispatches.values()

@@ -1,9 +1,11 @@
-"""A benchmark for `swingbot bisect run` that measures nothing: it looks its commit up in a table and adds noise.
+"""A benchmark for `swingbot bisect run` that measures nothing: it looks its commit up in a table
+and adds noise.
 
     python noisy_bench.py WORLD.json
 
-WORLD.json: {"seed": 1, "commits": {sha: {"level": 100.0, "exit": 0}}, "runs": 1, "run_sd": 0.02, "boot_sd": 0.0, "heavy": 0.0, "bimodal": 0.0,
-"wobble": 0.0, "format": "%.6g"}; spreads are shares of the level. One boot is one draw: seed, commit and SWINGBOT_BOOT decide it.
+WORLD.json: {"seed": 1, "commits": {sha: {"level": 100.0, "exit": 0}}, "runs": 1, "run_sd":
+0.02, "boot_sd": 0.0, "heavy": 0.0, "bimodal": 0.0, "wobble": 0.0, "format": "%.6g"};
+spreads are shares of the level. One boot is one draw: seed, commit and SWINGBOT_BOOT decide it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,10 @@ def _no_artifact(sha256: str) -> BinaryIO:
 
 
 def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
-    """Sign-in, moderation, outbox, and what can be read of /compare; `operator_key(SECRET)` signs in."""
+    """Sign-in, moderation, outbox, and what can be read of /compare.
+
+    `operator_key(SECRET)` signs in.
+    """
     renderer = Renderer(settings)
     forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
     asker = DatabaseSubmitter(load(environ={}), engine, _no_lab)

@@ -1,10 +1,12 @@
-"""A bare-metal testbox that is only played: as a program it is its SSH client, its power switch and its kernels, all in one folder of small files.
+"""A bare-metal testbox that is only played: as a program it is its SSH client,
+its power switch and its kernels, all in one folder of small files.
 
-played_box.py ssh FOLDER ...SCRIPT     what the box answers to a script, or what ssh says when nobody answers
-played_box.py power FOLDER on|off|cycle|status|lie
+played_box.py ssh FOLDER ...SCRIPT     what the box answers to a script,
+or what ssh says when nobody answers played_box.py power FOLDER on|off|cycle|status|lie
 played_box.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
 
-A kernel that `works` also runs the programs of the job that came with its initramfs, as this host's user; the generated script it only reads.
+A kernel that `works` also runs the programs of the job that came with its initramfs,
+as this host's user; the generated script it only reads.
 """
 
 from __future__ import annotations
@@ -26,11 +28,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 IDLE, STRANGE = "6.1.0-56-amd64", "6.12.0"
-BANNER = "[    0.000000] Linux version {release} (who@where) #1\r\n[    0.000000] Command line: {cmdline}\r\n"
+BANNER = (
+    "[    0.000000] Linux version {release} (who@where) #1\r\n[    0.000000] Command"
+    " line: {cmdline}\r\n"
+)
 
 
 class World:
-    """The folder: `power`, `runs` (idle, strange, test, nothing), `boot_id`, `behaves`, `cmdline`, `console`."""
+    """The folder: `power`, `runs` (idle, strange, test, nothing), `boot_id`, `behaves`, `cmdline`,
+    `console`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -160,7 +167,9 @@ def kernel(world: World, what: str) -> int:
 
 
 def worked(world: World) -> tuple[dict[str, bytes], bool]:
-    """The members of the results of a job that ran, and whether a run of the program `panics` ended it."""
+    """The members of the results of a job that ran, and whether a run of the program `panics` ended
+    it.
+    """
     files = unpacked((world.folder / "initrd").read_bytes())
     members = {
         "facts/kernel_release": b"6.1.192\n",
@@ -190,7 +199,10 @@ def one_run(program: bytes, params: Sequence[str]) -> dict[str, bytes]:
 
 
 def unpacked(archives: bytes) -> dict[str, bytes]:
-    """Paths and contents of the plain files of `newc` archives behind each other; of equal paths the last counts."""
+    """Paths and contents of the plain files of `newc` archives behind each other.
+
+    Of equal paths the last counts.
+    """
     files: dict[str, bytes] = {}
     at = 0
     while (at := archives.find(b"070701", at)) >= 0:

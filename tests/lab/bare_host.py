@@ -1,7 +1,9 @@
-"""A bare Debian server with systemd as process 1, in namespaces of its own: as quick as this host, and knowing nothing of us.
+"""A bare Debian server with systemd as process 1, in namespaces of its own:
+as quick as this host, and knowing nothing of us.
 
-For roles that need no kernel of their own; a testbox is a machine of QEMU (machine.py). Servers and machines that are started inside
-`network()` share a network that is its loopback alone: nobody else reaches it, and no port of it collides with one of this host. Needs root.
+For roles that need no kernel of their own; a testbox is a machine of QEMU (machine.py).
+Servers and machines that are started inside `network()` share a network that is its loopback alone:
+nobody else reaches it, and no port of it collides with one of this host. Needs root.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ PACKAGES = ("systemd", "systemd-sysv", "dbus", "udev", "iproute2", "procps", "py
 START_SECONDS = 300.0
 _CLONE_NEWNET = 0x40000000
 
-# Becomes process 1 of the server. $1: its root, $2: its name. What it may see of this host is a handful of devices, its own branch of
-# systemd's control groups, and the folders that are shared with it. /proc is whole, or no user could mount one behind walls of its own;
-# kernel parameters are this host's, so nothing sets them.
+# Becomes process 1 of the server. $1: its root, $2: its name.
+# What it may see of this host is a handful of devices, its own branch of systemd's control groups,
+# and the folders that are shared with it. /proc is whole, or no user could mount one behind walls
+# of its own; kernel parameters are this host's, so nothing sets them.
 _BECOME = r"""
 dir=$1
 mount --make-rprivate /
@@ -66,7 +69,9 @@ class HostError(Exception):
 
 @contextlib.contextmanager
 def network() -> Iterator[None]:
-    """What this thread starts meanwhile is in a network of its own, whose only interface is the loopback."""
+    """What this thread starts meanwhile is in a network of its own, whose only interface is the
+    loopback.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/thread-self/ns/net") as ours:
         if libc.unshare(_CLONE_NEWNET) != 0:
@@ -96,7 +101,10 @@ class BareHost:
         files: Mapping[str, str] | None = None,
         shared: Mapping[Path, str] | None = None,
     ) -> BareHost:
-        """A new server called `name`, up when this returns. `files`: their text by path; `shared`: folders of this host that it reads, by where."""
+        """A new server called `name`, up when this returns.
+
+        `files`: their text by path; `shared`: folders of this host that it reads, by where.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         root, log = folder / "root", folder / "systemd.log"
         subprocess.run(["cp", "-a", "--reflink=auto", str(debian()), str(root)], check=True)
@@ -107,7 +115,10 @@ class BareHost:
         binds = ""
         for source, where in (shared or {}).items():
             (root / where).mkdir(parents=True, exist_ok=True)
-            binds += f"mount --bind '{source}' '{root / where}'; mount -o remount,ro,bind '{root / where}'\n"
+            binds += (
+                f"mount --bind '{source}' '{root / where}';"
+                f" mount -o remount,ro,bind '{root / where}'\n"
+            )
         group = f"swingbot-lab-{os.getpid()}-{time.monotonic_ns()}"
         apart = ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=SIGKILL"]
         with log.open("wb") as out:
@@ -142,13 +153,15 @@ class BareHost:
                 said = self._enter("systemctl is-system-running --wait 2>&1 || true", 120).stdout
                 if said.strip() in ("running", "degraded"):
                     self.ssh.write_text(
-                        f'#!/bin/sh\nfor last; do :; done\nexec {" ".join(self._prefix())} "cd; $last"\n'
+                        "#!/bin/sh\nfor last; do :; done\n"
+                        f'exec {" ".join(self._prefix())} "cd; $last"\n'
                     )
                     self.ssh.chmod(0o755)
                     return
             time.sleep(0.2)
         raise HostError(
-            f"systemd does not come up: {(self.folder / 'systemd.log').read_text(errors='replace')[-1500:]}"
+            "systemd does not come up:"
+            f" {(self.folder / 'systemd.log').read_text(errors='replace')[-1500:]}"
         )
 
     @property
@@ -194,7 +207,8 @@ class BareHost:
         done = self._enter(command, timeout)
         if done.returncode != 0:
             raise HostError(
-                f"{command!r} ended with status {done.returncode}: {(done.stdout + done.stderr).strip()[-1500:]}"
+                f"{command!r} ended with status {done.returncode}:"
+                f" {(done.stdout + done.stderr).strip()[-1500:]}"
             )
         return done.stdout
 
@@ -222,7 +236,11 @@ def _forget_group(name: str) -> None:
 
 
 def remove(root: Path) -> None:
-    """Delete a root that may be half made. Raises HostError, and deletes nothing, if something is mounted in it: that would be this host's own."""
+    """Delete a root that may be half made.
+
+    Raises HostError, and deletes nothing, if something is mounted in it:
+    that would be this host's own.
+    """
     places = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     mounted = [place for place in places if place == str(root) or place.startswith(f"{root}/")]
     if mounted:
@@ -240,7 +258,8 @@ def debian() -> Path:
             remove(root)
             root.parent.mkdir(parents=True, exist_ok=True)
             sources.write_text(sources_list())
-            # In a mount namespace of its own: mmdebstrap mounts /dev/shm, /proc and /sys of this host into the root, and if it is killed they stay.
+            # In a mount namespace of its own: mmdebstrap mounts /dev/shm,
+            # /proc and /sys of this host into the root, and if it is killed they stay.
             apart = ["unshare", "--mount", "--propagation", "private"]
             argv = [
                 *apart,

@@ -14,7 +14,9 @@ from tests.lab.machine import Machine
 
 @pytest.fixture(scope="module")
 def threads() -> str:
-    """Of the machine's processors: "single" where nothing but the way of an order counts, "multi" in a file that looks at what was measured."""
+    """Of the machine's processors: "single" where nothing but the way of an order counts,
+    "multi" in a file that looks at what was measured.
+    """
     return "single"
 
 

@@ -1,4 +1,6 @@
-"""Debian packages in a folder that apt takes as a source: what a server of the tests can install without a network."""
+"""Debian packages in a folder that apt takes as a source: what a server of the tests can install
+without a network.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,19 @@ def sources_list() -> str:
         if one.suite in (SUITE, f"{SUITE}-updates", f"{SUITE}-security")
     ]
     return "".join(
-        f"deb {f'[{one.options}] ' if one.options else ''}{one.uri} {one.suite} {' '.join(one.components)}\n"
+        (
+            f"deb {f'[{one.options}] ' if one.options else ''}{one.uri} {one.suite}"
+            f" {' '.join(one.components)}\n"
+        )
         for one in mine
     )
 
 
 def debs(packages: Sequence[str], root: Path) -> Path:
-    """A folder with `packages` and all that they need beyond what `root` has; `Packages` in it is its index. Made once a set."""
+    """A folder with `packages` and all that they need beyond what `root` has.
+
+    `Packages` in it is its index. Made once a set.
+    """
     status = root / "var/lib/dpkg/status"
     key = hashlib.sha256(json.dumps([sorted(packages), status.read_text()]).encode()).hexdigest()[
         :16
@@ -86,9 +94,14 @@ def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
 
 
 def _entry(deb: Path) -> str:
-    """A package in the index: its control file, and where it lies (Debian policy, and apt's own format of `Packages`)."""
+    """A package in the index: its control file, and where it lies (Debian policy,
+    and apt's own format of `Packages`).
+    """
     control = subprocess.run(
         ["dpkg-deb", "--field", str(deb)], capture_output=True, text=True, check=True
     ).stdout
     data = deb.read_bytes()
-    return f"{control.rstrip()}\nFilename: ./{deb.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n"
+    return (
+        f"{control.rstrip()}\nFilename: ./{deb.name}\nSize: {len(data)}\nSHA256:"
+        f" {hashlib.sha256(data).hexdigest()}\n"
+    )

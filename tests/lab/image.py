@@ -1,7 +1,9 @@
-"""The disk of a machine that knows nothing of us: Debian as mmdebstrap makes it, with its own kernel, systemd, SSH and kexec-tools.
+"""The disk of a machine that knows nothing of us: Debian as mmdebstrap makes it,
+with its own kernel, systemd, SSH and kexec-tools.
 
-Made once and kept under the cache by what it is made from. Beside the disk lies the memory of a machine that has just come up, so that a
-test need not wait for a whole boot of Debian before it begins.
+Made once and kept under the cache by what it is made from.
+Beside the disk lies the memory of a machine that has just come up, so that a test need not wait for
+a whole boot of Debian before it begins.
 """
 
 from __future__ import annotations
@@ -55,7 +57,10 @@ LEFT_OUT = (
     ),
 )
 DISK_MB = 2048
-_NETWORK = f"[Match]\nMACAddress={CARD}\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n"
+_NETWORK = (
+    f"[Match]\nMACAddress={CARD}\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n"
+    "LinkLocalAddressing=no\nIPv6AcceptRA=no\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,9 @@ class Image:
 
 
 def image(packages: Sequence[str] = (), cache: Path | None = None) -> Image:
-    """The disk with `packages` beside the usual ones, made if it is not in the cache (2 to 4 minutes). Raises RuntimeError with what a command said."""
+    """The disk with `packages` beside the usual ones, made if it is not in the cache (2 to 4
+    minutes). Raises RuntimeError with what a command said.
+    """
     wanted = tuple(dict.fromkeys((*PACKAGES, *packages)))
     recipe = json.dumps([SUITE, wanted, LEFT_OUT, DISK_MB, _NETWORK, Path(__file__).read_text()])
     folder = (
@@ -172,7 +179,9 @@ def _line(source: Source) -> str:
 
 
 def _set_up(root: Path, public_key: str) -> None:
-    """What an installer does on any Debian: address, name, disk, and the key of whoever looks after the machine."""
+    """What an installer does on any Debian: address, name, disk, and the key of whoever looks after
+    the machine.
+    """
     files = {
         "etc/systemd/network/wired.network": _NETWORK,
         "etc/hostname": "iron\n",

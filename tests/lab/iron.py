@@ -41,7 +41,10 @@ class Iron:
         return self.site.workers / "testboxes" / f"{self.name}.yaml"
 
     def describe(self, more: Mapping[str, Any] | None = None, **ssh: Any) -> None:
-        """Write the testbox file: this machine, entered by kexec; `ssh` and `more` change or add keys of the table `ssh` and of the file."""
+        """Write the testbox file: this machine, entered by kexec.
+
+        `ssh` and `more` change or add keys of the table `ssh` and of the file.
+        """
         switch = {
             name: self.machine.power_command(name) for name in ("on", "off", "cycle", "status")
         }
@@ -70,7 +73,9 @@ class Iron:
         self.file.write_text(json.dumps(box))
 
     def by_reboot(self, more: Mapping[str, Any] | None = None) -> None:
-        """The same, but entered by a whole reboot: the boot server is given the kernel once, and the machine takes it at its next start."""
+        """The same, but entered by a whole reboot: the boot server is given the kernel once,
+        and the machine takes it at its next start.
+        """
         self.describe(
             more,
             enter="reboot",

@@ -1,11 +1,14 @@
-"""The iron of the tests: a QEMU machine with a disk, a network card, a serial console and a power switch, which are just commands.
+"""The iron of the tests: a QEMU machine with a disk, a network card, a serial console and a power
+switch, which are just commands.
 
-It knows nothing of us, and who drives it need not know that it is none. This file runs as a program too, with Python alone:
+It knows nothing of us, and who drives it need not know that it is none.
+This file runs as a program too, with Python alone:
 
     machine.py power DIR on|off|cycle|status     really starts and ends QEMU
-    machine.py console DIR                       prints what the machine prints, from now on, through resets and power cycles
-    machine.py netboot DIR KERNEL INITRD LINE    the next start from the network card takes these once, as a boot server would offer
-    machine.py network DIR on|off                plugs the network cable in and out
+    machine.py console DIR                       prints what the machine prints, from now on,
+    through resets and power cycles machine.py netboot DIR KERNEL INITRD LINE    the next start from
+    the network card takes these once, as a boot server would offer machine.py network DIR on|off
+    plugs the network cable in and out
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ QEMU = "qemu-system-x86_64"
 CARD = "52:54:00:12:34:56"  # the address of its network card; cards of other wires have others
 # Emulated processors have nothing to be protected from, and boot sooner without it.
 CMDLINE = "root=LABEL=root ro console=ttyS0 panic=10 mitigations=off nokaslr"
-# A whole boot of Debian takes 40 s on a quiet machine with emulated processors; other tests may run beside it.
+# A whole boot of Debian takes 40 s on a quiet machine with emulated processors;
+# other tests may run beside it.
 BOOT_SECONDS = 400.0
 
 
@@ -92,7 +96,10 @@ def qemu_argv(
 
 
 def supervise(folder: Path) -> None:
-    """Be the machine: power is on while this runs. After each reset the firmware looks for something to start anew."""
+    """Be the machine: power is on while this runs.
+
+    After each reset the firmware looks for something to start anew.
+    """
     about = json.loads((folder / "machine.json").read_text())
     while True:
         kernel, initrd, cmdline, state = _to_start(folder, about)
@@ -136,7 +143,10 @@ def _to_start(folder: Path, about: dict[str, Any]) -> tuple[Path, Path, str, Pat
 
 
 def _how_it_ends(folder: Path, qemu: subprocess.Popen[bytes]) -> str:
-    """Follow QEMU's own word to the end; `guest-reset` is what makes it start again, all else leaves the power off."""
+    """Follow QEMU's own word to the end.
+
+    `guest-reset` is what makes it start again, all else leaves the power off.
+    """
     reason = "gone"
     deadline = time.monotonic() + 30
     while qemu.poll() is None and time.monotonic() < deadline:
@@ -292,11 +302,15 @@ class Machine:
         threads: str = "single",
         extra: Sequence[str] = (),
     ) -> Machine:
-        """A new machine, powered off, from the image with these Debian `packages`. `extra`: more arguments for QEMU.
+        """A new machine, powered off, from the image with these Debian `packages`.
 
-        `threads`: with one for all processors ("single") they take turns of many milliseconds, so that what is measured differs fiftyfold; with one
-        each ("multi") QEMU before 8.1 now and then runs code that the kernel has patched since, and the kernel panics (`trapped_on_stale_code`).
-        `warm`: its first start goes on from the memory of one that had just come up; all later starts are whole boots.
+        `extra`: more arguments for QEMU.
+
+        `threads`: with one for all processors ("single") they take turns of many milliseconds,
+        so that what is measured differs fiftyfold; with one each ("multi") QEMU before 8.1 now and
+        then runs code that the kernel has patched since, and the kernel panics
+        (`trapped_on_stale_code`). `warm`: its first start goes on from the memory of one that had
+        just come up; all later starts are whole boots.
         """
         from tests.lab import warm as warmed
         from tests.lab.image import image
@@ -408,7 +422,10 @@ class Machine:
         return done.stdout
 
     def wait_for_ssh(self, seconds: float = BOOT_SECONDS) -> float:
-        """Seconds until SSH answered. Raises MachineError with the end of the console if it does not."""
+        """Seconds until SSH answered.
+
+        Raises MachineError with the end of the console if it does not.
+        """
         began = time.monotonic()
         while True:
             try:
@@ -417,7 +434,8 @@ class Machine:
             except MachineError as error:
                 if time.monotonic() - began > seconds:
                     raise MachineError(
-                        f"no SSH within {seconds:.0f} s ({error}); its console ends: {self.console_tail()}"
+                        f"no SSH within {seconds:.0f} s ({error});"
+                        f" its console ends: {self.console_tail()}"
                     ) from None
                 time.sleep(0.5)
 

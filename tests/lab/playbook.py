@@ -1,4 +1,6 @@
-"""ansible/site.yml against the servers and machines of the tests, with the inventory that users are given as an example."""
+"""ansible/site.yml against the servers and machines of the tests, with the inventory that users are
+given as an example.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ class Inventory:
     secrets: tuple[str, ...] = ()
 
     def play(self, *words: str) -> dict[str, dict[str, int]]:
-        """Run the playbook; what it says it did, by host and then ok, changed, failed ... What it prints is kept beside the inventory."""
+        """Run the playbook; what it says it did, by host and then ok, changed, failed ...
+
+        What it prints is kept beside the inventory.
+        """
         password = self.folder / "vault-password"
         argv = ["ansible-playbook", "-i", str(self.folder / "hosts.yml"), "site.yml", *words]
         argv += ["--vault-password-file", str(password)] if password.exists() else []
@@ -84,7 +89,9 @@ def defaults(role: str) -> dict[str, Any]:
 
 
 def wheelhouse() -> Path:
-    """Every wheel that the servers need, by the lock, as docs/ansible.md says to make it: they reach no package index."""
+    """Every wheel that the servers need, by the lock, as docs/ansible.md says to make it:
+    they reach no package index.
+    """
     needed = subprocess.run(
         [sys.executable, "docker/locked.py", "master", "worker"],
         cwd=ROOT,
@@ -131,7 +138,9 @@ def release_commit(source: Path) -> str:
 
 
 def from_example(folder: Path, vault: Mapping[str, str], master: str) -> Inventory:
-    """inventory.example/ as its own comments say to fill it in: a vault, a key for testboxes, and a certificate of `master`."""
+    """inventory.example/ as its own comments say to fill it in: a vault, a key for testboxes,
+    and a certificate of `master`.
+    """
     shutil.copytree(ANSIBLE / "inventory.example", folder)
     table: dict[str, str] = yaml.safe_load((folder / "vault.example.yml").read_text())
     assert table.keys() == vault.keys(), "the example of the vault names them all"
@@ -175,7 +184,10 @@ def without_ssh(executable: Path) -> dict[str, Any]:
 def a_package(folder: Path, name: str, files: Mapping[str, str]) -> Path:
     """A Debian package with these files, for one that is not in Debian."""
     tree = folder / name
-    control = f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@localhost>\nDescription: stand-in\n"
+    control = (
+        f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer:"
+        " nobody <nobody@localhost>\nDescription: stand-in\n"
+    )
     for path, text in {"DEBIAN/control": control, **files}.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text)

@@ -60,18 +60,24 @@ def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(
         outcome = lab.boot([RR])
     assert outcome["status"] == "hung"
     assert (
-        "client vm-tcg: the server did not answer at 198.18.0.1, although the wire has a carrier here"
-        in outcome["reason"]
-    )
+        "client vm-tcg: the server did not answer at 198.18.0.1,"
+        " although the wire has a carrier here"
+    ) in outcome["reason"]
 
 
-STALE = "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code: 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
+STALE = (
+    "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code:"
+    " 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
+)
 
 
 def test_when_qemu_spoils_one_boot_both_are_made_again(
     tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first QEMU that is to be a client trips over its own translation; its server cannot know."""
+    """The first QEMU that is to be a client trips over its own translation.
+
+    Its server cannot know.
+    """
     real, shim = shutil.which("qemu-system-x86_64"), tmp_path / "bin" / "qemu-system-x86_64"
     shim.parent.mkdir()
     shim.write_text(

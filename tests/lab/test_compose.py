@@ -1,4 +1,5 @@
-"""docker-compose.yml really brought up, with podman as the engine: comparisons from outside, every part stopped and killed, all down and up again.
+"""docker-compose.yml really brought up, with podman as the engine: comparisons from outside,
+every part stopped and killed, all down and up again.
 
 The tests stand in the order in which they run: each goes on with what those before it have left.
 """
@@ -41,7 +42,9 @@ if os.geteuid() != 0 or shutil.which("podman") is None or shutil.which("docker-c
 
 @pytest.fixture(scope="module")
 def trees() -> Iterator[Path]:
-    """A directory of kernel repositories, as an operator has one: the demo's kernel under a short name."""
+    """A directory of kernel repositories, as an operator has one: the demo's kernel under a short
+    name.
+    """
     repo, _ = kernel_repository(from_environment())
     with tempfile.TemporaryDirectory(prefix="swingbot-trees-") as name:
         subprocess.run(
@@ -107,7 +110,9 @@ def _secrets(place: Path) -> None:
 
 
 def _warm(place: Path, site: Site) -> None:
-    """This host's ccache for the builder, so that a kernel takes minutes: what is in it has proved itself by its key."""
+    """This host's ccache for the builder, so that a kernel takes minutes:
+    what is in it has proved itself by its key.
+    """
     (place / "ccache").mkdir()
     if (site.cache / "ccache").is_dir():
         subprocess.run(["cp", "--archive", f"{site.cache}/ccache/.", place / "ccache"], check=True)
@@ -174,7 +179,10 @@ def test_workers_reach_neither_the_database_nor_the_world(project: Project, work
     address = project.engine.inspect("postgres")[0]["NetworkSettings"]["Networks"][f"{NAME}_back"][
         "IPAddress"
     ]
-    code = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=4); print('reached')"
+    code = (
+        "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])),"
+        " timeout=4); print('reached')"
+    )
 
     def reached(*where: str) -> bool:
         return "reached" in project.engine.exec(worker, "python3", "-c", code, *where, check=False)
@@ -218,7 +226,9 @@ def test_walls_around_builds_stand_in_the_container(project: Project) -> None:
 def test_a_comparison_from_the_command_line_is_built_booted_and_shown(
     project: Project, trees: Path
 ) -> None:
-    """The head is the base with a stranger's patch: both kernels are compiled in the builder's container, this one behind walls."""
+    """The head is the base with a stranger's patch: both kernels are compiled in the builder's
+    container, this one behind walls.
+    """
     project.swingbot(
         "tree",
         "add",
@@ -237,7 +247,8 @@ def test_a_comparison_from_the_command_line_is_built_booted_and_shown(
     assert project.outcomes(number, "boot") == ["up", "up"]
     built = "outcome->'kernel_build'"
     assert project.rows(
-        f"SELECT {built}->>'trust' FROM swingbot.attempt WHERE {built}->>'cached' = 'false' ORDER BY id"
+        f"SELECT {built}->>'trust' FROM swingbot.attempt WHERE {built}->>'cached' = 'false' ORDER"
+        " BY id"
     ) == ["trusted", "untrusted"]
     assert (
         project.engine.exec(
@@ -271,7 +282,10 @@ def test_a_comparison_by_http_needs_a_token_and_is_built_booted_and_shown(
 
 
 def test_the_dashboards_have_what_they_need_and_no_more(project: Project) -> None:
-    """Provisioning files, variables, password, role and network; a real Grafana would draw what comes back."""
+    """Provisioning files, variables, password, role and network.
+
+    A real Grafana would draw what comes back.
+    """
     status, shown = project.grafana("/api/provisioned")
     assert status == 200, shown
     assert len(shown["dashboards"]) == len(dashboards())
@@ -309,7 +323,9 @@ def test_the_dashboards_have_what_they_need_and_no_more(project: Project) -> Non
 
 
 def test_the_mail_catcher_shows_what_the_service_sends(project: Project) -> None:
-    """The mail is the one that says that a testbox was taken out of service, as the service does after failures in a row."""
+    """The mail is the one that says that a testbox was taken out of service,
+    as the service does after failures in a row.
+    """
     project.swingbot("testbox", "quarantine", "vm-icount", "--reason", f"{FAILED}a cable is loose")
     until("the operator's mail is in the mailbox", lambda: bool(_mails(project)), 300)
     assert "a cable is loose" in project.page(_mails(project)[0])
@@ -383,8 +399,10 @@ def test_a_part_that_is_killed_is_back_and_well(project: Project, part: str) -> 
 
 def test_down_and_up_lose_nothing(project: Project, trees: Path) -> None:
     kept = (
-        "SELECT 'c' || id FROM swingbot.comparison WHERE status = 'done' UNION SELECT 'x' || id FROM swingbot.boot UNION SELECT 's' || run FROM swingbot.sample"
-        " UNION SELECT 'k' || build_key FROM swingbot.kernel_build UNION SELECT 't' || id FROM swingbot.access_token"
+        "SELECT 'c' || id FROM swingbot.comparison WHERE status = 'done' UNION SELECT 'x' || id"
+        " FROM swingbot.boot UNION SELECT 's' || run FROM swingbot.sample"
+        " UNION SELECT 'k' || build_key FROM swingbot.kernel_build UNION SELECT 't' || id FROM"
+        " swingbot.access_token"
     )
     before, secret = (
         set(project.rows(kept)),

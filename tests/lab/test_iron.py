@@ -1,4 +1,7 @@
-"""A box of iron in all the ways that kernels, people and labs go wrong; it is home again each time, or said to be lost."""
+"""A box of iron in all the ways that kernels, people and labs go wrong.
+
+It is home again each time, or said to be lost.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,9 @@ NETPERF = {
 
 @pytest.fixture(autouse=True)
 def at_home(box: Iron) -> Iterator[None]:
-    """Whatever a test has done, the machine is in its idle system before and after it, on a cable and with power."""
+    """Whatever a test has done, the machine is in its idle system before and after it,
+    on a cable and with power.
+    """
     yield
     power(box.machine.folder, "on")
     box.machine.wait_for_ssh()
@@ -205,7 +210,10 @@ def test_a_power_command_that_lies_loses_the_box_with_a_clear_word(box: Iron) ->
 
 
 def test_a_box_in_a_strange_kernel_is_brought_home_before_its_order(box: Iron) -> None:
-    load = "kexec -c -l /boot/vmlinuz-* --initrd=$(ls /boot/initrd.img-*) --command-line='root=LABEL=root ro console=ttyS0 swingbot=left-over'"
+    load = (
+        "kexec -c -l /boot/vmlinuz-* --initrd=$(ls /boot/initrd.img-*)"
+        " --command-line='root=LABEL=root ro console=ttyS0 swingbot=left-over'"
+    )
     before = box.machine.boot_id()
     box.machine.ssh(
         f"{load} && (nohup setsid sh -c 'sleep 1; kexec -e' >/dev/null 2>&1 </dev/null &)"

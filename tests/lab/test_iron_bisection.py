@@ -1,4 +1,5 @@
-"""A bisection whose boots are those of a machine of iron, once by kexec and once by whole reboots, with a panic in the middle.
+"""A bisection whose boots are those of a machine of iron, once by kexec and once by whole reboots,
+with a panic in the middle.
 
 What it prints is the transcript: `pytest -s tests/lab/test_iron_bisection.py`.
 """
@@ -24,7 +25,8 @@ from tests.lab.machine import tell_qemu
 
 pytestmark = pytest.mark.timeout(7200)
 TREE = "iron"
-# The tree itself is watched on a virtual testbox: only what is asked for here takes the machine's time.
+# The tree itself is watched on a virtual testbox: only what is asked for here takes the machine's
+# time.
 WATCHED_ON = "vm-icount"
 SEED, COMMITS = 2, 8
 PANICS_AFTER = 3  # boots
@@ -38,7 +40,10 @@ class Lab:
     box: Iron
 
     def bisect(self, testbox: str) -> Any:
-        """The bisection of the whole series on this testbox, when it is over; it, and what was asked about it, is printed."""
+        """The bisection of the whole series on this testbox, when it is over.
+
+        It, and what was asked about it, is printed.
+        """
         job = (
             "--job",
             "vm-page-fault.yaml",
@@ -84,12 +89,17 @@ class Lab:
 
 
 def names_of(box: Iron) -> tuple[str, str]:
-    """Entered by kexec, and by whole reboots; names of this machine's own, for a boot outlives a service that is killed."""
+    """Entered by kexec, and by whole reboots.
+
+    Names of this machine's own, for a boot outlives a service that is killed.
+    """
     return f"{box.name}-kexec", f"{box.name}-reboot"
 
 
 def as_testboxes(box: Iron) -> Path:
-    """The machine twice, entered by kexec and by whole reboots: the directory that is the service's `paths.workers`."""
+    """The machine twice, entered by kexec and by whole reboots: the directory that is the service's
+    `paths.workers`.
+    """
     panics = {"cmdline": f"{CMDLINE} unknown_nmi_panic"}
     box.describe(panics)
     by_kexec = json.loads(box.file.read_text())

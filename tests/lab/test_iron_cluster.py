@@ -1,4 +1,6 @@
-"""A cluster of two bare-metal testboxes with a cable between them: both kexec into the kernel under test, and both are in their idle systems again."""
+"""A cluster of two bare-metal testboxes with a cable between them: both kexec into the kernel under
+test, and both are in their idle systems again.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Machine]]:
-    """Each with a second card, whose cable is a pair of sockets in the file system: it stays plugged when one of them is reset."""
+    """Each with a second card, whose cable is a pair of sockets in the file system:
+    it stays plugged when one of them is reset.
+    """
     if os.getuid() != 0:
         pytest.skip("the machines' disks are made by mmdebstrap and mke2fs as root")
     folder = tmp_path_factory.mktemp("pair")

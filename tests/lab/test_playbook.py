@@ -1,4 +1,6 @@
-"""The playbook on three bare Debian servers: dry, for real, again, a kernel built on one and booted by another, upgraded with work queued, removed."""
+"""The playbook on three bare Debian servers: dry, for real, again, a kernel built on one and booted
+by another, upgraded with work queued, removed.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ VAULT = {
 }
 WORKERS = {"builder", "box-vm-icount"}
 JOB = "vm-hackbench.yaml"
-GRAFANA_UNIT = "[Service]\nExecStart=/bin/sh -c 'env >/run/grafana-saw; exec sleep infinity'\n[Install]\nWantedBy=multi-user.target\n"
+GRAFANA_UNIT = (
+    "[Service]\nExecStart=/bin/sh -c 'env >/run/grafana-saw;"
+    " exec sleep infinity'\n[Install]\nWantedBy=multi-user.target\n"
+)
 GRAFANA = {
     "lib/systemd/system/grafana-server.service": GRAFANA_UNIT,
     "etc/grafana/provisioning/dashboards/sample.yaml": "",
@@ -71,7 +76,11 @@ class Lab:
     def ours(self) -> dict[str, list[str]]:
         """Files, users and processes of ours on each server, whatever made them."""
         look = (
-            "find /etc /opt /usr/local /var/lib /var/cache /run /home /root -name '*swingbot*' -not -path '/root/.ansible/*'",
+            (
+                "find /etc /opt /usr/local /var/lib /var/cache /run /home /root -name"
+                " '*swingbot*' -not"
+                " -path '/root/.ansible/*'"
+            ),
             "grep -o '^swingbot[^:]*' /etc/passwd /etc/group || true",
             "pgrep -fl '[s]wingbot' || true",
         )
@@ -93,12 +102,19 @@ class Lab:
     def page(self, path: str) -> str:
         """By https through nginx, from another server."""
         trusting = "ssl.create_default_context(cafile=sys.argv[2])"
-        get = f"import ssl, sys, urllib.request as u; print(u.urlopen(sys.argv[1], context={trusting}, timeout=60).read().decode())"
+        get = (
+            "import ssl, sys, urllib.request as u;"
+            f" print(u.urlopen(sys.argv[1], context={trusting}, timeout=60).read().decode())"
+        )
         return self.hosts[DRIVER].run(f"python3 -c '{get}' https://{MASTER}{path} {CA}")
 
     def connected(self) -> set[str]:
         """Workers that the master has a connection of."""
-        get = 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:8011/api/v2/workers", timeout=20).read().decode())'
+        get = (
+            "import urllib.request as u;"
+            ' print(u.urlopen("http://127.0.0.1:8011/api/v2/workers",'
+            " timeout=20).read().decode())"
+        )
         told = json.loads(self.hosts[MASTER].run(f"python3 -c '{get}'"))
         return {one["name"] for one in told["workers"] if one["connected_to"]}
 
@@ -324,7 +340,8 @@ def test_nobody_else_reads_secrets(lab: Lab) -> None:
 
 def test_a_box_is_found_to_have_all_that_it_needs(lab: Lab) -> None:
     said = lab.hosts[DRIVER].run(
-        "runuser -u swingbot-worker -- env HOME=/var/lib/swingbot-worker SWINGBOT_PATHS_CACHE=/var/cache/swingbot-worker "
+        "runuser -u swingbot-worker -- env HOME=/var/lib/swingbot-worker"
+        " SWINGBOT_PATHS_CACHE=/var/cache/swingbot-worker "
         "/opt/swingbot/worker/current/.venv/bin/swingbot-worker check vm-icount",
         600,
     )
@@ -365,7 +382,9 @@ def _wait(lab: Lab, comparison: int) -> None:
 
 
 def test_a_kernel_is_built_on_one_server_and_booted_by_another(lab: Lab) -> None:
-    """What the builder has never seen is fetched from the mirror, built behind walls, brought to the controller and from there to the testbox."""
+    """What the builder has never seen is fetched from the mirror, built behind walls,
+    brought to the controller and from there to the testbox.
+    """
     # this host's, so that a kernel takes minutes
     warm = lab.hosts[BUILDER].folder / "root/var/cache/swingbot-worker/ccache"
     subprocess.run(["cp", "-a", from_environment().cache / "ccache", warm], check=True)
@@ -400,7 +419,8 @@ def test_a_part_that_dies_comes_back(lab: Lab) -> None:
             )
     lab.until_all_is_well()
     lab.hosts[MASTER].run(
-        "systemctl stop swingbot.target && ! systemctl is-active swingbot-web.service && systemctl start swingbot.target"
+        "systemctl stop swingbot.target && ! systemctl is-active swingbot-web.service && systemctl"
+        " start swingbot.target"
     )
     lab.until_all_is_well()
 
@@ -439,12 +459,14 @@ def test_what_is_removed_leaves_the_results_and_a_purge_leaves_nothing(lab: Lab)
     for host in lab.hosts.values():
         assert (
             host.run(
-                "systemctl list-units 'swingbot*' --plain --no-legend; ls /opt /etc | grep swingbot || true"
+                "systemctl list-units 'swingbot*' --plain --no-legend;"
+                " ls /opt /etc | grep swingbot || true"
             )
             == ""
         )
     lab.inventory.play("--tags", "remove,purge")
     assert lab.ours() == {}
     assert "swingbot" not in lab.hosts[MASTER].run(
-        "runuser -u postgres -- psql -tAc 'SELECT datname FROM pg_database UNION ALL SELECT rolname FROM pg_roles'"
+        "runuser -u postgres -- psql -tAc 'SELECT datname FROM pg_database UNION ALL SELECT rolname"
+        " FROM pg_roles'"
     )

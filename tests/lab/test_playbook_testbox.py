@@ -1,4 +1,6 @@
-"""The playbook's part for a testbox, on a Debian in QEMU that is reached by SSH and knew nothing of us before: dry, for real, an order, again, removed."""
+"""The playbook's part for a testbox, on a Debian in QEMU that is reached by SSH and knew nothing of
+us before: dry, for real, an order, again, removed.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ echo "linux /boot/vmlinuz $GRUB_CMDLINE_LINUX" >/boot/menu
 
 @pytest.fixture(scope="module")
 def rack(machine: Machine, base_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iron:
-    """The testbox on that machine, as its file describes it; whoever drives it has a key that the machine does not know yet."""
+    """The testbox on that machine, as its file describes it.
+
+    Whoever drives it has a key that the machine does not know yet.
+    """
     folder = tmp_path_factory.mktemp("rack")
     key = folder / "id_swingbot"
     subprocess.run(
@@ -39,7 +44,8 @@ def rack(machine: Machine, base_kernel: Path, tmp_path_factory: pytest.TempPathF
     made = iron(folder, machine, base_kernel)
     made.describe({"tuning": "quiet", "tuning_without": WITHOUT}, key=str(key))
     machine.ssh(
-        f"cat >/usr/sbin/update-grub <<'end'\n{UPDATE_GRUB}end\nchmod 755 /usr/sbin/update-grub; mkdir -p /etc/default; update-grub"
+        f"cat >/usr/sbin/update-grub <<'end'\n{UPDATE_GRUB}end\n"
+        "chmod 755 /usr/sbin/update-grub; mkdir -p /etc/default; update-grub"
     )
     return made
 
@@ -52,7 +58,11 @@ def inventory(rack: Iron, tmp_path_factory: pytest.TempPathFactory) -> Inventory
         "ansible_port": machine.port,
         "ansible_user": "root",
         "ansible_ssh_private_key_file": str(machine.key),
-        "ansible_ssh_common_args": f"-F none -o UserKnownHostsFile={machine.known_hosts} -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes",
+        "ansible_ssh_common_args": (
+            f"-F none -o UserKnownHostsFile={machine.known_hosts} -o"
+            " StrictHostKeyChecking=yes"
+            " -o IdentitiesOnly=yes"
+        ),
         "ansible_timeout": 60,
         "swingbot_testbox__file": str(rack.file),
         "swingbot_testbox__ssh_public_key": (rack.site.workers.parent / "id_swingbot.pub")
@@ -149,7 +159,8 @@ def test_what_was_undone_by_hand_is_told_before_an_order_and_mended_by_the_playb
     rack: Iron, inventory: Inventory
 ) -> None:
     rack.machine.ssh(
-        "systemctl unmask --quiet fstrim.timer && systemctl start fstrim.timer; sysctl -qw kernel.panic=0"
+        "systemctl unmask --quiet fstrim.timer && systemctl start fstrim.timer;"
+        " sysctl -qw kernel.panic=0"
     )
     assert {one.what for one in complaints(rack)} == {
         "fstrim.timer does not run",

@@ -1,4 +1,6 @@
-"""docs/install.md on a bare Debian 12: its packages, pipx with the wheel, `swingbot up`, a comparison; no repository in sight."""
+"""docs/install.md on a bare Debian 12: its packages, pipx with the wheel, `swingbot up`,
+a comparison; no repository in sight.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ ROOT = Path(__file__).parents[2]
 INSTALL = (ROOT / "docs" / "install.md").read_text()
 PORT = 18510
 SECONDS = 3600.0
-# The second terminal of docs/install.md; a kernel of the cache, and the same with one line more in its log.
+# The second terminal of docs/install.md; a kernel of the cache, and the same with one line more in
+# its log.
 STORY = f"""\
 set -eu
 {{pipx}}

@@ -1,4 +1,6 @@
-"""The memory of a machine that has just come up, kept beside its disk, so that later ones need not boot before they are of use."""
+"""The memory of a machine that has just come up, kept beside its disk, so that later ones need not
+boot before they are of use.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""PostgreSQL as a contract test sees it: every transaction is a savepoint of one that is rolled back at the end."""
+"""PostgreSQL as a contract test sees it: every transaction is a savepoint of one that is rolled
+back at the end.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,30 @@ class PostgresStore:
 
     def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
         self._do(
-            "UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb), ended_at = clock_timestamp() WHERE id = :id AND state = 'running'",
+            (
+                "UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb),"
+                " ended_at = clock_timestamp() WHERE id = :id AND state = 'running'"
+            ),
             id=attempt,
             outcome=json.dumps(outcome),
         )
 
     def end_dispatch(self, attempt: int, result: str) -> None:
         self._do(
-            "UPDATE dispatch SET state = 'over', result = :result, ended_at = clock_timestamp() WHERE attempt = :id AND state <> 'over'",
+            (
+                "UPDATE dispatch SET state = 'over', result = :result,"
+                " ended_at = clock_timestamp() WHERE attempt = :id AND state <> 'over'"
+            ),
             id=attempt,
             result=result,
         )
 
     def hold_lease(self, testbox: str, holder: str, seconds: float) -> None:
         self._do(
-            "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs => :s) WHERE testbox = :box",
+            (
+                "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs =>"
+                " :s) WHERE testbox = :box"
+            ),
             holder=holder,
             s=seconds,
             box=testbox,

@@ -1,4 +1,6 @@
-"""The store in memory: passes the contract tests that PostgreSQL passes, and runs use cases in milliseconds."""
+"""The store in memory: passes the contract tests that PostgreSQL passes,
+and runs use cases in milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,10 @@ class MemoryTransaction:
 
 @dataclass
 class MemoryStore:
-    """The memory of one test. What workers, Buildbot and the mail server do to the database are methods here."""
+    """The memory of one test.
+
+    What workers, Buildbot and the mail server do to the database are methods here.
+    """
 
     db: Tables = field(default_factory=Tables)
 

@@ -1,4 +1,6 @@
-"""What an in-memory store remembers: one dictionary a table, whose rows are frozen and replaced, so that a copy of the dictionaries is a savepoint."""
+"""What an in-memory store remembers: one dictionary a table, whose rows are frozen and replaced,
+so that a copy of the dictionaries is a savepoint.
+"""
 
 from __future__ import annotations
 
@@ -255,7 +257,10 @@ class GateOf:
 
 @dataclass(kw_only=True)
 class Tables:
-    """Keys are ids, or what is unique about a row. `elapsed` is how far the clock is; each look at it takes a microsecond."""
+    """Keys are ids, or what is unique about a row.
+
+    `elapsed` is how far the clock is; each look at it takes a microsecond.
+    """
 
     elapsed: timedelta = timedelta()
     begun: datetime = START  # of the open transaction

@@ -1,7 +1,9 @@
-"""A container engine of the test's own: Debian's podman behind a socket that docker-compose speaks to.
+"""A container engine of the test's own: Debian's podman behind a socket that docker-compose speaks
+to.
 
-Nothing of the host's own engine is touched: storage, networks, settings and socket lie in directories of the test. What can be made again
-(images) is kept in the cache. Podman's health checks need systemd, so a thread runs them instead.
+Nothing of the host's own engine is touched: storage, networks, settings and socket lie in
+directories of the test. What can be made again (images) is kept in the cache.
+Podman's health checks need systemd, so a thread runs them instead.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 BASE: Final = "localhost/swingbot-test-base"
 _SUITE: Final = "bookworm"
 _CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
-# Without limits of its own podman asks for more than a host may give; crun refuses cgroups of both versions at once.
+# Without limits of its own podman asks for more than a host may give; crun refuses cgroups of both
+# versions at once.
 _CONTAINERS_CONF: Final = """\
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=10000:10000"]
@@ -135,7 +138,9 @@ class Engine:
         return _run(argv, self._environment, check=check, seconds=seconds, text=text)
 
     def make_base(self) -> None:
-        """Debian as mmdebstrap makes it, with what this host needs to reach package registries: its certificates and pip's settings."""
+        """Debian as mmdebstrap makes it, with what this host needs to reach package registries:
+        its certificates and pip's settings.
+        """
         if BASE in self.podman("images", "--format", "{{.Repository}}").split():
             return
         tar = self._place / "base.tar"
@@ -167,7 +172,9 @@ class Engine:
         tar.unlink()
 
     def forget_names(self) -> None:
-        """Podman 4.3 keeps names of containers that were killed, under the addresses of a network that is gone, and then answers for none of the new one."""
+        """Podman 4.3 keeps names of containers that were killed, under the addresses of a network
+        that is gone, and then answers for none of the new one.
+        """
         for file in Path("/run/containers/networks/aardvark-dns").glob(f"{self.project}_*"):
             file.unlink()
 
@@ -185,7 +192,10 @@ class Engine:
         return found
 
     def is_well(self, service: str) -> bool:
-        """Whether its health check passes now; what was noted of the last one may be from before a kill."""
+        """Whether its health check passes now.
+
+        What was noted of the last one may be from before a kill.
+        """
         return (
             _tried(
                 self._podman("healthcheck", "run", self.container(service)), self._environment, 60
@@ -239,7 +249,10 @@ class Engine:
         ]
 
     def _check_health(self) -> None:
-        """As often as a start needs; a container that is well is asked once a minute, for each question starts two programs."""
+        """As often as a start needs.
+
+        A container that is well is asked once a minute, for each question starts two programs.
+        """
         asked: dict[str, float] = {}
         while not self._over.wait(3):
             for line in self.podman(
@@ -288,7 +301,8 @@ def _run(
 ) -> str:
     done = _tried(argv, environment, seconds, text)
     assert done.returncode == 0 or not check, (
-        f"{' '.join(argv[-6:])}: exit status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        f"{' '.join(argv[-6:])}: exit status {done.returncode}\n{done.stdout[-3000:]}\n"
+        f"{done.stderr[-3000:]}"
     )
     return done.stdout
 

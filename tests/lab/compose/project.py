@@ -1,4 +1,6 @@
-"""What somebody does with a swingbot in containers, from outside of them: commands through the engine, pages and requests over HTTP, kills."""
+"""What somebody does with a swingbot in containers, from outside of them:
+commands through the engine, pages and requests over HTTP, kills.
+"""
 
 from __future__ import annotations
 
@@ -118,9 +120,14 @@ class Project:
         ) + self.engine.logs("build-worker", "testbox-worker")
 
     def outcomes(self, comparison: int, kind: str) -> list[str]:
-        """How the attempts at its builds (`build`) or boots (`boot`) ended, in their order: a status, `dead` or `running`."""
+        """How the attempts at its builds (`build`) or boots (`boot`) ended, in their order:
+        a status, `dead` or `running`.
+        """
         ended = "coalesce(a.outcome->>'status', a.state)"
-        of_it = f"JOIN swingbot.orders o ON o.id = a.order_id JOIN swingbot.want w ON w.order_id = o.id WHERE w.comparison = {comparison} AND o.kind = '{kind}'"
+        of_it = (
+            "JOIN swingbot.orders o ON o.id = a.order_id JOIN swingbot.want w ON w.order_id ="
+            f" o.id WHERE w.comparison = {comparison} AND o.kind = '{kind}'"
+        )
         return self.rows(f"SELECT {ended} FROM swingbot.attempt a {of_it} ORDER BY a.id")
 
     # -- stopping, dying, coming back
@@ -129,7 +136,10 @@ class Project:
         return program in self.engine.exec(part, "ps", "-eo", "comm", check=False).split()
 
     def kill(self, part: str) -> None:
-        """End a container by SIGKILL from outside, as a host without memory does; waits until the engine has started another first process."""
+        """End a container by SIGKILL from outside, as a host without memory does.
+
+        Waits until the engine has started another first process.
+        """
         before = self.engine.pid(part)
         assert before, f"{part} does not run"
         os.kill(before, signal.SIGKILL)
@@ -162,7 +172,10 @@ def a_patch(trees: Path, word: str) -> str:
     )
     old = shown.stdout.splitlines(keepends=True)
     new = [*old, "\n", f'const char swingbot_was_here[] = "{word}";\n']
-    head = f"From: Demo Author <author@demo.invalid>\nDate: Thu, 1 Jan 2026 12:00:00 +0000\nSubject: [PATCH] init: say {word}\n\n---\n"
+    head = (
+        "From: Demo Author <author@demo.invalid>\nDate: Thu,"
+        f" 1 Jan 2026 12:00:00 +0000\nSubject: [PATCH] init: say {word}\n\n---\n"
+    )
     return (
         head
         + f"diff --git a/{name} b/{name}\n"

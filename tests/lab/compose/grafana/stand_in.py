@@ -1,6 +1,8 @@
-"""What Grafana does with our provisioning, without Grafana: GET /api/health, GET /api/provisioned, and SQL by POST to /api/query.
+"""What Grafana does with our provisioning, without Grafana: GET /api/health, GET /api/provisioned,
+and SQL by POST to /api/query.
 
-Variables in provisioning files are put in by os.path.expandvars, as Grafana puts `$NAME` in; one that is not set stays, and is refused here.
+Variables in provisioning files are put in by os.path.expandvars, as Grafana puts `$NAME` in;
+one that is not set stays, and is refused here.
 """
 
 from __future__ import annotations
