@@ -1,4 +1,6 @@
-"""The job language: what may be asked of a testbox, and how to read the answer. Pure; shared by master and workers.
+"""The job language: requests to a testbox and readers of its results.
+
+Pure; shared by master and workers.
 
 language     job files, from text to unit jobs
 testbox      testbox files, and how each driver is described

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-# Modules that stand for an extra: one of the extra's packages each, needed by all that uses it.
+# A module of one required package of each extra.
 PROBES: Final[Mapping[str, tuple[str, ...]]] = {
     "master": ("sqlalchemy", "psycopg2", "buildbot", "starlette"),
     "worker": ("buildbot_worker", "httpx", "elftools"),
@@ -14,19 +14,19 @@ PROBES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def is_importable(module: str) -> bool:
-    """Whether a top-level module is there, without importing it."""
+    """Return whether a top-level module is installed, without importing it."""
     return importlib.util.find_spec(module) is not None
 
 
 def missing(
     extras: Iterable[str], importable: Callable[[str], bool] = is_importable
 ) -> tuple[str, ...]:
-    """Those of `extras` that are not installed, or not whole."""
+    """Return those of `extras` that are not, or not fully, installed."""
     return tuple(extra for extra in extras if not all(map(importable, PROBES[extra])))
 
 
 def advice(command: str, lacking: Iterable[str]) -> str:
-    """One line: which extras a command needs that are not installed, and how to install them."""
+    """Return one line: which extras a command lacks, and how to install them."""
     names = list(lacking)
     quoted = " and ".join(f'"{name}"' for name in names)
     return (

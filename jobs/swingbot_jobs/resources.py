@@ -1,7 +1,8 @@
-"""Where the files are that are read at run time and are not modules: jobs, testboxes, migrations and so on.
+"""Location of files that are read at run time and are not modules: jobs, testboxes,
+migrations and so on.
 
 A checkout has them in its top-level folders; a wheel carries the same folders in the package
-directory `swingbot_resources`, beside this package (setup.py puts them there).
+directory `swingbot_resources`, next to this package (setup.py puts them there).
 
     python -m swingbot_jobs.resources       # prints the directory that is in use
 """
@@ -18,7 +19,7 @@ _PACKAGE: Final = Path(__file__).resolve().parent
 
 
 def root(package: Path = _PACKAGE) -> Path:
-    """The directory that holds `FOLDERS`; `package` is where `swingbot_jobs` lies."""
+    """Return the directory that holds `FOLDERS`; `package` is the directory of `swingbot_jobs`."""
     installed = package.parent / "swingbot_resources"
     return installed if installed.is_dir() else package.parents[1]
 

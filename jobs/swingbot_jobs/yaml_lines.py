@@ -1,11 +1,11 @@
-"""YAML that remembers its lines: what job files and meta.yaml are read with.
+"""YAML reader with line numbers, for job files and meta.yaml.
 
-Scalars keep the text they were written with (`300s`, `10`, `0x10`, `yes`): what a value means is
-said by the parameter it belongs to, not by YAML. Files come from outside, so size, depth and number of
-values are limited, and a key that stands twice is an error.
+Scalars keep their text (`300s`, `10`, `0x10`, `yes`): the parameter that a value
+belongs to determines its type, not YAML. Files come from outside, so size, depth and number of
+values are limited, and a duplicate key is an error.
 
-A line `#line 7 "base.yaml"` says that what follows stood in line 7 of that file, as in C: that is how a text with
-other files in it (`include.py`) keeps telling where something was written.
+A line `#line 7 "base.yaml"` says that the next line is line 7 of that file, as in C:
+with these, a text with included files (`include.py`) keeps the original positions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import Final
 
 import yaml
 
-MAX_CHARACTERS = 64 * 1024  # YAML is read at some 30 KB a second
+MAX_CHARACTERS = 64 * 1024  # YAML is parsed at about 30 KB per second
 MAX_VALUES = (
-    20_000  # aliases count each time they are used: a few lines of them can stand for billions
+    20_000  # aliases count each time they are used: a few lines can expand to billions of values
 )
 MAX_DEPTH = 20
-# Plain scalars that YAML 1.1 takes for a number, a truth or a date and writes back in another way: 010, 1_000, 1.50, 12:30, yes, :name.
+# Plain scalars that YAML 1.1 reads as a number, a boolean or a date and prints differently:
+# 010, 1_000, 1.50, 12:30, yes, :name.
 _NUMBER: Final = re.compile(
     r"[-+]?(?:0[xXbBoO][0-9a-fA-F_,]+|[0-9][0-9_,:]*|[0-9_,:]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[0-9][0-9_,]*[eE][-+]?[0-9]+)|[-+]?\.(?:inf|nan)",
     re.IGNORECASE,
@@ -37,16 +38,16 @@ _LINE: Final = re.compile(r'[ ]*#line ([0-9]{1,7}) "([^"\x00-\x1f]{1,255})"\s*')
 
 
 class LineError(ValueError):
-    """A file is wrong; the message begins with `file:line:`."""
+    """A file is invalid; the message begins with `file:line:`."""
 
 
 class JobError(LineError):
-    """A job file or an override is wrong; the message begins with `file:line:`."""
+    """A job file or an override is invalid; the message begins with `file:line:`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedValue:
-    """A value and the place it was written at; the content is text, None (empty or null), a tuple or a dict."""
+    """A value and its position; the content is text, None (empty or null), a tuple or a dict."""
 
     content: str | tuple[LocatedValue, ...] | dict[str, LocatedValue] | None
     line: int
@@ -55,17 +56,19 @@ class LocatedValue:
 
     @property
     def where(self) -> str:
-        """`file:line`, which every message begins with."""
+        """Return `file:line`, the start of every message."""
         return f"{self.file}:{self.line}"
 
     @property
     def text(self) -> str | None:
-        """The text of a scalar; None for anything else."""
+        """Return the text of a scalar; None for anything else."""
         return self.content if isinstance(self.content, str) else None
 
     @property
     def ambiguous(self) -> bool:
-        """Whether YAML reads this scalar as something that is written differently, so that two tools would give it two names."""
+        """Return whether YAML prints this scalar differently, so that two tools would give it two
+        names.
+        """
         text = self.text
         if text is None or not self.plain:
             return False
@@ -74,12 +77,15 @@ class LocatedValue:
 
     @property
     def table(self) -> dict[str, LocatedValue] | None:
-        """The entries of a table; None for anything else."""
+        """Return the entries of a table; None for anything else."""
         return self.content if isinstance(self.content, dict) else None
 
     @property
     def items(self) -> tuple[LocatedValue, ...]:
-        """The items of a list; a lone value is a list of one, an empty one a list of none."""
+        """Return the items of a list.
+
+        A plain value is a list of one item, an empty value an empty list.
+        """
         if isinstance(self.content, tuple):
             return self.content
         return () if self.content is None else (self,)
@@ -87,23 +93,23 @@ class LocatedValue:
 
 @dataclass(frozen=True, slots=True)
 class LineOrigins:
-    """Where each line of a text was written: `(file, line)`, lines of the text counted from 0."""
+    """Original position of each line of a text: `(file, line)`, with text lines counted from 0."""
 
     places: tuple[tuple[str, int], ...]
 
     @classmethod
     def of(cls, text: str, file_name: str) -> LineOrigins:
-        places, here, line = [], file_name, 0
+        places, file, line = [], file_name, 0
         for written in text.split("\n"):
             line += 1
-            places.append((here, line))
+            places.append((file, line))
             marker = _LINE.fullmatch(written)
             if marker:
-                here, line = marker[2], int(marker[1]) - 1
+                file, line = marker[2], int(marker[1]) - 1
         return cls(tuple(places))
 
     def at(self, index: int) -> tuple[str, int]:
-        """The place of that line; a text has an end, which an error may be at."""
+        """Return the position of that line, which may be the end of the text."""
         return self.places[min(index, len(self.places) - 1)]
 
     def where(self, index: int) -> str:
@@ -111,14 +117,17 @@ class LineOrigins:
 
 
 def line_mark(file: str, line: int, after: int = 0, indent: str = "") -> str:
-    """The line that says that what follows was written in line `line + after` of `file`."""
+    """Return the mark which says that the next line is line `line + after` of `file`."""
     return f'{indent}#line {line + after} "{file}"'
 
 
 def read_documents(
     text: str, file_name: str, error: type[LineError] = LineError
 ) -> list[LocatedValue]:
-    """Read all `---` documents of `text`; raise `error` with file and line when it is not YAML that we take."""
+    """Read all `---` documents of `text`.
+
+    Raise `error` with file and line for YAML that is invalid or not supported.
+    """
     if len(text) > MAX_CHARACTERS:
         raise error(
             f"{file_name}:1: the file has {len(text)} characters, more than {MAX_CHARACTERS}"
@@ -136,7 +145,8 @@ def read_documents(
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         raise error(
-            f"{places.where(mark.line if mark else 0)}: not valid YAML: {problem.problem or problem.context}"
+            f"{places.where(mark.line if mark else 0)}: not valid YAML:"
+            f" {problem.problem or problem.context}"
         ) from problem
     except (RecursionError, ValueError, yaml.YAMLError) as problem:
         raise error(f"{file_name}:1: not valid YAML, or nested too deeply") from problem
@@ -175,22 +185,24 @@ class _Reader:
             file, line = self._places.at(key_node.start_mark.line)
             if not isinstance(key_node, yaml.ScalarNode):
                 raise self._error(
-                    f"{file}:{line}: a key must be plain text; put quotes around values with {{{{ }}}}"
+                    f"{file}:{line}: a key must be plain text; put quotes around values with {{{{"
+                    f" }}}}"
                 )
             key = str(key_node.value)
             first = table.get(key)
-            # What was included may be set anew by the file that includes it, or by the next include: the last one counts.
+            # The including file or the next include may set an included key again:
+            # the last one counts.
             if first and first.file == file:
                 raise self._error(
-                    f"{file}:{line}: {key!r} stands twice, first in line {first.line}"
+                    f"{file}:{line}: {key!r} appears twice, first in line {first.line}"
                 )
             value = self.value(value_node, depth + 1)
-            # An entry is where its key is: that is where someone looks for it.
+            # An entry has the position of its key, where a reader looks for it.
             table[key] = LocatedValue(value.content, line, file, value.plain)
         return table
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when something known looks like `word`, else nothing."""
+    """Return `; did you mean 'x'?` if a known word resembles `word`, else an empty string."""
     close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""

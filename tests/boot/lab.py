@@ -1,4 +1,6 @@
-"""A lab for tests: the shipped virtual testboxes with the shipped programs, and programs that provoke a kernel."""
+"""A lab for tests: the shipped virtual testboxes with the shipped programs,
+and programs that provoke a kernel.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ PROVOKING = {
     "drops": "echo 4 >/proc/sys/vm/drop_caches\n",
     "spins": "while :; do :; done\n",
     "floods": "yes 'the console is mine' >/dev/console\n",
-    # The kernel prints this itself when it finds a page in a wrong state; a program can only say it.
+    # The kernel prints this itself when it finds a page in a wrong state;
+    # a program can only say it.
     "complains": "echo '<1>BUG: Bad page state in process complains' >/dev/kmsg; echo done\n",
 }
 
@@ -26,7 +29,10 @@ def virtual_lab(
     boot_seconds: float = 4,
     box: str = "vm-icount",
 ) -> Lab:
-    """The shipped testbox `box` with `cmdline` added to the kernel's. Caches are the machine's own: what is in them has proved itself by its key."""
+    """The shipped testbox `box` with `cmdline` added to the kernel's.
+
+    Caches are the machine's own: what is in them has proved itself by its key.
+    """
     workers, jobs = tmp_path / "workers", programs_in(tmp_path / "jobs", PROGRAMS | PROVOKING)
     (workers / "testboxes").mkdir(parents=True)
     (workers / "rootfs").symlink_to(ROOT / "workers" / "rootfs")

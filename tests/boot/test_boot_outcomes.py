@@ -113,7 +113,10 @@ def test_the_first_run_of_a_boot_takes_what_the_others_take(
         assert first == pytest.approx(second, rel=0.02)
 
 
-STALE = "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code: 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
+STALE = (
+    "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code:"
+    " 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
+)
 
 
 @pytest.mark.parametrize(("spoilt", "status"), [(1, "up"), (3, "infra")])

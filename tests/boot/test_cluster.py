@@ -1,4 +1,6 @@
-"""Two machines and the wire between them: real guests, whose network is a socket of this host's file system."""
+"""Two machines and the wire between them: real guests, whose network is a socket of this host's
+file system.
+"""
 
 from __future__ import annotations
 
@@ -118,6 +120,6 @@ def test_a_kernel_whose_configuration_lacks_the_card_is_not_booted(
     outcome = wired_lab(tmp_path, image).boot([RR])
     assert (outcome["status"], outcome["fault"]) == ("infra", "order")
     assert (
-        "lacks what the wire of cluster cs-vm needs: CONFIG_VIRTIO_NET=y; add them to the tree's kernel configuration (the fragment"
-        in outcome["reason"]
-    )
+        "lacks what the wire of cluster cs-vm needs: CONFIG_VIRTIO_NET=y;"
+        " add them to the tree's kernel configuration (the fragment"
+    ) in outcome["reason"]

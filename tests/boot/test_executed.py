@@ -1,7 +1,8 @@
 """Fragments and the counting of calls on the real kernel.
 
-A kernel with hooks in its functions is a nearly full build, so the test that boots one runs where it is kept already:
-`swingbot-worker build --repo ~/.cache/swingbot/demo-tree/demo.git --commit base --kconfig vm-x86_64+trace --out DIR` keeps it.
+A kernel with hooks in its functions is a nearly full build, so the test that boots one runs where
+it is kept already: `swingbot-worker build --repo ~/.cache/swingbot/demo-tree/demo.git --commit base
+--kconfig vm-x86_64+trace --out DIR` keeps it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def booted(lab: Lab) -> tuple[ParsedRun, ParsedRun]:
 def test_the_real_kernel_takes_every_line_of_a_fragment(
     kernel_repo: tuple[Path, str], site: Site, tmp_path: Path, fragment: str
 ) -> None:
-    """Configured as a build is, in the work tree that all tests share; nothing is compiled but kconfig itself."""
+    """Configured as a build is, in the work tree that all tests share.
+
+    Nothing is compiled but kconfig itself.
+    """
     repo, base = kernel_repo
     spec = Spec(
         repo=str(repo), commit=base, kconfig=f"vm-x86_64+{fragment}", compiler="gcc", layout=0

@@ -126,7 +126,7 @@ def test_what_the_guest_cannot_be_makes_the_runs_invalid_and_no_others(
     ]
     lab = virtual_lab(tmp_path, base_kernel)
     outcome = lab.boot(jobs)
-    why = "not as demanded: governor is not known in this boot, performance was demanded"
+    why = "demand not met: governor is unknown in this boot; performance is required"
     expected = [("fast", 0, "invalid", why), ("any", 0, "warmup", None), ("any", 1, "ok", None)]
     assert [
         (run["unit_job"], run["number"], run["status"], run.get("reason"))
@@ -152,4 +152,4 @@ def test_a_fact_of_the_host_can_be_demanded_too(tmp_path: Path, base_kernel: Pat
         [FAULT | {"demand": {"host_load1": "<0", "cpu_model": "QEMU TCG CPU version 2.5+"}}]
     )["runs"]
     assert run["status"] == "invalid"
-    assert run["reason"].startswith("not as demanded: host_load1 was ")
+    assert run["reason"].startswith("demand not met: host_load1 was ")

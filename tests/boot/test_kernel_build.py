@@ -116,7 +116,8 @@ def test_equal_code_gives_a_byte_identical_image_and_a_change_back_does_too(
         "mm/page_alloc.o"
     }
 
-    # The base once more from the tree that just built something else: nothing of that may stay behind.
+    # The base once more from the tree that just built something else: nothing of that may stay
+    # behind.
     again = build(path, base, tmp_path / "again", _without_kept_kernels(site, tmp_path))
     assert not again["kernel_build"]["cached"]
     assert again["kernel_build"]["image_sha256"] == image

@@ -1,4 +1,5 @@
-"""What one commit did to the real kernel: our table against the kernel tree's own script, and the functions that differ.
+"""What one commit did to the real kernel: our table against the kernel tree's own script,
+and the functions that differ.
 
 Two incremental builds in the work tree that all tests share; nothing is booted.
 """
@@ -32,7 +33,8 @@ from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
 
 OBJECT = "mm/page_alloc.o"
-# A change of one function's code, and lines before it, so that every __LINE__ of the file moves and every later function too.
+# A change of one function's code, and lines before it, so that every __LINE__ of the file moves and
+# every later function too.
 OLD, NEW = "free_high = (pcp->free_factor && order && order <=", "free_high = (order && order <="
 MORE_LINES = "/*\n * Three lines\n */\n"
 
@@ -124,7 +126,9 @@ def git(repo: Path, *arguments: str, stdin: str = "", **env: str) -> str:
 
 
 def _without_kept_kernels(site: Site, place: Path) -> Site:
-    """The same work trees and compiler cache, but no finished kernels: what is compared must lie in the work tree."""
+    """The same work trees and compiler cache, but no finished kernels: what is compared must lie in
+    the work tree.
+    """
     cache = place / "cache"
     cache.mkdir()
     for shared in ("work", "ccache"):

@@ -1,4 +1,6 @@
-"""The monitor lock-contention on a real kernel with two CPUs: real waits, and how long they were recorded."""
+"""The monitor lock-contention on a real kernel with two CPUs: real waits,
+and how long they were recorded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A cluster for tests: the shipped one, a kernel with the driver of its cards, and programs that provoke one of its ends."""
+"""A cluster for tests: the shipped one, a kernel with the driver of its cards,
+and programs that provoke one of its ends.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def leased(site: Site, name: str) -> bool:
 
 
 def ends_both(lab: Lab, program: str, status: str, says: str) -> None:
-    """A boot with this provoking program ends with `status` and a reason that has `says` in it, and both testboxes are free again."""
+    """A boot with this provoking program ends with `status` and a reason that has `says` in it,
+    and both testboxes are free again.
+    """
     outcome = lab.boot([a_job(program, cluster="cs-vm")])
     assert (outcome["status"], says in str(outcome["reason"])) == (status, True), outcome["reason"]
     assert not leased(lab.site, "vm-tcg")

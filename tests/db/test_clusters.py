@@ -202,7 +202,7 @@ def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_bo
 def test_a_job_for_one_box_is_refused_for_a_cluster_when_it_is_asked_for(brain: Brain) -> None:
     built(brain)
     with pytest.raises(
-        RequestError, match="testbox cs-ab is a cluster of two: say cluster: cs-pair"
+        RequestError, match="testbox cs-ab is a cluster of two: set cluster: cs-pair"
     ):
         asked(brain, "cs-ab", job=dataclasses.replace(WIRE, text=WIRE.text.partition("\n")[2]))
 

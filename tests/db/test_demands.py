@@ -97,7 +97,7 @@ def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(
     brain: Brain,
 ) -> None:
     comparison = compared(brain, "demand: {governor: performance}\n", GUEST)
-    why = "not as demanded: governor is not known in this boot, performance was demanded"
+    why = "demand not met: governor is unknown in this boot; performance is required"
     row = headline(comparison)
     assert row["verdict"] == "invalid"
     assert row["base"]["mean"] is None and row["head"]["mean"] is None

@@ -133,7 +133,7 @@ def test_show_prints_it_and_its_json_has_it(site: Site, db_url: str, tmp_path: P
     assert shown.exit_code == 0, shown.output
     assert (
         "What the change did to the kernel\n1 function changed." in shown.stdout
-        and "config: not kept of both sides" in shown.stdout
+        and "config: not stored for both sides" in shown.stdout
     )
     as_json = json.loads(
         CliRunner().invoke(main, ["show", f"c{site.lab.comparison}", "--json"], env=env).stdout

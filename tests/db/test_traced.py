@@ -101,7 +101,7 @@ def test_calls_of_a_changed_function_are_counted_in_kernels_with_hooks_and_in_a_
             "not run",
             "calls were not counted: this kernel has no function profiler",
         ),
-        (b"calls\n12 do_fa", "not run", "calls were not counted: the list of calls is not whole"),
+        (b"calls\n12 do_fa", "not run", "calls were not counted: the list of calls is incomplete"),
     ],
 )
 def test_what_was_counted_decides(brain: Brain, calls: bytes, status: str, words: str) -> None:

@@ -160,7 +160,7 @@ def test_a_box_that_is_as_wanted_has_no_complaint() -> None:
         "governor is performance",
         "vm.swappiness is 0",
         "kernel.panic is 30",
-        "services that disturb do not run",
+        "disturbing services do not run",
     ]
     assert all(one.ok and not one.do for one in found)
 
@@ -173,8 +173,8 @@ def test_a_box_that_is_as_wanted_has_no_complaint() -> None:
         (idle(panic="0"), "kernel.panic is 30", "0"),
         (idle(units="inactive active"), "apt-daily.timer does not run", "it runs"),
         (idle(units="activating unknown"), "cron.service does not run", "it runs"),
-        (idle(units=""), "services that disturb do not run", "systemctl told of 0 of 2"),
-        (idle().replace("governor:", "speed:"), "governor is performance", "not known there"),
+        (idle(units=""), "disturbing services do not run", "systemctl told of 0 of 2"),
+        (idle().replace("governor:", "speed:"), "governor is performance", "unknown there"),
     ],
 )
 def test_what_is_not_as_wanted_is_told_with_what_was_found_and_what_to_do(

@@ -284,7 +284,7 @@ def box(more: str = "", text: str = QEMU) -> Testbox:
 def test_unit_jobs_of_one_boot_have_one_command_line() -> None:
     assert refused(box(), "kernel_cmdline: nosmt\n", "  ipc: pipe\n") == (
         "j0-defaults and j1-pipe have different kernel_cmdline ('nosmt' and ''), and one boot has"
-        " one kernel command line; measure them in requests of their own"
+        " one kernel command line; measure them in separate requests"
     )
     same = parts(box(), "kernel_cmdline: nosmt\n", "kernel_cmdline: nosmt\nsysctl: {vm.x: 1}\n")
     assert cmdline_of(same) == "nosmt" and cmdline_of([]) == ""
@@ -300,7 +300,7 @@ def test_a_command_line_that_the_kernel_would_cut_is_refused() -> None:
     long = box(f"cmdline: {'x' * 700}\n")
     assert parts(long, "kernel_cmdline: nosmt\n")
     said = refused(long, f"kernel_cmdline: a={'y' * 1000}\n")
-    assert "the kernel reads 2047; take words out of the job's" in said
+    assert "the kernel reads 2047; remove words from the job's" in said
 
 
 @pytest.mark.parametrize(

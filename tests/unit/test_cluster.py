@@ -123,7 +123,7 @@ def test_addresses_are_those_for_benchmarks_unless_the_file_has_others(tmp_path:
         (
             CLUSTER + "accepts: untrusted\n",
             {"a": NODE, "b": NODE},
-            "line 9: accepts is untrusted, but testbox a takes trusted kernels only",
+            "line 9: accepts is untrusted, but testbox a accepts trusted kernels only",
         ),
         (
             CLUSTER + "  wire: {ipv4: {server: 10.0.0.1/24, client: 10.0.1.1/24}}\n",
@@ -185,7 +185,7 @@ def test_a_job_for_a_cluster_has_its_roles_and_the_clients_cpus(tmp_path: Path) 
             JOB.replace("cs-pair", "cs-localhost"),
             "jobs/j.yaml:1: cluster 'cs-localhost': testbox pair is a cluster of two, where it has to be cs-pair",
         ),
-        (JOB.partition("\n")[2], "testbox pair is a cluster of two: say cluster: cs-pair"),
+        (JOB.partition("\n")[2], "testbox pair is a cluster of two: set cluster: cs-pair"),
         (
             "hackbench:\ncluster: cs-pair\n",
             "jobs/j.yaml:2: cluster 'cs-pair': hackbench has no server to put on another box",

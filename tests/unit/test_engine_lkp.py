@@ -259,7 +259,7 @@ def test_a_job_that_lkp_can_t_run_is_told_before_anything_boots(tmp_path: Path) 
     assert not (lab.out / "console.log").exists()
     outcome = lab.boot([HACKBENCH.to_json() | {"monitors": ["perf-profile"]}])
     assert outcome["reason"].startswith(
-        "hackbench-a: engine lkp has no runs for the monitor perf-profile"
+        "hackbench-a: engine lkp does not support the monitor perf-profile"
     )
 
 

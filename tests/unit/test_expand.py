@@ -350,7 +350,7 @@ def test_a_formula_has_a_limit() -> None:
 
 
 def test_a_value_that_is_worked_out_from_itself_is_refused() -> None:
-    assert "is worked out from itself (loops from fds from loops)" in refused(
+    assert "depends on itself (loops from fds from loops)" in refused(
         "hackbench:\n  loops: '{{ fds }}'\n  fds: '{{ loops }}'\n"
     )
 

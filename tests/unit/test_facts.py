@@ -262,7 +262,7 @@ def test_words_are_equal_and_numbers_within_bounds(
 def test_what_is_not_as_demanded_is_said_in_a_sentence() -> None:
     assert (
         unmet({"governor": "performance"}, {}, {}, {})
-        == "not as demanded: governor is not known in this boot, performance was demanded"
+        == "demand not met: governor is unknown in this boot; performance is required"
     )
     assert (
         unmet(
@@ -281,7 +281,7 @@ def test_what_is_not_as_demanded_is_said_in_a_sentence() -> None:
     )
     assert (
         changed
-        == "not as demanded: thp_enabled was never, always was demanded; load1 was 0.5, < 0.1 was demanded"
+        == "demand not met: thp_enabled was never; always is required; load1 was 0.5; < 0.1 is required"
     )
 
 
@@ -289,7 +289,7 @@ def test_a_fact_that_is_read_again_has_to_hold_to_the_end() -> None:
     assert unmet({"clocksource": "tsc"}, {"clocksource": "tsc", "clocksource_end": "tsc"}) is None
     assert (
         unmet({"clocksource": "tsc"}, {"clocksource": "tsc", "clocksource_end": "hpet"})
-        == "not as demanded: clocksource was hpet, tsc was demanded"
+        == "demand not met: clocksource was hpet; tsc is required"
     )
 
 

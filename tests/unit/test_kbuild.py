@@ -443,7 +443,7 @@ def test_what_is_no_kernel_fails_with_a_sentence(
         ({"repo": "/nowhere/linux"}, "There is no repository at /nowhere/linux"),
         ({"compiler": "gcc-99"}, "install package gcc-99"),
         ({"compiler": "sh -c"}, "is not a compiler"),
-        ({"kconfig": "../../etc/passwd"}, "is no name of a kernel configuration"),
+        ({"kconfig": "../../etc/passwd"}, "is not a valid kernel configuration name"),
         ({"kconfig": "huge"}, "known are tiny"),
         ({"kconfig": "tiny+nope"}, "there is no fragment 'nope'; known are slub, strange"),
     ],

@@ -393,7 +393,7 @@ def test_nothing_is_said_to_be_nothing_and_a_config_that_was_not_kept_is_not_the
         and headline(facts).startswith("No function and no variable")
         and facts["config"] is None
     )
-    assert "config: not kept of both sides" in change_text(facts)
+    assert "config: not stored for both sides" in change_text(facts)
 
 
 def test_tens_of_thousands_of_rows_are_cut_and_counted() -> None:

@@ -175,7 +175,7 @@ def test_what_lkp_left_out_because_it_was_0_is_missing_here() -> None:
             name="netperf-rr", program="netperf", params={**job.params, "nr_threads": "2"}, runs=1
         ),
     )
-    assert (lost.status, lost.reason) == ("failed", "1 of 2 netperf instances gave a result")
+    assert (lost.status, lost.reason) == ("failed", "1 of 2 netperf instances printed a result")
 
 
 def test_a_difference_between_both_readers_is_told_and_lkp_s_number_kept() -> None:
@@ -228,7 +228,7 @@ def test_the_exit_status_that_lkp_run_does_not_tell_is_in_last_state() -> None:
         ("", "LKP wrote no stats.json"),
         ("{}\n", "LKP's stats.json has no hackbench statistic"),
         ('{"hackbench.throughput": 1', "LKP's stats.json is broken: Expecting"),
-        ("[1]", "LKP's stats.json is no table of names and numbers"),
+        ("[1]", "LKP's stats.json is not a table of names and numbers"),
         ('{"hackbench.throughput": NaN}', "LKP's stats.json is broken: NaN is no finite number"),
         (
             '{"hackbench.throughput": -Infinity}',
@@ -236,11 +236,11 @@ def test_the_exit_status_that_lkp_run_does_not_tell_is_in_last_state() -> None:
         ),
         (
             '{"hackbench.throughput": 1e999}',
-            "LKP's stats.json gives 'hackbench.throughput' as no finite number",
+            "LKP's stats.json gives 'hackbench.throughput' with a value that is not a finite number",
         ),
         (
             '{"hackbench.throughput": 1' + "0" * 400 + "}",
-            "LKP's stats.json gives 'hackbench.throughput' as no finite number",
+            "LKP's stats.json gives 'hackbench.throughput' with a value that is not a finite number",
         ),
         (
             '{"hackbench.throughput": 0}',
@@ -277,7 +277,7 @@ def test_statistics_too_large_to_be_sent_are_named() -> None:
 
 
 def test_an_iteration_that_gave_no_time_is_noticed_although_lkp_does_not() -> None:
-    assert refused(stdout=STDOUT.rpartition("Time")[0]) == "2 of 3 hackbench iterations gave a time"
+    assert refused(stdout=STDOUT.rpartition("Time")[0]) == "2 of 3 hackbench iterations printed a time"
 
 
 def test_a_run_that_was_killed_has_no_result() -> None:

@@ -266,7 +266,7 @@ def test_the_numbers_of_a_run_that_a_monitor_disturbs_never_stand_under_the_name
     assert second.samples["perf-profile.lock_slowpath"] == [7.25]
     assert (third.status, third.reason, third.samples) == (
         "failed",
-        "vmstat gave no row but the one since the boot: the run was over too soon",
+        "vmstat printed only the row of averages since boot: the run was too short",
         {},
     )
 

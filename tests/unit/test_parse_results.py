@@ -82,7 +82,7 @@ def test_every_expected_run_is_listed_and_what_did_not_come_is_missing() -> None
         ("j-1", 1, "missing"),
         ("j-2", 0, "missing"),
     ]
-    assert runs[1].reason == "nothing came back from this run: the boot ended before it"
+    assert runs[1].reason == "this run has no results: the boot ended before it"
     assert runs[1].samples == {}
 
 
@@ -112,7 +112,7 @@ def test_an_empty_file_is_a_boot_that_sent_nothing() -> None:
             {"rc": "124\n", "stdout": ""},
             "page-fault was stopped by its time limit: page-fault printed 0 result lines",
         ),
-        ({"rc": None}, "the run did not end: the boot was over before its exit status came"),
+        ({"rc": None}, "the run did not complete: the boot ended before its exit status arrived"),
         ({"rc": "zero"}, "the run did not end"),
         ({"stdout": "rubbish"}, "page-fault printed 0 result lines"),
         ({"stdout": None}, "page-fault printed 0 result lines"),
@@ -193,7 +193,7 @@ MISPLACED = [
 def test_a_member_that_is_not_where_results_go_is_left_out_and_noted(name: str) -> None:
     results = results_of(tar({name: "x", "facts/ok": "1"}))
     assert (results.runs, results.facts) == ({}, {"ok": "1"})
-    assert "not a place where results go" in results.notes[0]
+    assert "not a path of a result" in results.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_an_archive_that_is_too_large_is_not_read_at_all(monkeypatch: pytest.Mon
     results = results_of(a_run(0))
     assert (results.runs, results.notes) == (
         {},
-        ("the results have more than 1000 bytes: none was read",),
+        ("the results have more than 1000 bytes: nothing was read",),
     )
 
 
@@ -301,7 +301,7 @@ def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_re
     }
     assert (run.status, run.reason) == (
         "ok",
-        "buddyinfo left out: holds no snapshot: not one line of this monitor's format",
+        "buddyinfo left out: has no snapshot: no line has this monitor's format",
     )
 
 

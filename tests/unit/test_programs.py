@@ -160,7 +160,7 @@ def test_netperf_totals_are_per_iteration_and_every_iteration_must_be_there() ->
     text = "Iterations: 2\n" + udp(100, 50) + udp(300, 70)
     samples = parse_run("netperf", {"stdout": text}, {"nr_threads": "1"}, PROGRAMS)
     assert samples["netperf.Throughput_total_Mbps"] == [200.0]
-    with pytest.raises(ParseError, match="2 of 4 netperf instances gave a result"):
+    with pytest.raises(ParseError, match="2 of 4 netperf instances printed a result"):
         parse_run("netperf", {"stdout": text}, {"nr_threads": "2"}, PROGRAMS)
 
 
@@ -168,7 +168,7 @@ def test_netperf_totals_are_per_iteration_and_every_iteration_must_be_there() ->
 def test_netperf_instances_that_are_not_as_many_as_asked_for_are_no_result(
     text: str, threads: str
 ) -> None:
-    with pytest.raises(ParseError, match=rf"\d of {threads} netperf instances gave a result"):
+    with pytest.raises(ParseError, match=rf"\d of {threads} netperf instances printed a result"):
         parse_run("netperf", {"stdout": text}, {"nr_threads": threads}, PROGRAMS)
 
 
@@ -195,7 +195,7 @@ def test_a_mode_of_will_it_scale_that_did_not_run_is_missing_and_not_zero() -> N
 
 def test_a_row_of_will_it_scale_without_an_average_is_no_result() -> None:
     table = "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n4,1000,0.0,-1,0.0,0\n"
-    with pytest.raises(ParseError, match="with 4 tasks, will-it-scale's threads gave no result"):
+    with pytest.raises(ParseError, match="with 4 tasks, will-it-scale's threads printed no result"):
         parse_run("will-it-scale", {"stdout": table}, {}, PROGRAMS)
 
 
@@ -236,7 +236,7 @@ def test_instances_of_hackbench_have_numbers_of_their_own_and_none_may_be_silent
     )
     assert samples["hackbench.throughput_worst"] == [781 / 1.0]
     with pytest.raises(
-        ParseError, match=r"1 of 2 hackbench instances gave no time \(the first: 2\)"
+        ParseError, match=r"1 of 2 hackbench instances printed no time \(the first: 2\)"
     ):
         parse_run(
             "hackbench",
@@ -406,8 +406,8 @@ def test_a_parser_may_give_one_value_or_several(tmp_path: Path) -> None:
         ("{'a': math.nan}", r"own\.a is not a finite number"),
         ("{'a': [1.0, math.inf]}", r"own\.a is not a finite number"),
         ("{'a': 1e301}", r"own\.a is not a finite number"),
-        ("{'a b': 1}", "the name 'a b', which is no name"),
-        ("{'x' * 300: 1}", "which is no name"),
+        ("{'a b': 1}", "the invalid name 'a b'"),
+        ("{'x' * 300: 1}", "the invalid name"),
         (None, "own has no parse.py"),
     ],
 )
@@ -452,7 +452,7 @@ ALIASES = (
         ),
         (
             META + "parameters:\n  a-b: {kind: text, describe: x}\n",
-            "new/meta.yaml:5: parameter 'a-b' must be a name that a shell variable can have",
+            "new/meta.yaml:5: parameter 'a-b' must be a valid name of a shell variable",
         ),
         (
             META + "parameters:\n  p: {kind: text, describe: x, choices: [a], default: b}\n",

@@ -194,7 +194,7 @@ def test_only_the_run_that_counts_calls_is_told_of_which_functions(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["a b", "a;b", "$(a)", "", "-a", "a" * 200])
 def test_a_unit_job_takes_no_function_that_is_no_symbol(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name of a kernel function"):
+    with pytest.raises(ValueError, match="is not a valid kernel function name"):
         UnitJob(name="a-job", program="prints", params={}, runs=1, functions=(name,))
 
 

@@ -8,7 +8,7 @@ from swingbot_jobs.reading import buddy, snapshots
 
 
 def series(text: str) -> list[dict[str, float]]:
-    """Every snapshot under LKP's keys."""
+    """Return every snapshot, with LKP's keys."""
     return snapshots.read_snapshots(text, snapshots.buddyinfo)
 
 
@@ -17,7 +17,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
     `before` is the first snapshot, `after` the last. Raises ParseError without a snapshot.
     """
-    found = series(files.get("buddyinfo", ""))
-    blocks = snapshots.before_and_after(found)
-    indices = snapshots.before_and_after([buddy.unusable(snapshot) for snapshot in found])
+    readings = series(files.get("buddyinfo", ""))
+    blocks = snapshots.before_and_after(readings)
+    indices = snapshots.before_and_after([buddy.unusable(snapshot) for snapshot in readings])
     return {**blocks, **{f"unusable_{name}": index for name, index in indices.items()}}

@@ -1,7 +1,8 @@
-"""Calls by symbol, between `calls` and `end`; summed here by the function of the source that a symbol belongs to.
+"""Calls by symbol, between the lines `calls` and `end`, summed by source function.
 
-A function that could be counted and was not called has 0; one that has no hook (`-`) is missing: the compiler put it into its
-callers, it runs at boot only, or it must not be traced.
+A function that could be counted and was not called has 0.
+A function without a hook (`-`) is missing: the compiler inlined it into its callers,
+it runs only at boot, or it must not be traced.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ NO_PROFILER = (
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Calls by function; ParseError where nothing could be counted or the list is not whole."""
+    """Return calls by function.
+
+    Raises ParseError if nothing was counted or the list is incomplete.
+    """
     lines = files.get("function-profile", "").splitlines()
     if lines[:1] == ["no profiler"]:
         raise ParseError(NO_PROFILER)
     if lines[:1] != ["calls"] or lines[-1] != "end":
-        raise ParseError("the list of calls is not whole")
+        raise ParseError("the list of calls is incomplete")
     calls = {"counted": 0.0}
     for line in lines[1:-1]:
         row = ROW.fullmatch(line)
         if row is None:
-            raise ParseError(f"{line[:80]!r} is no line of calls and a function")
+            raise ParseError(f"{line[:80]!r} is not a line with a number of calls and a function")
         if row["calls"] != "-":
             name = source_name(row["symbol"])
             calls["counted"] += 1.0

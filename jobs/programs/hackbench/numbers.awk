@@ -1,5 +1,5 @@
-# What hackbench printed, as `metric value` lines: the same numbers as parse.py, in POSIX awk, for those who have nothing of ours.
-# -v iterations=N says how many times there must be. Nothing is printed when one is missing, or when several instances ran.
+# hackbench's output as `metric value` lines: the same numbers as parse.py, in POSIX awk, for users without swingbot.
+# -v iterations=N is the expected number of times. Prints nothing if one is missing, or if several instances ran.
 /^[ \t]*Instance: / { instances++ }
 /^[ \t]*Running in .* tasks\)[ \t]*$/ { tasks = $(NF - 1); sub(/.*==[ \t]*/, "", tasks); next }
 /^[ \t]*Each sender will pass / { size = $5 * $8; next }

@@ -1,10 +1,12 @@
 """hackbench's output, with LKP's names and arithmetic.
 
-kB = tasks * messages * bytes >> 10 counts senders and receivers, so it is about twice what really moves; it is kept,
-because `hackbench.throughput` has meant that since its first report. The best iteration counts, not the mean.
+kB = tasks * messages * bytes >> 10 counts senders and receivers, so it is about twice the data that
+really moves. It is kept because `hackbench.throughput` has meant that since its first report.
+The best iteration counts, not the mean.
 
-Where LKP ran several instances at once (`Instance: N`; we do not), each has numbers of its own, and those of all take the best time of any with
-the messages of the last, as LKP's do.
+Where LKP ran several instances at once (`Instance: N`; swingbot does not),
+each instance has its own numbers. The totals combine the best time of any instance with the
+messages of the last one, as LKP's do.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from swingbot_jobs.reading.result import ParseError
 
 INSTANCE = re.compile(r"Instance: (\d{1,4})")
 TASKS = re.compile(
-    r"Running in \w+ mode with \d{1,9} groups using \d{1,9} file descriptors each \(== (\d{1,9}) tasks\)"
+    r"Running in \w+ mode with \d{1,9} groups"
+    r" using \d{1,9} file descriptors each \(== (\d{1,9}) tasks\)"
 )
 MESSAGES = re.compile(r"Each sender will pass (\d{1,9}) messages of (\d{1,9}) bytes")
 TIME = re.compile(r"Time: (\d{1,9}(?:\.\d{1,9})?)")
@@ -25,7 +28,7 @@ TIME = re.compile(r"Time: (\d{1,9}(?:\.\d{1,9})?)")
 
 @dataclass
 class Instance:
-    """What the lines of one instance say: tasks, bytes that each sender sends, seconds of each iteration."""
+    """Output of one instance: tasks, bytes that each sender sends, seconds of each iteration."""
 
     tasks: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -34,7 +37,8 @@ class Instance:
     def kb(self) -> int:
         if len(set(self.tasks)) != 1 or len(set(self.sizes)) != 1:
             raise ParseError(
-                "hackbench did not say, or not always the same, how many tasks and messages there were"
+                "hackbench did not print the number of tasks and messages,"
+                " or printed different ones"
             )
         if (kb := self.tasks[0] * self.sizes[0] >> 10) == 0:
             raise ParseError("hackbench passed less than 1 kB: give it more loops")
@@ -42,32 +46,36 @@ class Instance:
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Throughput of one run in KB/s; ParseError when an iteration gave no time."""
+    """Return the throughput of one run in KB/s.
+
+    Raises ParseError if an iteration printed no time.
+    """
     instances = read(files.get("stdout", ""))
     times = [time for instance in instances.values() for time in instance.times]
     if not times:
-        raise ParseError("hackbench gave no time")
+        raise ParseError("hackbench printed no time")
     expected = params.get("iterations", "")
     if expected.isdecimal() and len(times) != int(expected):
-        raise ParseError(f"{len(times)} of {int(expected)} hackbench iterations gave a time")
+        raise ParseError(f"{len(times)} of {int(expected)} hackbench iterations printed a time")
     silent = [number for number, instance in instances.items() if not instance.times]
     if silent:
         raise ParseError(
-            f"{len(silent)} of {len(instances)} hackbench instances gave no time (the first: {silent[0]})"
+            f"{len(silent)} of {len(instances)} hackbench instances printed no time (the first:"
+            f" {silent[0]})"
         )
     if min(times) <= 0:
         raise ParseError(
-            "hackbench took less than its clock can tell (0.000 s): give it more loops"
+            "hackbench took less time than its clock resolves (0.000 s): give it more loops"
         )
-    found = rates("", list(instances.values())[-1].kb(), times)
+    metrics = rates("", list(instances.values())[-1].kb(), times)
     if len(instances) > 1:
         for number, instance in sorted(instances.items()):
-            found |= rates(f".instance{number}", instance.kb(), instance.times)
-    return dict(found)
+            metrics |= rates(f".instance{number}", instance.kb(), instance.times)
+    return dict(metrics)
 
 
 def read(text: str) -> dict[int, Instance]:
-    """The instances by number, in the order in which they spoke; one that is not numbered is 1."""
+    """Return the instances by number, in order of appearance; an unnumbered one is 1."""
     instances: dict[int, Instance] = {}
     number = 1
     for line in text.splitlines():

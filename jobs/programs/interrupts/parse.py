@@ -1,4 +1,4 @@
-"""/proc/interrupts: how many there were during the run, on all CPUs together."""
+"""/proc/interrupts: number of interrupts during the run, summed over all CPUs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from swingbot_jobs.reading import snapshots
 
 
 def series(text: str) -> list[dict[str, float]]:
-    """Every snapshot under LKP's keys."""
+    """Return every snapshot, with LKP's keys."""
     return snapshots.read_snapshots(text, snapshots.interrupts)
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """What each kind grew by, summed over the CPUs; ParseError without a snapshot."""
-    found = series(files.get("interrupts", ""))
-    return dict(snapshots.chosen(snapshots.grown(found), lambda key: not key.startswith("CPU")))
+    """Return the increase of each kind, summed over the CPUs.
+
+    Raises ParseError without a snapshot.
+    """
+    readings = series(files.get("interrupts", ""))
+    return dict(snapshots.chosen(snapshots.grown(readings), lambda key: not key.startswith("CPU")))

@@ -1,4 +1,4 @@
-"""`perf lock contention`: one line a stack, summed here by kind of lock and caller, and by lock."""
+"""`perf lock contention`: one line per stack, summed by kind of lock and caller, and by lock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LRU = re.compile(
 
 @dataclass(frozen=True)
 class Row:
-    """Waits of one stack: how often, and how long in us together and at most."""
+    """Waits of one stack: number, total time and longest time in us."""
 
     waits: float
     total: float
@@ -55,9 +55,10 @@ class Row:
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Waits and times by caller and of all; shares of CPU time where the recorded time is known.
+    """Return waits and times by caller and in total, and shares of CPU time if the recorded time is
+    known.
 
-    Raises ParseError without perf's table; a table without a row means that nothing waited.
+    Raises ParseError without perf's table. A table without rows means that nothing waited.
     """
     lines = [line[:500] for line in files.get("lock-contention", "").splitlines()]
     if not any(HEAD.fullmatch(line) for line in lines):
@@ -80,7 +81,7 @@ def rows_of(lines: list[str]) -> Iterator[Row]:
 
 def by_caller(rows: list[Row]) -> dict[str, float]:
     """Waits, total and longest time of all rows and of each kind of lock and caller."""
-    found = {
+    totals = {
         "contended": sum(row.waits for row in rows),
         "total_wait_us": sum(row.total for row in rows),
     }
@@ -89,10 +90,10 @@ def by_caller(rows: list[Row]) -> dict[str, float]:
         who = f"{row.kind}.{row.caller}"
         callers.add(who)
         if len(callers) <= MAX_CALLERS:
-            found[f"contended.{who}"] = found.get(f"contended.{who}", 0.0) + row.waits
-            found[f"total_wait_us.{who}"] = found.get(f"total_wait_us.{who}", 0.0) + row.total
-            found[f"max_wait_us.{who}"] = max(found.get(f"max_wait_us.{who}", 0.0), row.longest)
-    return found
+            totals[f"contended.{who}"] = totals.get(f"contended.{who}", 0.0) + row.waits
+            totals[f"total_wait_us.{who}"] = totals.get(f"total_wait_us.{who}", 0.0) + row.total
+            totals[f"max_wait_us.{who}"] = max(totals.get(f"max_wait_us.{who}", 0.0), row.longest)
+    return totals
 
 
 def shares(rows: list[Row], lines: list[str]) -> dict[str, float]:
@@ -112,9 +113,9 @@ def shares(rows: list[Row], lines: list[str]) -> dict[str, float]:
             if row.caller in callers or len(callers) < MAX_CALLERS:
                 callers[row.caller] = callers.get(row.caller, 0.0) + row.total
     slept = sum(row.total for row in rows if not row.spins)
-    found = {f"spinning_pct.{lock}": 100.0 * spent / cpu_us for lock, spent in spun.items()}
-    found |= {f"spinning_pct.by.{name}": 100.0 * us / cpu_us for name, us in callers.items()}
-    return found | {
+    percentages = {f"spinning_pct.{lock}": 100.0 * spent / cpu_us for lock, spent in spun.items()}
+    percentages |= {f"spinning_pct.by.{name}": 100.0 * us / cpu_us for name, us in callers.items()}
+    return percentages | {
         "spinning_pct": 100.0 * sum(spun.values()) / cpu_us,
         "sleeping_tasks": slept / (float(recorded[1]) * 1e6),
         "recorded_seconds": float(recorded[1]),

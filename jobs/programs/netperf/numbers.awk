@@ -1,5 +1,5 @@
-# What netperf printed, as `metric value` lines: the same numbers as parse.py, in POSIX awk, for those who have nothing of ours.
-# -v nr_threads=N says how many instances there must be. Nothing is printed when one is missing.
+# netperf's output as `metric value` lines: the same numbers as parse.py, in POSIX awk, for users without swingbot.
+# -v nr_threads=N is the expected number of instances. Prints nothing if one is missing.
 function added(list, count, n, total) { total = 0; for (n = 1; n <= count; n++) total += list[n]; return total }
 function say(name, value) { printf "%s %.17g\n", name, value }
 /Throughput/ || (/Rate/ && /Time/) {

@@ -1,8 +1,8 @@
 """netperf's classic output, with LKP's names and arithmetic.
 
-Each instance prints a banner, a header of several lines and one row (UDP_STREAM two: sender, then receiver).
-Columns are found by the words of the header, because -c and -C add some. Sums are plain left-to-right
-additions, as LKP's are, so that both give the same last digit.
+Each instance prints a banner, a header of several lines and one row (UDP_STREAM two:
+sender, then receiver). Columns are found by the words of the header, because -c and -C add some.
+Sums are plain left-to-right additions, as LKP's are, so that both give the same last digit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from swingbot_jobs.reading.result import ParseError
 
 ROW = re.compile(r"\s*\d+(?:\s+-?\d+(?:\.\d+)?)+\s*")
-# Banner, header and our own dividers: what is none of these and no row is a complaint.
+# Banner, header and dividers. Any other line that is not a row is an error message.
 KNOWN = re.compile(
     r"MIGRATED |.* TEST from |(?:Local /Remote|Recv |Socket |Size |Send |bytes )|--- |Iterations:"
 )
@@ -23,7 +23,7 @@ MAX_INSTANCES = 10_000
 
 @dataclass
 class Reading:
-    """What is known after some lines: the columns of the last header, and all rows so far."""
+    """State of the parser: the columns of the last header, and all rows so far."""
 
     unit: str = ""
     columns: list[str] = field(default_factory=list)
@@ -35,7 +35,10 @@ class Reading:
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Throughput of one run; ParseError when an instance is missing, rather than a mean of the survivors."""
+    """Return the throughput of one run.
+
+    Raises ParseError if an instance is missing: the mean of the others would mislead.
+    """
     text = files.get("stdout", "")
     reading = Reading()
     for line in text.splitlines():
@@ -59,13 +62,16 @@ def read_line(reading: Reading, line: str) -> None:
 
 
 def is_header(words: list[str]) -> bool:
-    """The line above the units: two sizes at least, the time, and the rate right of it."""
+    """The header line above the units: at least two sizes, the time, and the rate to its right."""
     rate = next((index for index, word in enumerate(words) if word in ("Throughput", "Rate")), 0)
     return "Time" in words and 2 <= words.index("Time") < rate
 
 
 def read_row(reading: Reading, words: list[str]) -> None:
-    """Take one row. Columns that -c and -C add stand at the right end, so positions are counted from the left."""
+    """Take one row.
+
+    Columns that -c and -C add are at the right end, so positions are counted from the left.
+    """
     rate = next(
         index for index, word in enumerate(reading.columns) if word in ("Throughput", "Rate")
     )
@@ -77,7 +83,7 @@ def read_row(reading: Reading, words: list[str]) -> None:
     elif len(row) > rate:
         reading.sent.append(row[rate])
         reading.elapsed = row[reading.columns.index("Time")]
-        # Socket sizes stand left of the message size; a request-response row has none.
+        # Socket sizes are left of the message size; a request-response row has none.
         reading.message_bytes = row[1 if errors else 2]
 
 
@@ -88,7 +94,7 @@ def check_complete(reading: Reading, text: str, params: Mapping[str, str]) -> No
         if params.get("nr_threads", "").isdecimal()
         else None
     )
-    said = next(
+    complaint = next(
         (
             f"; netperf said: {line.strip()[:200]}"
             for line in text.splitlines()
@@ -98,39 +104,42 @@ def check_complete(reading: Reading, text: str, params: Mapping[str, str]) -> No
     )
     if count == 0:
         raise ParseError(
-            f"no netperf instance gave a result{said}"
+            f"no netperf instance printed a result{complaint}"
             if text.strip()
             else "netperf printed nothing"
         )
     if expected is not None and count != expected:
-        raise ParseError(f"{count} of {expected} netperf instances gave a result{said}")
+        raise ParseError(f"{count} of {expected} netperf instances printed a result{complaint}")
     if reading.received and len(reading.received) != count:
-        raise ParseError(f"{len(reading.received)} of {count} netperf receivers gave a result")
+        raise ParseError(f"{len(reading.received)} of {count} netperf receivers printed a result")
     if count > MAX_INSTANCES or not reading.unit:
-        raise ParseError("netperf's header has no unit that is known")
+        raise ParseError("netperf's header has no known unit")
 
 
 def metrics(reading: Reading) -> dict[str, float | list[float]]:
-    """LKP's numbers. Receiver metrics are missing where netperf reports no receiver; LKP prints 0 there."""
+    """LKP's numbers.
+
+    Receiver metrics are missing where netperf reports no receiver; LKP prints 0 there.
+    """
     unit, count = reading.unit, len(reading.sent)
     sent, received = added(reading.sent), added(reading.received)
     both = sent / count + received / count
     both_total = sent / reading.iterations + received / reading.iterations
-    found: dict[str, float | list[float]] = {
+    values: dict[str, float | list[float]] = {
         f"Throughput_{unit}": sent / count,
         f"ThroughputBoth_{unit}": both,
         f"Throughput_total_{unit}": sent / reading.iterations,
         f"ThroughputBoth_total_{unit}": both_total,
     }
     if reading.received:
-        found[f"ThroughputRecv_{unit}"] = received / count
-        found[f"ThroughputRecv_total_{unit}"] = received / reading.iterations
+        values[f"ThroughputRecv_{unit}"] = received / count
+        values[f"ThroughputRecv_total_{unit}"] = received / reading.iterations
     if unit == "tps":
-        found["workload"] = both_total * reading.elapsed
+        values["workload"] = both_total * reading.elapsed
     elif reading.message_bytes > 0:
         # packets
-        found["workload"] = both_total * reading.elapsed * 1e6 / 8 / reading.message_bytes
-    return found
+        values["workload"] = both_total * reading.elapsed * 1e6 / 8 / reading.message_bytes
+    return values
 
 
 def added(values: list[float]) -> float:

@@ -8,11 +8,11 @@ from swingbot_jobs.reading import snapshots
 
 
 def series(text: str) -> list[dict[str, float]]:
-    """Every snapshot under LKP's keys."""
+    """Return every snapshot, with LKP's keys."""
     return snapshots.read_snapshots(text, snapshots.node_values)
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """By node and name; ParseError without a snapshot."""
-    found = series(files.get("numa-numastat", ""))
-    return dict(snapshots.grown(found))
+    """Return values by node and name. Raises ParseError without a snapshot."""
+    readings = series(files.get("numa-numastat", ""))
+    return dict(snapshots.grown(readings))

@@ -1,5 +1,5 @@
-# What page-fault printed, as `metric value` lines: the same numbers as parse.py, in POSIX awk, for those who have nothing of ours.
-# -v nr_task=N says how many tasks there must be. Nothing is printed unless there is exactly one result.
+# page-fault's output as `metric value` lines: the same numbers as parse.py, in POSIX awk, for users without swingbot.
+# -v nr_task=N is the expected number of tasks. Prints nothing unless there is exactly one result.
 /^[ \t]*page-fault: mode=/ {
 	results++
 	for (n = 2; n <= NF; n++) {

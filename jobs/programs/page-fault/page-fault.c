@@ -1,5 +1,5 @@
 /*
- * page-fault: a fixed amount of anonymous page faults, and how long it takes.
+ * page-fault: a fixed number of anonymous page faults, and their duration.
  *
  * usage: page-fault process|thread TASKS CYCLES BYTES
  *
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
 	cycles = number(argv[3]);
 	bytes = number(argv[4]);
 	if (bytes % PAGE) {
-		fprintf(stderr, "page-fault: %lu bytes are no multiple of %lu\n", bytes, PAGE);
+		fprintf(stderr, "page-fault: %lu bytes are not a multiple of %lu\n", bytes, PAGE);
 		return 2;
 	}
 	touch(1);

@@ -1,7 +1,8 @@
-"""Output of our own page-fault program: one line of `key=value` words.
+"""Output of swingbot's own page-fault program: one line of `key=value` words.
 
-faults are of all tasks together, the warm-up cycle not counted; seconds go from the start of the first to the end of the last.
-The rate is worked out from them: the rounded one that the program prints is for people.
+`faults` is the total of all tasks without the warm-up cycle; `seconds` runs from the start of the
+first task to the end of the last. The rate is computed from them; the rounded rate that the program
+prints is for people.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from collections.abc import Mapping
 from swingbot_jobs.reading.result import ParseError
 
 LINE = re.compile(
-    r"page-fault: mode=(?P<mode>process|thread) tasks=(?P<tasks>\d{1,9}) cycles=\d{1,12} bytes=\d{1,15}"
-    r" faults=(?P<faults>\d{1,15}) seconds=(?P<seconds>\d{1,9}\.\d{1,9}) faults_per_second=\d{1,15}\.\d{1,9}"
+    r"page-fault: mode=(?P<mode>process|thread) tasks=(?P<tasks>\d{1,9})"
+    r" cycles=\d{1,12} bytes=\d{1,15}"
+    r" faults=(?P<faults>\d{1,15}) seconds=(?P<seconds>\d{1,9}\.\d{1,9})"
+    r" faults_per_second=\d{1,15}\.\d{1,9}"
 )
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Page faults a second of each task; ParseError when the program did not say how it went."""
+    """Return page faults per second of each task. Raises ParseError without a complete result."""
     lines = [
         match
         for line in files.get("stdout", "").splitlines()
@@ -33,7 +36,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     )
     expected = params.get("nr_task", "")
     if expected.isdecimal() and tasks != int(expected):
-        raise ParseError(f"{tasks} of {int(expected)} page-fault tasks gave a result")
+        raise ParseError(f"{tasks} of {int(expected)} page-fault tasks produced a result")
     if tasks < 1 or faults < 1 or seconds <= 0:
         raise ParseError("page-fault counted no faults, or no time passed")
     return {

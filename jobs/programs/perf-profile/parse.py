@@ -1,4 +1,6 @@
-"""`perf report --children --header -g folded,0.5,callee --sort=dso,symbol`, with LKP's names and rounding."""
+"""`perf report --children --header -g folded,0.5,callee --sort=dso,symbol`,
+with LKP's names and rounding.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from swingbot_jobs.reading.perf_profile import lock_slowpath, read_profile
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Shares in per cent of at least 0.05; ParseError without a profile."""
+    """Return shares of at least 0.05 percent. Raises ParseError without a profile."""
     shares = read_profile(files.get("perf-profile", ""))
-    kept = {name: round(share, 2) for name, share in shares.items() if share >= 0.05}
-    return {**kept, "lock_slowpath": round(lock_slowpath(shares), 2)}
+    large = {name: round(share, 2) for name, share in shares.items() if share >= 0.05}
+    return {**large, "lock_slowpath": round(lock_slowpath(shares), 2)}

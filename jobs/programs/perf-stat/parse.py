@@ -8,7 +8,10 @@ from swingbot_jobs.reading.perf_stat import read_perf_stat
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Counts by event; nothing when perf could count none of them. ParseError when there is no perf output."""
+    """Return counts by event; empty if perf could count none of them.
+
+    Raises ParseError without perf output.
+    """
     return {
         event: count.value for event, count in read_perf_stat(files.get("perf-stat", "")).items()
     }

@@ -1,4 +1,6 @@
-"""/proc/vmstat: counters (pgfault, allocstall_*, compact_*) as they grew, gauges (nr_free_pages) by their mean."""
+"""/proc/vmstat: the increase of counters (pgfault, allocstall_*, compact_*),
+the mean of gauges (nr_free_pages).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,14 @@ from swingbot_jobs.reading import snapshots
 
 
 def series(text: str) -> list[dict[str, float]]:
-    """Every snapshot under LKP's keys."""
+    """Return every snapshot, with LKP's keys."""
     return snapshots.read_snapshots(text, snapshots.key_values)
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """What each counter grew by, and the mean of each gauge; ParseError without a snapshot."""
-    found = series(files.get("proc-vmstat", ""))
-    return dict(snapshots.vmstat(found))
+    """Return the increase of each counter and the mean of each gauge.
+
+    Raises ParseError without a snapshot.
+    """
+    readings = series(files.get("proc-vmstat", ""))
+    return dict(snapshots.vmstat(readings))

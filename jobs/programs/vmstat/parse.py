@@ -1,6 +1,7 @@
 """`vmstat [--timestamp] -n 1` of procps, under LKP's names.
 
-The first row is the average since the box booted. LKP takes it for a second like the others; here it is left out.
+The first row is the average since the box booted. LKP counts it as a second like the others;
+here it is left out.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MAX_ROWS = 100_000
 
 
 def series(text: str) -> list[dict[str, float]]:
-    """Every row under LKP's keys."""
+    """Return every row with LKP's keys."""
     rows = [
         match["numbers"].split()
         for line in text.splitlines()
@@ -54,10 +55,12 @@ def series(text: str) -> list[dict[str, float]]:
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """The mean of each column; ParseError when the run was over before a row of its own came."""
+    """Return the mean of each column. Raises ParseError if the run ended before its first row."""
     rows = series(files.get("vmstat", ""))[1:]
     if not rows:
-        raise ParseError("vmstat gave no row but the one since the boot: the run was over too soon")
+        raise ParseError(
+            "vmstat printed only the row of averages since boot: the run was too short"
+        )
     columns: dict[str, list[float]] = {}
     for row in rows:
         for key, value in row.items():

@@ -1,5 +1,5 @@
-# What a will-it-scale program printed, as `metric value` lines: the same numbers as parse.py, in POSIX awk, for those who have nothing of ours.
-# -v nr_task=N -v mode=thread|process as the program was called. Nothing is printed unless there is exactly one average.
+# Output of a will-it-scale program as `metric value` lines: the same numbers as parse.py, in POSIX awk, for users without swingbot.
+# -v nr_task=N -v mode=thread|process as in the program's call. Prints nothing unless there is exactly one average.
 /Assertion .* failed/ { died = 1 }
 /^[ \t]*average:[ \t]*[0-9.]+[ \t]*$/ { averages++; average = $0; sub(/^[ \t]*average:[ \t]*/, "", average); average += 0 }
 END {

@@ -1,7 +1,9 @@
-"""will-it-scale: the table of its runtest.py, or what one of its programs prints by itself, with LKP's names.
+"""will-it-scale: the table of its runtest.py or the output of one of its programs,
+with LKP's names.
 
-The table has one row per number of tasks: tasks,processes,processes_idle,threads,threads_idle,linear.
-A program prints `average:N`, the operations a second of all its copies together.
+The table has one row per number of tasks:
+tasks,processes,processes_idle,threads,threads_idle,linear.
+A program prints `average:N`, the operations per second of all its copies together.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ AVERAGE = re.compile(r"average:\s*(\d{1,18}(?:\.\d{1,9})?)")
 
 @dataclass(frozen=True)
 class Row:
-    """Operations a second of all copies together; 0 where that mode was not run."""
+    """Operations per second of all copies together; 0 where that mode was not run."""
 
     tasks: int
     processes: float
@@ -33,12 +35,15 @@ class Row:
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Operations a second of each copy, and of all of them; ParseError without a row or an average, or when a copy died."""
+    """Return operations per second of each copy and of all copies.
+
+    Raises ParseError without a row or an average, or if a copy died.
+    """
     lines = [line.strip()[:500] for line in files.get("stdout", "").splitlines()]
     rows = table(lines)
     if not rows:
         check_alive(lines, files.get("stderr", ""))
-    found = of_table(rows)
+    metrics = of_table(rows)
     rows = rows or [average(lines, params)]
     # A mode in which nothing ran is missing, not 0.
     for name, values in (
@@ -46,13 +51,13 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
         ("per_thread_ops", [row.threads / row.tasks for row in rows if row.threads]),
     ):
         if values:
-            found[name] = float(int(sum(values) / len(values)))
-    found["workload"] = sum(row.processes + row.threads for row in rows)
-    return dict(found)
+            metrics[name] = float(int(sum(values) / len(values)))
+    metrics["workload"] = sum(row.processes + row.threads for row in rows)
+    return dict(metrics)
 
 
 def check_alive(lines: list[str], stderr: str) -> None:
-    """A copy that died still counts in the average of all, as one that does nothing: then there is no result."""
+    """Raise ParseError if a copy died: it counts in the average as an idle copy."""
     died = next(
         (
             match
@@ -74,24 +79,27 @@ def check_alive(lines: list[str], stderr: str) -> None:
     )
     if slowest and slowest[-1] == 0:
         raise ParseError(
-            "a copy of will-it-scale did nothing in the last second that was measured: it died or hung"
+            "a copy of will-it-scale did nothing in the last second that was measured:"
+            " it died or hung"
         )
 
 
 def of_table(rows: list[Row]) -> dict[str, float]:
-    """What LKP tells of each row, and how the last one scales: its processes over what `linear` growth would give."""
-    found: dict[str, float] = {}
+    """Return LKP's metrics of each row, and how the last row scales: its processes divided by
+    `linear` growth.
+    """
+    metrics: dict[str, float] = {}
     for row in rows:
-        told = {
+        columns = {
             "processes": row.processes,
             "processes_idle": row.processes_idle,
             "threads": row.threads,
             "threads_idle": row.threads_idle,
             "linear": row.linear,
         }
-        found |= {f"{row.tasks}.{name}": value for name, value in told.items() if value}
+        metrics |= {f"{row.tasks}.{name}": value for name, value in columns.items() if value}
     scaled = [row.processes / row.linear for row in rows if row.linear and row.tasks != 1]
-    return found | ({"scalability": round(scaled[-1], 6)} if scaled and scaled[-1] else {})
+    return metrics | ({"scalability": round(scaled[-1], 6)} if scaled and scaled[-1] else {})
 
 
 def table(lines: list[str]) -> list[Row]:
@@ -112,7 +120,9 @@ def table(lines: list[str]) -> list[Row]:
     for row in rows:
         if min(row.processes, row.threads) < 0:  # runtest.py's -1: that program printed no average
             raise ParseError(
-                f"with {row.tasks} tasks, will-it-scale's {'processes' if row.processes < 0 else 'threads'} gave no result"
+                f"with {row.tasks} tasks,"
+                f" will-it-scale's {'processes' if row.processes < 0 else 'threads'} printed no"
+                " result"
             )
     rows = [row for row in rows if row.tasks > 0 and row.processes + row.threads > 0]
     if not rows:
@@ -121,7 +131,10 @@ def table(lines: list[str]) -> list[Row]:
 
 
 def number(text: str) -> float:
-    """A column that is only told on; what is no number in it is left out like a 0."""
+    """Return a column that is only passed on.
+
+    Values that are not numbers are left out, like a 0.
+    """
     return float(text) if re.fullmatch(r"\d{1,18}(?:\.\d{1,9})?", text) else 0.0
 
 

@@ -1,1 +1,3 @@
-"""What master and workers agree on: orders and outcomes, unit jobs, facts of a boot, names and keys of kernels, trust."""
+"""The contract between master and workers: orders, outcomes, unit jobs, facts of a boot,
+kernel names and keys, trust.
+"""

@@ -1,4 +1,4 @@
-"""Which kernel a build gives: the build key, computed alike by master and worker."""
+"""The build key, which identifies the kernel of a build; master and worker compute the same one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import json
 def build_key(
     tree_hash: str, kconfig_name: str, fragment_text: str, compiler: str, layout: int
 ) -> str:
-    """Name a kernel build by what goes into it; 64 hex digits. The same key is never built twice.
+    """Return the build key, 64 hex digits that depend on the inputs of a kernel build alone.
 
-    `tree_hash` is git's id of the commit's tree (`git rev-parse COMMIT^{tree}`), not of the commit: two
-    commits of equal contents are one kernel. `fragment_text` is the text of workers/kconfig/<name>.config,
-    followed by those of the fragments that the name adds to it (see kconfig.py).
-    The exact compiler version is not part of it: only the worker knows that.
+    A key is never built twice.
+
+    `tree_hash` is git's id of the commit's tree (`git rev-parse COMMIT^{tree}`),
+    not of the commit: two commits of equal contents are one kernel.
+    `fragment_text` is the text of workers/kconfig/<name>.config, followed by those of the fragments
+    that the name adds to it (see kconfig.py). The exact compiler version is not part of it:
+    only the worker knows that.
     """
     fragment = hashlib.sha256(fragment_text.encode()).hexdigest()
     canonical = json.dumps(

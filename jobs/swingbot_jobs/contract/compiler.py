@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# Becomes an argument of make, and an order may come from anywhere.
+# Passed to make as an argument, and an order may come from anywhere.
 _NAME: Final = re.compile(r"(gcc|clang)(-[1-9][0-9]{0,2})?")
 # kbuild's variable -> the program of LLVM that it names (Documentation/kbuild/llvm.rst of Linux).
 LLVM_TOOLS: Final = {
@@ -83,7 +83,7 @@ class Compiler:
 
 
 class BadAnnouncement(ValueError):
-    """What a worker announced cannot be read; the message says what is wrong."""
+    """A worker's announcement is invalid; the message says why."""
 
 
 def to_announcement(compilers: Sequence[Compiler]) -> list[dict[str, str | None]]:

@@ -1,6 +1,8 @@
-"""From what the guest sent to facts: `grep . FILES` of the files that the list of facts names.
+"""Facts of a boot from the guest's output: `grep .
 
-The text is hostile: a mad kernel may have written it. Whatever is odd is no fact.
+FILES` of the files that the list of facts names.
+
+The text is untrusted: a broken kernel may have written it. Anything malformed is ignored.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from swingbot_jobs.contract.facts import END, Fact, Value, known, unmet
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
 
-BEFORE: Final = "sheet"  # members of facts/ with the files as they were before the first run ...
-AFTER: Final = "after"  # ... and after the last one, of those that are read again
+BEFORE: Final = "sheet"  # members of facts/: the files before the first run ...
+AFTER: Final = "after"  # ... and after the last one, for facts that are read again
 NOTES: Final = "notes"  # the kernel's ELF notes in hexadecimal
 RUN_BEFORE: Final = (
-    "facts-before"  # in a run's folder: the files of what is demanded, before the run ...
+    "facts-before"  # in a run's folder: the files of demanded facts, before the run ...
 )
 RUN_AFTER: Final = "facts-after"  # ... and after it
 FACT_LENGTH: Final = 1000
-CMDLINE_UNKNOWN: Final = "cmdline_unknown"  # the fact that names words of the job's
+CMDLINE_UNKNOWN: Final = (
+    "cmdline_unknown"  # the fact that lists words of the job that the kernel does not know
+)
 _LENGTHS: Final = {"cmdline": settings.COMMAND_LINE_SIZE}  # of facts that may be longer
 MAX_FACTS: Final = 400
 PROC_SYS: Final = "/proc/sys/"
@@ -35,35 +39,44 @@ Dump = Mapping[str, list[str]]  # path -> its lines
 
 
 def facts_of(members: Mapping[str, str]) -> dict[str, Value]:
-    """The facts in what came as `facts/<name>`: single ones by their names, and those of the files that were sent whole."""
+    """Return the facts in the members `facts/<name>`: single facts by name,
+    and those of the files that were sent unparsed.
+    """
     single = {
         name: value(text)
         for name, text in sorted(members.items())
         if name not in (BEFORE, AFTER, NOTES)
     }
-    found = read(members.get(BEFORE, ""))
+    before = read(members.get(BEFORE, ""))
     later = {
-        name + END: told
-        for name, told in read(members.get(AFTER, "")).items()
+        name + END: reading
+        for name, reading in read(members.get(AFTER, "")).items()
         if known()[name].again
     }
-    made = dict(_differences(found | later))
+    differences = dict(_differences(before | later))
     build_id = _build_id(members.get(NOTES, ""))
-    every = found | later | made | ({"build_id": build_id} if build_id else {}) | single
-    return {name: told for name, told in list(every.items())[:MAX_FACTS] if told not in (None, "")}
+    every = before | later | differences | ({"build_id": build_id} if build_id else {}) | single
+    return {
+        name: reading
+        for name, reading in list(every.items())[:MAX_FACTS]
+        if reading not in (None, "")
+    }
 
 
 def read(text: str) -> dict[str, Value]:
-    """The facts that a dump of files (`path:line`) tells; what it does not tell is not in it."""
+    """Return the facts in a dump of files (`path:line`); unknown facts are missing."""
     dump = _dump(text)
-    found = {fact.name: _told(fact, dump) for fact in known().values() if fact.files}
-    return {name: told for name, told in found.items() if told not in (None, "")}
+    readings = {fact.name: _reading(fact, dump) for fact in known().values() if fact.files}
+    return {name: reading for name, reading in readings.items() if reading not in (None, "")}
 
 
 def not_as_demanded(
     demands: Mapping[str, str], boot: Mapping[str, Value], files: Mapping[str, str]
 ) -> str | None:
-    """Why a run with these files does not count in a boot with these facts; None if all is as demanded."""
+    """Return why a run with these files does not count in a boot with these facts.
+
+    None if all demands are met.
+    """
     return (
         unmet(demands, boot, read(files.get(RUN_BEFORE, "")), read(files.get(RUN_AFTER, "")))
         if demands
@@ -72,9 +85,10 @@ def not_as_demanded(
 
 
 def not_as_asked(job: UnitJob, boot: Mapping[str, Value], files: Mapping[str, str]) -> str | None:
-    """Why a run of `job` with these files does not count in a boot with these facts.
+    """Return why a run of `job` with these files does not count in a boot with these facts.
 
-    None if all that the job demands was so, and all that it sets was set before and after the run.
+    None if every demand was met, and every setting of the job was in force before and after the
+    run.
     """
     return (
         not_as_demanded(job.demand, boot, files)
@@ -86,18 +100,21 @@ def not_as_asked(job: UnitJob, boot: Mapping[str, Value], files: Mapping[str, st
 
 
 def sysctls_read(sysctls: Iterable[str], files: Mapping[str, str]) -> dict[str, str]:
-    """What these sysctls were after a run with these files, by name; unreadable ones left out."""
-    found = _sysctls(files.get(RUN_AFTER, ""))
+    """Return the values of these sysctls after a run with these files, by name.
+
+    Unreadable ones are left out.
+    """
+    readings = _sysctls(files.get(RUN_AFTER, ""))
     paths = {name: settings.sysctl_path(name) for name in sysctls}
     return {
-        name: printable(found[path][:FACT_LENGTH], " ")
+        name: printable(readings[path][:FACT_LENGTH], " ")
         for name, path in paths.items()
-        if path in found
+        if path in readings
     }
 
 
 def _sysctls(text: str) -> dict[str, str]:
-    """The first line of each file below /proc/sys in a dump, by path below it."""
+    """Return the first line of each file below /proc/sys in a dump, by path below it."""
     return {
         path.removeprefix(PROC_SYS): lines[0]
         for path, lines in _dump(text).items()
@@ -106,7 +123,9 @@ def _sysctls(text: str) -> dict[str, str]:
 
 
 def value(text: str, length: int = FACT_LENGTH) -> Value:
-    """A number where it looks like one, else one line of printable text of at most `length`."""
+    """Return a number if `text` looks like one, else one printable line of at most `length`
+    characters.
+    """
     plain = printable(text[:length], " ").strip()
     if not re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,6})?", plain):
         return plain
@@ -125,13 +144,13 @@ def _dump(text: str) -> dict[str, list[str]]:
     return dump
 
 
-def _told(fact: Fact, dump: Dump) -> Value:
+def _reading(fact: Fact, dump: Dump) -> Value:
     files = {path: lines for pattern in fact.files for path, lines in _matching(pattern, dump)}
     if not files:
         return None
-    told = _FORMS[fact.form](fact, files)
+    parsed = _FORMS[fact.form](fact, files)
     length = _LENGTHS.get(fact.name, FACT_LENGTH)
-    return value(str(told), length) if told is not None else None
+    return value(str(parsed), length) if parsed is not None else None
 
 
 def _matching(pattern: str, dump: Dump) -> Iterator[tuple[str, list[str]]]:
@@ -144,15 +163,19 @@ def _matching(pattern: str, dump: Dump) -> Iterator[tuple[str, list[str]]]:
             yield path, dump[path]
 
 
-def _differences(found: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
+def _differences(readings: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
     for fact in known().values():
-        before, after = found.get(fact.of), found.get(fact.of + END)
+        before, after = readings.get(fact.of), readings.get(fact.of + END)
         if fact.of and isinstance(before, int) and isinstance(after, int) and after >= before:
             yield fact.name, after - before
 
 
 def _build_id(text: str) -> str | None:
-    """The build id among ELF notes: each is (name length, value length, type) as 32-bit words, then name and value padded to 4 bytes."""
+    """Return the build id among ELF notes.
+
+    Each note is (name length, value length, type) as 32-bit words, then name and value,
+    padded to 4 bytes.
+    """
     digits = re.sub(r"[^0-9a-f]", "", text[:20_000])
     notes = bytes.fromhex(digits[: len(digits) // 2 * 2])
     at = 0
@@ -172,7 +195,7 @@ def _build_id(text: str) -> str | None:
     return None
 
 
-# --- forms -----------------------------------------------------------------------------------------------------------
+# --- forms ----------------------------------------------------------------------------------------
 
 Files = Mapping[str, list[str]]
 
@@ -182,13 +205,16 @@ def _line(_: Fact, files: Files) -> str | None:
 
 
 def _chosen(_: Fact, files: Files) -> str | None:
-    """The word in brackets, as sysfs marks the choice that is in force; some of debugfs use parentheses."""
+    """Return the word in brackets, with which sysfs marks the current choice.
+
+    Some debugfs files use parentheses.
+    """
     return next((_in_brackets(lines[0]) for lines in files.values() if lines), None)
 
 
 def _in_brackets(line: str) -> str:
-    found = re.search(r"[\[(]([^\])]+)[\])]", line)
-    return found[1] if found else line
+    match = re.search(r"[\[(]([^\])]+)[\])]", line)
+    return match[1] if match else line
 
 
 def _each(_: Fact, files: Files) -> str:
@@ -228,7 +254,7 @@ def _word(fact: Fact, files: Files) -> str | None:
 
 
 def _cpus(_: Fact, files: Files) -> str | None:
-    """How many a list such as 0-3,8 names."""
+    """Return the number of CPUs in a list such as 0-3,8."""
     parts = [
         re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
         for part in next(iter(files.values()))[0].split(",")
@@ -243,32 +269,35 @@ def _distinct(_: Fact, files: Files) -> str:
 
 
 def _named(_: Fact, files: Files) -> str:
-    """`sda: none, sdb: mq-deadline`: by the part of each path that the glob left open."""
+    """`sda: none, sdb: mq-deadline`: by the part of each path that matches the glob's wildcard."""
     return ", ".join(
         f"{_device(path)}: {_in_brackets(lines[0])}" for path, lines in sorted(files.items())
     )
 
 
 def _device(path: str) -> str:
-    """/sys/block/sda/queue/scheduler, /sys/class/net/eth0/mtu and /sys/devices/system/node/node0/cpulist by their device."""
+    """Return the device of /sys/block/sda/queue/scheduler, /sys/class/net/eth0/mtu or
+    /sys/devices/system/node/node0/cpulist.
+    """
     parts = path.split("/")
     return parts[3] if parts[2] == "block" else parts[4] if parts[2] == "class" else parts[-2]
 
 
 def _drivers(fact: Fact, files: Files) -> str | None:
-    told = {
+    drivers = {
         _device(path): line[7:]
         for path, lines in sorted(files.items())
         for line in lines
         if line.startswith("DRIVER=")
     }
-    return ", ".join(f"{device}: {driver}" for device, driver in told.items()) or None
+    return ", ".join(f"{device}: {driver}" for device, driver in drivers.items()) or None
 
 
 def _mitigations(_: Fact, files: Files) -> str:
-    told = [(path.rpartition("/")[2], lines[0]) for path, lines in sorted(files.items())]
+    states = [(path.rpartition("/")[2], lines[0]) for path, lines in sorted(files.items())]
     return (
-        "".join(f"{name}:{line};" for name, line in told if line != "Not affected") or "none needed"
+        "".join(f"{name}:{line};" for name, line in states if line != "Not affected")
+        or "none needed"
     )
 
 
@@ -284,28 +313,28 @@ def _cgroups(_: Fact, files: Files) -> str:
 
 def _caches(_: Fact, files: Files) -> str:
     """`L1d 32K, L1i 32K, L2 1024K`."""
-    made: dict[str, dict[str, str]] = {}
+    caches: dict[str, dict[str, str]] = {}
     for path, lines in sorted(files.items()):
         index, _slash, name = path.rpartition("/")
-        made.setdefault(index, {})[name] = lines[0].strip()
+        caches.setdefault(index, {})[name] = lines[0].strip()
     short = {"Data": "d", "Instruction": "i"}
-    told = [
+    sizes = [
         f"L{one['level']}{short.get(one.get('type', ''), '')} {one.get('size', '?')}"
-        for one in made.values()
+        for one in caches.values()
         if "level" in one
     ]
-    return ", ".join(sorted(told))
+    return ", ".join(sorted(sizes))
 
 
 def _turbo(fact: Fact, files: Files) -> str | None:
-    """On or off by whichever of the two files there is; they disagree: both words."""
-    told: dict[str, None] = {}
+    """Return on or off by whichever of the two files exists; both words if they disagree."""
+    states: dict[str, None] = {}
     for path, lines in files.items():
         words = {
             theirs: ours for ours, theirs in fact.values.get(path.rpartition("/")[2], {}).items()
         }
-        told |= {words[lines[0].strip()]: None} if lines[0].strip() in words else {}
-    return ", ".join(told) or None
+        states |= {words[lines[0].strip()]: None} if lines[0].strip() in words else {}
+    return ", ".join(states) or None
 
 
 _FORMS: Final[Mapping[str, Callable[[Fact, Files], str | None]]] = {

@@ -1,7 +1,7 @@
-"""The facts of a boot: the one list of them (`jobs/schema/facts.yaml`), and what a job or a testbox demands of them.
+"""The facts of a boot (`jobs/schema/facts.yaml`), and the demands of jobs and testboxes on them.
 
-A demand is a fact's name and what it has to be: a word or number, or a bound (`<0.1`, `>=2`). A fact that is not known
-meets no demand.
+A demand is a fact's name and its required value: a word, a number or a bound (`<0.1`, `>=2`).
+An unknown fact meets no demand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Value = str | int | float | bool | None
 Compare = Literal["machine", "setting", "kernel", "variant", "boot"]
 OF_SERVER: Final = "server."  # before the name of a fact of the server in a cluster
 SET: Final = "set."  # before the name of a sysctl that a job set, as it was in the job's runs
-END: Final = "_end"  # of the name of a fact that was read once more after the last run
+END: Final = "_end"  # suffix of a fact that was read again after the last run
 _BOUND: Final = re.compile(r"(<=|>=|<|>) ?(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)")
 _WORD: Final = re.compile(r"[A-Za-z0-9(][-A-Za-z0-9 _.,:+=@()/]{0,119}")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,6})?")
@@ -49,13 +49,13 @@ class Fact:
     lkp: str = ""
 
     def words(self) -> tuple[str, ...]:
-        """The only values there are, where the list says so."""
+        """The allowed values, if the list restricts them."""
         return tuple(next(iter(self.values.values()), {}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChecklistItem:
-    """One item of the checklist for a quiet testbox, and who sees to it."""
+    """One item of the checklist for a quiet testbox, and who is responsible for it."""
 
     item: str
     want: str
@@ -65,17 +65,17 @@ class ChecklistItem:
 
 
 class DemandError(ValueError):
-    """A demand that cannot be: the message says what to write instead."""
+    """An invalid demand; the message says what to write instead."""
 
 
 @cache
 def known() -> Mapping[str, Fact]:
-    """Every fact by name, in the order of the list; `version.*` stands for a family."""
+    """Return every fact by name, in the order of the list; `version.*` names a family."""
     groups = _list()["groups"]
     return {
-        name: _fact(group, name, told)
+        name: _fact(group, name, entry)
         for group, facts in groups.items()
-        for name, told in facts.items()
+        for name, entry in facts.items()
     }
 
 
@@ -83,13 +83,13 @@ def known() -> Mapping[str, Fact]:
 def checklist() -> tuple[ChecklistItem, ...]:
     return tuple(
         ChecklistItem(
-            item=told["item"],
-            want=told["want"],
-            enforced=told["enforced"],
-            verified=tuple(told["verified"]),
-            recorded=tuple(told["recorded"]),
+            item=entry["item"],
+            want=entry["want"],
+            enforced=entry["enforced"],
+            verified=tuple(entry["verified"]),
+            recorded=tuple(entry["recorded"]),
         )
-        for told in _list()["checklist"]
+        for entry in _list()["checklist"]
     )
 
 
@@ -99,9 +99,9 @@ def _list() -> dict[str, Any]:
     return listed
 
 
-def _fact(group: str, name: str, told: Mapping[str, Any]) -> Fact:
+def _fact(group: str, name: str, entry: Mapping[str, Any]) -> Fact:
     """A sysctl's file follows from its name, and all of them can be set."""
-    more = {key: value for key, value in told.items() if key not in ("file", "key")}
+    more = {key: value for key, value in entry.items() if key not in ("file", "key")}
     if group == "sysctl":
         return Fact(
             name=name, group=group, files=("/proc/sys/" + name.replace(".", "/"),), set=True, **more
@@ -109,14 +109,18 @@ def _fact(group: str, name: str, told: Mapping[str, Any]) -> Fact:
     return Fact(
         name=name,
         group=group,
-        files=tuple(str(told.get("file", "")).split()),
-        key=str(told.get("key", "")),
+        files=tuple(str(entry.get("file", "")).split()),
+        key=str(entry.get("key", "")),
         **more,
     )
 
 
 def fact_of(name: str) -> Fact | None:
-    """The fact called `name`, one of its family (`sha256.perf`), the later reading of one (`load1_end`), or one of a cluster's server (`server.smt`)."""
+    """Return the fact called `name`, or None.
+
+    `name` may be a member of a family (`sha256.perf`), the later reading of a fact (`load1_end`),
+    or a fact of a cluster's server (`server.smt`).
+    """
     facts = known()
     name = name.removeprefix(OF_SERVER)
     if name in facts:
@@ -127,11 +131,13 @@ def fact_of(name: str) -> Fact | None:
     return facts.get(f"{name.partition('.')[0]}.*")
 
 
-# --- demands ---------------------------------------------------------------------------------------------------------
+# --- demands --------------------------------------------------------------------------------------
 
 
 def demand(name: str, wanted: str) -> tuple[str, str]:
-    """A demand as it is kept: the fact's own name, and its value without odd blanks. Raises DemandError."""
+    """Return a demand in its stored form: the fact's own name, and its value with normalised
+    blanks. Raises DemandError.
+    """
     lkp = {fact.lkp: fact.name for fact in known().values() if fact.lkp}
     name, wanted = lkp.get(name, name), " ".join(wanted.split())
     fact = fact_of(name)
@@ -149,7 +155,7 @@ def demand(name: str, wanted: str) -> tuple[str, str]:
 
 
 def settings(demands: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(file or glob, what to write into it) for each demand that the runner can set."""
+    """Return (file or glob, text to write into it) for each demand that the runner can set."""
     for name, wanted in demands.items():
         fact = known().get(name)
         if fact is not None and fact.set and not _BOUND.fullmatch(wanted):
@@ -158,35 +164,38 @@ def settings(demands: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def files_of(demands: Mapping[str, str]) -> list[str]:
-    """What has to be read again before and after each run to see that the demands are met."""
+    """Return the files to read before and after each run to check the demands."""
     facts = [known()[name] for name in demands if name in known()]
     return list(dict.fromkeys(file for fact in facts if fact.set for file in fact.files))
 
 
 def unmet(demands: Mapping[str, str], *readings: Mapping[str, Value]) -> str | None:
-    """Why a run is not as demanded, in one sentence; None if it is.
+    """Return why a run does not meet the demands, in one sentence; None if it does.
 
-    `readings`: the sheet of the boot, then what was read before the run and after it; each must agree where it has the fact. A fact that
-    the runner sets is not asked of the sheet, which was taken before it was set.
+    `readings`: the sheet of the boot, then the readings before and after the run;
+    each must agree where it has the fact. A fact that the runner sets is not checked against the
+    sheet, which was taken before it was set.
     """
-    told = [said for name, wanted in demands.items() if (said := _unmet(name, wanted, readings))]
-    return f"not as demanded: {'; '.join(told)}" if told else None
+    reasons = [
+        reason for name, wanted in demands.items() if (reason := _unmet(name, wanted, readings))
+    ]
+    return f"demand not met: {'; '.join(reasons)}" if reasons else None
 
 
 def _unmet(name: str, wanted: str, readings: tuple[Mapping[str, Value], ...]) -> str | None:
     fact = known().get(name)
     asked = readings[1:] if fact is not None and fact.set else readings[:1]
-    found = [reading.get(name) for reading in asked]
+    values = [reading.get(name) for reading in asked]
     if asked is not readings[1:] and readings and name + END in readings[0]:
-        found.append(readings[0][name + END])
-    if not found or None in found:
-        return f"{name} is not known in this boot, {_wanted(wanted)} was demanded"
-    wrong = next((value for value in found if not meets(value, wanted)), None)
-    return None if wrong is None else f"{name} was {wrong}, {_wanted(wanted)} was demanded"
+        values.append(readings[0][name + END])
+    if not values or None in values:
+        return f"{name} is unknown in this boot; {_wanted(wanted)} is required"
+    wrong = next((value for value in values if not meets(value, wanted)), None)
+    return None if wrong is None else f"{name} was {wrong}; {_wanted(wanted)} is required"
 
 
 def meets(value: Value, wanted: str) -> bool:
-    """Whether a value that is known is as demanded."""
+    """Return whether a known value meets the demand."""
     text = str(value)
     bound = _BOUND.fullmatch(wanted)
     if bound is None:
@@ -210,7 +219,7 @@ def _is_number(text: str) -> bool:
     return bool(_NUMBER.fullmatch(text))
 
 
-# --- the sheet -------------------------------------------------------------------------------------------------------
+# --- the sheet ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +233,9 @@ class FactLine:
 
 
 def sheet(found: Mapping[str, Value]) -> dict[str, list[FactLine]]:
-    """Every fact of the list by group, known or not, and what else was noted under `other`."""
+    """Return every fact of the list by group, known or not, and other recorded values under
+    `other`.
+    """
     lines: dict[str, list[FactLine]] = {}
     shown: set[str] = set()
     for fact in known().values():
@@ -250,7 +261,7 @@ def sheet(found: Mapping[str, Value]) -> dict[str, list[FactLine]]:
     return lines | ({"other": other} if other else {})
 
 
-# --- for docs/facts.md -----------------------------------------------------------------------------------------------
+# --- for docs/facts.md ----------------------------------------------------------------------------
 
 
 def checklist_table() -> str:

@@ -1,4 +1,6 @@
-"""Names of kernel configurations: `vm-x86_64`, or with fragments merged over it in turn, `vm-x86_64+trace+align64`."""
+"""Names of kernel configurations: `vm-x86_64`, or with fragments merged over it in order,
+`vm-x86_64+trace+align64`.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +10,41 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-# Names become paths, arguments and levels of result roots; a "+" only stands between them.
+# Names become paths, arguments and levels of result roots; "+" only separates them.
 PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# A result root says `+layout2` of a kernel that was linked otherwise.
+# A result root has `+layout2` for a kernel with another link order.
 RESERVED: Final = re.compile(r"layout[0-9]*")
 MOST_FRAGMENTS: Final = 4
-# Directory of the fragments, in that of the configurations.
+# Subdirectory of the fragments in the directory of the configurations.
 FRAGMENTS: Final = "fragments"
 
 
 class NoKconfig(ValueError):
-    """There is no configuration of that name; the message says which there are."""
+    """No configuration has that name; the message lists those that exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class KconfigParts:
-    """A name taken apart: the configuration itself, and the fragments over it in the order in which they are merged."""
+    """A parsed name: the configuration, and its fragments in the order in which they are merged."""
 
     base: str
     fragments: tuple[str, ...] = ()
 
 
 def parts_of(name: str) -> KconfigParts:
-    """Take `name` apart. Raises NoKconfig for one that cannot be a name, whatever files there are."""
+    """Parse `name`. Raises NoKconfig for an invalid name; does not look at files."""
     base, *fragments = name[:1000].split("+")
     for part in (base, *fragments):
         if not PART.fullmatch(part):
             raise NoKconfig(
-                f"{name[:80]!r} is no name of a kernel configuration; it looks like vm-x86_64 or vm-x86_64+align64"
+                f"{name[:80]!r} is not a valid kernel configuration name;"
+                " write it like vm-x86_64 or vm-x86_64+align64"
             )
     for fragment in fragments:
         if RESERVED.fullmatch(fragment):
             raise NoKconfig(
-                f"{name[:80]!r}: no fragment can be called {fragment}, result roots say so of layouts"
+                f"{name[:80]!r}: {fragment} cannot be the name of a fragment:"
+                " result roots use it for layouts"
             )
     if len(set(fragments)) < len(fragments) or len(fragments) > MOST_FRAGMENTS:
         raise NoKconfig(f"{name[:80]!r}: name each fragment once, and at most {MOST_FRAGMENTS}")
@@ -48,16 +52,16 @@ def parts_of(name: str) -> KconfigParts:
 
 
 def joined(name: str, fragment: str) -> str:
-    """`name` with `fragment` merged last; a name that has it already stays as it is."""
+    """Return `name` with `fragment` merged last; a name that already has it stays unchanged."""
     return name if fragment in parts_of(name).fragments else f"{name}+{fragment}"
 
 
 @dataclass(frozen=True, slots=True)
 class Kconfigs(Mapping[str, str]):
-    """Every configuration that can be named: name -> the text that goes into build keys.
+    """Every valid configuration: name -> the text that goes into build keys.
 
-    Iterating gives those without fragments; the joined ones are looked up all the same. The text of a joined one is that
-    of the configuration followed by those of its fragments, as they are merged.
+    Iteration yields those without fragments; lookup also accepts names with fragments,
+    whose text is that of the configuration followed by those of its fragments, as they are merged.
     """
 
     bases: Mapping[str, str]
@@ -70,7 +74,7 @@ class Kconfigs(Mapping[str, str]):
             raise KeyError(str(error)) from None
 
     def text(self, name: str) -> str:
-        """The text of `name`. Raises NoKconfig with a sentence that names what there is."""
+        """Return the text of `name`. Raises NoKconfig, which lists the known names."""
         parts = parts_of(name)
         if parts.base not in self.bases:
             raise NoKconfig(
@@ -79,7 +83,8 @@ class Kconfigs(Mapping[str, str]):
         for fragment in parts.fragments:
             if fragment not in self.fragments:
                 raise NoKconfig(
-                    f"{name!r}: there is no fragment {fragment!r}; known are {_names(self.fragments)}"
+                    f"{name!r}: there is no fragment {fragment!r};"
+                    f" known are {_names(self.fragments)}"
                 )
         return "".join(
             [self.bases[parts.base], *(f"\n{self.fragments[one]}" for one in parts.fragments)]

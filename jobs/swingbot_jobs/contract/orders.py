@@ -15,15 +15,17 @@ import jsonschema
 
 from swingbot_jobs import resources
 
-# What a worker may say of its testbox while an attempt runs: going into the kernel under test, in it, on its way back, back in its own system, out of reach.
+# Phases that a worker reports for its testbox during an attempt: entering the kernel under test,
+# running it, returning, back in its own system, unreachable.
 PHASES = ("booting", "running", "returning", "idle", "lost")
-# Names the host that drives a testbox in each request of an executor: one testbox has one such at a time.
+# Names the host that drives a testbox, in each request of an executor. A testbox has one at a time.
 CONTROLLER_HEADER = "X-Swingbot-Controller"
-# The purpose of a boot whose order names none, as all orders did once: comparisons and searches of bisections.
+# Purpose of a boot whose order names none, as in old orders: comparisons and bisection searches.
 SEARCH = "search"
 SCHEMA_DIR = resources.folder("jobs") / "schema"
 
-# What an attempt came to. Whatever two kernels could differ in is a status of its own; `infra` says that the lab was at fault.
+# Results of an attempt. Anything in which two kernels could differ has its own status;
+# `infra` is an infrastructure failure.
 BuildStatus = Literal["built", "failed"]
 BootOutcome = Literal["up", "panicked", "oopsed", "hung", "timed_out"]
 OutcomeStatus = BuildStatus | BootOutcome | Literal["infra"]
@@ -32,7 +34,7 @@ Document = dict[str, Any]
 
 
 class ContractError(ValueError):
-    """A document does not fit its schema; says where and why."""
+    """A document does not match its schema; the message says where and why."""
 
 
 _PHASE = {
@@ -72,7 +74,10 @@ def check_outcome(document: object) -> Document:
 
 
 def check_phase(document: object) -> Document:
-    """Return `document` if it says what a testbox does now: `{"phase", "why", "boot_id"}`; raise ContractError otherwise."""
+    """Return `document` if it is a valid testbox state, `{"phase", "why", "boot_id"}`.
+
+    Raise ContractError otherwise.
+    """
     error = jsonschema.exceptions.best_match(
         jsonschema.Draft202012Validator(_PHASE).iter_errors(document)
     )

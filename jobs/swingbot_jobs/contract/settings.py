@@ -1,8 +1,8 @@
-"""What a job sets for its boot: words on the kernel command line, and sysctls. Pure.
+"""Settings of a job for its boot: words of the kernel command line, and sysctls. Pure.
 
 Form and policy are kept apart. The form (`parse_words`, `check_form`) holds for everything that is
-ever stored. The policy (`check_words`, `check_sysctls`) says what a request may ask for today; it
-may become stricter, and what was measured before then can still be read.
+ever stored. The policy (`check_words`, `check_sysctls`) limits what a request may set today; it
+may become stricter, and older results stay readable.
 
 The kernel treats '-' and '_' in the name of a parameter alike (kernel/params.c, `parameqn`).
 """
@@ -34,9 +34,9 @@ _WORD: Final = re.compile(r"[a-z][A-Za-z0-9_.,:=+@%^~*/!-]*")
 _SYSCTL: Final = re.compile(r"[a-z0-9_-]+(?:[./][a-z0-9_-]+)+")
 _VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
-# Parameters (names, and beginnings of names) that the lab sets itself, and what it needs them for.
+# Parameters (names, and prefixes of names) that the lab sets itself, and why it needs them.
 _OWNED: Final = {
-    "the lab reads the kernel's console, and sees there how a boot ends": (
+    "the lab reads the kernel's console to detect the end of a boot": (
         "console keep_bootcon netconsole loglevel quiet earlycon earlyprintk",
         "netconsole. printk. 8250. serial8250. kgdb",
     ),
@@ -53,10 +53,10 @@ _OWNED: Final = {
         "initcall_blacklist",
         "virtio module_blacklist modprobe.",
     ),
-    "the words that begin so are the lab's": ("swingbot", "swingbot."),
+    "words with this prefix are reserved for the lab": ("swingbot", "swingbot."),
 }
-# Parameters that reach beyond the kernel under test: firmware, buses, memory below it, devices, and
-# what keeps one kernel's code from the machine.
+# Parameters that reach beyond the kernel under test: firmware, buses, memory, devices, and
+# protections of the machine from the kernel's code.
 _OF_THE_MACHINE: Final = (
     "acpi efi noefi pci iommu iomem memmap lockdown lsm security selinux mce msr"
     " reserve reservetop",
@@ -72,7 +72,7 @@ _SCANNED: Final = (
     " spec_store_bypass_disable spectre_v2 spectre_v2_user split_lock_detect tsx vga video",
     "",
 )
-# Sysctls (paths below /proc/sys, and beginnings of paths) that are refused, and why.
+# Refused sysctls (paths below /proc/sys, and prefixes of paths), and why.
 _REFUSED_SYSCTLS: Final = {
     "the lab decides which programs a kernel starts": (
         "kernel/core_pattern kernel/core_pipe_limit kernel/modprobe kernel/hotplug"
@@ -97,7 +97,7 @@ _REFUSED_SYSCTLS: Final = {
 
 
 class SettingError(ValueError):
-    """A setting that cannot be; the message says which one, why, and what to write instead."""
+    """An invalid setting; the message says which one, why, and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,15 +134,15 @@ def parse_words(cmdline: str) -> tuple[str, ...]:
                 " between them"
             )
     if (twice := next((word for word in words if words.count(word) > 1), None)) is not None:
-        raise SettingError(f"{twice[:60]!r} stands twice on the kernel command line; remove one")
+        raise SettingError(f"{twice[:60]!r} appears twice on the kernel command line; remove one")
     return words
 
 
 def handed_on(cmdline: str) -> tuple[str, ...]:
     """The words that the kernel hands to init only where it does not know them.
 
-    Others cannot be distinguished from unknown ones: those that the kernel looks for in the text, and those
-    of a module, whose name has a dot.
+    Others cannot be distinguished from unknown ones: those that the kernel looks for in the text,
+    and those of a module, whose name has a dot.
     """
     names = {word: parameter(word) for word in parse_words(cmdline)}
     return tuple(
@@ -158,8 +158,8 @@ def parameter(word: str) -> str:
 def check_words(cmdline: str, trust: Trust = "trusted") -> None:
     """Raise SettingError for the first word that a job may not set.
 
-    `trust` is that of the kernel under test. Words that reach the machine below it are taken for a
-    trusted kernel only; those that the lab needs itself are taken for none.
+    `trust` is that of the kernel under test. Words that reach the machine below it are accepted for
+    a trusted kernel only; those that the lab needs itself are always refused.
     """
     for word in parse_words(cmdline):
         if (refusal := refused_word(word, trust)) is not None:
@@ -167,7 +167,10 @@ def check_words(cmdline: str, trust: Trust = "trusted") -> None:
 
 
 def refused_word(word: str, trust: Trust) -> Refusal | None:
-    """Why `word` may not stand on the command line of a kernel of this trust; None if it may."""
+    """Return why `word` may not be on the command line of a kernel of this trust.
+
+    None if it may.
+    """
     name = parameter(word)
     what = f"the kernel parameter {name[:60]}"
     if name == "sysctl" or name.startswith(("sysctl.", "sysctl/")):
@@ -184,16 +187,16 @@ def refused_word(word: str, trust: Trust) -> Refusal | None:
 
 
 def joined(*cmdlines: str) -> str:
-    """Command lines behind each other, with one blank between them."""
+    """Join command lines with one blank between them."""
     return " ".join(filter(None, cmdlines))
 
 
 def check_length(cmdline: str) -> None:
-    """Raise SettingError if the kernel would cut this whole command line (characters)."""
+    """Raise SettingError if the kernel would truncate this command line."""
     if len(cmdline) >= COMMAND_LINE_SIZE:
         raise SettingError(
             f"the whole kernel command line has {len(cmdline)} characters, and the kernel reads"
-            f" {COMMAND_LINE_SIZE - 1}; take words out of the job's"
+            f" {COMMAND_LINE_SIZE - 1}; remove words from the job's"
         )
 
 
@@ -203,8 +206,9 @@ def check_length(cmdline: str) -> None:
 def sysctl_path(name: str) -> str:
     """The path below /proc/sys of a sysctl as sysctl(8) names it.
 
-    The separator that comes first separates: `net.ipv4.ip_forward`, or, where a part has a dot in
-    it, `net/ipv4/conf/eth0.1/rp_filter`. Raises SettingError for what is not a name.
+    The first separator is the one that separates: `net.ipv4.ip_forward`, or,
+    where a part has a dot in it, `net/ipv4/conf/eth0.1/rp_filter`.
+    Raises SettingError for an invalid name.
     """
     if not _SYSCTL.fullmatch(name) or len(name) > MAX_VALUE:
         raise SettingError(
@@ -216,13 +220,16 @@ def sysctl_path(name: str) -> str:
 
 
 def sysctl_name(name: str) -> str:
-    """The one spelling of a sysctl's name: dots, unless a part of it has one. Raises SettingError."""
+    """Return the canonical name of a sysctl: with dots, unless a part contains one.
+
+    Raises SettingError.
+    """
     path = sysctl_path(name)
     return path if "." in path else path.replace("/", ".")
 
 
 def check_form(sysctls: Mapping[str, str]) -> None:
-    """Raise SettingError unless these are sysctls by their one name, each with a line of text."""
+    """Raise SettingError unless all names are canonical and each value is one line of text."""
     if len(sysctls) > MAX_SYSCTLS:
         raise SettingError(f"the job sets {len(sysctls)} sysctls, more than {MAX_SYSCTLS}")
     for name, value in sysctls.items():
@@ -244,7 +251,7 @@ def check_sysctls(sysctls: Mapping[str, str], trust: Trust = "trusted") -> None:
 
 
 def refused_sysctl(name: str, trust: Trust) -> Refusal | None:
-    """Why a job may not set the sysctl `name`; None if it may."""
+    """Return why a job may not set the sysctl `name`; None if it may."""
     path, what = sysctl_path(name), f"the sysctl {name[:60]}"
     if "panic" in path:
         return Refusal(what=what, why="the lab decides when a kernel panics")
@@ -258,25 +265,25 @@ def refused_sysctl(name: str, trust: Trust) -> Refusal | None:
 
 
 def _listed(name: str, listed: tuple[str, str]) -> bool:
-    """Whether `name` is one of the first list, or begins with one of the second."""
+    """Return whether `name` is in the first list or starts with an entry of the second."""
     names, beginnings = (words.split() for words in listed)
     return name in names or name.startswith(tuple(beginnings))
 
 
-# --- what came of it ----------------------------------------------------------------------------
+# --- checks after a boot ------------------------------------------------------------------------
 
 
 def unlike_cmdline(cmdline: str, booted: object, unknown: object) -> str | None:
-    """Why a boot did not have the job's words, in a sentence; None if it had them.
+    """Return why a boot did not have the job's words, in a sentence; None if it had them.
 
-    `booted` is the command line that the kernel says it was given, `unknown` the words that it
-    handed to init because it knows no such parameter, or not this value of it; each may be absent.
+    `booted` is the command line that the kernel reports, `unknown` the words that it
+    passed to init because it does not know the parameter or its value; each may be absent.
     """
     if not cmdline:
         return None
     words = parse_words(cmdline)
-    there = str(booted or "").split()
-    if missing := [word for word in words if word not in there]:
+    present = str(booted or "").split()
+    if missing := [word for word in words if word not in present]:
         return f"not as set: the kernel command line of this boot lacks {_few(missing)}"
     strange = str(unknown or "").split()
     if refused := [word for word in handed_on(cmdline) if word in strange]:
@@ -285,9 +292,9 @@ def unlike_cmdline(cmdline: str, booted: object, unknown: object) -> str | None:
 
 
 def unlike_sysctls(sysctls: Mapping[str, str], readings: Sequence[Mapping[str, str]]) -> str | None:
-    """Why the sysctls were not as set, in a sentence; None if they were.
+    """Return why the sysctls were not as set, in a sentence; None if they were.
 
-    Each of `readings` has what /proc/sys said at some time, by path below it.
+    Each of `readings` has the values in /proc/sys at one time, by path below it.
     """
     unlike = [words for name, value in sysctls.items() if (words := _unlike(name, value, readings))]
     return f"not as set: {'; '.join(unlike)}" if unlike else None
@@ -295,11 +302,11 @@ def unlike_sysctls(sysctls: Mapping[str, str], readings: Sequence[Mapping[str, s
 
 def _unlike(name: str, value: str, readings: Sequence[Mapping[str, str]]) -> str | None:
     for reading in readings:
-        found = reading.get(sysctl_path(name))
-        if found is None:
+        current = reading.get(sysctl_path(name))
+        if current is None:
             return f"the kernel has no sysctl {name} that can be read"
-        if found.split() != value.split():
-            return f"{name} is {found[:60]}, not {value[:60]}: the kernel did not take the value"
+        if current.split() != value.split():
+            return f"{name} is {current[:60]}, not {value[:60]}: the kernel did not take the value"
     return None
 
 

@@ -1,7 +1,8 @@
 """How far the code of a kernel is trusted. Pure.
 
-`trusted`: from a tree whose owners the operator trusts as much as himself. `untrusted`: anybody's, like a patch out of a mail. Its build
-runs behind walls or not at all, nothing that it leaves is taken by a trusted build, and it boots only on testboxes that accept it.
+`trusted`: from a tree whose owners the operator trusts fully.
+`untrusted`: from anyone, such as a patch from a mail. Its build runs behind walls or not at all,
+a trusted build never uses its output, and it boots only on testboxes that accept it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ LEVELS: Final[tuple[Trust, ...]] = ("trusted", "untrusted")
 
 
 def trust_of(word: object) -> Trust:
-    """The level that `word` names; absent (None) is trusted, as in orders from before there were levels. Raises ValueError."""
+    """Return the level that `word` names. None is trusted, as in orders older than trust levels.
+
+    Raises ValueError.
+    """
     if word is None:
         return "trusted"
     level = next((level for level in LEVELS if level == word), None)
@@ -25,7 +29,7 @@ def trust_of(word: object) -> Trust:
 
 
 def least(levels: Iterable[Trust]) -> Trust:
-    """The level of what is made of several parts."""
+    """Return the level of something that has several parts."""
     return "untrusted" if "untrusted" in set(levels) else "trusted"
 
 
@@ -35,7 +39,10 @@ def accepted(kernel: Trust, accepts: Trust) -> bool:
 
 
 def key_at(build_key: str, trust: Trust) -> str:
-    """The build key at a level: the usual one when trusted, another one when not, so that nothing kept under one is found under the other."""
+    """Return the build key at a level.
+
+    Untrusted builds have another key, so that neither level finds the other's kernels.
+    """
     return (
         build_key
         if trust == "trusted"

@@ -2,7 +2,7 @@
 
 Values in `params` are the strings that the program's `run` script finds in its environment;
 percentages, durations and arithmetic are already resolved. The name is LKP's
-(`<job>-<path params>`), so that the same work has the same name in both worlds.
+(`<job>-<path params>`), so that the same work has the same name in LKP and here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import Any
 
 from swingbot_jobs.contract import settings
 
-# A unit job's name becomes a directory in the guest, a URL and a column: nothing else may be in it.
+# A unit job's name becomes a directory in the guest, a URL and a column:
+# only these characters are safe.
 NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9+=:.%_]{0,254}")
 
-# A function as a symbol of the kernel; it becomes a word of a shell script and a part of a metric's name.
+# A function as a symbol of the kernel; it becomes a word of a shell script and a part of a metric's
+# name.
 FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
 
 
@@ -28,7 +30,8 @@ FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
 class UnitJob:
     """One benchmark program with resolved parameters, to be run `runs` times within one boot.
 
-    Each of `monitors` disturbs what it watches, so it gets one more run of its own behind the others, whose benchmark numbers are not compared.
+    Each of `monitors` disturbs the benchmark, so it gets a separate run after the others,
+    whose benchmark numbers are not compared.
     """
 
     name: str
@@ -36,17 +39,17 @@ class UnitJob:
     params: Mapping[str, str]
     runs: int
     monitors: tuple[str, ...] = ()
-    warmup: int = 0  # runs before the others that warm up and are not counted
-    # facts of the boot that have to be so, or the runs are invalid
+    warmup: int = 0  # warm-up runs before the others; not counted
+    # required facts of the boot; otherwise the runs are invalid
     demand: Mapping[str, str] = field(default_factory=dict)
     compare_fact: tuple[
         str, ...
-    ] = ()  # facts that are what is compared: a difference in them is no reason against a verdict
+    ] = ()  # facts under comparison: a difference in them does not prevent a verdict
     functions: tuple[
         str, ...
-    ] = ()  # of the kernel, as its source names them: whose calls the monitor function-profile counts
-    cmdline: str = ""  # words behind the testbox's own on the kernel command line of the boot
-    # sysctls by name (settings.sysctl_name), set for its runs and then set back
+    ] = ()  # kernel functions, as in the source, whose calls the monitor function-profile counts
+    cmdline: str = ""  # words appended to the testbox's own kernel command line
+    # sysctls by name (settings.sysctl_name), set for its runs and then restored
     sysctl: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,7 +61,7 @@ class UnitJob:
             raise ValueError(f"unit job {self.name}: warmup is {self.warmup}, must be 0 or more")
         for strange in (name for name in self.functions if not FUNCTION.fullmatch(name)):
             raise ValueError(
-                f"unit job {self.name}: {strange[:80]!r} is no name of a kernel function"
+                f"unit job {self.name}: {strange[:80]!r} is not a valid kernel function name"
             )
         try:
             settings.parse_words(self.cmdline)
@@ -68,13 +71,15 @@ class UnitJob:
 
     @property
     def command(self) -> str:
-        """How a run calls the program, on one line: its parameters as environment variables, sorted."""
+        """How a run calls the program, on one line: its parameters as environment variables,
+        sorted.
+        """
         params = (f"{name}={shlex.quote(value)}" for name, value in sorted(self.params.items()))
         return " ".join([*params, f"jobs/programs/{self.program}/run"])
 
     @property
     def numbers(self) -> range:
-        """The numbers of all its runs: those that warm up first, those under a monitor of their own last."""
+        """The numbers of all its runs: warm-up runs first, runs for a monitor last."""
         return range(self.warmup + self.runs + len(self.monitors))
 
     def monitor_of(self, number: int) -> str | None:
@@ -83,7 +88,7 @@ class UnitJob:
         return self.monitors[behind] if behind >= 0 else None
 
     def to_json(self) -> dict[str, Any]:
-        """What is not asked for is left out, so that a spec keeps its name when the language grows."""
+        """Leave out unset keys, so that a spec keeps its name when the language grows."""
         plain = {
             "name": self.name,
             "program": self.program,
@@ -118,7 +123,7 @@ class UnitJob:
 
 
 def cmdline_of(unit_jobs: Iterable[UnitJob]) -> str:
-    """The words that the unit jobs of one boot want on its kernel command line.
+    """Return the words that the unit jobs of one boot add to its kernel command line.
 
     Raises ValueError if they do not agree: one boot has one command line.
     """
@@ -129,7 +134,7 @@ def cmdline_of(unit_jobs: Iterable[UnitJob]) -> str:
             raise ValueError(
                 f"{first.name} and {job.name} have different kernel_cmdline"
                 f" ({first.cmdline!r} and {job.cmdline!r}), and one boot has one kernel command"
-                " line; measure them in requests of their own"
+                " line; measure them in separate requests"
             )
     return first.cmdline if first else ""
 

@@ -1,15 +1,17 @@
-"""The secret by which a worker logs in: the first line of a file that both the master's host and the worker's have."""
+"""The secret with which a worker logs in: the first line of a file on both the master's and the
+worker's host.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
-SHORTEST: Final = 16  # characters; ours have 64
+SHORTEST: Final = 16  # characters; generated secrets have 64
 
 
 class UnreadableSecret(Exception):
-    """The file cannot be read; the message says why, in a word or two."""
+    """The file cannot be read; the message gives the reason in a word or two."""
 
 
 class SecretTooShort(Exception):
@@ -21,7 +23,10 @@ class SecretTooShort(Exception):
 
 
 def read(file: Path) -> str:
-    """The secret in `file`. Raises Unreadable or TooShort; what to do about it depends on the side."""
+    """Return the secret in `file`.
+
+    Raises Unreadable or TooShort; the advice depends on the caller's side.
+    """
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:

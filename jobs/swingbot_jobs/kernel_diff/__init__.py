@@ -1,4 +1,4 @@
-"""What a commit did to the built kernel: sizes, functions, data, flags and configuration of two builds compared. Pure."""
+"""Comparison of two kernel builds: sizes, functions, data, flags and configuration. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a commit did to the kernel that is built from it: everything that is known of it, as facts and as text."""
+"""The effect of a commit on the built kernel, as facts and as text."""
 
 from __future__ import annotations
 
@@ -11,25 +11,29 @@ from swingbot_jobs.kernel_diff.code_change import ChangedSymbol, CodeChange, cod
 from swingbot_jobs.kernel_diff.config import config_difference
 from swingbot_jobs.kernel_diff.record import KernelRecord
 
-# Where a size of vmlinux is shown, this is shown too.
-SIZE_NOTE = "vmlinux is laid out in pages and its functions in steps of 16 bytes: a change of code often leaves these sizes as they are. The table by symbol shows it."
-# Two versions of Linux differ in tens of thousands of symbols; what is left out is counted.
+# Shown together with sizes of vmlinux.
+SIZE_NOTE = (
+    "vmlinux is laid out in pages and its functions in steps of 16 bytes:"
+    " a change of code often leaves these sizes as they are. The table by symbol shows it."
+)
+# Two versions of Linux differ in tens of thousands of symbols; omitted rows are counted.
 MOST_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedBuild:
-    """One build: its record, and its configuration if that was kept."""
+    """One build: its record, and its configuration if stored."""
 
     record: KernelRecord
     config: str | None
 
 
 def kernel_change(base: ComparedBuild, head: ComparedBuild) -> dict[str, Any]:
-    """All that differs, as plain facts for JSON, pages and text. Raises BadRecord.
+    """Return all differences as plain facts for JSON, pages and text. Raises BadRecord.
 
-    Keys: `nothing` (no function and no variable differs), `sizes` {base, head, note}, `functions`, `data`, `renamed`, `objects`,
-    `bloat` (all symbols) and `left_out` (rows beyond the most that are listed), `compiler` {base, head}, `flags`, `config`.
+    Keys: `nothing` (no function and no variable differs), `sizes` {base, head, note}, `functions`,
+    `data`, `renamed`, `objects`, `bloat` (all symbols) and `left_out` (rows beyond the most that
+    are listed), `compiler` {base, head}, `flags`, `config`.
     """
     change = code_change(base.record, head.record)
     table = bloat(of_classes(base.record.symbols), of_classes(head.record.symbols))
@@ -65,7 +69,7 @@ def kernel_change(base: ComparedBuild, head: ComparedBuild) -> dict[str, Any]:
 
 
 def counts(change: CodeChange) -> dict[str, dict[str, int]]:
-    """How many functions and variables are changed, new, gone."""
+    """Return the number of functions and variables that are changed, new and gone."""
     return {
         name: {kind: sum(one.kind == kind for one in rows) for kind in ("changed", "new", "gone")}
         for name, rows in _both(change)
@@ -73,14 +77,14 @@ def counts(change: CodeChange) -> dict[str, dict[str, int]]:
 
 
 def by_size(changes: Iterable[ChangedSymbol]) -> list[ChangedSymbol]:
-    """The largest differences of size first, then by name."""
+    """Sort key: the largest size differences first, then by name."""
     return sorted(
         changes, key=lambda one: (-abs((one.head or 0) - (one.base or 0)), one.name, one.object)
     )
 
 
 def change_text(facts: Mapping[str, Any], most: int = 40) -> str:
-    """The facts of `kernel_change` for a terminal; of each table at most `most` rows."""
+    """Return the facts of `kernel_change` as text for a terminal, at most `most` rows per table."""
     parts = [
         "\n".join(_headline(facts)),
         _changed_table(facts, most),
@@ -92,7 +96,7 @@ def change_text(facts: Mapping[str, Any], most: int = 40) -> str:
 
 
 def headline(facts: Mapping[str, Any]) -> str:
-    """One sentence: does the change reach the built code at all, and where."""
+    """Return one sentence: whether the change reaches the built code, and where."""
     if facts["nothing"]:
         return "No function and no variable of the kernel differs."
     words = [
@@ -107,7 +111,8 @@ def _headline(facts: Mapping[str, Any]) -> list[str]:
     if facts["renamed"]:
         pairs = ", ".join(f"{one['was']} -> {one['name']}" for one in facts["renamed"][:6])
         lines.append(
-            f"The same code under another name or in another file: {pairs}{' ...' if len(facts['renamed']) > 6 else ''}"
+            "The same code under another name or in another file:"
+            f" {pairs}{' ...' if len(facts['renamed']) > 6 else ''}"
         )
     return lines
 
@@ -117,10 +122,10 @@ def _both(change: CodeChange) -> tuple[tuple[str, tuple[ChangedSymbol, ...]], ..
 
 
 def _counted(of: Mapping[str, int], word: str) -> str:
-    """`2 functions changed, 1 new`; nothing if there are none."""
-    told = [(of[kind], kind) for kind in ("changed", "new", "gone") if of[kind]]
-    first = [f"{number} {word}{'s' if number != 1 else ''} {kind}" for number, kind in told[:1]]
-    return ", ".join(first + [f"{number} {kind}" for number, kind in told[1:]])
+    """Return text such as `2 functions changed, 1 new`; empty if there are none."""
+    present = [(of[kind], kind) for kind in ("changed", "new", "gone") if of[kind]]
+    first = [f"{number} {word}{'s' if number != 1 else ''} {kind}" for number, kind in present[:1]]
+    return ", ".join(first + [f"{number} {kind}" for number, kind in present[1:]])
 
 
 def _changed_table(facts: Mapping[str, Any], most: int) -> str:
@@ -136,17 +141,17 @@ def _changed_table(facts: Mapping[str, Any], most: int) -> str:
 
 def _what(one: Mapping[str, Any]) -> str:
     words = str(one["kind"]) if one["kind"] != "changed" else ", ".join(one["what"])
-    told = [
+    parts = [
         f"now {', '.join(one['now_uses'][:4])}" if one["now_uses"] else "",
         f"no more {', '.join(one['used'][:4])}" if one["used"] else "",
     ]
-    return "; ".join(word for word in (words, *told) if word)
+    return "; ".join(word for word in (words, *parts) if word)
 
 
 def _bloat_part(facts: Mapping[str, Any], most: int) -> str:
     table = facts["bloat"]
     if not table["rows"]:
-        return "No symbol of vmlinux has another size."
+        return "No symbol of vmlinux changed its size."
     rows = table["rows"]
     shown = rows if len(rows) <= most else [*rows[: most // 2], *rows[-(most // 2) :]]
     lines = [_bloat_head(table)]
@@ -164,7 +169,10 @@ def _bloat_part(facts: Mapping[str, Any], most: int) -> str:
 
 def _bloat_head(table: Mapping[str, Any]) -> str:
     total = table["up"] + table["down"]
-    first = f"add/remove: {table['new']}/{table['gone']} grow/shrink: {table['grown']}/{table['shrunk']} up/down: {table['up']}/{table['down']} ({total})"
+    first = (
+        f"add/remove: {table['new']}/{table['gone']} grow/shrink:"
+        f" {table['grown']}/{table['shrunk']} up/down: {table['up']}/{table['down']} ({total})"
+    )
     return f"{first}\n{'Symbol':<40} {'old':>7} {'new':>7} {'delta':>7}"
 
 
@@ -188,7 +196,7 @@ def _objects_part(facts: Mapping[str, Any], most: int) -> str:
 def _sizes(
     name: str, base: Mapping[str, int] | None, head: Mapping[str, int] | None
 ) -> list[tuple[str, ...]]:
-    """Two lines, base and head, or one if they are equal."""
+    """Return two lines, base and head, or one if they are equal."""
     names = ("text", "data", "bss")
     sides = [
         tuple("-" if side is None else str(side[word]) for word in names) for side in (base, head)
@@ -210,12 +218,15 @@ def _tools(facts: Mapping[str, Any]) -> list[str]:
     ]
     different = flags["base_only"] or flags["head_only"]
     lines.append(
-        f"flags: base {' '.join(flags['base_only']) or '-'}, head {' '.join(flags['head_only']) or '-'}"
+        (
+            f"flags: base {' '.join(flags['base_only']) or '-'},"
+            f" head {' '.join(flags['head_only']) or '-'}"
+        )
         if different
         else "flags: the same"
     )
     if config is None:
-        return [*lines, "config: not kept of both sides"]
+        return [*lines, "config: not stored for both sides"]
     lines.append(f"config: {len(config)} symbols differ" if config else "config: the same")
     return lines + [
         f"  {one['symbol']}: {one['base'] or 'unknown'} -> {one['head'] or 'unknown'}"
@@ -232,7 +243,7 @@ def _flags(base: Sequence[str], head: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _ends(rows: list[Any]) -> list[Any]:
-    """The largest of both directions."""
+    """Return the largest changes in both directions."""
     return rows if len(rows) <= MOST_ROWS else [*rows[: MOST_ROWS // 2], *rows[-(MOST_ROWS // 2) :]]
 
 

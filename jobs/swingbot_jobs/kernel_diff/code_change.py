@@ -1,8 +1,9 @@
-"""Which functions and data a commit changed, from the records of two builds.
+"""Functions and data that a commit changed, from the records of two builds.
 
-Compared are the bytes of each function and of each initialised variable, what they refer to, and the unnamed constants they
-read. Not compared is what moves or is stamped without a change: addresses, line numbers, build ids, dates, numbers that a
-compiler appends to names (docs/kernel-builds.md has the list).
+The comparison covers the bytes of each function and initialised variable, their references,
+and the unnamed constants they read. It ignores what differs without a change:
+addresses, line numbers, build ids, dates, numbers that a compiler appends to names
+(docs/kernel-builds.md has the list).
 """
 
 from __future__ import annotations
@@ -15,21 +16,25 @@ from typing import Any
 
 from swingbot_jobs.kernel_diff.record import KernelRecord, ObjectFile, SymbolRecord
 
-# What compilers append: clones for constant arguments, split-off parts, cold parts, numbers. `__pfx_` is room before a function.
+# Suffixes of compilers: clones for constant arguments, split-off parts, cold parts, numbers.
+# `__pfx_` is padding before a function.
 _SUFFIX = re.compile(r"(?:\.(?:[0-9]+|constprop|isra|part|cold|llvm|localalias|lto_priv))+$")
-# A function that calls a renamed one that calls a renamed one ...: deeper chains show as changed.
+# Maximum length of a chain of renamed callees; longer chains are reported as changed.
 _ROUNDS = 8
 _COLD = re.compile(r"\.cold(?:\.[0-9]+)?$")
 
 
 def source_name(name: str) -> str:
-    """The function of the source that a symbol belongs to: `foo` of `foo.isra.0`, `foo.cold` and `__pfx_foo`."""
+    """Return the source function of a symbol: `foo` of `foo.isra.0`, `foo.cold` and `__pfx_foo`."""
     return _SUFFIX.sub("", name.removeprefix("__pfx_")) or name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedSymbol:
-    """A function (with its clones and cold parts) or a variable that differs; sizes in bytes, None on the side that has none."""
+    """A function (with its clones and cold parts) or a variable that differs.
+
+    Sizes in bytes, None on the side that lacks it.
+    """
 
     object: str
     name: str
@@ -53,7 +58,10 @@ class RenamedSymbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedObject:
-    """An object whose bytes differ; None on the side that has none. Equal sizes with other code are common: see the functions."""
+    """An object whose bytes differ; None on the side that lacks it.
+
+    Sizes are often equal although the code differs: see the functions.
+    """
 
     object: str
     base: Mapping[str, int] | None
@@ -63,7 +71,7 @@ class ChangedObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeChange:
-    """What differs between two builds."""
+    """The differences between two builds."""
 
     functions: tuple[ChangedSymbol, ...]
     data: tuple[ChangedSymbol, ...]
@@ -81,7 +89,7 @@ class CodeChange:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Key:
-    """Where a function or variable is; `section` of the record: code or data."""
+    """Location of a function or variable; `section` of the record: code or data."""
 
     section: str
     object: str
@@ -92,7 +100,10 @@ _Groups = dict[_Key, tuple[SymbolRecord, ...]]
 
 
 def code_change(base: KernelRecord, head: KernelRecord) -> CodeChange:
-    """Compare two builds. Raises BadRecord. Time goes with the objects that differ, not with the kernel."""
+    """Compare two builds. Raises BadRecord.
+
+    The time depends on the objects that differ, not on the kernel's size.
+    """
     paths = sorted(
         path for path in base.paths() | head.paths() if base.sha256(path) != head.sha256(path)
     )
@@ -129,24 +140,26 @@ def _object(
 
 
 def _grouped(objects: Mapping[str, ObjectFile]) -> _Groups:
-    """Parts by the function or variable they belong to."""
-    found: dict[_Key, list[SymbolRecord]] = defaultdict(list)
+    """Return parts by the function or variable that they belong to."""
+    groups: dict[_Key, list[SymbolRecord]] = defaultdict(list)
     for path, entry in objects.items():
         for section, parts in (("code", entry.code), ("data", entry.data)):
             for part in parts:
-                found[_Key(section, path, source_name(part.name))].append(part)
-    return {key: tuple(parts) for key, parts in found.items()}
+                groups[_Key(section, path, source_name(part.name))].append(part)
+    return {key: tuple(parts) for key, parts in groups.items()}
 
 
 def _renamed(base: _Groups, head: _Groups) -> dict[_Key, _Key]:
-    """Where what is gone has come back under another name or in another object. Only pairs without a second reading count.
+    """Pair parts that are gone with parts that appeared under another name or in another object.
 
-    What refers to something renamed can be paired once that is, hence the rounds.
+    Only unambiguous pairs count.
+
+    A part that refers to a renamed symbol can be paired after that symbol, hence the rounds.
     """
-    found: dict[_Key, _Key] = {}
+    pairs: dict[_Key, _Key] = {}
     for _ in range(_ROUNDS):
-        gone = _by_form(base.keys() - head.keys() - found.keys(), base, _names(found))
-        new = _by_form(head.keys() - base.keys() - set(found.values()), head, {})
+        gone = _by_form(base.keys() - head.keys() - pairs.keys(), base, _names(pairs))
+        new = _by_form(head.keys() - base.keys() - set(pairs.values()), head, {})
         more = {
             was[0]: new[form][0]
             for form, was in gone.items()
@@ -154,8 +167,8 @@ def _renamed(base: _Groups, head: _Groups) -> dict[_Key, _Key]:
         }
         if not more:
             break
-        found |= more
-    return found
+        pairs |= more
+    return pairs
 
 
 def _names(renamed: Mapping[_Key, _Key]) -> dict[str, str]:
@@ -165,16 +178,19 @@ def _names(renamed: Mapping[_Key, _Key]) -> dict[str, str]:
 def _by_form(
     keys: Iterable[_Key], groups: _Groups, names: Mapping[str, str]
 ) -> Mapping[Any, Sequence[_Key]]:
-    found: dict[Any, list[_Key]] = defaultdict(list)
+    parts: dict[Any, list[_Key]] = defaultdict(list)
     for key in keys:
-        if key.name.startswith("("):  # the rest of a section: what it is called is where it runs
+        if key.name.startswith("("):  # the rest of a section: its name is its location
             continue
-        found[(key.section, _forms(groups[key], {**names, key.name: ""}))].append(key)
-    return found
+        parts[(key.section, _forms(groups[key], {**names, key.name: ""}))].append(key)
+    return parts
 
 
 def _forms(parts: Iterable[SymbolRecord], names: Mapping[str, str]) -> tuple[Any, ...]:
-    """What a function is without its name; names that it refers to are replaced by `names`."""
+    """Return a function's identity without its name.
+
+    Names that it refers to are replaced by `names`.
+    """
     rows = (
         (
             bool(_COLD.search(part.name)),
@@ -199,13 +215,13 @@ def _changes(
     base: _Groups, head: _Groups, renamed: Mapping[_Key, _Key]
 ) -> list[tuple[_Key, ChangedSymbol]]:
     names, paired = _names(renamed), renamed.keys() | set(renamed.values())
-    found = []
+    changes = []
     for key in sorted((base.keys() | head.keys()) - paired):
         if key not in base or key not in head:
-            found.append((key, _one_sided(key, base.get(key), head.get(key))))
+            changes.append((key, _one_sided(key, base.get(key), head.get(key))))
         elif _forms(head[key], {}) not in (_forms(base[key], {}), _forms(base[key], names)):
-            found.append((key, _changed(key, base[key], head[key], names)))
-    return found
+            changes.append((key, _changed(key, base[key], head[key], names)))
+    return changes
 
 
 def _one_sided(

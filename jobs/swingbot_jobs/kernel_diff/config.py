@@ -1,4 +1,4 @@
-"""What differs between two kernel configurations."""
+"""Differences between two kernel configurations."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ LIMIT_BYTES = 4 << 20
 
 
 def options(text: str) -> dict[str, str]:
-    """Value by symbol of a .config; `n` for what it says is not set."""
-    found: dict[str, str] = {}
+    """Return values by symbol of a .config; `n` for symbols that are not set."""
+    values: dict[str, str] = {}
     for line in text[:LIMIT_BYTES].splitlines():
         if match := _SET.fullmatch(line):
-            found[match[1]] = match[2]
+            values[match[1]] = match[2]
         elif match := _UNSET.fullmatch(line):
-            found[match[1]] = "n"
-    return found
+            values[match[1]] = "n"
+    return values
 
 
 def config_difference(base: str, head: str) -> list[dict[str, Any]]:
-    """Symbols with another value, by name: [{"symbol", "base", "head"}]; None where the configuration does not know the symbol."""
+    """Return symbols whose values differ, by name: [{"symbol", "base", "head"}].
+
+    None where the configuration lacks the symbol.
+    """
     one, other = options(base), options(head)
     return [
         {"symbol": name, "base": one.get(name), "head": other.get(name)}

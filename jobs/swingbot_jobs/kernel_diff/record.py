@@ -1,14 +1,17 @@
-"""What a build remembers of its code, so that any two builds can be compared later without their objects.
+"""The record of a build's code, with which any two builds can be compared later without their
+objects.
 
 A build's file functions.json.gz:
 
     {"version": 2, "compiler": "gcc ...", "flags": ["-O2", ...],
-     "sizes": {"text", "data", "bss"}                     of vmlinux, bytes as binutils' `size` counts them
-     "symbols": {"t": {name: bytes}, "d", "b", "r"},       of vmlinux, as scripts/bloat-o-meter counts them
-     "objects": {"mm/slub.o": [sha256, [text, data, bss], [part, ...], [part, ...]]}}      code, then data
+     "sizes": {"text", "data", "bss"}                     of vmlinux, bytes as binutils' `size`
+     counts them "symbols": {"t": {name: bytes}, "d", "b", "r"},       of vmlinux,
+     as scripts/bloat-o-meter counts them "objects": {"mm/slub.o": [sha256, [text, data, bss],
+     [part, ...], [part, ...]]}}      code, then data
 
-where a part is [name, bytes, shape, constants, [name, ...]], see `SymbolRecord`. It comes from a worker, which compiled what a
-stranger may have sent: everything in it is checked before it is used.
+where a part is [name, bytes, shape, constants, [name, ...]], see `SymbolRecord`.
+The record comes from a worker, which may have compiled untrusted code: everything in it is checked
+before use.
 """
 
 from __future__ import annotations
@@ -21,26 +24,27 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 FILE = "functions.json.gz"
-# Raise it when a part means something else than before, be it the worker that writes it in another form: records of different
-# versions are not compared, and a worker does not use kernels that it kept with another.
+# Increment it when the meaning of a part changes, even if only the worker's output does:
+# records of different versions are not compared, and a worker does not use cached kernels with
+# another version.
 VERSION = 2
-# Unpacked. The kernel of a VM has 5 MB of this, a distribution's about 30; what is larger is not compared.
+# Uncompressed. A VM's kernel has 5 MB, a distribution's about 30; larger records are not compared.
 LIMIT_BYTES = 64 << 20
 
 
 class BadRecord(ValueError):
-    """This is not what a build of ours writes; the message says where."""
+    """The file is not a valid record; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolRecord:
-    """The code or data under one symbol, in a form that does not depend on where the linker or the assembler put it."""
+    """The code or data under one symbol, in a form that does not depend on where the linker or the
+    assembler put it.
+    """
 
     name: str
     size: int  # bytes
-    shape: (
-        str  # digest of the bytes and of where they refer to something, without what they refer to
-    )
+    shape: str  # digest of the bytes and of the positions of references, without their targets
     constants: str  # digest of the unnamed constants it refers to: strings, jump tables; "" if none
     uses: tuple[str, ...]  # the symbols it refers to, each once, in the order of their first use
 
@@ -73,7 +77,10 @@ class ObjectFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRecord:
-    """The whole file; objects are decoded when they are asked for, since two builds mostly share nearly all of them."""
+    """The complete file.
+
+    Objects are decoded on demand, since two builds mostly share nearly all of them.
+    """
 
     compiler: str
     flags: tuple[str, ...]
@@ -85,7 +92,7 @@ class KernelRecord:
         return frozenset(self.raw_objects)
 
     def sha256(self, path: str) -> str | None:
-        """Hash of an object; None if this build has none at `path`."""
+        """Return the hash of the object at `path`; None if this build has none."""
         return self.raw_objects[path][0] if path in self.raw_objects else None
 
     def object(self, path: str) -> ObjectFile:
@@ -115,7 +122,7 @@ def write_record(
     symbols: Mapping[str, Mapping[str, int]],
     objects: Mapping[str, list[Any]],
 ) -> bytes:
-    """The file's bytes; equal contents give equal bytes."""
+    """Return the file's bytes; equal contents give equal bytes."""
     document = {
         "version": VERSION,
         "compiler": compiler,
@@ -137,7 +144,7 @@ def object_row(
     code: Iterable[SymbolRecord],
     data: Iterable[SymbolRecord],
 ) -> list[Any]:
-    """One object as it stands in the file."""
+    """Return one object in the form of the file."""
     return [
         sha256,
         [sizes["text"], sizes["data"], sizes["bss"]],
@@ -147,11 +154,15 @@ def object_row(
 
 
 def read_record(packed: bytes) -> KernelRecord:
-    """Read the file. Raises BadRecord for anything that is not one, of this version, and of a sane size."""
+    """Read the file.
+
+    Raises BadRecord unless it is a record of this version and of an acceptable size.
+    """
     document = _document(packed)
     if document.get("version") != VERSION:
         raise BadRecord(
-            f"it is of version {str(document.get('version'))[:20]}, and this program compares version {VERSION}: build that kernel again"
+            f"it has version {str(document.get('version'))[:20]}, but this program compares version"
+            f" {VERSION}: build that kernel again"
         )
     try:
         return KernelRecord(
@@ -196,5 +207,5 @@ def _object(row: Any) -> Any:
 
 def _bytes(size: Any) -> int:
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 62:
-        raise ValueError(f"{str(size)[:30]!r} is no number of bytes")
+        raise ValueError(f"{str(size)[:30]!r} is not a number of bytes")
     return size

@@ -1,6 +1,9 @@
-"""`{{ nr_cpu / 2 }}`: arithmetic on whole numbers, read by ourselves, because a job file is data and must not run anything.
+"""`{{ nr_cpu / 2 }}`: arithmetic on whole numbers.
 
-Whole numbers, names, `+ - * / %`, a sign and parentheses. Division rounds down and a remainder has the divisor's sign, as in LKP's Ruby.
+The evaluator is our own, because a job file is data and must not run code.
+
+Whole numbers, names, `+ - * / %`, a sign and parentheses.
+Division rounds down and a remainder has the divisor's sign, as in LKP's Ruby.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 MAX_EXPRESSION: Final = 200
-MAX_RESULT: Final = 10**30  # of every step, so that no expression can take long
+MAX_RESULT: Final = 10**30  # limit of every step, so that no expression takes long
 _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -23,7 +26,10 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
 
 
 def calculate(source: str, lookup: Callable[[str], int]) -> int:
-    """The value of an expression; `lookup` answers names. Raises ValueError with the end of a sentence, and whatever `lookup` raises."""
+    """Return the value of an expression; `lookup` resolves names.
+
+    Raises ValueError, whose message completes a sentence, and the errors of `lookup`.
+    """
     if len(source) > MAX_EXPRESSION:
         raise ValueError(f"is longer than {MAX_EXPRESSION} characters")
     try:

@@ -1,4 +1,4 @@
-"""What a job sets for its boot, as written: `kernel_cmdline: WORDS`, `sysctl: {name: value}`."""
+"""Settings of a job for its boot, as written: `kernel_cmdline: WORDS`, `sysctl: {name: value}`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Final
 from swingbot_jobs.contract import facts, settings
 from swingbot_jobs.yaml_lines import JobError, LocatedValue
 
-# LKP's program sysctl calls them so, without the directory that they are in.
+# Names in LKP's program sysctl, which omit the directory.
 _LKP_PREFIX: Final = "sc_"
 _BLANKS: Final = re.compile(r"[ \t]+")
 
 
 def cmdline(value: LocatedValue | None) -> str:
-    """The words of `kernel_cmdline`, one blank between them. Raises JobError with the line."""
+    """Return the words of `kernel_cmdline`, separated by one blank.
+
+    Raises JobError with the line.
+    """
     if value is None or value.content is None:
         return ""
     if value.text is None:
@@ -32,24 +35,27 @@ def cmdline(value: LocatedValue | None) -> str:
 
 
 def sysctls(value: LocatedValue | None) -> dict[str, str]:
-    """The sysctls of `sysctl` by their one name, in its order. Raises JobError with the line."""
-    found: dict[str, tuple[str, LocatedValue]] = {}
+    """Return the sysctls of `sysctl` by canonical name, in its order.
+
+    Raises JobError with the line.
+    """
+    by_name: dict[str, tuple[str, LocatedValue]] = {}
     for written, item in _entries(value):
         name, text = _one(written, item)
-        if name in found:
-            first = found[name][1].line
+        if name in by_name:
+            first = by_name[name][1].line
             raise JobError(f"{item.where}: the sysctl {name} is set twice, first in line {first}")
-        found[name] = (text, item)
+        by_name[name] = (text, item)
     try:
-        settings.check_form({name: text for name, (text, _) in found.items()})
+        settings.check_form({name: text for name, (text, _) in by_name.items()})
     except settings.SettingError as error:
         assert value is not None
         raise JobError(f"{value.where}: {error}") from None
-    return {name: text for name, (text, _) in sorted(found.items())}
+    return {name: text for name, (text, _) in sorted(by_name.items())}
 
 
 def problems(ours: Mapping[str, LocatedValue]) -> Iterator[JobError]:
-    """Everything that is wrong with the settings of a job, each value by itself."""
+    """Yield all errors in the settings of a job, each value checked by itself."""
     try:
         cmdline(ours.get("kernel_cmdline"))
     except JobError as error:
@@ -68,12 +74,12 @@ def problems(ours: Mapping[str, LocatedValue]) -> Iterator[JobError]:
 
 
 def written(value: LocatedValue | None) -> dict[str, LocatedValue]:
-    """The entries of `sysctl` as they are written, without tables in tables. Raises JobError."""
+    """Return the entries of `sysctl` as written, flattened. Raises JobError."""
     return dict(_entries(value))
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two names, as they are written, are those of one sysctl."""
+    """Return whether two names, as written, mean the same sysctl."""
     try:
         return settings.sysctl_path(one) == settings.sysctl_path(other)
     except settings.SettingError:
@@ -81,7 +87,7 @@ def same(one: str, other: str) -> bool:
 
 
 def refuse_demanded(sysctl: Mapping[str, str], demand: Mapping[str, str], where: str) -> None:
-    """Refuse a sysctl that the same job demands to be something else. Raises JobError."""
+    """Raise JobError for a sysctl of which the job demands another value."""
     for name in sysctl.keys() & demand.keys():
         if not facts.meets(sysctl[name], demand[name]):
             raise JobError(
@@ -91,7 +97,7 @@ def refuse_demanded(sysctl: Mapping[str, str], demand: Mapping[str, str], where:
 
 
 def _entries(value: LocatedValue | None) -> Iterator[tuple[str, LocatedValue]]:
-    """Names and values; the key of a table in a table is a part of a name: `sysctl.vm.x: 1`."""
+    """Return names and values; the key of a nested table is a part of a name: `sysctl.vm.x: 1`."""
     if value is None or value.content is None:
         return
     if value.table is None:
@@ -116,7 +122,7 @@ def _one(written: str, item: LocatedValue) -> tuple[str, str]:
         raise JobError(f"{item.where}: the sysctl {written[:60]} must have exactly one value")
     if item.ambiguous:
         raise JobError(
-            f"{item.where}: {written[:60]}: YAML takes {item.text[:60]} for another value than it"
+            f"{item.where}: {written[:60]}: YAML reads {item.text[:60]} as another value than it"
             " looks like; put it in quotes, or write it plainly"
         )
     try:

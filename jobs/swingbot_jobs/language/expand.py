@@ -1,4 +1,6 @@
-"""From a job to unit jobs: the product of its axes, resolved for one testbox and named as LKP names them."""
+"""Expansion of a job to unit jobs: the product of its axes, resolved for one testbox and named as
+LKP does.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def expand(
     programs: Mapping[str, Program],
     overrides: Mapping[str, str] | None = None,
 ) -> list[UnitJob]:
-    """Unit jobs of a job file on `testbox`, in the order in which they are written: earlier keys vary slowest.
+    """Return the unit jobs of a job file on `testbox`, in written order: earlier keys vary slowest.
 
     `overrides` replace a parameter, `cluster`, `runs`, `kernel_cmdline`, a sysctl or a demand in
     every document (`nr_threads=2`, `netperf.test=TCP_RR`, `sysctl.vm.swappiness=0`,
@@ -49,34 +51,37 @@ def expand(
 def expand_documents(
     documents: Sequence[Document], testbox: TestboxTraits, programs: Mapping[str, Program]
 ) -> list[UnitJob]:
-    """As `expand`, of documents that were read before."""
+    """Like `expand`, for documents that were already read."""
     refuse_too_many(documents)
-    found: dict[str, tuple[UnitJob, Document]] = {}
+    unit_jobs: dict[str, tuple[UnitJob, Document]] = {}
     for document in documents:
         check_needs(document, testbox)
         for job in _unit_jobs(document, testbox, programs):
-            other, first = found.setdefault(job.name, (job, document))
+            other, first = unit_jobs.setdefault(job.name, (job, document))
             if other != job:
                 raise JobError(
-                    f"{document.where}: this job and the one of line {first.where.rpartition(':')[2]} are both called {job.name} but differ;"
-                    " put them into files of their own, or set a parameter that tells them apart"
+                    f"{document.where}:"
+                    f" this job and the one of line {first.where.rpartition(':')[2]} are both"
+                    f" called {job.name} but differ;"
+                    " put them into separate files, or set a parameter that distinguishes them"
                 )
-    return [job for job, _ in found.values()]
+    return [job for job, _ in unit_jobs.values()]
 
 
 def refuse_too_many(documents: Sequence[Document]) -> None:
-    """Count unit jobs before any is made. Raises JobError with the count."""
+    """Count unit jobs before creating any. Raises JobError with the count."""
     sizes = [
         math.prod(len(items) for items in axes_of(document).values()) for document in documents
     ]
     for document, size in zip(documents, sizes, strict=True):
         if size == 0 or sum(sizes) > MAX_UNIT_JOBS:
             raise JobError(
-                f"{document.where}: the job expands to {sum(sizes) if size else 0} unit jobs, must be 1 to {MAX_UNIT_JOBS}"
+                f"{document.where}: the job expands to {sum(sizes) if size else 0} unit jobs,"
+                f" must be 1 to {MAX_UNIT_JOBS}"
             )
 
 
-# --- overrides -------------------------------------------------------------------------------------------------------
+# --- overrides ------------------------------------------------------------------------------------
 
 
 def _overridden(document: Document, program: Program, overrides: Mapping[str, str]) -> Document:
@@ -103,15 +108,16 @@ def _overridden(document: Document, program: Program, overrides: Mapping[str, st
         else:
             known = [*program.parameters, "cluster", *OURS]
             raise JobError(
-                f"{where}: {program.name} has no parameter {name!r}{suggest(name, known)}; known are {', '.join(known)}"
+                f"{where}: {program.name} has no parameter {name!r}{suggest(name, known)};"
+                f" known are {', '.join(known)}"
             )
     return document
 
 
 def _with_sysctl(document: Document, name: str, value: LocatedValue) -> Document:
-    """`document` with one sysctl set to `value`; an empty one is not set any more."""
-    there = document.ours.get("sysctl")
-    table = boot_settings.written(there)
+    """Return `document` with one sysctl set to `value`; an empty value removes it."""
+    current = document.ours.get("sysctl")
+    table = boot_settings.written(current)
     table = {key: item for key, item in table.items() if not boot_settings.same(key, name)}
     if value.content is not None:
         table[name] = value
@@ -120,7 +126,7 @@ def _with_sysctl(document: Document, name: str, value: LocatedValue) -> Document
 
 
 def _override_value(text: str, where: str) -> LocatedValue:
-    """A plain value, or a list written as `[a, b]`."""
+    """Parse a plain value, or a list written as `[a, b]`."""
     file, _, line = where.rpartition(":")
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
@@ -132,11 +138,13 @@ def _override_value(text: str, where: str) -> LocatedValue:
     return LocatedValue(text or None, int(line), file)
 
 
-# --- axes and names --------------------------------------------------------------------------------------------------
+# --- axes and names -------------------------------------------------------------------------------
 
 
 def axes_of(document: Document) -> dict[str, tuple[LocatedValue, ...]]:
-    """The values of each key that a document sets, in the order in which they vary: the first slowest."""
+    """Return the values of each key that a document sets, in the order in which they vary:
+    the first slowest.
+    """
     return {
         key: value.items for key, value in document.settings.items() if value.content is not None
     }
@@ -175,13 +183,17 @@ def _unit_jobs(
 
 
 def path_params(values: Mapping[str, str]) -> str:
-    """LKP's name of one point: values by sorted option name, each cut to 31 characters, joined by '-'; percentages stay symbolic."""
+    """Return LKP's name of one point.
+
+    The values, sorted by option name, each cut to 31 characters, are joined by '-';
+    percentages stay symbolic.
+    """
     joined = "-".join(values[key][:31] for key in sorted(values))
     return re.sub(r"[^-a-zA-Z0-9+=:.%]", "_", joined) or "defaults"
 
 
 def _runs(document: Document, key: str, least: int) -> int:
-    """`runs` or `warmup`; `least` if the document does not say."""
+    """Return `runs` or `warmup`; `least` if the document does not set it."""
     value = document.ours.get(key)
     if value is None or value.content is None:
         return least
@@ -190,7 +202,7 @@ def _runs(document: Document, key: str, least: int) -> int:
         what = (
             "the runs of a unit job within one boot"
             if key == "runs"
-            else "runs before the others that warm up and do not count"
+            else "warm-up runs before the others, which do not count"
         )
         raise JobError(f"{value.where}: {key} must be a number from {least} to {MAX_RUNS}: {what}")
     return int(text)

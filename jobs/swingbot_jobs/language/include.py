@@ -1,8 +1,9 @@
-"""`<<: other.yaml`: job files that take in other files, before YAML is read.
+"""`<<: other.yaml`: job files that include other files, before YAML is parsed.
 
-An include is text put in the place of its line, as in LKP: what stands in the file below it may set a key anew, and a
-file of several documents brings all of them. `<<: {file: base.yaml, disk: 1SSD, ignore: [mode]}` sets top-level keys in every document of the
-included file, and leaves those of `ignore` out. The result is a text that needs no other file; `#line` marks in it keep the places for messages.
+An include replaces its line with text, as in LKP: later lines of the file may set a key again,
+and a file of several documents includes all of them. `<<: {file: base.yaml, disk: 1SSD, ignore:
+[mode]}` sets top-level keys in every document of the included file, and removes those of `ignore`.
+The resulting text needs no other file; its `#line` marks keep the positions for messages.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import yaml
 
 from swingbot_jobs.yaml_lines import MAX_CHARACTERS, JobError, LineOrigins, line_mark
 
-# (file that is wanted, file that wants it) -> (name, text); None if there is no such. Names are those that messages show.
+# (included file, including file) -> (name, text), or None if it does not exist.
+# Messages show these names.
 Find = Callable[[str, str], tuple[str, str] | None]
 
 MAX_DEPTH: Final = 8
@@ -35,7 +37,7 @@ class _Wanted:
 
 
 def include(text: str, file_name: str, find: Find) -> str:
-    """`text` with the files that it includes in it. Raises JobError with file and line."""
+    """Return `text` with its includes expanded. Raises JobError with file and line."""
     return "\n".join(_included(text, file_name, find, (file_name,)))
 
 
@@ -52,7 +54,8 @@ def _included(text: str, name: str, find: Find, inside: tuple[str, ...]) -> Iter
             budget -= len(pasted)
             if budget < 0:
                 raise JobError(
-                    f"{where}: with what it includes, the job has more than {MAX_CHARACTERS} characters"
+                    f"{where}: with what it includes, the job has more than {MAX_CHARACTERS}"
+                    " characters"
                 )
             if indent and pasted.startswith("---"):
                 raise JobError(
@@ -63,7 +66,7 @@ def _included(text: str, name: str, find: Find, inside: tuple[str, ...]) -> Iter
 
 
 def _parsed(written: str, where: str) -> _Wanted:
-    """What a `<<:` line asks for: a file name, or `{file: NAME, key: value, ignore: [key]}`."""
+    """Parse a `<<:` line: a file name, or `{file: NAME, key: value, ignore: [key]}`."""
     usage = (
         f"{where}: '<<' takes a file name, or {{file: NAME, KEY: VALUE, ignore: [KEY]}} in one line"
     )
@@ -90,12 +93,13 @@ def _parsed(written: str, where: str) -> _Wanted:
 def _pasted(wanted: _Wanted, where: str, find: Find, inside: tuple[str, ...]) -> Iterator[str]:
     if len(inside) > MAX_DEPTH:
         raise JobError(f"{where}: files include each other more than {MAX_DEPTH} deep")
-    found = find(wanted.file, inside[-1])
-    if found is None:
+    included = find(wanted.file, inside[-1])
+    if included is None:
         raise JobError(
-            f"{where}: the file {wanted.file!r} that is included here was not found, neither beside this file nor among the other jobs"
+            f"{where}: the file {wanted.file!r} that is included here does not exist,"
+            " neither in the directory of this file nor among the other jobs"
         )
-    name, text = found
+    name, text = included
     if name in inside:
         raise JobError(
             f"{where}: {name} includes itself ({' in '.join([name, *reversed(inside)])})"
@@ -109,7 +113,10 @@ def _pasted(wanted: _Wanted, where: str, find: Find, inside: tuple[str, ...]) ->
 
 
 def _revised(lines: list[str], name: str, wanted: _Wanted, where: str) -> Iterator[str]:
-    """An included text with its `ignore` keys left out and the overrides in every document: in the place of the key, else at its end."""
+    """Return an included text without its `ignore` keys and with the overrides in every document.
+
+    An override replaces its key, or else goes to the end of the document.
+    """
     if not wanted.overrides and not wanted.ignored:
         yield from lines
         return

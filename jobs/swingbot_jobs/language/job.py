@@ -1,8 +1,9 @@
 """The job language: from an LKP-style job file to documents with settings, axes not yet expanded.
 
-A file holds `---` documents. The first is the base and a job by itself; each later one is the base with
-its own keys laid over it, key by key at the top level, so that documents do not build upon each other. What we do
-not understand is refused with file and line: a key that is silently dropped changes what is measured.
+A file holds `---` documents. The first is the base and a job by itself;
+each later one is the base with its own keys laid over it, key by key at the top level,
+so that documents do not build upon each other. A key that swingbot does not understand is refused
+with file and line: dropping a key silently changes the measurement.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from swingbot_jobs.testbox.wire import LOCALHOST
 from swingbot_jobs.yaml_lines import JobError as JobError
 from swingbot_jobs.yaml_lines import LineOrigins, LocatedValue, read_documents, suggest
 
-# Keys beside the parameters that are not axes: how often a unit job runs, what may differ between the
-# sides of a comparison, and what is set for the boot.
+# Keys other than parameters that are not axes: the number of runs, facts that may differ between
+# the sides of a comparison, and settings of the boot.
 OURS: Final = ("runs", "warmup", "compare_fact", "kernel_cmdline", "sysctl")
 _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)
 _CONTROL: Final = re.compile(r"(?:if|for|while|until|function|call|command)\s")
@@ -34,8 +35,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+=.%_-]*")
 class Document:
     """One job of a file: a benchmark, and its settings in the order in which they were written.
 
-    `settings` holds the program's parameters, `cluster` and what is demanded of the box, by name; a list is an axis. `demands` says which of them
-    are demands, and of which fact. `needs` holds `need_cpu` and `need_memory`.
+    `settings` holds the program's parameters, `cluster` and the demands on the testbox, by name;
+    a list is an axis. `demands` says which of them are demands, and on which fact.
+    `needs` holds `need_cpu` and `need_memory`.
     """
 
     job_name: str
@@ -49,7 +51,10 @@ class Document:
 
 
 def load_job(text: str, file_name: str, programs: Mapping[str, Program]) -> list[Document]:
-    """Read a job file; `file_name` names it in messages, its stem is the job's name. Raises JobError, the first of all problems."""
+    """Read a job file; `file_name` names it in messages, its stem is the job's name.
+
+    Raises JobError, the first of all problems.
+    """
     documents, problems = read_job(text, file_name, programs)
     if problems:
         raise problems[0]
@@ -59,7 +64,7 @@ def load_job(text: str, file_name: str, programs: Mapping[str, Program]) -> list
 def read_job(
     text: str, file_name: str, programs: Mapping[str, Program]
 ) -> tuple[list[Document], list[JobError]]:
-    """The documents that can be understood, and everything that is wrong with the others, each once."""
+    """Return the valid documents, and each error in the others once."""
     try:
         name = _job_name(file_name)
         tables = list(
@@ -89,22 +94,26 @@ def _job_name(file_name: str) -> str:
     name = PurePosixPath(file_name).name.removesuffix(".yaml").removesuffix(".yml")
     if not _NAME.fullmatch(name):
         raise JobError(
-            f"{file_name}:1: a job file's name becomes part of every result's: only letters, digits and '-_.+=%' can be in it"
+            f"{file_name}:1: a job file's name becomes part of every result's: only letters,"
+            " digits and '-_.+=%' can be in it"
         )
     return name
 
 
 def _data(text: str, file_name: str) -> str:
-    """The text as YAML can read it: no templates, and `key: {{ ... }}` in quotes."""
+    """Return the text as valid YAML: without templates, and with `key: {{ ... }}` in quotes."""
     erb = _ERB.search(text)
     if erb:
         where = LineOrigins.of(text, file_name).where(text.count("\n", 0, erb.start()))
-        raise JobError(f"{where}: ERB (<% %>) is not taken: job files are data, not programs")
+        raise JobError(f"{where}: ERB (<% %>) is not supported: job files are data, not programs")
     return quote_braces(text)
 
 
 def quote_braces(text: str) -> str:
-    """`key: {{ expression }}` without quotes, which LKP takes and YAML does not, with quotes around it; lines keep their numbers."""
+    """Quote `key: {{ expression }}`, which LKP accepts without quotes and YAML does not.
+
+    Lines keep their numbers.
+    """
     parts, done = [], 0
     while (start := text.find("{{", done)) >= 0 and (end := text.find("}}", start)) >= 0:
         line = text.rfind("\n", 0, start) + 1
@@ -125,7 +134,9 @@ def quote_braces(text: str) -> str:
 
 
 def _awaits_value(before: str) -> bool:
-    """Whether a line that begins so goes on with a value: after `key: ` or `- `, and not within quotes, a list or a comment."""
+    """Return whether a value follows this start of a line: after `key: ` or `- `,
+    not within quotes, a list or a comment.
+    """
     words = before.split()
     return (
         before.endswith(" ")
@@ -141,18 +152,21 @@ def _table(document: LocatedValue) -> Mapping[str, LocatedValue]:
     return document.table
 
 
-# --- meaning: programs, parameters, remarks ----------------------------------------------------------------------------
+# --- meaning: programs, parameters, remarks -------------------------------------------------------
 
 
 class _Reader:
-    """Reads the documents of one file and collects what is wrong with them."""
+    """Reads the documents of one file and collects their errors."""
 
     def __init__(self, job_name: str, programs: Mapping[str, Program]) -> None:
         self._job_name, self._programs, self.problems = job_name, programs, list[JobError]()
         self._daemons = {daemon for known in programs.values() for daemon in known.daemons}
 
     def document(self, table: Mapping[str, LocatedValue]) -> Document | None:
-        """The job that a document stands for; None for a base that names no benchmark, and for one that can't be read."""
+        """Return the job of a document.
+
+        None for a base without a benchmark, and for an invalid document.
+        """
         before = len(self.problems)
         entries = self._flat(table)
         program = self._benchmark(entries)
@@ -189,18 +203,20 @@ class _Reader:
         self.problems.append(JobError(f"{value.where}: {why}"))
 
     def _flat(self, table: Mapping[str, LocatedValue]) -> dict[str, LocatedValue]:
-        """The contents of `if role ...:` blocks in the place of the block: who plays which role is the program's business (its `run`, `serve` and `client`)."""
+        """Replace `if role ...:` blocks by their contents: the program itself assigns the roles
+        (its `run`, `serve` and `client`).
+        """
         flat: dict[str, LocatedValue] = {}
         for key, value in self._entries(table):
             if key in flat:
-                self._refuse(value, f"{key!r} stands twice, first in line {flat[key].line}")
+                self._refuse(value, f"{key!r} appears twice, first in line {flat[key].line}")
             flat.setdefault(key, value)
         return flat
 
     def _entries(self, table: Mapping[str, LocatedValue]) -> Iterator[tuple[str, LocatedValue]]:
         for key, value in table.items():
             role = _ROLE.fullmatch(key)
-            if key.startswith(("#", ":")):  # LKP's way to switch a key off without deleting it
+            if key.startswith(("#", ":")):  # LKP's way to disable a key without deleting it
                 continue
             if (
                 role
@@ -218,32 +234,41 @@ class _Reader:
             elif key == "<<":
                 self._refuse(
                     value,
-                    "'<<' takes in the text of a job file, and must name one ('<<: base.yaml'); YAML's own merges are not taken",
+                    (
+                        "'<<' includes the text of a job file and must name one ('<<: base.yaml');"
+                        " YAML merges are not supported"
+                    ),
                 )
             else:
                 yield key, value
 
     def _benchmark(self, entries: Mapping[str, LocatedValue]) -> Program | None:
-        found = [
+        benchmarks = [
             key
             for key in entries
             if key in self._programs and self._programs[key].kind == "benchmark"
         ]
-        if len(found) > 1:
+        if len(benchmarks) > 1:
             self._refuse(
-                entries[found[1]],
-                f"one job runs one benchmark, but {' and '.join(found)} are here; put them into files of their own",
+                entries[benchmarks[1]],
+                (
+                    f"one job runs one benchmark, but this one has {' and '.join(benchmarks)};"
+                    " put them into separate files"
+                ),
             )
-        return self._programs[found[0]] if found else None
+        return self._programs[benchmarks[0]] if benchmarks else None
 
     def _take_options(
         self, settings: dict[str, LocatedValue], block: LocatedValue, program: Program
     ) -> None:
-        """The settings inside a program's own block; `hackbench:` alone has none."""
+        """Collect the settings inside a program's own block; `hackbench:` alone has none."""
         if block.content is not None and block.table is None:
             self._refuse(
                 block,
-                f"{program.name} must be empty or a table of its parameters ({', '.join(program.parameters)})",
+                (
+                    f"{program.name} must be empty or a table of its parameters"
+                    f" ({', '.join(program.parameters)})"
+                ),
             )
         for key, value in (block.table or {}).items():
             if key in program.parameters:
@@ -253,7 +278,10 @@ class _Reader:
                 self._refuse(
                     value,
                     refusal(key)
-                    or f"{program.name} has no parameter {key!r}{suggest(key, program.parameters)}{known}",
+                    or (
+                        f"{program.name} has no parameter"
+                        f" {key!r}{suggest(key, program.parameters)}{known}"
+                    ),
                 )
 
     def _take_demands(
@@ -278,7 +306,7 @@ class _Reader:
         *,
         plain: bool = False,
     ) -> None:
-        """`plain`: what YAML would make of a value does not matter, for LKP never sees it."""
+        """`plain`: YAML's type of a value does not matter, because LKP never sees it."""
         if value.table is not None or any(
             item.table is not None or isinstance(item.content, tuple) for item in value.items
         ):
@@ -288,16 +316,19 @@ class _Reader:
             if item.ambiguous and not plain:
                 self._refuse(
                     item,
-                    f"{key}: YAML takes {item.text} for another value than it looks like; put it in quotes, or write it plainly",
+                    (
+                        f"{key}: YAML reads {item.text} as another value than it looks like;"
+                        " put it in quotes, or write it plainly"
+                    ),
                 )
         if key in settings:
             self._refuse(value, f"{key} is set twice, first in line {settings[key].line}")
         settings[key] = value
 
     def _check_other(self, key: str, value: LocatedValue, program: Program | None) -> None:
-        """Refuse what is neither a remark nor a monitor nor something for later documents."""
+        """Refuse keys that are neither remarks nor monitors nor meant for later documents."""
         other = self._programs.get(key)
-        # In a base without a benchmark, any program's parameter may be waiting for the documents after it.
+        # In a base without a benchmark, any program's parameter may be meant for later documents.
         waiting = (
             {name for known in self._programs.values() for name in known.parameters}
             if program is None
@@ -334,5 +365,8 @@ class _Reader:
             if item.content is not None and not _NAME.fullmatch(item.text or ""):
                 self._refuse(
                     item,
-                    f"cluster {item.text!r} must be {LOCALHOST} (both roles on one box), or the tbox_group of a testbox that is a cluster",
+                    (
+                        f"cluster {item.text!r} must be {LOCALHOST} (both roles on one box),"
+                        " or the tbox_group of a testbox that is a cluster"
+                    ),
                 )

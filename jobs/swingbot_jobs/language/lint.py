@@ -1,4 +1,6 @@
-"""What is wrong with a job file, all of it at once; and what someone who comes from LKP would not expect."""
+"""Checks of a job file: all errors at once, and remarks on differences that LKP users may not
+expect.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ Severity = Literal["error", "remark"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class LintFinding:
-    """One thing about a job file; `text` begins with `file:line:`. A remark keeps nothing from running."""
+    """A finding about a job file; `text` begins with `file:line:`.
+
+    A remark does not prevent the job from running.
+    """
 
     severity: Severity
     text: str
@@ -26,7 +31,9 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """A job file after the look at it: how many unit jobs it has on each testbox that it can run on, and what was found."""
+    """The result of checking a job file: its number of unit jobs on each suitable testbox,
+    and the findings.
+    """
 
     file_name: str
     unit_jobs: Mapping[str, int]
@@ -40,23 +47,26 @@ class LintResult:
 def lint(
     text: str, file_name: str, testboxes: Sequence[TestboxTraits], programs: Mapping[str, Program]
 ) -> LintResult:
-    """Look at a job file as it would be on each of `testboxes`. Raises nothing: whatever is wrong is a finding."""
+    """Check a job file as expanded on each of `testboxes`.
+
+    Raises nothing: every error is a finding.
+    """
     documents, problems = read_job(text, file_name, programs)
     for document in documents:
         problems += boot_settings.problems(document.ours)
     counts: dict[str, int] = {}
     for box in testboxes:
-        found = [
+        errors = [
             problem
             for document in documents
             for problem in _values(document, programs[document.program], box)
         ]
-        if not found:
+        if not errors:
             try:
                 counts[box.name] = len(expand_documents(documents, box, programs))
             except JobError as error:
-                found = [error]
-        problems += found
+                errors = [error]
+        problems += errors
     findings = [LintFinding("error", str(problem)) for problem in problems]
     findings += [
         LintFinding("remark", remark) for document in documents for remark in _remarks(document)
@@ -67,35 +77,47 @@ def lint(
 
 
 def twins(files: Sequence[tuple[str, str]]) -> list[LintFinding]:
-    """(job name, path) of several files: two of one name give their results one name too."""
+    """Check (job name, path) of several files: files with equal names would give their results
+    equal names too.
+    """
     first: dict[str, str] = {}
     twice = [
         (name, path, first[name]) for name, path in files if first.setdefault(name, path) != path
     ]
     return [
         LintFinding(
-            "error", f"{path}:1: is called {name} as {other} is, and so are its results; rename one"
+            "error",
+            (
+                f"{path}:1: has the same job name as {other}, {name},"
+                " and so would its results;"
+                " rename one"
+            ),
         )
         for name, path, other in twice
     ]
 
 
 def _values(document: Document, program: Program, box: TestboxTraits) -> Iterator[JobError]:
-    """Every value that can't be on this box, not the first one alone: each value in turn, with the first of the other axes."""
+    """Yield every value that is invalid on this testbox, not only the first:
+    each value in turn, with the first of the other axes.
+    """
     axes = axes_of(document)
     first = {key: items[0] for key, items in axes.items() if items}
-    told: set[str] = set()
+    reported: set[str] = set()
     for key, items in axes.items():
         for item in items:
             try:
                 JobPoint(document, program, box, {**first, key: item}).check(key)
             except JobError as error:
-                if str(error) not in told:
+                if str(error) not in reported:
                     yield error
-                told.add(str(error))
+                reported.add(str(error))
 
 
 def _remarks(document: Document) -> Iterator[str]:
     for (program, parameter), otherwise in OTHER_DEFAULTS.items():
         if document.program == program and parameter not in document.settings:
-            yield f"{document.where}: {parameter} is not set, so {program} runs with its default here; {otherwise}"
+            yield (
+                f"{document.where}: {parameter} is not set, so {program} runs with its default"
+                f" here; {otherwise}"
+            )

@@ -1,7 +1,7 @@
-"""Programs: what `jobs/programs/<name>/` says about a benchmark or a monitor.
+"""Programs: the benchmarks and monitors in `jobs/programs/<name>/`.
 
-`meta.yaml` names the parameters that a job may set and the metrics that come out, each with unit,
-direction, class and the smallest change that anyone should be told about.
+`meta.yaml` lists the parameters that a job may set and the resulting metrics, each with unit,
+direction, class and the smallest change worth reporting.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ When = Literal["always", "asked"]
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
-# Changes below this many per cent are noise to a reader, however sure we are of them: counters of a repeatable testbox
-# have next to no variance, and without a floor every comparison would report hundredths of a per cent.
+# Changes below this many percent are noise to a reader, however significant:
+# counters of a repeatable testbox have almost no variance, and without a floor every comparison
+# would report hundredths of a percent.
 MIN_EFFECT_PCT: Final[Mapping[MetricClass, float]] = {
     "benchmark": 2.0,
     "time": 2.0,
@@ -37,12 +38,15 @@ MIN_EFFECT_PCT: Final[Mapping[MetricClass, float]] = {
 
 
 class ProgramError(LineError):
-    """A meta.yaml is wrong; the message begins with `file:line:`."""
+    """A meta.yaml is invalid; the message begins with `file:line:`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One setting of a program. `default` is written as in a job file (`50%`, `300s`); None: not passed unless a job sets it."""
+    """One setting of a program.
+
+    `default` is written as in a job file (`50%`, `300s`); None: not passed unless a job sets it.
+    """
 
     name: str
     kind: ParameterKind
@@ -50,21 +54,22 @@ class Parameter:
     default: str | None = None
     choices: tuple[str, ...] = ()
     required: bool = False
-    pattern: str | None = None  # what a text must match as a whole
-    unless: str | None = (
-        None  # another parameter: where a job sets that one, this one has no default
-    )
+    pattern: str | None = None  # regular expression that the full text must match
+    unless: str | None = None  # another parameter; if a job sets it, this one has no default
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Another metric of the program that is the same number where all conditions hold."""
+    """Another metric of the program with the same value if all conditions hold."""
 
     target: str  # full name
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (parameter, patterns of its value)
 
     def holds(self, params: Mapping[str, str]) -> bool:
-        """Whether each parameter fits one of its patterns; without conditions always."""
+        """Return whether each parameter matches one of its patterns.
+
+        Always true without conditions.
+        """
         return all(
             name in params and any(fnmatchcase(params[name], pattern) for pattern in patterns)
             for name, patterns in self.when
@@ -73,7 +78,9 @@ class Alias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One number that a program gives. `name` is the full one (`netperf.Throughput_Mbps`) and may end in `*` for a family.
+    """One number that a program produces.
+
+    `name` is the full name (`netperf.Throughput_Mbps`) and may end in `*` for a family.
 
     `better` is None for a number that is neither good nor bad by itself, such as most counters.
     """
@@ -84,22 +91,28 @@ class Metric:
     klass: MetricClass
     min_effect_pct: float
     describe: str
-    judged: bool = True  # False: kept and shown with its run, but no row of a comparison (hundreds of symbols and interrupts)
-    headline: bool = False  # what the program is run for: its swings are judged and bisected, the other numbers are shown beside it
+    # False: stored and shown with its run, but not compared (hundreds of symbols and interrupts)
+    judged: bool = True
+    headline: bool = (
+        False  # a main result: its swings are judged and bisected; other metrics are shown with it
+    )
     min_effect_when: tuple[
         tuple[str, str, float], ...
-    ] = ()  # (parameter, pattern of its value, per cent); the first that fits wins
+    ] = ()  # (parameter, pattern of its value, percent); the first match wins
     aliases: tuple[Alias, ...] = ()  # the first that holds wins
 
     def alias_of(self, params: Mapping[str, str]) -> str | None:
-        """Full name of the metric that is the same number in a unit job with these parameters.
+        """Return the full name of the metric with the same value in a unit job with these
+        parameters.
 
-        None where this one is a number of its own. The metric named is never an alias itself.
+        None if this metric is not an alias. The returned metric is never an alias itself.
         """
         return next((alias.target for alias in self.aliases if alias.holds(params)), None)
 
     def min_effect(self, params: Mapping[str, str]) -> float:
-        """The smallest change in per cent worth telling, for a unit job with these parameters."""
+        """Return the smallest change worth reporting, in percent, for a unit job with these
+        parameters.
+        """
         for parameter, pattern, percent in self.min_effect_when:
             if fnmatchcase(params.get(parameter, ""), pattern):
                 return percent
@@ -118,12 +131,14 @@ class Program:
     metrics: Mapping[str, Metric]
     wanted_files: tuple[str, ...]
     directory: Path
-    daemons: tuple[str, ...] = ()  # LKP programs that our `run` starts itself; a job may name them
+    daemons: tuple[str, ...] = ()  # LKP programs that `run` starts itself; a job may name them
     result_before_timeout: bool = False  # a run that printed its result and then hung still counts
-    when: When = "always"  # of a monitor: in every run, or in a run of its own for which the job asks because it disturbs what it watches
-    gives: str = ""  # what its metrics' names begin with, where that is not its own name
+    # monitors only: in every run, or, if it disturbs the benchmark, in a separate run that the job
+    # requests
+    when: When = "always"
+    gives: str = ""  # prefix of its metrics' names, if not its own name
     serves: bool = (
-        False  # it has `serve` and `client` beside its `run`, for the two boxes of a cluster
+        False  # has `serve` and `client` in addition to `run`, for the two testboxes of a cluster
     )
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
@@ -132,7 +147,10 @@ class Program:
         return self.gives or self.name
 
     def metric(self, full_name: str) -> Metric | None:
-        """The metric of that full name, a member of a family (`perf-stat.*`) included; None if this program has no such."""
+        """Return the metric with that full name, or its family (`perf-stat.*`).
+
+        None if the program has none.
+        """
         known = self.metrics.get(full_name)
         if known is not None:
             return known
@@ -147,13 +165,16 @@ class Program:
 
 
 def find_metric(programs: Mapping[str, Program], full_name: str) -> Metric | None:
-    """The metric `<program>.<name>` of any program; None if there is no such."""
+    """Return the metric `<program>.<name>` of any program; None if it does not exist."""
     program = programs.get(full_name.partition(".")[0])
     return program.metric(full_name) if program else None
 
 
 def load_programs(directory: Path) -> dict[str, Program]:
-    """Every program of `directory` by name; the first wrong meta.yaml raises ProgramError."""
+    """Return every program in `directory` by name.
+
+    Raises ProgramError for the first invalid meta.yaml.
+    """
     return {path.parent.name: load_program(path) for path in sorted(directory.glob("*/meta.yaml"))}
 
 
@@ -162,7 +183,8 @@ def load_program(path: Path) -> Program:
     name, where = path.parent.name, f"{path.parent.name}/{path.name}"
     if not NAME.fullmatch(name):
         raise ProgramError(
-            f"{where}:1: a program's directory is named with small letters, digits and '-'"
+            f"{where}:1: the name of a program's directory may have lower-case letters,"
+            " digits and '-' only"
         )
     documents = read_documents(path.read_text(), where, ProgramError)
     if len(documents) != 1:
@@ -193,7 +215,7 @@ def load_program(path: Path) -> Program:
 def _parameters(meta: _Table) -> Iterator[Parameter]:
     for name, table in meta.tables("parameters"):
         if not PARAMETER_NAME.fullmatch(name):
-            table.refuse(f"parameter {name!r} must be a name that a shell variable can have")
+            table.refuse(f"parameter {name!r} must be a valid name of a shell variable")
         parameter = Parameter(
             name=name,
             kind=cast(ParameterKind, table.choice("kind", get_args(ParameterKind))),
@@ -274,7 +296,7 @@ def _conditions(metric: _Table, value: LocatedValue) -> Iterator[tuple[str, tupl
 
 
 def _check_aliases(program: Program, refuse: Callable[[str, str], NoReturn]) -> None:
-    """Refuse an alias of what does not exist, is another kind of number, or is an alias itself."""
+    """Refuse an alias of a missing metric, of a different kind of metric, or of another alias."""
     aliases = [(m, alias) for m in program.metrics.values() for alias in m.aliases]
     for metric, alias in aliases:
         if why := _wrong_alias(program, metric, alias):
@@ -292,7 +314,7 @@ def _check_aliases(program: Program, refuse: Callable[[str, str], NoReturn]) -> 
 
 
 def _wrong_alias(program: Program, metric: Metric, alias: Alias) -> str | None:
-    """Why this alias cannot be, whatever the parameters are; None if it can."""
+    """Return why this alias is invalid for any parameters; None if it is valid."""
     target, name = program.metrics.get(alias.target), _short(alias.target)
     if target is None or "*" in target.name:
         return f"an alias of {name!r}, which is not a single metric of this program"
@@ -311,7 +333,7 @@ def _wrong_alias(program: Program, metric: Metric, alias: Alias) -> str | None:
 
 
 def _settings(program: Program, aliases: Sequence[Alias]) -> Iterator[dict[str, str]]:
-    """The parameters that conditions look at, with every combination of values they can tell."""
+    """Yield the parameters in conditions with every combination of values that they distinguish."""
     patterns: dict[str, list[str]] = {}
     for name, found in (condition for alias in aliases for condition in alias.when):
         patterns.setdefault(name, []).extend(found)
@@ -327,7 +349,7 @@ def _short(full_name: str) -> str:
 
 
 class _Table:
-    """A table of meta.yaml that knows which keys were asked for."""
+    """A table of meta.yaml that records which keys were read."""
 
     def __init__(self, file_name: str, what: str, value: LocatedValue) -> None:
         self._file, self._what, self._value, self._asked = file_name, what, value, set[str]()
@@ -339,7 +361,7 @@ class _Table:
         raise ProgramError(f"{self._file}:{(at or self._value).line}: {why}")
 
     def refuse_metric(self, full_name: str, why: str) -> NoReturn:
-        """Refuse the entry of that metric; this is the whole file."""
+        """Refuse the entry of that metric; called on the table of the file."""
         metrics = self._entries["metrics"].table or {}
         name = _short(full_name)
         self.refuse(f"metrics {name!r} is {why}", metrics[name])
@@ -368,7 +390,7 @@ class _Table:
         value = self.take(key)
         items = value.items if value else ()
         if any(item.text is None for item in items):
-            self.refuse(f"{key} must be a list of texts", value)
+            self.refuse(f"{key} must be a list of strings", value)
         return tuple(item.text or "" for item in items)
 
     def truth(self, key: str) -> bool:
@@ -380,7 +402,7 @@ class _Table:
         except ValueError:
             number = -1.0
         if not 0 <= number < 1000:
-            self.refuse("a smallest effect is a number of per cent, such as 2", value)
+            self.refuse("a smallest effect must be a number in percent, such as 2", value)
         return number
 
     def tables(self, key: str) -> Iterator[tuple[str, _Table]]:
@@ -393,10 +415,13 @@ class _Table:
             yield name, _Table(self._file, f"{key} {name!r}", entry)
 
     def done(self) -> None:
-        """Refuse keys that nobody asked for."""
+        """Refuse unknown keys."""
         for key, value in self._entries.items():
             if key not in self._asked:
                 self.refuse(
-                    f"{self._what} has an unknown key {key!r}{suggest(key, self._asked)}; known are {', '.join(sorted(self._asked))}",
+                    (
+                        f"{self._what} has an unknown key {key!r}{suggest(key, self._asked)};"
+                        f" known are {', '.join(sorted(self._asked))}"
+                    ),
                     value,
                 )

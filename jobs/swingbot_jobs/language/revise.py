@@ -1,8 +1,10 @@
-"""Documents of a job file laid over each other, as LKP lays them.
+"""Merging of the documents of a job file, as LKP merges them.
 
-The first document is the base; each later one is laid over it by top-level key, and documents do not see each other. Beside plain keys there are
-`a.b: v` (set b inside a, leave the rest of a), `a+: v` (append to a) and `a-: v` (take v away from a; `a-:` alone takes a away). A key keeps
-its first place when it gets another value: the order of keys is the order of axes.
+The first document is the base; each later one is merged over it by top-level key,
+and later documents do not affect each other. In addition to plain keys there are `a.b:
+v` (set b inside a, leave the rest of a), `a+: v` (append to a) and `a-: v` (remove v from a;
+`a-:` alone removes a). A key keeps its first position when its value changes:
+the order of keys is the order of axes.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from typing import Final
 
 from swingbot_jobs.yaml_lines import JobError, LocatedValue
 
-# Keys that take a later value in addition to the earlier one.
+# Keys to which a later value is added.
 _ADDING: Final = re.compile(r"mail_to|mail_cc|constraints|need_(?!(?:memory|cpu|modules)$)\w+")
 
 
 def revised(documents: list[Mapping[str, LocatedValue]]) -> Iterator[dict[str, LocatedValue]]:
-    """The base as it is, then the base under each later document. Raises JobError."""
+    """Return the base, then the base merged with each later document. Raises JobError."""
     if documents:
         base = laid_over({}, documents[0])
         yield dict(base)
@@ -30,7 +32,7 @@ def revised(documents: list[Mapping[str, LocatedValue]]) -> Iterator[dict[str, L
 def laid_over(
     base: Mapping[str, LocatedValue], over: Mapping[str, LocatedValue]
 ) -> dict[str, LocatedValue]:
-    """`base` with `over` laid over it; neither is changed."""
+    """Return `base` merged with `over`; neither is modified."""
     merged = dict(base)
     for key, value in over.items():
         if not _is_revision(key):
@@ -49,7 +51,9 @@ def _is_revision(key: str) -> bool:
 
 
 def _block_with(key: str, table: Mapping[str, LocatedValue]) -> list[str]:
-    """The `if role` block that holds `key`, so that `netperf.test: TCP_RR` finds netperf there too; nothing if `key` is not in one."""
+    """Return the path of the `if role` block with `key`, so that `netperf.test:
+    TCP_RR` finds netperf there too; empty without one.
+    """
     blocks = (
         name
         for name, value in table.items()
@@ -61,7 +65,7 @@ def _block_with(key: str, table: Mapping[str, LocatedValue]) -> list[str]:
 def _revise(
     table: dict[str, LocatedValue], path: list[str], how: str, value: LocatedValue, at: LocatedValue
 ) -> None:
-    """Set, append to or take from the entry at `path`; tables on the way are copied."""
+    """Set, append to or remove from the entry at `path`; tables on the path are copied."""
     head, rest = path[0], path[1:]
     if not head:
         raise JobError(f"{at.where}: a dotted key has an empty part")
@@ -69,7 +73,8 @@ def _revise(
     if rest:
         if inner is not None and inner.content is not None and inner.table is None:
             raise JobError(
-                f"{at.where}: {'.'.join(path)!r} sets a key inside {head!r}, which is a plain value in line {inner.line}"
+                f"{at.where}: {'.'.join(path)!r} sets a key inside {head!r},"
+                f" which is a plain value in line {inner.line}"
             )
         if inner is None and how == "-":
             return
@@ -85,7 +90,7 @@ def _revise(
 
 
 def _sum(old: LocatedValue, new: LocatedValue) -> LocatedValue:
-    """Both values: lists joined without repetition, tables laid over each other, plain values as a list."""
+    """Join both values: lists without repetition, tables merged, plain values as a list."""
     if old.content is None or new.content is None:
         return new if old.content is None else old
     if old.table is not None or new.table is not None:
@@ -106,7 +111,7 @@ def _as_table(value: LocatedValue) -> dict[str, LocatedValue]:
 def _take_away(
     table: dict[str, LocatedValue], key: str, value: LocatedValue, at: LocatedValue
 ) -> None:
-    """Without `key`, or without those of its items that `value` names. What is not there needs no taking away."""
+    """Remove `key`, or those of its items that `value` names. Missing items are ignored."""
     old = table.get(key)
     if old is None:
         return
@@ -115,13 +120,14 @@ def _take_away(
         return
     gone = set(value.table) if value.table is not None else {item.text for item in value.items}
     if old.table is not None:
-        kept: dict[str, LocatedValue] | tuple[LocatedValue, ...] = {
+        remaining: dict[str, LocatedValue] | tuple[LocatedValue, ...] = {
             name: entry for name, entry in old.table.items() if name not in gone
         }
     elif isinstance(old.content, tuple):
-        kept = tuple(item for item in old.items if item.text not in gone)
+        remaining = tuple(item for item in old.items if item.text not in gone)
     else:
         raise JobError(
-            f"{at.where}: items can be taken from a list or a table; {key} is a plain value in line {old.line}: to take it away, write '{key}-:'"
+            f"{at.where}: items can be removed from a list or a table;"
+            f" {key} is a plain value in line {old.line}: to remove it, write '{key}-:'"
         )
-    table[key] = LocatedValue(kept or None, value.line, value.file)
+    table[key] = LocatedValue(remaining or None, value.line, value.file)

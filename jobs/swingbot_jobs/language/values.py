@@ -1,4 +1,6 @@
-"""Values of one point of a job: from what is written (`50%`, `5m`, `{{ nr_cpu / 2 }}`) to what a program's `run` finds in its environment."""
+"""Values of one point of a job: from the written form (`50%`, `5m`, `{{ nr_cpu / 2 }}`) to the
+environment of a program's `run`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from swingbot_jobs.language.program import Parameter, Program
 from swingbot_jobs.testbox.wire import LOCALHOST
 from swingbot_jobs.yaml_lines import LocatedValue, suggest
 
-# of what a program is handed: larger ones are slips, and break shell arithmetic
+# largest number passed to a program: larger ones are mistakes and break shell arithmetic
 MAX_NUMBER: Final = 10**15
 
 SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
@@ -26,7 +28,7 @@ _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 
 
 class TestboxTraits(Protocol):
-    """What expansion has to know of a testbox."""
+    """The properties of a testbox that expansion needs."""
 
     @property
     def name(self) -> str: ...
@@ -35,12 +37,12 @@ class TestboxTraits(Protocol):
     @property
     def memory_mb(self) -> int: ...
     @property
-    def cluster(self) -> str: ...  # what a job's `cluster` has to be there; empty: anything
+    def cluster(self) -> str: ...  # required value of a job's `cluster`; empty: any
 
 
 @dataclass(frozen=True, slots=True)
 class NominalTestbox:
-    """A box that no machine is: for looking at a job file without one (`swingbot jobs lint`)."""
+    """A testbox without a machine, to check a job file without one (`swingbot jobs lint`)."""
 
     name: str = "nominal"
     tbox_group: str = "nominal"
@@ -50,7 +52,9 @@ class NominalTestbox:
 
 
 class JobPoint:
-    """One point of a document's axes on a testbox: a value, or None for the default, for each key that the job sets."""
+    """One point of a document's axes on a testbox: for each key that the job sets a value,
+    or None for the default.
+    """
 
     def __init__(
         self,
@@ -65,19 +69,21 @@ class JobPoint:
         self._open: list[str] = []
 
     def params(self) -> dict[str, str]:
-        """What the program gets, by parameter name. Raises JobError."""
+        """Return the program's parameters by name. Raises JobError."""
         for name, parameter in self._program.parameters.items():
             if self._given(parameter):
                 self._resolve(parameter)
             elif parameter.required:
                 raise JobError(
-                    f"{self._document.where}: {self._program.name} needs {name}: {parameter.describe}"
+                    f"{self._document.where}: {self._program.name} needs {name}:"
+                    f" {parameter.describe}"
                 )
         if "cluster" in self._chosen:
             self._done["cluster"] = self._cluster(self._chosen["cluster"])
         elif self._box.cluster not in ("", LOCALHOST):
             raise JobError(
-                f"{self._document.where}: testbox {self._box.name} is a cluster of two: say cluster: {self._box.cluster}"
+                f"{self._document.where}: testbox {self._box.name} is a cluster of two:"
+                f" set cluster: {self._box.cluster}"
             )
         return dict(sorted(self._done.items()))
 
@@ -89,49 +95,60 @@ class JobPoint:
             self._resolve(self._program.parameters[key])
 
     def demand(self, *names: str) -> dict[str, str]:
-        """What the box has to be, by fact: all demands, or those of these names. Raises JobError."""
+        """Return required values by fact: all demands, or those with these names.
+
+        Raises JobError.
+        """
         asked = names or self._document.demands
-        told = {
+        chosen = {
             fact: self._chosen[name]
             for name, fact in self._document.demands.items()
             if name in self._chosen and name in asked
         }
         return {
             fact: demands.checked(fact, self._evaluated(fact, value), value)
-            for fact, value in sorted(told.items())
+            for fact, value in sorted(chosen.items())
         }
 
     def written(self) -> dict[str, str]:
-        """The values as they are written, which is what names are made of: percentages as they are, expressions worked out."""
+        """Return the values from which names are built: percentages as written,
+        expressions evaluated.
+        """
         return {key: self._evaluated(key, value) for key, value in self._chosen.items()}
 
     def _given(self, parameter: Parameter) -> bool:
-        """Whether the program gets this parameter: from the job, or by its default."""
+        """Return whether the program gets this parameter, from the job or by its default."""
         return parameter.name in self._chosen or (
             parameter.default is not None and parameter.unless not in self._chosen
         )
 
     def _cluster(self, value: LocatedValue) -> str:
-        here, said = self._box.cluster, value.text or ""
-        if here == LOCALHOST != said:
+        required, requested = self._box.cluster, value.text or ""
+        if required == LOCALHOST != requested:
             raise _error(
                 value,
                 "cluster",
-                f"testbox {self._box.name} is one box, where only {LOCALHOST} is; choose a testbox of the group {said[:60]}",
+                (
+                    f"testbox {self._box.name} is one box, where only {LOCALHOST} is;"
+                    f" choose a testbox of the group {requested[:60]}"
+                ),
             )
-        if here not in ("", said):
+        if required not in ("", requested):
             raise _error(
                 value,
                 "cluster",
-                f"testbox {self._box.name} is a cluster of two, where it has to be {here}",
+                f"testbox {self._box.name} is a cluster of two, where it has to be {required}",
             )
-        if said != LOCALHOST and not self._program.serves:
+        if requested != LOCALHOST and not self._program.serves:
             raise _error(
                 value,
                 "cluster",
-                f"{self._program.name} has no server to put on another box; take {LOCALHOST}, or leave it out",
+                (
+                    f"{self._program.name} has no server for another testbox;"
+                    f" use {LOCALHOST}, or remove the key"
+                ),
             )
-        return said
+        return requested
 
     def _resolve(self, parameter: Parameter) -> str:
         name = parameter.name
@@ -141,7 +158,7 @@ class JobPoint:
             )
             if name in self._open:
                 raise _error(
-                    value, name, f"is worked out from itself ({' from '.join([*self._open, name])})"
+                    value, name, f"depends on itself ({' from '.join([*self._open, name])})"
                 )
             self._open.append(name)
             self._done[name] = self._resolved(parameter, value)
@@ -161,7 +178,7 @@ class JobPoint:
         return str(self._number(parameter, value, text))
 
     def _evaluated(self, name: str, value: LocatedValue) -> str:
-        """The text with its `{{ }}` worked out: `{{ nr_cpu / 2 }}` or `{{ nr_cpu * 2 }}G`."""
+        """Return the text with its `{{ }}` evaluated: `{{ nr_cpu / 2 }}` or `{{ nr_cpu * 2 }}G`."""
 
         def result(expression: re.Match[str]) -> str:
             try:
@@ -195,14 +212,17 @@ class JobPoint:
             raise _error(
                 value,
                 name,
-                f"is less than 1 on testbox {self._box.name}, which has {what}; use a larger share or a plain number",
+                (
+                    f"is less than 1 on testbox {self._box.name}, which has {what};"
+                    " use a larger share or a plain number"
+                ),
             )
         if not 1 <= whole <= MAX_NUMBER or (number != whole and not text.endswith("%")):
             raise _error(value, name, f"must be a whole number of at least 1, not {_shown(number)}")
         return whole
 
     def _count(self, text: str) -> Fraction | None:
-        """`4`, `50%` of the CPUs, or LKP's `1t`."""
+        """Resolve `4`, `50%` of the CPUs, or LKP's `1t`."""
         match = re.fullmatch(_NUMBER + r"(%|[A-Za-z]{0,8})", text)
         if not match:
             return None
@@ -211,7 +231,7 @@ class JobPoint:
         )
 
     def _size(self, text: str) -> Fraction | None:
-        """Bytes of `64K`, `128M`, or `10%` of the memory; units are powers of 1024."""
+        """Return the bytes of `64K`, `128M`, or `10%` of the memory; units are powers of 1024."""
         match = re.fullmatch(_NUMBER + "%", text)
         return Fraction(match[1]) * self._box.memory_mb * BYTES["M"] / 100 if match else size(text)
 
@@ -228,7 +248,7 @@ class JobPoint:
 
 
 def check_needs(document: Document, testbox: TestboxTraits) -> None:
-    """Refuse a testbox that has less than `need_cpu` or `need_memory` ask for."""
+    """Refuse a testbox with less than `need_cpu` or `need_memory`."""
     for key, has, what in (
         ("need_cpu", testbox.nr_cpu, "CPUs"),
         ("need_memory", testbox.memory_mb * BYTES["M"], "of memory"),
@@ -249,7 +269,7 @@ def check_needs(document: Document, testbox: TestboxTraits) -> None:
 
 
 def size(text: str) -> Fraction | None:
-    """Bytes of `4096`, `64K`, `1GiB`; None for anything else."""
+    """Return the bytes of `4096`, `64K`, `1GiB`; None for anything else."""
     match = re.fullmatch(_NUMBER + r"([KMGTkmgt]?)(?:i?[Bb])?", text)
     return Fraction(match[1]) * BYTES[match[2].upper()] if match else None
 
@@ -269,7 +289,7 @@ def _checked_text(parameter: Parameter, value: LocatedValue, text: str) -> str:
 
 
 def _duration(text: str) -> Fraction | None:
-    """Seconds of `300`, `300s`, `5m`, `1.5h`."""
+    """Return the seconds of `300`, `300s`, `5m`, `1.5h`."""
     match = re.fullmatch(_NUMBER + r"([smhdwy]?)", text)
     return Fraction(match[1]) * SECONDS[match[2]] if match else None
 

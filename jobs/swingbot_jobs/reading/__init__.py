@@ -1,1 +1,3 @@
-"""Results: from what programs wrote to samples, and the readers that the parsers of `jobs/programs/` share."""
+"""Results: from the output of programs to samples, and the readers that the parsers of
+`jobs/programs/` share.
+"""

@@ -1,9 +1,12 @@
-"""Runs that lkp-tests did instead of our own runner: the job file that it is given, and what its result root says.
+"""Runs of lkp-tests instead of swingbot's own runner: the job file that it gets,
+and its result root.
 
-LKP's names are ours, so its statistics are samples as they are. Its exit status is not: `lkp run` ends with 0 whatever its test did, a run
-that died leaves `{}`, and its matrices hold 0 where nothing was measured. So `last_state` is looked at first, `stats.json` of this one run
-is the only file that numbers come from, and the program's raw output is read once more by our own parser, which knows how many
-instances there should be. What is missing is missing.
+swingbot uses LKP's names, so LKP's statistics are samples as they are.
+Its exit status is unusable: `lkp run` always exits with 0, a run that died leaves `{}`,
+and its matrices hold 0 where nothing was measured. So `last_state` is checked first,
+`stats.json` of this one run is the only source of numbers, and swingbot's own parser reads the
+program's raw output again, because it knows how many instances to expect.
+A missing value stays missing.
 """
 
 from __future__ import annotations
@@ -19,20 +22,21 @@ from swingbot_jobs.language.program import Program
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.result import ParseError
 
-# Files of a run: the marker that says who ran it, and those of LKP's result root behind a prefix, because `stats.json` is a name of ours too.
+# Files of a run: the marker that names the engine, and those of LKP's result root with a prefix,
+# because swingbot has a `stats.json` too.
 MARKER: Final = "engine"
 PREFIX: Final = "lkp."
 STATS: Final = f"{PREFIX}stats.json"
 LAST_STATE: Final = f"{PREFIX}last_state"
 LEFT_OUT: Final = f"{PREFIX}left_out"
 
-# Programs of ours that lkp-tests has too, with the same parameters.
+# Programs that lkp-tests has too, with the same parameters.
 PENDANTS: Final = ("hackbench", "netperf", "will-it-scale")
 Parsed = Mapping[str, float | list[float]]
 
 _MAX_KEYS: Final = 20_000
 _EXIT: Final = re.compile(r"(setup|daemon|test)\.([A-Za-z0-9_.-]{1,80})\.exit_code\.([0-9]{1,3})")
-# What LKP notes when a run did not go as it should, in words.
+# LKP's notes about a failed run, in words.
 _STATES: Final = {
     "is_incomplete_run": "the run is incomplete",
     "soft_timeout": "it was stopped by LKP's soft time limit",
@@ -40,26 +44,34 @@ _STATES: Final = {
     "exit_fail": "a program failed",
 }
 _NOT_RUN: Final = "LKP wrote no stats.json"
-# Relative difference between two readers of one output above which they do not agree; LKP's sums are rounded differently in the last digit.
+# Largest relative difference between two readers of one output that agree;
+# LKP's sums are rounded differently in the last digit.
 _EQUAL: Final = 1e-9
 
 
 class NoLkpEquivalent(ValueError):
-    """lkp-tests has no such program or monitor; the message says which programs it shares with us."""
+    """lkp-tests lacks this program or monitor; the message lists the programs that both have."""
 
 
 def job_file(job: UnitJob) -> str:
-    """The job for `lkp run`, without axes and without LKP's monitors: YAML whose values are those that our own runner passes.
+    """Return the job for `lkp run` as YAML, without axes and LKP's monitors,
+    with the values that swingbot's own runner passes.
 
     Raises NoPendant.
     """
     refuse_unknown([job])
-    head = f"suite: {job.program}\ntestcase: {job.program}\ncategory: benchmark\nneed_monitors: 'false'\n"
+    head = (
+        f"suite: {job.program}\ntestcase: {job.program}\ncategory:"
+        " benchmark\nneed_monitors: 'false'\n"
+    )
     if job.program != "netperf":
         return f"{head}{job.program}:\n{_settings(job.params, 2)}"
     server = _settings({"ip": job.params.get("ip", "ipv4")}, 0)
     cluster = job.params.get("cluster", "cs-localhost")
-    roles = f"cluster: {json.dumps(cluster)}\nnode_roles: server client\n{server}if role server:\n  netserver:\nif role client:\n  netperf:\n"
+    roles = (
+        f"cluster: {json.dumps(cluster)}\nnode_roles:"
+        f" server client\n{server}if role server:\n  netserver:\nif role client:\n  netperf:\n"
+    )
     return (
         head
         + roles
@@ -74,11 +86,12 @@ def refuse_unknown(jobs: Iterable[UnitJob]) -> None:
     for job in jobs:
         if job.program not in PENDANTS:
             raise NoLkpEquivalent(
-                f"{job.name}: engine lkp can't run {job.program}: lkp-tests has no such program; it shares {', '.join(PENDANTS)} with us"
+                f"{job.name}: engine lkp can't run {job.program}: lkp-tests does not have it;"
+                f" both have {', '.join(PENDANTS)}"
             )
         if job.monitors:
             raise NoLkpEquivalent(
-                f"{job.name}: engine lkp has no runs for the monitor {job.monitors[0]}"
+                f"{job.name}: engine lkp does not support the monitor {job.monitors[0]}"
             )
 
 
@@ -89,51 +102,58 @@ def _settings(params: Mapping[str, str], indent: int) -> str:
 
 
 def is_lkp(files: Mapping[str, str]) -> bool:
-    """Whether LKP ran it."""
+    """Return whether LKP did this run."""
     return files.get(MARKER, "").strip() == "lkp"
 
 
 def read_lkp(
     program: Program, files: Mapping[str, str], own: Callable[[], Parsed]
 ) -> tuple[Parsed, str | None]:
-    """The benchmark's samples of one run by LKP, without the program's name before them, and a remark.
+    """Return the benchmark's samples of one run by LKP, without the program's name as prefix,
+    and a remark.
 
-    `own` reads the program's output with our parser. Raises ParseError with what LKP says of a run that can't count.
+    `own` reads the program's output with swingbot's parser.
+    Raises ParseError with LKP's notes about a run that does not count.
     """
-    if said := list(_states(files.get(LAST_STATE, ""))):
-        raise ParseError(f"LKP's last_state: {'; '.join(dict.fromkeys(said))}")
+    if notes := list(_states(files.get(LAST_STATE, ""))):
+        raise ParseError(f"LKP's last_state: {'; '.join(dict.fromkeys(notes))}")
     stats = _stats(files)
-    if said := [
+    if notes := [
         state
         for name, value in stats.items()
         if name.startswith("last_state.") and value != 0
         for state in [_state(name.partition(".")[2])]
     ]:
-        raise ParseError(f"LKP's last_state: {'; '.join(dict.fromkeys(said))}")
-    found = dict(_benchmark(program, stats))
-    if not found:
+        raise ParseError(f"LKP's last_state: {'; '.join(dict.fromkeys(notes))}")
+    samples = dict(_benchmark(program, stats))
+    if not samples:
         raise ParseError(f"LKP's stats.json has no {program.name} statistic")
-    other = own()  # a lost instance is told here: LKP takes the mean of the survivors
+    other = own()  # detects a lost instance: LKP takes the mean of the others
     for name, value in other.items():
-        if name not in found and isinstance(value, float | int) and value != 0:
+        if name not in samples and isinstance(value, float | int) and value != 0:
             raise ParseError(
                 f"LKP's stats.json lacks {program.name}.{name}, which the program printed"
             )
     unlike = [
-        name for name, value in other.items() if name in found and not _alike(value, found[name])
+        name
+        for name, value in other.items()
+        if name in samples and not _alike(value, samples[name])
     ]
     remark = (
         f"LKP and swingbot read {', '.join(unlike[:3])} differently; LKP's is kept"
         if unlike
         else None
     )
-    return found, remark
+    return samples, remark
 
 
 def _benchmark(
     program: Program, stats: Mapping[str, float]
 ) -> Iterator[tuple[str, float | list[float]]]:
-    """The statistics that the program's meta.yaml knows. LKP writes no 0 for a benchmark: there it means that nothing was measured."""
+    """Return the statistics that the program's meta.yaml knows.
+
+    Raises ParseError for a benchmark's 0, which means that nothing was measured.
+    """
     for full_name, value in stats.items():
         metric = program.metric(full_name)
         if metric is None:
@@ -152,7 +172,10 @@ def _alike(own: float | list[float], theirs: float | list[float]) -> bool:
 
 
 def exit_status(last_state: str) -> int:
-    """The exit status of the test, which `lkp run` does not tell; 0 if `last_state` knows of none that failed."""
+    """Return the exit status of the test, which `lkp run` does not report.
+
+    0 if `last_state` records no failure.
+    """
     codes = [
         int(match[3]) for line in last_state.splitlines() if (match := _EXIT.match(line.strip()))
     ]
@@ -160,7 +183,7 @@ def exit_status(last_state: str) -> int:
 
 
 def _states(text: str) -> Iterator[str]:
-    """What `last_state` says, in words: `name: 1` lines, and remarks behind `#`."""
+    """Return the notes of `last_state`: `name: 1` lines, and remarks after `#`."""
     for line in text.splitlines()[:200]:
         name, _, value = line.strip()[:300].partition(":")
         if name and not name.startswith("#") and value.strip() != "0":
@@ -174,7 +197,10 @@ def _state(name: str) -> str:
 
 
 def _stats(files: Mapping[str, str]) -> dict[str, float]:
-    """`stats.json`: finite numbers by name. Names too long for us and values that are no numbers make it unbelievable as a whole."""
+    """Read `stats.json`: finite numbers by name.
+
+    An overlong name or an invalid number invalidates the whole file.
+    """
     text = files.get(STATS, "")
     if not text.strip():
         raise ParseError(
@@ -183,27 +209,29 @@ def _stats(files: Mapping[str, str]) -> dict[str, float]:
             else _NOT_RUN
         )
     try:
-        found: Any = json.loads(text, parse_constant=_refuse)
+        stats: Any = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise ParseError(f"LKP's stats.json is broken: {str(error)[:200]}") from error
-    if not isinstance(found, dict):
-        raise ParseError("LKP's stats.json is no table of names and numbers")
-    if len(found) > _MAX_KEYS:
-        raise ParseError(f"LKP's stats.json has {len(found)} statistics, more than {_MAX_KEYS}")
+    if not isinstance(stats, dict):
+        raise ParseError("LKP's stats.json is not a table of names and numbers")
+    if len(stats) > _MAX_KEYS:
+        raise ParseError(f"LKP's stats.json has {len(stats)} statistics, more than {_MAX_KEYS}")
     return {
         name: float(value)
-        for name, value in found.items()
+        for name, value in stats.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and _sane(name, value)
     }
 
 
 def _refuse(text: str) -> float:
-    raise ValueError(f"{text} is no finite number")
+    raise ValueError(f"{text} is not a finite number")
 
 
 def _sane(name: str, value: float) -> bool:
     if len(name) > 1000:
         raise ParseError(f"LKP's stats.json has a name of {len(name)} characters: {name[:60]!r}...")
     if (isinstance(value, int) and abs(value) > 10**300) or not math.isfinite(value):
-        raise ParseError(f"LKP's stats.json gives {name[:60]!r} as no finite number")
+        raise ParseError(
+            f"LKP's stats.json gives {name[:60]!r} with a value that is not a finite number"
+        )
     return True

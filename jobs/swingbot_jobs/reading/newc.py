@@ -1,4 +1,4 @@
-"""Reading archives of the kind that the kernel unpacks as its first root file system (cpio, "newc"). Pure.
+"""Reader of initramfs archives (cpio, "newc"). Pure.
 
 Format: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel.
 """
@@ -13,12 +13,12 @@ _FILE, _KIND = 0o100000, 0o170000
 
 
 class NotAnArchive(ValueError):
-    """The bytes are no such archive, or not all of it."""
+    """The bytes are not a complete archive of this format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A plain file of an archive: where its bytes begin, and how many they are."""
+    """A plain file of an archive: offset and number of its bytes."""
 
     path: str
     mode: int
@@ -27,7 +27,7 @@ class Member:
 
 
 def members(archive: bytes) -> Iterator[Member]:
-    """The plain files of one archive in its order. Raises NotAnArchive."""
+    """Return the plain files of one archive in its order. Raises NotAnArchive."""
     at = 0
     while True:
         try:

@@ -1,7 +1,9 @@
-"""From raw results to samples: results.tar is read as hostile input, each run by its program's `parse.py`.
+"""From raw results to samples: reads results.tar as hostile input, and each run with its program's
+`parse.py`.
 
-A run counts as a whole or not at all: an exit status other than 0, a missing instance, a value that is no
-number make it `failed` with a reason; nothing is averaged over survivors and nothing missing becomes 0.
+A run counts as a whole or not at all: an exit status other than 0, a missing instance or a value
+that is not a number makes it `failed` with a reason; nothing is averaged over survivors,
+and nothing missing becomes 0.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from swingbot_jobs.reading.lkp import is_lkp, read_lkp
 from swingbot_jobs.reading.result import ParsedRun, ParseError, Results, RunStatus, Samples
 from swingbot_jobs.yaml_lines import suggest
 
-# What a guest may send. A run writes a few kB; the limits only keep a mad kernel from filling the master's memory.
+# Limits of a guest's output. A run writes a few kB; the limits keep a broken kernel from filling
+# the master's memory.
 MAX_MEMBERS: Final = 100_000
 MAX_FILE_BYTES: Final = 1024 * 1024
 MAX_TOTAL_BYTES: Final = 128 * 1024 * 1024
@@ -47,7 +50,7 @@ _TIMED_OUT: Final = frozenset({124, 137, 143})
 Parser = Callable[[Mapping[str, str], Mapping[str, str]], Mapping[str, float | list[float]]]
 
 
-# --- one run ---------------------------------------------------------------------------------------------------------
+# --- one run --------------------------------------------------------------------------------------
 
 
 def parse_run(
@@ -56,17 +59,21 @@ def parse_run(
     params: Mapping[str, str],
     programs: Mapping[str, Program],
 ) -> Samples:
-    """Samples of one run by full metric name, with those of every monitor that can be read; ParseError when there is no result."""
+    """Return samples of one run by full metric name, with those of every readable monitor.
+
+    Raises ParseError without a result.
+    """
     return (
         _benchmark(_known(program, programs), files, params) | _watched(files, params, programs)[0]
     )
 
 
 def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dict[str, object]:
-    """What `swingbot parse PROGRAM FILE` prints: `{"program", "samples": {metric: [values]}}`.
+    """Return the document that `swingbot parse PROGRAM FILE` prints: `{"program", "samples":
+    {metric: [values]}}`.
 
-    `path` is the output of a program or a monitor, or the directory of one run. The parameters are not known here,
-    so that instances which gave no result can't be noticed.
+    `path` is the output of a program or a monitor, or the directory of one run.
+    The parameters are not known here, so missing instances go unnoticed.
     """
     known = _known(program, programs)
     files = _files_at(path, "stdout" if known.kind == "benchmark" else program)
@@ -80,14 +87,15 @@ def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dic
     except ParseError as error:
         raise ParseError(f"{path}: {error}") from error
     if not samples:
-        raise ParseError(f"{path}: holds no counter of {program.replace('-', ' ')}")
+        raise ParseError(f"{path}: has no counter of {program.replace('-', ' ')}")
     return {"program": program, "samples": samples}
 
 
 def _known(program: str, programs: Mapping[str, Program]) -> Program:
     if program not in programs:
         raise ParseError(
-            f"there is no program {program!r}{suggest(program, programs)}; known are {', '.join(sorted(programs))}"
+            f"there is no program {program!r}{suggest(program, programs)};"
+            f" known are {', '.join(sorted(programs))}"
         )
     return programs[program]
 
@@ -116,14 +124,14 @@ def _benchmark(program: Program, files: Mapping[str, str], params: Mapping[str, 
 def _measured(
     program: Program, files: Mapping[str, str], params: Mapping[str, str]
 ) -> tuple[Samples, str | None]:
-    """A benchmark's samples, and a remark."""
+    """Return a benchmark's samples, and a remark."""
     if program.kind != "benchmark":
-        raise ParseError(f"{program.name} is a monitor, it gives no result of its own")
-    found, remark = (
+        raise ParseError(f"{program.name} is a monitor and has no result of its own")
+    samples, remark = (
         _by_lkp(program, files, params) if is_lkp(files) else (_asked(program, files, params), None)
     )
     return {
-        f"{program.name}.{name}": values for name, values in _checked(program.name, found).items()
+        f"{program.name}.{name}": values for name, values in _checked(program.name, samples).items()
     }, remark
 
 
@@ -137,20 +145,23 @@ def _by_lkp(
 
 
 def _monitor(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:
-    """A monitor's samples; none when it had nothing to count. Names of the kernel's (symbols, interrupts) are made fit to be names of metrics."""
-    found: dict[str, float | list[float]] = {}
+    """Return a monitor's samples; none if it had nothing to count.
+
+    Kernel names (symbols, interrupts) are converted to valid metric names.
+    """
+    samples: dict[str, float | list[float]] = {}
     for name, values in _asked(program, files, params).items():
-        found.setdefault(
+        samples.setdefault(
             re.sub(r"[^-A-Za-z0-9_.:/%=,+@()]", "_", name)[:LONGEST_NAME].lstrip("-_.:/%=,+@()"),
             values,
         )
-    found.pop("", None)
+    samples.pop("", None)
     return (
         {
             f"{program.prefix}.{name}": values
-            for name, values in _checked(program.name, found).items()
+            for name, values in _checked(program.name, samples).items()
         }
-        if found
+        if samples
         else {}
     )
 
@@ -167,7 +178,7 @@ def _asked(
 def _watched(
     files: Mapping[str, str], params: Mapping[str, str], programs: Mapping[str, Program]
 ) -> tuple[Samples, list[str]]:
-    """What the monitors of every run saw, and in words what could not be read of them."""
+    """Return the samples of the monitors of every run, and a remark about unreadable ones."""
     samples: Samples = {}
     problems: list[str] = []
     for program in programs.values():
@@ -190,9 +201,7 @@ def _checked(program: str, parsed: Mapping[str, float | list[float]]) -> Samples
     for name, value in parsed.items():
         values = [float(one) for one in (value if isinstance(value, list) else [value])]
         if not METRIC.fullmatch(name):
-            raise ParseError(
-                f"{program} gives a metric with the name {name[:80]!r}, which is no name"
-            )
+            raise ParseError(f"{program} produced a metric with the invalid name {name[:80]!r}")
         if not values or len(values) > MAX_VALUES:
             raise ParseError(f"{program}.{name} has {len(values)} values")
         if not all(math.isfinite(one) and abs(one) < 1e300 for one in values):
@@ -205,7 +214,9 @@ def _checked(program: str, parsed: Mapping[str, float | list[float]]) -> Samples
 
 @cache
 def _parser(path: Path) -> Parser:
-    """The `parse` function of a program's parse.py: our own code, next to its meta.yaml."""
+    """Return the `parse` function of a program's parse.py, which is trusted code next to its
+    meta.yaml.
+    """
     spec = importlib.util.spec_from_file_location(
         f"swingbot_program_{path.parent.name.replace('-', '_')}", path
     )
@@ -217,7 +228,7 @@ def _parser(path: Path) -> Parser:
     return cast(Parser, module.parse)
 
 
-# --- one boot --------------------------------------------------------------------------------------------------------
+# --- one boot -------------------------------------------------------------------------------------
 
 
 def parse_results(
@@ -226,9 +237,12 @@ def parse_results(
     programs: Mapping[str, Program],
     boot: Mapping[str, Value] | None = None,
 ) -> list[ParsedRun]:
-    """Every run that was expected of this boot, in order; runs that the boot did not get to are `missing`.
+    """Return every expected run of this boot, in order.
 
-    `boot`: its facts, where more is known than the guest sent; what a job demands must be among them.
+    Runs that the boot did not reach are `missing`.
+
+    `boot`: its facts, if more are known than the guest sent; they must include those that a job
+    demands.
     """
     results = read_results(tar)
     facts = {**facts_of(results.facts), **(boot or {})}
@@ -242,7 +256,7 @@ def parse_results(
 def _counted(
     run: ParsedRun, job: UnitJob, results: Results, facts: Mapping[str, Value]
 ) -> ParsedRun:
-    """The run without its samples if it warmed up, or the machine was not as demanded or set."""
+    """Return the run, without samples if it was a warm-up or a demand or setting was not met."""
     if run.status != "ok":
         return run
     if why := not_as_asked(job, facts, results.runs[job.name, run.number]):
@@ -265,7 +279,7 @@ def _parsed(
             job,
             number,
             "missing",
-            f"nothing came back from this run: the boot ended before it{why}",
+            f"this run has no results: the boot ended before it{why}",
             {},
             None,
         )
@@ -290,10 +304,12 @@ def _parsed(
 def _disturbed(
     job: UnitJob, files: Mapping[str, str], monitor: Program, samples: Samples
 ) -> Samples:
-    """What a monitor that disturbs saw, and beside it the benchmark's number of the same run, under a name that nothing is judged by."""
+    """Return a disturbing monitor's samples, and the benchmark's numbers of the same run under
+    names that are never judged.
+    """
     seen = _monitor(monitor, files, job.params)
     if not seen:
-        raise ParseError(f"{monitor.name} saw nothing")
+        raise ParseError(f"{monitor.name} recorded nothing")
     return (
         seen
         | _path_length(seen, samples)
@@ -302,7 +318,10 @@ def _disturbed(
 
 
 def _path_length(seen: Samples, samples: Samples) -> Samples:
-    """LKP's instructions for each unit of work, where there is one kind of it. will-it-scale's is a rate: there it is too high by the seconds of the run."""
+    """Return LKP's instructions per unit of work, if there is one kind of work.
+
+    For will-it-scale, whose work is a rate, it is too high by the seconds of the run.
+    """
     instructions = seen.get("perf-stat.total.instructions", [])
     work = [
         values[0]
@@ -337,10 +356,13 @@ def _run(
 
 
 def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[str | None, Samples]:
-    """A remark and the benchmark's samples; ParseError if the run ended in a way that its result can't count."""
+    """Return a remark and the benchmark's samples.
+
+    Raises ParseError if the run ended so that its result does not count.
+    """
     rc = files.get("rc", "").strip()
     if not re.fullmatch(r"[0-9]{1,3}", rc):
-        raise ParseError("the run did not end: the boot was over before its exit status came")
+        raise ParseError("the run did not complete: the boot ended before its exit status arrived")
     status = int(rc)
     if status == 0:
         samples, remark = _measured(program, files, job.params)
@@ -360,13 +382,13 @@ def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[s
 
 
 def _last_words(files: Mapping[str, str]) -> str:
-    """The last line that a program complained with."""
+    """Return the program's last line of error output."""
     lines = [line.strip() for line in files.get("stderr", "").splitlines() if line.strip()]
     return f"; its last words: {_printable(lines[-1])}" if lines else ""
 
 
 def _printable(text: str) -> str:
-    """One line that is safe to show on a terminal and in a mail."""
+    """Return one line that is safe to show on a terminal and in a mail."""
     return printable(text[:500])
 
 
@@ -378,13 +400,14 @@ def _seconds(text: str) -> float | None:
     return seconds if math.isfinite(seconds) and 0 <= seconds < 1e9 else None
 
 
-# --- results.tar -----------------------------------------------------------------------------------------------------
+# --- results.tar ----------------------------------------------------------------------------------
 
 
 def read_results(tar: Path | str | IO[bytes]) -> Results:
-    """Read the concatenated tars that a guest sent; what a result can't be is left out and noted.
+    """Read the concatenated tars that a guest sent; invalid members are left out and noted.
 
-    The last tar may be cut short, because a kernel can die while it writes: the member that was cut is not there.
+    The last tar may be truncated, because a kernel can die while it writes:
+    the truncated member is missing.
     """
     if isinstance(tar, Path | str):
         with open(tar, "rb") as file:
@@ -403,7 +426,7 @@ class _Reader:
         if file.seek(0, io.SEEK_END) > MAX_ARCHIVE_BYTES:
             return Results(
                 runs={},
-                notes=(f"the results have more than {MAX_ARCHIVE_BYTES} bytes: none was read",),
+                notes=(f"the results have more than {MAX_ARCHIVE_BYTES} bytes: nothing was read",),
             )
         file.seek(0)
         try:
@@ -421,7 +444,7 @@ class _Reader:
             RecursionError,
             MemoryError,
         ) as error:
-            # An empty file is one too: the guest sent nothing.
+            # An empty file is valid too: the guest sent nothing.
             self._note(f"the results end early: {error}")
         return Results(runs=self._runs, facts=self._facts, notes=tuple(self._notes))
 
@@ -431,7 +454,8 @@ class _Reader:
             count += 1
             if count > MAX_MEMBERS:
                 return self._note(f"more than {MAX_MEMBERS} files: the rest was not read")
-            # tarfile keeps every header to extract by name later; for a hundred thousand of them that is a lot of memory.
+            # tarfile keeps every header for later extraction by name, which takes much memory for a
+            # hundred thousand.
             archive.members = []  # type: ignore[attr-defined]
             if member.isdir():
                 continue
@@ -448,11 +472,11 @@ class _Reader:
         if member.size > MAX_FILE_BYTES:
             return f"it has {member.size} bytes, more than {MAX_FILE_BYTES}"
         if self._place(member.name) is None:
-            return "not a place where results go"
+            return "not a path of a result"
         return None
 
     def _place(self, name: str) -> tuple[dict[str, str], str] | None:
-        """The table and key that a member name stands for."""
+        """Return the table and key of a member name."""
         parts = PurePosixPath(name).parts
         if (
             name.startswith("/")
@@ -468,9 +492,9 @@ class _Reader:
         return None
 
     def _keep(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> bool:
-        """Keep one file; False when there is nothing more to read."""
+        """Store one file; False if there is nothing more to read."""
         source = archive.extractfile(member)
-        # a member that was cut raises, and ends the reading
+        # a truncated member raises and ends the reading
         content = source.read() if source else b""
         self._total += len(content)
         if self._total > MAX_TOTAL_BYTES:

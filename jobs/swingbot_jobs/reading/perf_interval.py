@@ -1,14 +1,20 @@
-"""Reader of `perf stat -I`: counts by interval, with the rates and ratios that LKP makes of them.
+"""Reader of `perf stat -I`: counts by interval, with the rates and ratios that LKP derives.
 
-The arithmetic is LKP's to the last digit, because `perf-stat.i.*`, `ps.*` and `overall.*` are read by people who know it:
+The arithmetic is LKP's to the last digit, because readers of `perf-stat.i.*`,
+`ps.*` and `overall.*` know it:
 
-- an interval ends where the time stamp moves by more than 10 ms; its length is the distance of the ends of two intervals;
-- the last interval is not over when perf is stopped, so it counts nowhere; but `ps.*` divides by its time, which makes it about 1/N low;
-- `i.*` is a rate or ratio of each interval, `overall.*` a ratio of sums: the mean of the former is not the latter;
-- misses are divided by loads + misses (TLB, nodes), by references (cache), or by instructions (branches);
+- an interval ends where the time stamp moves by more than 10 ms; its length is the time between
+  the ends of two intervals;
+- the last interval is incomplete when perf is stopped, so it never counts;
+  but `ps.*` divides by its time, and so is about 1/N too low;
+- `i.*` is a rate or ratio of each interval, `overall.*` a ratio of sums:
+  the mean of the former is not the latter;
+- misses are divided by loads + misses (TLB, nodes), by references (cache),
+  or by instructions (branches);
 - both halves of a hybrid CPU add up under one name.
 
-Where LKP counts `<not counted>` as 0 it is missing here, and where it takes a unit (`msec`) for an event, the event is taken.
+LKP counts `<not counted>` as 0; here it is missing. LKP mistakes a unit (`msec`) for an event;
+here the event is used.
 """
 
 from __future__ import annotations
@@ -57,14 +63,20 @@ class _Interval:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """What LKP prints of one output: one value an interval in `series` (keys `i.*` and `time`), one for all in `whole`."""
+    """LKP's metrics of one output: one value per interval in `series` (keys `i.*` and `time`),
+    one for all intervals in `whole`.
+    """
 
     series: Mapping[str, list[float]]
     whole: Mapping[str, float]
 
 
 def read_intervals(text: str) -> Intervals:
-    """ParseError when there is no interval that ended: perf ran for less than two of them, or this is another form of output."""
+    """Parse the output.
+
+    Raises ParseError without a complete interval: perf ran for less than two,
+    or the output has another form.
+    """
     if len(text) > MAX_CHARACTERS:
         raise ParseError(
             f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}"
@@ -86,17 +98,20 @@ def read_intervals(text: str) -> Intervals:
         _add(now, line)
         if count > MAX_INTERVALS or len(now.sums) > MAX_EVENTS:
             raise ParseError(
-                f"perf stat printed more than {MAX_INTERVALS} intervals, or more than {MAX_EVENTS} events in one"
+                f"perf stat printed more than {MAX_INTERVALS} intervals,"
+                f" or more than {MAX_EVENTS} events in one"
             )
     if not sums or ended <= 0:
         raise ParseError(
-            "no interval of perf stat -I that ended: its last one is never counted, so there must be two"
+            "no complete interval of perf stat -I: the last one never counts, so there must be two"
         )
     return Intervals(series=series, whole=_whole(sums, ended))
 
 
 def samples(intervals: Intervals) -> Samples:
-    """The mean over the intervals that have a value (`i.*`), and what is of all of them."""
+    """Return the mean over the intervals that have a value (`i.*`), and the metrics of all
+    intervals.
+    """
     means = {
         key: [sum(values) / len(values)]
         for key, values in intervals.series.items()
@@ -109,20 +124,20 @@ def _end(
     now: _Interval, previous: float, ended: float, series: dict[str, list[float]], sums: Sums
 ) -> None:
     length = ended - previous
-    found = {"time": ended} | {f"i.{key}": value / length for key, value in now.sums.items()}
-    found |= {f"i.{key}": value for key, value in ratios(now.sums).items()}
-    found |= {f"i.metric.{key}": value for key, value in now.rates.items()}
-    for key, value in found.items():
+    values = {"time": ended} | {f"i.{key}": value / length for key, value in now.sums.items()}
+    values |= {f"i.{key}": value for key, value in ratios(now.sums).items()}
+    values |= {f"i.metric.{key}": value for key, value in now.rates.items()}
+    for key, value in values.items():
         series.setdefault(key, []).append(value)
     for key, value in now.sums.items():
         sums[key] = sums.get(key, 0.0) + value
 
 
 def _whole(sums: Mapping[str, float], seconds: float) -> dict[str, float]:
-    found = {f"ps.{key}": value / seconds for key, value in sums.items()}
+    values = {f"ps.{key}": value / seconds for key, value in sums.items()}
     if sums.get("instructions"):
-        found["total.instructions"] = sums["instructions"]
-    return found | {f"overall.{key}": value for key, value in ratios(sums).items()}
+        values["total.instructions"] = sums["instructions"]
+    return values | {f"overall.{key}": value for key, value in ratios(sums).items()}
 
 
 def _add(now: _Interval, line: _Line) -> None:
@@ -133,34 +148,37 @@ def _add(now: _Interval, line: _Line) -> None:
         now.rates[key] = now.rates.get(key, 0.0) + line.rate[1]
 
 
-# --- ratios --------------------------------------------------------------------------------------------------------------
+# --- ratios ---------------------------------------------------------------------------------------
 
 
 def ratios(sums: Mapping[str, float]) -> dict[str, float]:
-    """Miss rates in per cent, ipc, cpi, MPKI and cycles or instructions between misses; one that would divide by 0 is missing."""
-    found: dict[str, float] = {}
+    """Return miss rates in percent, ipc, cpi, MPKI and cycles or instructions between misses.
+
+    A ratio that would divide by 0 is missing.
+    """
+    values: dict[str, float] = {}
     for key, value in sums.items():
         if "-misses" in key:
-            found |= _of_misses(sums, key, value)
+            values |= _of_misses(sums, key, value)
         elif "cpu-cycles" in key:
             stem = key[: key.rindex("cpu-cycles")]
             instructions = sums.get(f"{stem}instructions", 0.0)
             if instructions and value:
-                found |= {f"{stem}ipc": instructions / value, f"{stem}cpi": value / instructions}
-    return found
+                values |= {f"{stem}ipc": instructions / value, f"{stem}cpi": value / instructions}
+    return values
 
 
 def _of_misses(sums: Mapping[str, float], key: str, misses: float) -> dict[str, float]:
     stem = key[: key.rindex("-misses")]
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for suffix in ("s", "-references", "-instructions"):
         if tried := sums.get(stem + suffix, 0.0):
-            found[f"{stem}-miss-rate%"] = (
+            rates[f"{stem}-miss-rate%"] = (
                 misses * 100.0 / (tried + misses if suffix == "s" else tried)
             )
             break
     if not misses:
-        return found
+        return rates
     kind = next((kind for kind in ("iTLB-load", "cache") if stem.endswith(kind)), "")
     before = stem.removesuffix(kind)
     instructions, cycles = (
@@ -168,24 +186,24 @@ def _of_misses(sums: Mapping[str, float], key: str, misses: float) -> dict[str, 
         sums.get(f"{before}cpu-cycles", 0.0),
     )
     if kind == "iTLB-load" and instructions:
-        found[f"{before}instructions-per-iTLB-miss"] = instructions / misses
+        rates[f"{before}instructions-per-iTLB-miss"] = instructions / misses
     elif kind == "cache":
-        found |= {f"{before}cycles-between-cache-misses": cycles / misses} if cycles else {}
-        found |= {f"{before}MPKI": misses / instructions * 1000} if instructions else {}
-    return found
+        rates |= {f"{before}cycles-between-cache-misses": cycles / misses} if cycles else {}
+        rates |= {f"{before}MPKI": misses / instructions * 1000} if instructions else {}
+    return rates
 
 
-# --- lines ---------------------------------------------------------------------------------------------------------------
+# --- lines ----------------------------------------------------------------------------------------
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    """Every count, from `-x ,` output, aligned text or `-j`; what was not counted is left out."""
+    """Yield every count from `-x ,` output, aligned text or `-j`; uncounted events are left out."""
     for raw in text.splitlines():
         if len(raw) > MAX_LINE:
             continue
-        found = _json_line(raw) if raw.startswith("{") else _plain_line(raw)
-        if found is not None:
-            yield found
+        counts = _json_line(raw) if raw.startswith("{") else _plain_line(raw)
+        if counts is not None:
+            yield counts
 
 
 def _plain_line(raw: str) -> _Line | None:
@@ -208,7 +226,9 @@ def _separated(time: float, fields: list[str]) -> _Line | None:
 
 
 def _aligned(time: float, words: list[str]) -> _Line | None:
-    """`VALUE [UNIT] EVENT ...`: the old blank-separated output, and text for people, where a `#` stands before perf's own metric."""
+    """`VALUE [UNIT] EVENT ...`: the old blank-separated output, and text for people,
+    where `#` precedes perf's own metric.
+    """
     if len(words) < 2:
         return None
     value, unit = words[0].replace(",", ""), words[1] if words[1] in _TEXT_UNITS else ""

@@ -1,7 +1,8 @@
-"""Reader of a `perf report`: shares by symbol, under the names that LKP gives them.
+"""Reader of a `perf report`: shares by symbol, with LKP's names.
 
-`self.<event>.<symbol>` and `children.<event>.<symbol>` are summed over the objects that have a symbol of that name, and over the copies that the compiler
-made of it (.isra, .constprop, .part); `calltrace.<event>.<frame>.<frame>...` has the five innermost frames, the innermost first.
+`self.<event>.<symbol>` and `children.<event>.<symbol>` are summed over the objects with a symbol of
+that name, and over the copies that the compiler made of it (.isra, .constprop, .part);
+`calltrace.<event>.<frame>.<frame>...` has the five innermost frames, the innermost first.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ MAX_SHARES: Final = 100_000
 MAX_LINE: Final = 10_000
 MAX_HEADER: Final = 300
 FRAMES: Final = 5
-# Waiting for a contended spin lock is spent here: plain, in a guest that knows its host, and before 4.2's native_ names.
+# Functions in which waiting for a contended spinlock happens: native, paravirtual,
+# and before the native_ names of 4.2.
 SLOWPATHS: Final = (
     "native_queued_spin_lock_slowpath",
     "__pv_queued_spin_lock_slowpath",
@@ -34,7 +36,7 @@ _COPY: Final = re.compile(r"\.(?:isra|constprop|part)\.\d+")
 
 
 def read_profile(text: str) -> dict[str, float]:
-    """Shares in per cent by name, sorted; ParseError when there is no event or no symbol."""
+    """Return shares in percent by name, sorted. Raises ParseError without an event or a symbol."""
     if len(text) > MAX_CHARACTERS:
         raise ParseError(f"the profile has {len(text)} characters, more than {MAX_CHARACTERS}")
     event = ""
@@ -73,7 +75,7 @@ def _shares(line: str, event: str) -> list[tuple[str, float]]:
 
 
 def lock_slowpath(shares: dict[str, float]) -> float:
-    """The share of samples that wait in a queued spin lock, in per cent; 0 is a profile without any."""
+    """Return the share of samples that wait in a queued spinlock, in percent; 0 if none do."""
     return sum(
         share
         for name, share in shares.items()

@@ -1,8 +1,9 @@
-"""Reader of what `perf stat` prints: aligned text, `-x SEP` and `-j`, with or without `-r N`, in any locale.
+"""Reader of `perf stat` output: aligned text, `-x SEP` and `-j`, with or without `-r N`,
+in any locale.
 
-Our own runs are made with LC_ALL=C and `-x,`; the other forms come from elsewhere (a developer's mail, an older mail of the
-lists). Only totals are read: interval (`-I`) and per-CPU (`-A`) output is refused, not misread.
-`<not supported>` and `<not counted>` are missing, never 0.
+swingbot's own runs use LC_ALL=C and `-x,`; the other forms come from elsewhere (a developer's mail,
+an older mail of the lists). Only totals are read: interval (`-I`) and per-CPU (`-A`) output is
+refused, not misread. `<not supported>` and `<not counted>` are missing, never 0.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ MAX_LINE: Final = 2000
 _MISSING: Final = ("<not supported>", "<not counted>")
 _INTERVAL: Final = re.compile(r'^[ \t]*\d+\.\d{9}(?:\W|$)(?!.*seconds)|^\{"interval"', re.MULTILINE)
 _PER_CPU: Final = re.compile(r"^(?:CPU\d+|S\d+(?:-D\d+)?(?:-C\d+)?|N\d+)[\s,;]", re.MULTILINE)
-# value SEP unit SEP event SEP ...: the separator is whatever stands between the value and the unit and again after it.
+# value SEP unit SEP event SEP ...: the separator is the text between value and unit,
+# repeated after the unit.
 _EVENT: Final = r"[A-Za-z][\w.-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*"
 _SEPARATED: Final = re.compile(
     r"^\s*(?P<value><not \w+>|\d+(?:[.,]\d+)?)(?P<sep>[^\w\s.<%-]|\s)(?P<unit>[A-Za-z%/]*)(?P=sep)"
@@ -36,7 +38,8 @@ _TEXT: Final = re.compile(
     rf"\s+(?:(?P<unit>{_UNIT})\s+)?(?P<event>{_EVENT})(?P<rest>.*)$"
 )
 _SECONDS: Final = re.compile(
-    r"^\s*(?P<value>\d+[.,]\d+)(?:\s+\+-\s*\d+[.,]\d+)?\s+seconds (?P<what>time elapsed|user|sys)(?P<rest>.*)$"
+    r"^\s*(?P<value>\d+[.,]\d+)(?:\s+\+-\s*\d+[.,]\d+)?\s+seconds"
+    r" (?P<what>time elapsed|user|sys)(?P<rest>.*)$"
 )
 _STDERR: Final = re.compile(r"\+-\s*(\d+(?:[.,]\d+)?)%")
 _REPETITIONS: Final = re.compile(
@@ -50,7 +53,11 @@ _HYBRID: Final = re.compile(r"cpu_(?:core|atom)/([^/]+)/(\w*)")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """One event. `stderr_pct` is what perf prints after `+-`: the standard error of the mean in per cent of it; None for a single run."""
+    """One event.
+
+    `stderr_pct` is perf's number after `+-`: the standard error of the mean in percent of it;
+    None for a single run.
+    """
 
     value: float
     unit: str
@@ -66,10 +73,12 @@ class _Row:
 
 
 def read_perf_stat(text: str) -> dict[str, Count]:
-    """Counts by event as perf names it; events of the halves of a hybrid CPU are added up under one name.
+    """Return counts by perf's event name.
 
-    Raises ParseError when there is no perf output in `text`, or a form that can't be read without guessing.
-    An empty answer means that perf printed events and could count none of them.
+    Events of the halves of a hybrid CPU are summed under one name.
+
+    Raises ParseError when there is no perf output in `text`, or a form that can't be read without
+    guessing. An empty result means that perf printed events but could count none of them.
     """
     if len(text) > MAX_CHARACTERS:
         raise ParseError(
@@ -77,7 +86,8 @@ def read_perf_stat(text: str) -> dict[str, Count]:
         )
     if _INTERVAL.search(text):
         raise ParseError(
-            "this is perf stat output by intervals (-I); only totals of a whole run are read here, intervals by perf-stat-interval"
+            "this is perf stat output by intervals (-I), which perf-stat-interval reads;"
+            " only totals of a whole run can be read here"
         )
     if _PER_CPU.search(text):
         raise ParseError(
@@ -92,9 +102,12 @@ def read_perf_stat(text: str) -> dict[str, Count]:
 
 
 def read_repetitions(text: str) -> int | None:
-    """N of `perf stat -r N`; None where the output does not tell it, as neither `-x` nor `-j` does."""
-    found = _REPETITIONS.search(text[:MAX_CHARACTERS])
-    return int(found[1]) if found else None
+    """Return N of `perf stat -r N`.
+
+    None if the output does not contain it, as with `-x` and `-j`.
+    """
+    match = _REPETITIONS.search(text[:MAX_CHARACTERS])
+    return int(match[1]) if match else None
 
 
 def _rows(lines: list[str]) -> Iterator[_Row]:
@@ -112,7 +125,8 @@ def _separated_rows(lines: Iterable[str]) -> Iterator[_Row]:
         match = _SEPARATED.match(line)
         if match:
             first = (match["rest"] or "").split(match["sep"])[0]
-            # With -r a column with a per cent sign follows the event; the plain form has the run time there.
+            # With -r, a column with a percent sign follows the event; without it,
+            # the run time does.
             yield _Row(
                 match["event"],
                 match["value"],
@@ -127,7 +141,8 @@ def _text_rows(lines: Iterable[str]) -> Iterator[_Row]:
         stderr = _STDERR.search(seconds["rest"] if seconds else line)
         if seconds:
             name = "seconds-" + seconds["what"].removeprefix("time ")
-            # The clock is never grouped, so its only separator is the decimal sign, whatever follows it.
+            # The clock is never grouped, so its only separator is the decimal sign,
+            # whatever follows it.
             yield _Row(name, seconds["value"].replace(",", "."), "s", stderr[1] if stderr else None)
             continue
         match = _TEXT.match(line)
@@ -137,7 +152,8 @@ def _text_rows(lines: Iterable[str]) -> Iterator[_Row]:
 
 
 def _json_rows(lines: Iterable[str]) -> Iterator[_Row]:
-    # Fields are picked one by one: under a locale with a decimal comma perf's lines are not valid JSON.
+    # Fields are picked one by one: under a locale with a decimal comma perf's lines are not valid
+    # JSON.
     for line in lines:
         value, fields = _JSON_VALUE.search(line), dict(_JSON_FIELD.findall(line))
         if value is None or not fields.get("event"):
@@ -159,10 +175,12 @@ def _unescape(text: str) -> str:
 
 
 def plain_number(text: str) -> str:
-    """The number that perf printed for a reader, as Python reads it: `28 866 491`, `327577,471718`, `1.234.567`, `1,234.50`.
+    """Convert a number that perf printed for people to Python's form: `28 866 491`,
+    `327577,471718`, `1.234.567`, `1,234.50`.
 
-    perf prints counts without decimals and scaled values with two or six, and groups by three: so a lone
-    separator with exactly three digits behind it groups, and any other last one is the decimal sign.
+    perf prints counts without decimals and scaled values with two or six, and groups by three:
+    so a lone separator with exactly three digits after it groups, and any other last one is the
+    decimal sign.
     """
     text = re.sub(f"[{_GROUP}]", "", text)
     signs = [char for char in text if char in ".,"]
@@ -182,7 +200,8 @@ def _collect(rows: Iterable[_Row]) -> dict[str, Count]:
     for row in rows:
         if row.event in seen:
             raise ParseError(
-                f"perf stat gives the event {row.event[:100]!r} twice; only one total of each can be read"
+                f"perf stat gives the event {row.event[:100]!r} twice;"
+                " only one total of each can be read"
             )
         seen.add(row.event)
         if row.value.startswith("<"):
@@ -207,5 +226,7 @@ def _number(text: str, event: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or abs(value) >= 1e300:
-        raise ParseError(f"perf stat gives {text[:40]!r} for {event[:100]!r}, which is no number")
+        raise ParseError(
+            f"perf stat gives {text[:40]!r} for {event[:100]!r}, which is not a number"
+        )
     return value

@@ -1,11 +1,15 @@
-"""The table of `perf stat -r N`, made of the counts of several runs in several boots: what kernel developers put into a mail to say what a change did.
+"""The table of `perf stat -r N` from the counts of several runs in several boots,
+as kernel developers quote it in mails.
 
-A value is the mean over boots of the mean of their runs; what stands behind `#` is worked out from means. `+-` is the standard error of the
-mean in per cent of it, over boots (stddev of the boot means / sqrt(boots) / mean, with boots - 1 in the stddev): how sure the mean is, and not
-how much runs differ. Runs of one boot are not independent; of boots of a single run each, `+-` is what `perf stat -r` computes.
+A value is the mean over boots of the mean of their runs; numbers after `#` are computed from means.
+`+-` is the standard error of the mean in percent of it, over boots (stddev of the boot means /
+sqrt(boots) / mean, with boots - 1 in the stddev): the precision of the mean,
+not how much runs differ. Runs of one boot are not independent; of boots of a single run each,
+`+-` is what `perf stat -r` computes.
 
-The perf of Debian 12 (6.1) prints the count of the last run where it means the mean, and `+-` in per cent of that, as its own -v shows: there this table
-is not perf's, but what perf's is meant to be. The seconds at the end, and the standard errors themselves, are the same.
+The perf of Debian 12 (6.1) prints the count of the last run instead of the mean,
+and `+-` in percent of that, as its own -v shows: there this table differs from perf's and shows the
+intended values. The seconds at the end, and the standard errors themselves, are the same.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ Boot = Sequence[Run]
 
 ELAPSED: Final = "duration_time"
 CLOCKS: Final = ("task-clock", "cpu-clock")
-# As perf lists them when nothing is asked for; other events follow by name.
+# perf's default events in perf's order; other events follow by name.
 ORDER: Final = (
     *(
         "task-clock",
@@ -47,7 +51,10 @@ ORDER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Of the boots that have the event. `stderr_pct` is None for a single boot, and where the mean is 0."""
+    """Mean over the boots that have the event.
+
+    `stderr_pct` is None for a single boot, and if the mean is 0.
+    """
 
     value: float
     boots: int
@@ -55,7 +62,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Of one value a boot. ValueError for no value."""
+    """Return the mean of one value per boot. Raises ValueError without a value."""
     if not values:
         raise ValueError("no boot has a count of this event")
     mean = math.fsum(values) / len(values)
@@ -66,7 +73,10 @@ def mean_of(values: Sequence[float]) -> Mean:
 
 
 def means_of(boots: Sequence[Boot]) -> dict[str, Mean]:
-    """By event, in the order of the table. An event that some boots lack is of the others, and `boots` says of how many."""
+    """Return means by event, in the order of the table.
+
+    An event that some boots lack is averaged over the others; `boots` is their number.
+    """
     events = {event for boot in boots for run in boot for event in run}
     ordered = [event for event in ORDER if event in events] + sorted(events.difference(ORDER))
     return {event: mean_of(_boot_means(boots, event)) for event in ordered}
@@ -78,23 +88,29 @@ def _boot_means(boots: Sequence[Boot], event: str) -> list[float]:
 
 
 def derived(means: Mapping[str, float]) -> dict[str, list[tuple[str, str]]]:
-    """What stands behind `#`, by event: (number, words). Nothing where it would take a count that is missing or 0."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    """Return the numbers after `#` by event: (number, words).
+
+    Left out if a required count is missing or 0.
+    """
+    by_event: dict[str, list[tuple[str, str]]] = {}
     for event in means:
         if parts := [
             part for rule in _RULES.get(event, (_rate,)) if (part := rule(event, means)) is not None
         ]:
-            found[event] = parts
-    return found
+            by_event[event] = parts
+    return by_event
 
 
 def perf_table(
     boots: Sequence[Boot], command: str = "", *, group: str = ",", decimal: str = "."
 ) -> str:
-    """The table as text, numbers grouped by the character `group` with `decimal` as the decimal sign. ValueError without runs."""
+    """Return the table as text, with digits grouped by `group` and `decimal` as the decimal sign.
+
+    Raises ValueError without runs.
+    """
     runs = sum(map(len, boots))
     if not runs:
-        raise ValueError("there is no run to make a table of")
+        raise ValueError("a table needs at least one run")
     means = means_of(boots)
     behind = derived({event: mean.value for event, mean in means.items()})
     words = f"{runs} run{'s' * (runs > 1)} in {len(boots)} boot{'s' * (len(boots) > 1)}"
@@ -113,7 +129,7 @@ def perf_table(
 
 
 def _lines(event: str, mean: Mean, behind: Sequence[tuple[str, str]], boots: int) -> list[str]:
-    """An event has one line for each thing that is derived from it; the last of them has the `+-`."""
+    """Yield one line for each number derived from the event; the last one has the `+-`."""
     # perf does not group the digits of a clock, whatever the locale.
     value = f"{mean.value:18.6f}" if event in CLOCKS else f"{mean.value:18,.0f}"
     heads = [f"{value} {event:<25}", *[" " * 44 for _ in behind[1:]]]
@@ -129,7 +145,7 @@ def _noted(line: str, mean: Mean, boots: int) -> str:
     return f"{line:<79}{noise}{few}".rstrip()
 
 
-# --- what is derived -----------------------------------------------------------------------------------------------------
+# --- what is derived ------------------------------------------------------------------------------
 
 _Part = tuple[str, str] | None
 _Rule = Callable[[str, Mapping[str, float]], _Part]
@@ -144,7 +160,7 @@ def _cycles(means: Mapping[str, float]) -> float:
 
 
 def _rate(event: str, means: Mapping[str, float]) -> _Part:
-    """A second of the CPU time that was counted, in the unit that perf chooses: above 1000 the next one."""
+    """Return the rate per second of counted CPU time, in perf's unit: above 1000 the next one."""
     clock = _clock(means)
     if not clock or event == ELAPSED:
         return None
@@ -180,7 +196,7 @@ def _per_cycle(event: str, means: Mapping[str, float]) -> _Part:
 
 
 def _stalled(event: str, means: Mapping[str, float]) -> _Part:
-    """The worse of front end and back end, as perf has it."""
+    """Return the worse of front end and back end, as perf does."""
     stalled = max(
         means.get("stalled-cycles-frontend", 0.0), means.get("stalled-cycles-backend", 0.0)
     )

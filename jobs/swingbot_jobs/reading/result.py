@@ -1,4 +1,4 @@
-"""What came back from runs, as values: shared by everything that reads or parses results."""
+"""Results of runs as values, shared by all code that reads or parses results."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ RunStatus = Literal["ok", "failed", "missing", "invalid", "warmup"]
 
 
 class ParseError(ValueError):
-    """A program's output holds no result that can be believed; one sentence says why."""
+    """A program's output holds no valid result; the message says why in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """The files of a results.tar: `runs` by (unit job, run number), `facts` by name, `notes` about what was left out and why."""
+    """The files of a results.tar: `runs` by (unit job, run number), `facts` by name,
+    `notes` about what was left out and why.
+    """
 
     runs: Mapping[tuple[str, int], Mapping[str, str]]
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -25,11 +27,13 @@ class Results:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRun:
-    """One expected run: `invalid` when the machine was not as the job demands, `warmup` when it only warmed up.
+    """One expected run: `invalid` if the machine did not meet the job's demands,
+    `warmup` if it was a warm-up run.
 
-    `seconds` are the guest's; `reason` is always there unless `ok`, where it may hold a remark.
-    `samples` are by full metric name; a run that is not ok has none, so that half a result never counts. A run for the sake of `monitor`
-    has only that monitor's samples; its benchmark's own numbers stand under `<monitor>.beside.`, where no comparison takes them for a measurement.
+    `seconds` is the guest's time; `reason` is always set unless `ok`, where it may hold a remark.
+    `samples` are by full metric name; a run that is not ok has none, so that half a result never
+    counts. A run for `monitor` has only that monitor's samples; its benchmark's numbers are stored
+    under `<monitor>.beside.` and never compared.
     """
 
     unit_job: str

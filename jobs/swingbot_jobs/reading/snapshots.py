@@ -1,8 +1,10 @@
-"""Snapshots of proc files: what light monitors leave, and what LKP's monitors of the same names write.
+"""Snapshots of proc files, as written by light monitors and by LKP's monitors of the same names.
 
-A file holds one or more snapshots, each behind a line `time: SECONDS`; ours holds two, taken right before and right after a run. Keys are
-LKP's. Gauges (free memory) become their mean over the snapshots, counters (page faults) what they grew by from the first to the last;
-LKP takes the mean of some counters too (softirqs), which says when the box was booted and nothing about the run.
+A file holds one or more snapshots, each after a line `time: SECONDS`; swingbot's holds two,
+taken right before and right after a run. Keys are LKP's.
+Gauges (free memory) become their mean over the snapshots, counters (page faults) their increase
+from the first to the last. LKP takes the mean of some counters too (softirqs),
+which depends on the time since boot and says nothing about the run.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ Snapshot = dict[str, float]
 Reader = Callable[[Iterable[str]], Snapshot]
 
 MAX_SNAPSHOTS: Final = 100_000
-MAX_KEYS: Final = 50_000  # interrupts of a box with hundreds of CPUs
+MAX_KEYS: Final = 50_000  # interrupts of a machine with hundreds of CPUs
 MAX_LINE: Final = 20_000
 
 TIME: Final = re.compile(r"time:\s*(\d{1,12}(?:\.\d{1,12})?)\s*")
@@ -34,28 +36,32 @@ _CPUS: Final = re.compile(r"(?:\s*CPU\d{1,5}){1,10000}\s*")
 
 
 def read_snapshots(text: str, reader: Reader) -> list[Snapshot]:
-    """Every snapshot by key; ParseError when there is none or a bound is passed. Lines that the format does not have are passed over."""
+    """Return every snapshot by key. Raises ParseError without one or beyond a limit.
+
+    Other lines are skipped.
+    """
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         if TIME.fullmatch(line[:100]):
             blocks.append([])
         elif len(line) <= MAX_LINE:
             blocks[-1].append(line)
-    found = [snapshot for block in blocks if (snapshot := reader(block))]
-    if not found:
-        raise ParseError("holds no snapshot: not one line of this monitor's format")
-    if len(found) > MAX_SNAPSHOTS or any(len(snapshot) > MAX_KEYS for snapshot in found):
+    snapshots = [snapshot for block in blocks if (snapshot := reader(block))]
+    if not snapshots:
+        raise ParseError("has no snapshot: no line has this monitor's format")
+    if len(snapshots) > MAX_SNAPSHOTS or any(len(snapshot) > MAX_KEYS for snapshot in snapshots):
         raise ParseError(f"more than {MAX_SNAPSHOTS} snapshots, or than {MAX_KEYS} keys in one")
-    return found
+    return snapshots
 
 
-# --- what they grew by, and how they stood -------------------------------------------------------------------------------
+# --- increases and means --------------------------------------------------------------------------
 
 
 def grown(snapshots: Sequence[Snapshot]) -> dict[str, float]:
-    """What each counter grew by from the first snapshot to the last.
+    """Return the increase of each counter from the first snapshot to the last.
 
-    A key that one of them lacks, and a counter that ran backwards (it was reset, or a CPU left), is missing. With one snapshot all are.
+    Missing are keys that one of them lacks, and counters that decreased (reset,
+    or a CPU went offline). With one snapshot all are.
     """
     if len(snapshots) < 2:
         return {}
@@ -66,7 +72,7 @@ def grown(snapshots: Sequence[Snapshot]) -> dict[str, float]:
 
 
 def stood(snapshots: Sequence[Snapshot]) -> dict[str, float]:
-    """The mean of each gauge over the snapshots that have it."""
+    """Return the mean of each gauge over the snapshots that have it."""
     values: dict[str, list[float]] = {}
     for snapshot in snapshots:
         for key, value in snapshot.items():
@@ -78,26 +84,31 @@ def chosen(values: Mapping[str, float], wanted: Callable[[str], bool]) -> dict[s
     return {key: value for key, value in values.items() if wanted(key)}
 
 
-# --- formats -------------------------------------------------------------------------------------------------------------
+# --- formats --------------------------------------------------------------------------------------
 
 
 def key_values(lines: Iterable[str]) -> Snapshot:
-    """`key value` and `Key:  value kB` (/proc/vmstat, /proc/meminfo); of a key that stands twice the first counts, as in LKP."""
-    found: Snapshot = {}
+    """`key value` and `Key:  value kB` (/proc/vmstat, /proc/meminfo).
+
+    The first of duplicate keys counts, as in LKP.
+    """
+    snapshot: Snapshot = {}
     for line in lines:
         if match := _KEY_VALUE.fullmatch(line):
-            found.setdefault(match["key"], float(match["value"]))
-    return found
+            snapshot.setdefault(match["key"], float(match["value"]))
+    return snapshot
 
 
 def buddyinfo(lines: Iterable[str]) -> Snapshot:
-    """Free blocks by node, zone and order: `Node 0, zone Normal 4 1 ...` gives Node.0.zone.Normal.0, .1 ..."""
-    found: Snapshot = {}
+    """Free blocks by node, zone and order: `Node 0, zone Normal 4 1 ...` gives
+    Node.0.zone.Normal.0, .1 ...
+    """
+    snapshot: Snapshot = {}
     for line in lines:
         if match := _BUDDY.fullmatch(line):
             for order, blocks in enumerate(match["free"].split()):
-                found[f"Node.{match['node']}.zone.{match['zone']}.{order}"] = float(blocks)
-    return found
+                snapshot[f"Node.{match['node']}.zone.{match['zone']}.{order}"] = float(blocks)
+    return snapshot
 
 
 def softirqs(lines: Iterable[str]) -> Snapshot:
@@ -106,7 +117,9 @@ def softirqs(lines: Iterable[str]) -> Snapshot:
 
 
 def interrupts(lines: Iterable[str]) -> Snapshot:
-    """Counts by CPU and summed, named as LKP names them: `0:IO-APIC.2-edge.timer`, `LOC:Local_timer_interrupts`, `ERR`."""
+    """Counts by CPU and summed, named as LKP names them: `0:IO-APIC.2-edge.timer`,
+    `LOC:Local_timer_interrupts`, `ERR`.
+    """
     return _per_cpu(lines, _interrupt, all_per_cpu=False)
 
 
@@ -121,8 +134,11 @@ def _interrupt(key: str, words: Sequence[str]) -> str:
 def _per_cpu(
     lines: Iterable[str], name: Callable[[str, Sequence[str]], str], *, all_per_cpu: bool
 ) -> Snapshot:
-    """`all_per_cpu`: a lone number is the count of the one CPU there is; otherwise it is of all CPUs together, as ERR and MIS are."""
-    found: Snapshot = {}
+    """`all_per_cpu`: a lone number is the count of the only CPU.
+
+    Otherwise it is the total of all CPUs, like ERR and MIS.
+    """
+    snapshot: Snapshot = {}
     cpus: list[str] = []
     for line in lines:
         key, colon, rest = line.strip().partition(":")
@@ -131,7 +147,7 @@ def _per_cpu(
         elif colon and key and not any(char.isspace() for char in key):
             words = rest.split()
             if not all_per_cpu and len(words) == 1 and _NUMBER.fullmatch(words[0]):
-                found[key] = float(words[0])
+                snapshot[key] = float(words[0])
             elif (
                 cpus
                 and len(words) >= len(cpus)
@@ -141,36 +157,36 @@ def _per_cpu(
                     name(key, words[len(cpus) :]),
                     [float(word) for word in words[: len(cpus)]],
                 )
-                found |= {
+                snapshot |= {
                     f"{cpu}.{full}": count for cpu, count in zip(cpus, counts, strict=True)
                 } | {full: sum(counts)}
-    return found
+    return snapshot
 
 
 def node_values(lines: Iterable[str]) -> Snapshot:
     """`key value` lines behind `node: N` (a node's vmstat and numastat): node0.nr_free_pages."""
-    found: Snapshot = {}
+    snapshot: Snapshot = {}
     node = ""
     for line in lines:
         if match := _NODE.fullmatch(line):
             node = match[1]
         elif node and (match := _KEY_VALUE.fullmatch(line)):
-            found.setdefault(f"node{node}.{match['key']}", float(match["value"]))
-    return found
+            snapshot.setdefault(f"node{node}.{match['key']}", float(match["value"]))
+    return snapshot
 
 
 def node_meminfo(lines: Iterable[str]) -> Snapshot:
     """`Node 0 MemFree: 1 kB` gives node0.MemFree."""
-    found: Snapshot = {}
+    snapshot: Snapshot = {}
     for line in lines:
         if match := _NODE_MEMINFO.fullmatch(line):
-            found.setdefault(f"node{match['node']}.{match['key']}", float(match["value"]))
-    return found
+            snapshot.setdefault(f"node{match['node']}.{match['key']}", float(match["value"]))
+    return snapshot
 
 
-# --- which keys of vmstat are gauges -------------------------------------------------------------------------------------
+# --- which keys of vmstat are gauges --------------------------------------------------------------
 
-# Of the nr_ names these only grow; all others say how many there are now.
+# The nr_ names that are counters; all others are gauges.
 _GROWING: Final = (
     "nr_dirtied",
     "nr_written",
@@ -183,21 +199,25 @@ _GROWING: Final = (
 
 
 def is_vmstat_gauge(key: str) -> bool:
-    """Whether a name of /proc/vmstat (with or without `node0.`) is how many there are now, rather than how often something happened."""
+    """Return whether a name of /proc/vmstat (with or without `node0.`) is a gauge rather than a
+    counter.
+    """
     name = key.rpartition(".")[2]
     return name == "workingset_nodes" or (name.startswith("nr_") and not name.startswith(_GROWING))
 
 
 def vmstat(snapshots: Sequence[Snapshot]) -> dict[str, float]:
-    """/proc/vmstat or a node's: counters as they grew, gauges by their mean."""
+    """Return /proc/vmstat or a node's: the increase of counters, the mean of gauges."""
     return chosen(grown(snapshots), lambda key: not is_vmstat_gauge(key)) | chosen(
         stood(snapshots), is_vmstat_gauge
     )
 
 
 def with_used(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
-    """Snapshots of /proc/meminfo with LKP's Memused (MemTotal - MemFree) and max_used_kB (its maximum so far), in kB."""
-    found: list[Snapshot] = []
+    """Snapshots of /proc/meminfo with LKP's Memused (MemTotal - MemFree) and max_used_kB (its
+    maximum so far), in kB.
+    """
+    extended: list[Snapshot] = []
     highest = 0.0
     for snapshot in snapshots:
         used: Snapshot = {}
@@ -205,8 +225,8 @@ def with_used(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
             now = snapshot["MemTotal"] - snapshot["MemFree"]
             highest = max(highest, now)
             used = {"Memused": now, "max_used_kB": highest}
-        found.append(snapshot | used)
-    return found
+        extended.append(snapshot | used)
+    return extended
 
 
 def before_and_after(snapshots: Sequence[Snapshot]) -> dict[str, float]:

@@ -1,1 +1,3 @@
-"""Testboxes: what the files in `workers/testboxes/` may say, one module for each driver that has keys of its own."""
+"""Testboxes: the format of the files in `workers/testboxes/`, with one module for each driver that
+has its own keys.
+"""

@@ -1,7 +1,9 @@
-"""The driver `cluster`: two testboxes with a wire between them, one to serve and one to ask, leased and booted together as one testbox.
+"""The driver `cluster`: two testboxes connected by a wire, a server and a client,
+leased and booted together as one testbox.
 
-Its file names the two by their own files, which say how each is driven; it adds the wire alone. This reads it, strictly, as the rest of the
-file is read; the value that comes out is `box.ClusterDriver`.
+Its file names the files of the two testboxes, which say how each is driven,
+and adds only the wire. It is read strictly, like the rest of the file; the result is a
+`ClusterDriver`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from swingbot_jobs.testbox.wire import (
 
 _MAC: Final = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
-# What belongs to the two testboxes and has no meaning for both together.
+# Keys of the individual testboxes that have no meaning for both together.
 _OF_NODES: Final = (
     "perturbations",
     "cmdline",
@@ -42,7 +44,10 @@ FindNode = Callable[[str], Testbox | None]
 
 
 def parse(table: StrictTable, find: FindNode) -> ClusterDriver:
-    """Read the table `cluster` of a testbox file; `find` gives the testbox of a name. Raises TestboxError with file and line."""
+    """Read the table `cluster` of a testbox file; `find` gives the testbox of a name.
+
+    Raises TestboxError with file and line.
+    """
     nodes = _nodes(table, find)
     virtual = nodes[SERVER].virtual
     wire = table.table("wire") if table.has("wire") else None
@@ -58,7 +63,7 @@ def parse(table: StrictTable, find: FindNode) -> ClusterDriver:
         if virtual and wire.has("cards"):
             wire.refuse(
                 "cards",
-                "cards are of iron: QEMU gives its guests cards of its own",
+                "cards are for bare metal: QEMU gives its guests its own cards",
             )
         wire.done()
     table.done()
@@ -66,62 +71,74 @@ def parse(table: StrictTable, find: FindNode) -> ClusterDriver:
 
 
 def check(box: Testbox, driver: ClusterDriver, table: StrictTable) -> None:
-    """Refuse what the file says of both boxes and they do not."""
+    """Refuse settings of the cluster that contradict its testboxes."""
     for key in _OF_NODES:
         if table.has(key):
             table.refuse(
                 key,
-                f"{key} belongs into the files of the two testboxes, not into that of their cluster",
+                f"{key} belongs in the files of the two testboxes, not in the cluster's",
             )
     client = driver.nodes[CLIENT]
     for key in ("nr_cpu", "memory_mb"):
         if getattr(box, key) != getattr(client, key):
             table.refuse(
                 key,
-                f"{key} is {getattr(box, key)}, but its client, testbox {client.name}, has {getattr(client, key)}: shares of a job are of the client's",
+                (
+                    f"{key} is {getattr(box, key)}, but its client, testbox {client.name},"
+                    f" has {getattr(client, key)}: shares in a job refer to the client"
+                ),
             )
     for node in driver.nodes.values():
         if box.accepts == "untrusted" and node.accepts != "untrusted":
             table.refuse(
                 "accepts",
-                f"accepts is untrusted, but testbox {node.name} takes trusted kernels only",
+                f"accepts is untrusted, but testbox {node.name} accepts trusted kernels only",
             )
 
 
 def _nodes(table: StrictTable, find: FindNode) -> dict[str, Testbox]:
     inner = table.table("nodes")
-    found: dict[str, Testbox] = {}
+    nodes: dict[str, Testbox] = {}
     for role in ROLES:
         name = inner.text(role)
         node = find(name)
         if node is None:
             inner.refuse(
                 role,
-                f"there is no testbox {name!r} beside this file, or this one is itself part of a cluster",
+                (
+                    f"there is no testbox {name!r} in the directory of this file,"
+                    " or this one is itself part of a cluster"
+                ),
             )
         if why := _unfit(node):
             inner.refuse(role, f"testbox {name} {why}")
-        found[role] = node
+        nodes[role] = node
     inner.done()
-    server, client = (found[role] for role in ROLES)
+    server, client = (nodes[role] for role in ROLES)
     if server.virtual != client.virtual:
         inner.refuse(
             CLIENT,
-            f"{server.name} and {client.name} cannot have a wire between them: one is a program on the worker's host, the other a machine",
+            (
+                f"{server.name} and {client.name} cannot have a wire between them:"
+                " one is a program on the worker's host, the other a machine"
+            ),
         )
     if server.name == client.name and not server.virtual:
         inner.refuse(CLIENT, f"server and client are both {server.name}; a wire has two ends")
-    return found
+    return nodes
 
 
 def _unfit(node: Testbox) -> str | None:
-    """Why a testbox cannot be an end of a wire, in words; None if it can."""
+    """Return why a testbox cannot be an end of a wire; None if it can."""
     if not node.virtual and not isinstance(node.driver, SshDriver):
-        return "has the driver command; the ends of a wire have qemu or ssh"
+        return "has the driver command; the ends of a wire need qemu or ssh"
     if node.lkp is not None:
-        return "has the engine lkp; a cluster's jobs are run by our own"
+        return "has the engine lkp; a cluster needs the engine swingbot"
     if getattr(node.driver, "accel", "") == "icount":
-        return "counts instructions for a clock: two such clocks do not go alike; take one with accel tcg or kvm"
+        return (
+            "has an instruction-count clock, and two such clocks do not agree;"
+            " use one with accel tcg or kvm"
+        )
     return None
 
 
@@ -129,20 +146,27 @@ def _cards(table: StrictTable, wire: StrictTable | None) -> dict[str, str]:
     if wire is None:
         table.refuse(
             "wire",
-            "wire is missing: say which card of each box is at its end, as wire: {cards: {server: 3c:ec:ef:00:00:01, client: ...}}",
+            (
+                "wire is missing: name the card at each end,"
+                " such as wire: {cards: {server: 3c:ec:ef:00:00:01, client: ...}}"
+            ),
         )
     inner = wire.table("cards")
-    found = {}
+    cards = {}
     for role in ROLES:
         card = inner.text(role)
         if not _MAC.fullmatch(card.lower()) and not _INTERFACE.fullmatch(card):
             inner.refuse(
                 role,
-                f"{role} is {card!r}, must be a card's hardware address as 3c:ec:ef:00:00:01, or its name in the kernel under test",
+                (
+                    f"{role} is {card!r}, must be a card's hardware address such as"
+                    " 3c:ec:ef:00:00:01,"
+                    " or its name in the kernel under test"
+                ),
             )
-        found[role] = card.lower() if _MAC.fullmatch(card.lower()) else card
+        cards[role] = card.lower() if _MAC.fullmatch(card.lower()) else card
     inner.done()
-    return found
+    return cards
 
 
 def _addresses(
@@ -151,12 +175,12 @@ def _addresses(
     if wire is None or not wire.has(key):
         return default
     inner = wire.table(key)
-    found = {role: inner.text(role) for role in ROLES}
+    addresses = {role: inner.text(role) for role in ROLES}
     inner.done()
     try:
-        ends = [kind(found[role]) for role in ROLES]
+        ends = [kind(addresses[role]) for role in ROLES]
         if (
-            any("/" not in text for text in found.values())
+            any("/" not in text for text in addresses.values())
             or ends[0].network != ends[1].network
             or ends[0].ip == ends[1].ip
         ):
@@ -164,6 +188,9 @@ def _addresses(
     except ValueError:
         wire.refuse(
             key,
-            f"{key} must have two addresses of one network, with the length of the prefix, as {{server: {default[SERVER]}, client: {default[CLIENT]}}}",
+            (
+                f"{key} must have two addresses of one network, with the prefix length,"
+                f" such as {{server: {default[SERVER]}, client: {default[CLIENT]}}}"
+            ),
         )
-    return found
+    return addresses

@@ -1,4 +1,4 @@
-"""A testbox: one measured machine, as described by `workers/testboxes/<name>.yaml` (see file.py)."""
+"""A testbox: one measured machine, described by `workers/testboxes/<name>.yaml` (see file.py)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from swingbot_jobs.testbox.wire import IPV4, IPV6, LOCALHOST, ROLES
 
 # One boot of the shipped VMs takes about 3 s of wall clock; limits are multiples of this.
 DEFAULT_BOOT_SECONDS: Final = 10.0
-# Boots of other purposes repeat no delay of so many boots of the search: a comparison of 1000 boots and the proof that follows it use fewer.
+# Boots of other purposes avoid the delays of this many search boots: a comparison of 1000 boots and
+# its proof use fewer.
 SEARCHED: Final = 2000
-# What a job may set for a boot, where the testbox can set it.
+# Settings that a job may use, if the testbox supports them.
 CMDLINE: Final = "cmdline"
 SYSCTL: Final = "sysctl"
 CAN_SET: Final = (CMDLINE, SYSCTL)
-# Draws until a delay is free; a list whose range is all taken by then repeats a delay of the search.
+# Attempts to draw an unused delay; if the range is used up, a delay of the search is repeated.
 DRAWS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbations:
-    """A seeded list of delays before the job: what makes the boots of a repeatable testbox differ honestly.
+    """A seeded list of delays before the job, which make the boots of a repeatable testbox differ.
 
-    `count` delays are spread evenly over (0, max_ms] milliseconds in an order given by `seed`; a list that is used
-    up goes on with other delays from the same range. Each purpose of boots has a list of its own, which repeats none
-    of the first `SEARCHED` delays of the search as long as the range has room for others.
+    `count` delays are spread evenly over (0, max_ms] milliseconds in an order given by `seed`;
+    a list that is used up continues with other delays from the same range.
+    Each purpose of boots has its own list, which repeats none of the first `SEARCHED` delays of the
+    search as long as the range has others.
     """
 
     seed: int
@@ -41,9 +43,12 @@ class Perturbations:
     max_ms: int
 
     def __call__(self, k: int, purpose: str = SEARCH) -> int:
-        """The k-th delay (k from 0) of boots of this purpose in microseconds, at least 1. Raises ValueError for k < 0."""
+        """Return the k-th delay (k from 0) of boots of this purpose in microseconds, at least 1.
+
+        Raises ValueError for k < 0.
+        """
         if k < 0:
-            raise ValueError(f"perturbation {k} does not exist: they count from 0")
+            raise ValueError(f"perturbation {k} does not exist: numbers start at 0")
         searched = self._delays(f"{self.seed}")
         if purpose == SEARCH:
             return searched(k, f"{k}")
@@ -55,7 +60,10 @@ class Perturbations:
         return next((delay for delay in drawn if delay not in taken), own(k, f"{k}"))
 
     def _delays(self, seed: str) -> Callable[[int, str], int]:
-        """Delay number k of the list of `seed`; the second argument says where in its part of the range it lies."""
+        """Return delay k of the list of `seed`.
+
+        The second argument chooses the position in its part of the range.
+        """
         slots = sorted(range(self.count), key=lambda slot: _draw(f"slot:{seed}:{slot}"))
         step = self.max_ms * 1000 / self.count
 
@@ -66,31 +74,39 @@ class Perturbations:
 
 
 def _draw(text: str) -> float:
-    """A number in [0, 1) that depends on `text` alone: the same on every machine and Python version."""
+    """Return a number in [0, 1) that depends on `text` alone: the same on every machine and Python
+    version.
+    """
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QemuDriver:
-    """How QEMU is started. `icount_shift` N means 2^N virtual nanoseconds per instruction; icount boxes have one vCPU."""
+    """How QEMU is started.
+
+    `icount_shift` N means 2^N virtual nanoseconds per instruction; icount boxes have one vCPU.
+    """
 
     name: ClassVar[str] = "qemu"
     virtual: ClassVar[bool] = True
 
     accel: str
     icount_shift: int = 3
-    # Without erms and fsrm a `rep stosb` is one instruction per 64 bits and no longer drowns the mm code;
-    # rdrand and rdseed would bring in entropy of the host.
+    # Without erms and fsrm a `rep stosb` is one instruction per 64 bits and no longer hides the mm
+    # code; rdrand and rdseed would add entropy of the host.
     cpu: str = "max,-erms,-fsrm,-rdrand,-rdseed"
 
     def to_json(self) -> dict[str, Any]:
-        """What may be shown of it."""
+        """Return the facts that may be shown."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDriver:
-    """A program of the operator that boots the machine; see docs of `swingbot_worker.testbox.command`."""
+    """A program of the operator that boots the machine.
+
+    See docs of `swingbot_worker.testbox.command`.
+    """
 
     name: ClassVar[str] = "command"
     virtual: ClassVar[bool] = False
@@ -98,38 +114,41 @@ class CommandDriver:
     argv: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """What may be shown of it."""
+        """Return the facts that may be shown."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDriver:
-    """Two testboxes and their wire, all by role. A card is known by its hardware address, or by the name that the kernel under test gives it."""
+    """Two testboxes and their wire, all by role.
+
+    A card is identified by its hardware address, or by its name in the kernel under test.
+    """
 
     name: ClassVar[str] = "cluster"
 
     nodes: Mapping[str, Testbox]
     cards: Mapping[str, str]
-    ipv4: Mapping[str, str] = field(default_factory=lambda: IPV4)  # with the length of the prefix
+    ipv4: Mapping[str, str] = field(default_factory=lambda: IPV4)  # with prefix length
     ipv6: Mapping[str, str] = field(default_factory=lambda: IPV6)
-    kconfig_needed: tuple[str, ...] = ()  # options of the cards' drivers, which have to be built in
+    kconfig_needed: tuple[str, ...] = ()  # options of the cards' drivers, which must be built in
 
     @property
     def boxes(self) -> tuple[str, ...]:
-        """The testboxes that have to be free, each once, in the order in which everybody leases them."""
+        """Return the testboxes that must be free, each once, in the common lease order."""
         return tuple(sorted({node.name for node in self.nodes.values()}))
 
     @property
     def virtual(self) -> bool:
-        """Whether both are programs on the worker's host."""
+        """Return whether both are programs on the worker's host."""
         return all(node.virtual for node in self.nodes.values())
 
     def address(self, role: str, family: str = "ipv4") -> str:
-        """Without the length of the prefix."""
+        """Return the address without the prefix length."""
         return (self.ipv6 if family == "ipv6" else self.ipv4)[role].partition("/")[0]
 
     def to_json(self) -> dict[str, Any]:
-        """What may be shown of it."""
+        """Return the facts that may be shown."""
         return {
             "nodes": {role: self.nodes[role].name for role in ROLES},
             "ipv4": dict(self.ipv4),
@@ -145,8 +164,9 @@ Driver = QemuDriver | CommandDriver | SshDriver | ClusterDriver
 class LkpEngine:
     """Unit jobs are run by an installed lkp-tests instead of by our own runner.
 
-    `src` is its directory: on the machine that runs the job, which for a virtual testbox means on the worker's host, from where it is copied
-    into the guest. `commit` is the one that has to be there, as git abbreviates it; empty where any will do.
+    `src` is its directory on the machine that runs the job.
+    For a virtual testbox this is the worker's host, from which it is copied into the guest.
+    `commit` is the required commit, abbreviated as git does; empty if any is accepted.
     """
 
     src: str
@@ -166,48 +186,59 @@ class Testbox:
     model: str
     nr_cpu: int
     memory_mb: int
-    label: str = ""  # shown wherever its numbers show
-    repeatable: bool = False  # bit-identical results on a busy host: needs no host lease, and equal k means equal boots
+    label: str = ""  # shown with its numbers
+    # bit-identical results on a busy host: needs no host lease, and equal k means equal boots
+    repeatable: bool = False
     perturbations: Perturbations | None = None
     boot_seconds: float = (
         DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
     )
     cmdline: str = ""  # added to the kernel command line
-    accepts: Trust = "trusted"  # untrusted: boots anybody's kernel, because it is thrown away or cleaned afterwards
-    # facts that have to be so in each of its boots, whatever runs; the tuning list's are in it
+    accepts: Trust = (
+        "trusted"  # untrusted: boots any kernel, because it is discarded or cleaned afterwards
+    )
+    # required facts of all its boots, including those of the tuning list
     demand: Mapping[str, str] = field(default_factory=dict)
-    tuning: Tuning | None = None  # how it is kept quiet
+    tuning: Tuning | None = None  # settings that reduce noise
     lkp: LkpEngine | None = None  # set where the engine is lkp
     can_set: tuple[str, ...] = CAN_SET  # what a job may set for its boots here
 
     @property
     def engine(self) -> str:
-        """What runs the unit jobs on it, once the driver has booted it."""
+        """Return the engine that runs the unit jobs after the driver has booted it."""
         return "lkp" if self.lkp else "swingbot"
 
     @property
     def virtual(self) -> bool:
-        """Whether it is a program on the worker's host."""
+        """Return whether it is a program on the worker's host."""
         return self.driver.virtual
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The testboxes that it is made of, in the order in which they are leased; none, unless it is a cluster."""
+        """Return the testboxes of a cluster, in the order in which they are leased.
+
+        Empty for others.
+        """
         return self.driver.boxes if isinstance(self.driver, ClusterDriver) else ()
 
     @property
     def cluster(self) -> str:
-        """What a job's `cluster` has to be here."""
+        """Return the required value of a job's `cluster`."""
         return self.tbox_group if isinstance(self.driver, ClusterDriver) else LOCALHOST
 
     def perturbation(self, k: int, purpose: str = SEARCH) -> int:
-        """Delay before the job of the k-th boot of this purpose in microseconds; 0 on a testbox that is given none."""
+        """Return the delay before the job of the k-th boot of this purpose in microseconds.
+
+        0 on a testbox without perturbation.
+        """
         return self.perturbations(k, purpose) if self.perturbations else 0
 
     def demanded(self, unit_jobs: Iterable[UnitJob]) -> list[UnitJob]:
-        """The unit jobs with what the testbox demands; a job's own word on a fact counts more.
+        """Return the unit jobs with the testbox's demands.
 
-        A job says it by a demand of its own, or by a sysctl that it sets.
+        A job's own value of a fact takes precedence.
+
+        A job gives a value with a demand, or with a sysctl that it sets.
         """
         return [
             replace(job, demand=dict(sorted({**self._demand_of(job), **job.demand}.items())))
@@ -220,9 +251,10 @@ class Testbox:
         return {name: wanted for name, wanted in self.demand.items() if name not in job.sysctl}
 
     def check_settings(self, unit_jobs: Sequence[UnitJob], trust: Trust) -> None:
-        """Refuse what the unit jobs of one boot set and this testbox can't, or a job may not.
+        """Refuse settings of a boot's unit jobs that this testbox does not support or a job may not
+        use.
 
-        `trust` is that of the kernel to boot. Raises ValueError with what to do.
+        `trust` is that of the kernel to boot. Raises ValueError with advice.
         """
         cmdline = cmdline_of(unit_jobs)
         for what, sets in (
@@ -231,7 +263,8 @@ class Testbox:
         ):
             if sets and what not in self.can_set:
                 raise ValueError(
-                    f"testbox {self.name} can't set what the job asks for by {sets} (can_set in its"
+                    f"testbox {self.name} can't set what the job requests with {sets} (can_set in"
+                    " its"
                     " file, and what its driver and engine can); use another testbox, or remove it"
                 )
         settings.check_words(cmdline, trust)
@@ -243,12 +276,15 @@ class Testbox:
 
     @property
     def longest_cmdline(self) -> str:
-        """The longest of the command lines that the files of its machines add."""
+        """Return the longest of the command lines that the files of its machines add."""
         nodes = self.driver.nodes.values() if isinstance(self.driver, ClusterDriver) else ()
         return max((self.cmdline, *(node.cmdline for node in nodes)), key=len)
 
     def to_json(self) -> dict[str, Any]:
-        """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
+        """Return the facts as stored and shown, flat enough for SQL.
+
+        `driver` is the driver's name.
+        """
         undriven = replace(self, driver=CommandDriver(argv=()))  # a cluster's holds two testboxes
         return asdict(undriven) | {
             "driver": self.driver.name,
@@ -260,11 +296,13 @@ class Testbox:
 
 
 def remembered(facts: Mapping[str, Any]) -> Testbox:
-    """A testbox as `to_json` told it: what comparisons and bisections need of it. Its driver is lost, so nobody can boot it.
+    """Return a testbox from `to_json`, as comparisons and bisections need it.
+
+    It lacks a driver, so it cannot be booted.
 
     Raises KeyError if these are not such facts.
     """
-    kept = (
+    names = (
         "name",
         "tbox_group",
         "description",
@@ -278,7 +316,7 @@ def remembered(facts: Mapping[str, Any]) -> Testbox:
         "accepts",
         "demand",
     )
-    # rows from before jobs could set anything do not say what can be set
+    # rows older than job settings lack this key
     can_set = tuple(facts.get("can_set", CAN_SET))
-    stored = {name: facts[name] for name in kept}
+    stored = {name: facts[name] for name in names}
     return Testbox(driver=CommandDriver(argv=()), can_set=can_set, **stored)

@@ -1,7 +1,8 @@
 """Testbox files: `workers/testboxes/<name>.yaml`, one testbox each.
 
 Both sides read the same file: the master for nr_cpu, label and boot time, the worker for how to
-drive it. Loading is strict: an unknown, missing or ill-typed key is a TestboxError that names file and line.
+drive it. Loading is strict: an unknown, missing or ill-typed key is a TestboxError that names file
+and line.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from swingbot_jobs.testbox.definition import (
 )
 from swingbot_jobs.testbox.table import StrictTable, TestboxError
 
-LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
+LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it is used in a shell script
 COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 DRIVERS: Final = tuple(driver.name for driver in get_args(Driver))
@@ -40,13 +41,18 @@ ENGINES: Final = ("swingbot", "lkp")
 
 
 def load_all(directory: Path) -> dict[str, Testbox]:
-    """Every `*.yaml` of `directory` by name; the first wrong file raises TestboxError."""
+    """Return every `*.yaml` of `directory` by name.
+
+    Raises TestboxError for the first invalid file.
+    """
     boxes = (load_file(path) for path in sorted(directory.glob("*.yaml")))
     return {box.name: box for box in boxes}
 
 
 def load_file(path: Path) -> Testbox:
-    """Read `<workers>/testboxes/<name>.yaml` with the tuning list that it names, from `<workers>/tuning/`."""
+    """Read `<workers>/testboxes/<name>.yaml` with the tuning list that it names,
+    from `<workers>/tuning/`.
+    """
     try:
         tunings = tuning.load_all(path.parent.parent / "tuning")
     except tuning.TuningError as error:
@@ -64,7 +70,7 @@ def load_file(path: Path) -> Testbox:
 
 
 def _alone(name: str) -> Testbox | None:
-    """For a file by itself, and for a node: a cluster of clusters is none."""
+    """For a file by itself, and for a node: clusters cannot be nested."""
     return None
 
 
@@ -74,9 +80,12 @@ def load(
     tunings: Mapping[str, tuning.Tuning] = MappingProxyType({}),
     find: FindNode = _alone,
 ) -> Testbox:
-    """Read one testbox file. `file_name` is for messages, and its stem must be the testbox's name; `tunings`: the lists that it may name.
+    """Read one testbox file.
 
-    `find` gives the testboxes that a cluster names; None for one that there is not.
+    `file_name` is for messages, and its stem must be the testbox's name;
+    `tunings`: the lists that it may name.
+
+    `find` returns the testboxes that a cluster names, or None for an unknown name.
     """
     table = StrictTable.parse(text, file_name)
     quiet = _tuning(table, tunings)
@@ -125,30 +134,39 @@ def _check(box: Testbox, table: StrictTable, stem: str) -> None:
     if not NAME.fullmatch(box.name) or box.name != stem:
         table.refuse(
             "name",
-            f"name {box.name!r} must be the file's name without .yaml ({stem!r}), of letters, digits, '.', '_', '-'",
+            (
+                f"name {box.name!r} must be the file's name without .yaml ({stem!r}), of letters,"
+                " digits, '.', '_', '-'"
+            ),
         )
     if isinstance(box.driver, QemuDriver) and box.driver.accel == "icount" and box.nr_cpu != 1:
         table.refuse(
             "nr_cpu",
-            f"nr_cpu is {box.nr_cpu}, but with accel icount it must be 1: more CPUs hang at boot under QEMU's instruction counting",
+            (
+                f"nr_cpu is {box.nr_cpu}, but with accel icount it must be 1:"
+                " more CPUs hang at boot under QEMU's instruction counting"
+            ),
         )
     if isinstance(box.driver, ClusterDriver):
         cluster.check(box, box.driver, table)
     if box.repeatable and not (isinstance(box.driver, QemuDriver) and box.driver.accel == "icount"):
         table.refuse(
             "repeatable",
-            "repeatable is true, but only a qemu testbox with accel icount repeats its results exactly",
+            (
+                "repeatable is true, but only a qemu testbox with accel icount repeats its results"
+                " exactly"
+            ),
         )
 
 
 def _perturbations(table: StrictTable) -> Perturbations:
-    made = Perturbations(
+    perturbations = Perturbations(
         seed=table.whole("seed"),
         count=table.whole("count", at_least=1),
         max_ms=table.whole("max_ms", at_least=1),
     )
     table.done()
-    return made
+    return perturbations
 
 
 def _tuning(table: StrictTable, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tuning | None:
@@ -158,14 +176,17 @@ def _tuning(table: StrictTable, tunings: Mapping[str, tuning.Tuning]) -> tuning.
     if without and not name:
         table.refuse(
             "tuning_without",
-            "tuning_without takes items out of a tuning list, but no 'tuning: <list>' is given",
+            "tuning_without removes items from a tuning list, but 'tuning: <list>' is missing",
         )
     if not name:
         return None
     if name not in tunings:
         table.refuse(
             "tuning",
-            f"there is no tuning list {name!r}; workers/tuning/ has {', '.join(sorted(tunings)) or 'none'}",
+            (
+                f"there is no tuning list {name!r};"
+                f" workers/tuning/ has {', '.join(sorted(tunings)) or 'none'}"
+            ),
         )
     try:
         return tunings[name].without(without)
@@ -174,7 +195,7 @@ def _tuning(table: StrictTable, tunings: Mapping[str, tuning.Tuning]) -> tuning.
 
 
 def _can_set(table: StrictTable, driver: Driver, engine: LkpEngine | None) -> tuple[str, ...]:
-    """What a job may set there: what the file says, as far as driver and engine can."""
+    """Return the settings that a job may use: those in the file that driver and engine support."""
     if isinstance(driver, ClusterDriver):
         nodes = [set(node.can_set) for node in driver.nodes.values()]
         return tuple(what for what in CAN_SET if all(what in node for node in nodes))
@@ -183,7 +204,9 @@ def _can_set(table: StrictTable, driver: Driver, engine: LkpEngine | None) -> tu
         return (SYSCTL,) if alone else CAN_SET
     given = table.take("can_set")
     if not isinstance(given, list) or any(what not in CAN_SET for what in given):
-        table.refuse("can_set", f"can_set must be a list of {' and '.join(CAN_SET)}; [] is nothing")
+        table.refuse(
+            "can_set", (f"can_set must be a list of {' and '.join(CAN_SET)}; [] allows none")
+        )
     if engine is not None and CMDLINE in given:
         table.refuse(
             "can_set",
@@ -203,16 +226,16 @@ def _accepts(table: StrictTable) -> Trust:
 
 
 def _demand(table: StrictTable) -> dict[str, str]:
-    found: dict[str, str] = {}
+    demands: dict[str, str] = {}
     for key in table.names():
         try:
             name, wanted = facts.demand(key, table.scalar(key))
         except facts.DemandError as error:
             table.refuse(key, str(error))
-        if name in found:
+        if name in demands:
             table.refuse(key, f"{key} is demanded twice")
-        found[name] = wanted
-    return found
+        demands[name] = wanted
+    return demands
 
 
 def _qemu(table: StrictTable) -> QemuDriver:
@@ -220,13 +243,13 @@ def _qemu(table: StrictTable) -> QemuDriver:
     accel = table.text("accel")
     if accel not in ACCELERATORS:
         table.refuse("accel", f"accel {accel!r} is unknown; known are {', '.join(ACCELERATORS)}")
-    made = QemuDriver(
+    driver = QemuDriver(
         accel=accel,
         icount_shift=table.whole("icount_shift", default.icount_shift, at_least=0),
         cpu=table.text("cpu", default.cpu),
     )
     table.done()
-    return made
+    return driver
 
 
 def _engine(table: StrictTable) -> LkpEngine | None:
@@ -237,7 +260,10 @@ def _engine(table: StrictTable) -> LkpEngine | None:
         if table.has("lkp"):
             table.refuse(
                 "lkp",
-                "lkp says where lkp-tests is, but nothing would use it: set 'engine: lkp' too, or take it away",
+                (
+                    "lkp says where lkp-tests is, but nothing would use it: set 'engine: lkp' too,"
+                    " or remove it"
+                ),
             )
         return None
     if not table.has("lkp"):
@@ -246,18 +272,22 @@ def _engine(table: StrictTable) -> LkpEngine | None:
 
 
 def _lkp(table: StrictTable) -> LkpEngine:
-    made = LkpEngine(
+    engine = LkpEngine(
         src=table.text("src"), commit=table.scalar("commit") if table.has("commit") else ""
     )
-    if not LKP_SRC.fullmatch(made.src) or "/../" in f"{made.src}/":
+    if not LKP_SRC.fullmatch(engine.src) or "/../" in f"{engine.src}/":
         table.refuse(
             "src",
-            f"src is {made.src!r}, must be the absolute path of an lkp-tests directory, of letters, digits and '/', '.', '_', '-', '+'",
+            (
+                f"src is {engine.src!r}, must be the absolute path of an lkp-tests directory,"
+                " of letters,"
+                " digits and '/', '.', '_', '-', '+'"
+            ),
         )
-    if made.commit and not COMMIT.fullmatch(made.commit):
-        table.refuse("commit", f"commit is {made.commit!r}, must be 7 to 40 hex digits")
+    if engine.commit and not COMMIT.fullmatch(engine.commit):
+        table.refuse("commit", f"commit is {engine.commit!r}, must be 7 to 40 hex digits")
     table.done()
-    return made
+    return engine
 
 
 def _command(table: StrictTable) -> CommandDriver:

@@ -1,8 +1,9 @@
-"""What has to be alike on the master's host and on a worker's, or two hosts would measure two things under one name.
+"""Digests of the files that must be identical on the master's host and on a worker's,
+so that one name means one measurement.
 
-An order carries the digests of the files that decide what comes out: of a build the kernel configuration, of a boot the
-testbox, the programs that it names, the root file system's own files and the tuning. The worker computes them from its
-files and refuses an order whose digests differ.
+An order carries the digests of the files that determine its result: for a build the kernel
+configuration, for a boot the testbox, the programs that it names, the root file system's own files
+and the tuning. The worker computes them from its files and refuses an order whose digests differ.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from swingbot_jobs.testbox.file import load_file
 from swingbot_jobs.testbox.table import TestboxError
 
 MISSING: Final = "missing"
-# Not part of a measurement: samples are for tests, and parsers run again on the master, whose version counts.
+# Not part of a measurement: samples are for tests, and the master runs its own version of the
+# parsers.
 _IGNORED: Final = ("samples", "__pycache__", "parse.py")
 
 
 def of_order(order: Mapping[str, Any], jobs: Path, workers: Path) -> dict[str, str]:
-    """Digests (SHA-256) by name. A part that is not there has the digest `missing`. Raises OSError."""
+    """Return digests (SHA-256) by name. A missing part has the digest `missing`. Raises OSError."""
     if order["kind"] == "build":
         name = order["kernel"]["kconfig"]
         return {f"kconfig/{name}": _kconfig(workers / "kconfig", name)}
@@ -37,7 +39,11 @@ def of_order(order: Mapping[str, Any], jobs: Path, workers: Path) -> dict[str, s
 
 
 def digest(path: Path) -> str:
-    """SHA-256 over the names, modes and contents of a file or of all files under a directory; `missing` if there is nothing. Raises OSError."""
+    """Return SHA-256 over the names, modes and contents of a file or of all files under a
+    directory.
+
+    `missing` if the path does not exist. Raises OSError.
+    """
     files = sorted(_files(path))
     if not files:
         return MISSING
@@ -51,7 +57,10 @@ def digest(path: Path) -> str:
 
 
 def _nodes(path: Path) -> Iterable[str]:
-    """The testboxes that a cluster is made of; none where the file is no cluster's, or none that can be read, which is told elsewhere."""
+    """Return the testboxes of a cluster.
+
+    Empty if the file is not a valid cluster file, which is reported elsewhere.
+    """
     try:
         return load_file(path).nodes
     except (TestboxError, OSError):
@@ -76,18 +85,19 @@ def _files(path: Path) -> Iterable[Path]:
 
 
 def difference(order: Mapping[str, Any], jobs: Path, workers: Path) -> str | None:
-    """A sentence about what differs from the order's digests; None if all is alike, or the order has none (it is by hand)."""
+    """Return a sentence about differences from the order's digests.
+
+    None if all are equal, or the order (one by hand) has none.
+    """
     wanted: Mapping[str, str] = order.get("alike", {})
-    here = of_order(order, jobs, workers) if wanted else {}
-    other = sorted(name for name, told in wanted.items() if here.get(name) != told)
+    own = of_order(order, jobs, workers) if wanted else {}
+    other = sorted(name for name, expected in wanted.items() if own.get(name) != expected)
     if not other:
         return None
-    lacking = all(here.get(name, MISSING) == MISSING for name in other)
+    lacking = all(own.get(name, MISSING) == MISSING for name in other)
     verb = ("is" if len(other) == 1 else "are") + (
         " missing on this worker's host"
         if lacking
         else " not the same on this worker's host as on the master's"
     )
-    return (
-        f"{', '.join(other)} {verb}; bring {jobs} and {workers} to the version that the master has."
-    )
+    return f"{', '.join(other)} {verb}; bring {jobs} and {workers} to the master's version."

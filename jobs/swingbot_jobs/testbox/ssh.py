@@ -1,7 +1,9 @@
-"""The driver `ssh`: a bare-metal machine that idles in its own system and is driven from a controller host.
+"""The driver `ssh`: a bare-metal machine that idles in its own system and is driven from a
+controller host.
 
-What the machine has is said in its file under `ssh:`; this reads it, strictly, as the rest of the file is read. Secrets stay in files of
-their own: the keys name paths. Commands are lists of words and never pass through a shell on the controller.
+Its file describes the machine under `ssh:`, which is read strictly, like the rest of the file.
+Secrets stay in separate files: the keys name paths. Commands are lists of words and never pass
+through a shell on the controller.
 """
 
 from __future__ import annotations
@@ -17,17 +19,19 @@ from swingbot_jobs.testbox.table import StrictTable
 ENTER: Final = ("kexec", "reboot")
 WHERE: Final = ("box", "controller")
 RESULTS: Final = ("console", "network")
-# What a reboot command is given; a word that holds one of them has it filled in.
+# Placeholders in the words of a reboot command.
 PLACES: Final = ("{kernel}", "{initrd}", "{cmdline}")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._+@:-]+)+")  # it stands in a shell script on the box
+_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._+@:-]+)+")  # it is used in a shell script on the box
 _OPTION: Final = re.compile(r"(?:CONFIG_)?([A-Z0-9_]{1,100})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Console:
-    """Where the machine's console can be read: a command that prints it and goes on, or a serial device of the controller."""
+    """Source of the machine's console: a command that prints it continuously,
+    or a serial device of the controller.
+    """
 
     command: tuple[str, ...] = ()
     device: str = ""
@@ -36,7 +40,10 @@ class Console:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """Commands for the power switch; `cycle` may be missing where there are `on` and `off`, `status` where the switch does not tell."""
+    """Commands for the power switch.
+
+    `cycle` may be missing if `on` and `off` exist, `status` if the switch cannot report it.
+    """
 
     on: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
@@ -46,10 +53,12 @@ class Power:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """How the kernel under test gets its address where results leave by the network: `idle` takes the one that the idle system has."""
+    """How the kernel under test gets its address if results are sent over the network:
+    `idle` uses the idle system's address.
+    """
 
     how: str = "idle"  # idle, dhcp or static
-    address: str = ""  # static: with the length of the prefix, as 192.0.2.17/24
+    address: str = ""  # static: with prefix length, such as 192.0.2.17/24
     gateway: str = ""
 
 
@@ -66,24 +75,24 @@ class SshDriver:
     key: str  # path of the private key on the controller
     known_hosts: str  # path of a file with the box's host key
     enter: str
-    reboot_command: tuple[
-        str, ...
-    ] = ()  # makes the next boot, and only that, one of the kernel under test
+    reboot_command: tuple[str, ...] = ()  # boots the kernel under test once, at the next reboot
     reboot_where: str = "box"
     console: Console | None = None
     results: str = "console"
     power: Power | None = None
     panic_seconds: int = 10  # a panicked kernel reboots after this
-    return_seconds: float = 300.0  # from reset or power to SSH in the idle system, on a bad day
+    return_seconds: float = 300.0  # from reset or power-on to SSH in the idle system, worst case
     workspace: str = "/run/swingbot"
     kconfig_needed: tuple[str, ...] = ()
     network: Address = field(default_factory=Address)
     idle_release: str = (
-        ""  # what `uname -r` says in the idle system, with * and ?; empty: not looked at
+        ""  # pattern of `uname -r` in the idle system, with * and ?; empty: not checked
     )
 
     def to_json(self) -> dict[str, Any]:
-        """What may be shown of it: neither addresses nor the words of commands, which may name other machines and files."""
+        """Return the public facts: neither addresses nor the words of commands,
+        which may name other machines and files.
+        """
         kind = "none" if self.console is None else "command" if self.console.command else "device"
         shown = {
             name: getattr(self, name)
@@ -130,19 +139,25 @@ def _check(driver: SshDriver, table: StrictTable) -> None:
     if driver.enter == "reboot" and not driver.reboot_command:
         table.refuse(
             "enter",
-            "enter is reboot, which needs reboot_command: what makes the next boot one of {kernel} with {initrd} and {cmdline}",
+            (
+                "enter is reboot, which needs reboot_command: a command that makes the next boot"
+                " use {kernel}, {initrd} and {cmdline}"
+            ),
         )
     text = " ".join(driver.reboot_command)
     missing = [place for place in PLACES if place not in text]
     if driver.reboot_command and missing:
         table.refuse(
             "reboot_command",
-            f"reboot_command lacks {', '.join(missing)}; the places stand for what the next boot needs",
+            (
+                f"reboot_command lacks {', '.join(missing)}; these placeholders are replaced by the"
+                " files and words of the next boot"
+            ),
         )
     if driver.results == "console" and driver.console is None:
         table.refuse(
             "results",
-            "results is console, but console is none; say how the console is read, or take results: network",
+            "results is console, but console is none; set console, or use results: network",
         )
 
 
@@ -150,64 +165,78 @@ def _console(table: StrictTable) -> Console | None:
     if table.take("console") == "none":
         return None
     inner = table.table("console")
-    made = Console(
+    console = Console(
         command=_words(inner, "command", must=False),
         device=_path(inner, "device") if inner.has("device") else "",
         baud=inner.whole("baud", 115200, at_least=50),
     )
     inner.done()
-    if bool(made.command) == bool(made.device):
+    if bool(console.command) == bool(console.device):
         table.refuse(
             "console",
-            "console must be none, or have one of command (words that print the console) and device (a serial line of this host)",
+            (
+                "console must be none, or have one of command (words that print the console) and"
+                " device"
+                " (a serial line of this host)"
+            ),
         )
-    return made
+    return console
 
 
 def _power(table: StrictTable) -> Power | None:
     if table.take("power") == "none":
         return None
     inner = table.table("power")
-    made = Power(
+    power = Power(
         **{name: _words(inner, name, must=False) for name in ("on", "off", "cycle", "status")}
     )
     inner.done()
-    if not made.cycle and not (made.on and made.off):
+    if not power.cycle and not (power.on and power.off):
         table.refuse("power", "power must be none, or have cycle, or both on and off")
-    return made
+    return power
 
 
 def _network(table: StrictTable) -> Address:
     if not table.has("network") or table.take("network") in ("idle", "dhcp"):
         return Address(how=str(table.take("network", "idle")))
     inner = table.table("network")
-    made = Address(how="static", address=inner.text("address"), gateway=inner.text("gateway", ""))
+    address = Address(
+        how="static", address=inner.text("address"), gateway=inner.text("gateway", "")
+    )
     inner.done()
     try:
-        ipaddress.ip_interface(made.address)
-        if "/" not in made.address:
+        ipaddress.ip_interface(address.address)
+        if "/" not in address.address:
             raise ValueError
-        ipaddress.ip_address(made.gateway or "0.0.0.0")
+        ipaddress.ip_address(address.gateway or "0.0.0.0")
     except ValueError:
         table.refuse(
             "network",
-            "network must be idle, dhcp, or have an address as 192.0.2.17/24 and, where there is one, a gateway as 192.0.2.1",
+            (
+                "network must be idle, dhcp, or have an address such as 192.0.2.17/24 and"
+                " optionally a gateway such as 192.0.2.1"
+            ),
         )
-    return made
+    return address
 
 
 def parse_options(table: StrictTable) -> tuple[str, ...]:
-    """The list `kconfig_needed`: options that have to be built in, without CONFIG_."""
+    """Return the list `kconfig_needed`: options that must be built in, without CONFIG_."""
     given = table.take("kconfig_needed", [])
     if not isinstance(given, list):
-        table.refuse("kconfig_needed", "kconfig_needed must be a list of options as VIRTIO_NET")
-    found = [_OPTION.fullmatch(option) if isinstance(option, str) else None for option in given]
-    if None in found:
+        table.refuse(
+            "kconfig_needed", ("kconfig_needed must be a list of options such as VIRTIO_NET")
+        )
+    matches = [_OPTION.fullmatch(option) if isinstance(option, str) else None for option in given]
+    if None in matches:
         table.refuse(
             "kconfig_needed",
-            f"kconfig_needed has {given[found.index(None)]!r}, must be options as VIRTIO_NET; each has to be built in (=y)",
+            (
+                f"kconfig_needed has {given[matches.index(None)]!r}, must be options such as"
+                " VIRTIO_NET; each must be built in (=y)"
+            ),
         )
-    return tuple(match[1] for match in found if match)
+    return tuple(match[1] for match in matches if match)
 
 
 def _words(table: StrictTable, key: str, *, must: bool) -> tuple[str, ...]:
@@ -229,22 +258,25 @@ def _path(table: StrictTable, key: str, default: str | None = None) -> str:
     if not _PATH.fullmatch(path) or "/../" in f"{path}/":
         table.refuse(
             key,
-            f"{key} is {path!r}, must be an absolute path of letters, digits and '/', '.', '_', '-', '+', '@', ':'",
+            (
+                f"{key} is {path!r}, must be an absolute path of letters, digits and '/', '.', '_',"
+                " '-', '+', '@', ':'"
+            ),
         )
     return path
 
 
 def _one_of(table: StrictTable, key: str, known: Sequence[str], default: str | None = None) -> str:
-    said = table.text(key, default)
-    if said not in known:
-        table.refuse(key, f"{key} is {said!r}; known are {', '.join(known)}")
-    return said
+    word = table.text(key, default)
+    if word not in known:
+        table.refuse(key, f"{key} is {word!r}; known are {', '.join(known)}")
+    return word
 
 
 def _matching(
     table: StrictTable, key: str, pattern: re.Pattern[str], what: str, default: str | None = None
 ) -> str:
-    said = table.text(key, default)
-    if not pattern.fullmatch(said):
-        table.refuse(key, f"{key} is {said!r}, must be {what}")
-    return said
+    text = table.text(key, default)
+    if not pattern.fullmatch(text):
+        table.refuse(key, f"{key} is {text!r}, must be {what}")
+    return text

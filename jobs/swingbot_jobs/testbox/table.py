@@ -1,4 +1,6 @@
-"""The strict reader of a table in a testbox file: every key is asked for by name and type, and what is wrong is told with file and line."""
+"""The strict reader of a table in a testbox file: every key is read by name and type,
+and errors name file and line.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ import yaml
 
 
 class TestboxError(ValueError):
-    """A testbox file is wrong; the message names file and line and says what to change."""
+    """A testbox file is invalid; the message names file and line and says what to change."""
 
     __test__ = False  # not a pytest class, whatever its name begins with
 
 
 class StrictTable:
-    """A YAML mapping that knows the line of each key and which keys were asked for."""
+    """A YAML mapping that knows the line of each key and which keys were read."""
 
     def __init__(
         self,
@@ -42,7 +44,8 @@ class StrictTable:
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             raise TestboxError(
-                f"{file_name}: line {mark.line + 1 if mark else 1}: not valid YAML: {getattr(error, 'problem', error)}"
+                f"{file_name}: line {mark.line + 1 if mark else 1}: not valid YAML:"
+                f" {getattr(error, 'problem', error)}"
             ) from error
 
     @classmethod
@@ -56,7 +59,7 @@ class StrictTable:
             key, line = str(key_node.value), key_node.start_mark.line + 1
             if key in lines:
                 raise TestboxError(
-                    f"{file_name}: line {line}: {key} stands twice, first in line {lines[key]}"
+                    f"{file_name}: line {line}: {key} appears twice, first in line {lines[key]}"
                 )
             lines[key] = line
             values[key] = loader.construct_object(value_node, deep=True)
@@ -73,7 +76,7 @@ class StrictTable:
         return list(self._values)
 
     def scalar(self, key: str) -> str:
-        """A plain value as it was written: `off` is a word here, whatever YAML takes it for."""
+        """Return a plain value as written: `off` is a word here, whatever its type in YAML."""
         self.take(key)
         if key not in self._written:
             self.refuse(key, f"{key} must be a plain value")
@@ -122,7 +125,7 @@ class StrictTable:
         raise TestboxError(f"{self._file}: line {self._lines.get(key, self._line)}: {why}")
 
     def done(self) -> None:
-        """Refuse keys that nobody asked for."""
+        """Refuse unknown keys."""
         for key in self._values:
             if key not in self._asked:
                 self.refuse(

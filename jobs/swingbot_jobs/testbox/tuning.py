@@ -1,16 +1,19 @@
-"""A tuning list: how a testbox is kept quiet, item by item (`workers/tuning/<name>.yaml`). Pure.
+"""A tuning list: settings that reduce the noise of a testbox, item by item
+(`workers/tuning/<name>.yaml`). Pure.
 
-Ansible and the worker read the same list. A testbox that boots the kernel under test with our root file system from RAM has two lives, and what is
-set in one is gone in the other; so each item says where it holds:
+Ansible and the worker read the same list. A testbox alternates between its own system and the
+kernel under test with a root file system in RAM, and what is set in one is lost in the other,
+so each item says where it applies:
 
-    boot     facts of the kernel under test: the runner sets those that can be set, and a run in which one is otherwise is invalid
+    boot     facts of the kernel under test: the runner sets those that can be set,
+    and a run with another value is invalid
     cmdline  words on the command line of the kernel under test
     idle     facts of the box's own system, between orders
-    sysctl   kernel parameters of the box's own system that are no facts
+    sysctl   kernel parameters of the box's own system that are not facts
     stopped  units of systemd that must not run in the box's own system
 
-What holds in the box's own system is put there by the role `swingbot_testbox` and looked at before each boot: `probe` is the text to run on the box,
-`findings` reads what it printed.
+The role `swingbot_testbox` applies the items of the box's own system, and each boot checks them
+first: `probe` is the script to run on the box, `findings` reads its output.
 """
 
 from __future__ import annotations
@@ -33,19 +36,19 @@ _SYSCTL: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_-]+)+")
 _UNIT: Final = re.compile(r"[A-Za-z0-9@_-][A-Za-z0-9@_.:-]*\.(?:service|timer|socket|target|path)")
 _VALUE: Final = re.compile(r"[-A-Za-z0-9_. ]{1,60}")
 _CMDLINE: Final = re.compile(r"[!-~]+(?: [!-~]+)*")
-_LONGEST: Final = 256 * 1024  # bytes of a list, and of what a probe prints; more is read by nobody
+_LONGEST: Final = 256 * 1024  # limit of a list and of a probe's output in bytes
 _UNITS: Final = "units:"
 _PARTS: Final = ("boot", "cmdline", "idle", "sysctl", "stopped")
 PLAYBOOK: Final = "run the playbook on it again (docs/ansible.md)"
 
 
 class TuningError(ValueError):
-    """A tuning list is wrong; the message names file and item and says what to change."""
+    """A tuning list is invalid; the message names file and item and says what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningItem:
-    """One item of a list; the module's text says what the parts mean."""
+    """One item of a list; the module's docstring explains the parts."""
 
     name: str
     why: str
@@ -58,7 +61,10 @@ class TuningItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningFinding:
-    """Whether one thing on the box's own system is as the list wants it; `do` says what helps if it is not."""
+    """The state of one setting on the box's own system, and whether it matches the list.
+
+    `do` is the advice if not.
+    """
 
     what: str
     ok: bool
@@ -71,7 +77,7 @@ class TuningFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """A list as it holds for one testbox."""
+    """A list as it applies to one testbox."""
 
     name: str
     about: str
@@ -79,12 +85,16 @@ class Tuning:
     left_out: tuple[str, ...] = ()
 
     def without(self, names: Sequence[str]) -> Tuning:
-        """The list without the items that this box cannot have. Raises TuningError if there is no such item."""
+        """Return the list without items that this box does not support.
+
+        Raises TuningError for an unknown item.
+        """
         known = [item.name for item in self.items]
         for name in names:
             if name not in known:
                 raise TuningError(
-                    f"the tuning list {self.name} has no item {name[:60]!r}; it has {', '.join(known)}"
+                    f"the tuning list {self.name} has no item {name[:60]!r};"
+                    f" it has {', '.join(known)}"
                 )
         return Tuning(
             name=self.name,
@@ -95,22 +105,22 @@ class Tuning:
 
     @property
     def demand(self) -> dict[str, str]:
-        """What each boot of the kernel under test is held to."""
+        """Return the facts required in each boot of the kernel under test."""
         return {name: wanted for item in self.items for name, wanted in item.boot.items()}
 
     @property
     def cmdline(self) -> str:
-        """Words for the command line of the kernel under test."""
+        """Return words for the command line of the kernel under test."""
         return " ".join(item.cmdline for item in self.items if item.cmdline)
 
     @property
     def idle(self) -> dict[str, str]:
-        """Facts of the box's own system."""
+        """Return facts of the box's own system."""
         return {name: wanted for item in self.items for name, wanted in item.idle.items()}
 
     @property
     def sysctl(self) -> dict[str, str]:
-        """Kernel parameters of the box's own system: those that are facts, and the others."""
+        """Return kernel parameters of the box's own system: facts and others."""
         of_facts = {
             name: wanted
             for name, wanted in self.idle.items()
@@ -122,7 +132,9 @@ class Tuning:
 
     @property
     def files(self) -> list[tuple[str, str]]:
-        """(file or glob, what to write into it) on the box's own system, the kernel parameters left out."""
+        """Return (file or glob, text to write into it) on the box's own system,
+        without kernel parameters.
+        """
         return [pair for pair in facts.settings(self.idle) if not pair[0].startswith("/proc/sys/")]
 
     @property
@@ -130,11 +142,11 @@ class Tuning:
         return tuple(unit for item in self.items for unit in item.stopped)
 
 
-# --- the box's own system --------------------------------------------------------------------------------------------
+# --- the box's own system -------------------------------------------------------------------------
 
 
 def probe(tuning: Tuning) -> str:
-    """A POSIX shell text that changes nothing and prints what `findings` reads."""
+    """Return a POSIX shell script that changes nothing and prints the input of `findings`."""
     known = facts.known()
     files = [file for name in tuning.idle for file in known[name].files]
     files += [_sysctl_file(name) for name in tuning.sysctl]
@@ -148,7 +160,9 @@ def probe(tuning: Tuning) -> str:
 
 
 def findings(tuning: Tuning, printed: str) -> list[TuningFinding]:
-    """What is as the list wants it on the box's own system and what is not, by what the probe printed there."""
+    """Return what matches the list on the box's own system and what does not,
+    from the probe's output.
+    """
     printed = printed[:_LONGEST]
     found = sheet.read(printed)
     return [
@@ -168,8 +182,8 @@ def findings(tuning: Tuning, printed: str) -> list[TuningFinding]:
 
 def _of_fact(item: str, name: str, wanted: str, found: facts.Value) -> TuningFinding:
     if found is None:
-        do = f"if the box cannot have it, name {item} under tuning_without in its testbox file"
-        return TuningFinding(what=f"{name} is {wanted}", ok=False, found="not known there", do=do)
+        do = f"if the box does not support it, add {item} to tuning_without in its testbox file"
+        return TuningFinding(what=f"{name} is {wanted}", ok=False, found="unknown there", do=do)
     return TuningFinding(
         what=f"{name} is {wanted}",
         ok=(met := facts.meets(found, wanted)),
@@ -180,7 +194,7 @@ def _of_fact(item: str, name: str, wanted: str, found: facts.Value) -> TuningFin
 
 def _of_sysctl(name: str, wanted: str, printed: str) -> TuningFinding:
     start = _sysctl_file(name) + ":"
-    found = next(
+    current = next(
         (
             line[len(start) : len(start) + 100].strip()
             for line in printed.split("\n")
@@ -188,27 +202,27 @@ def _of_sysctl(name: str, wanted: str, printed: str) -> TuningFinding:
         ),
         None,
     )
-    met = found is not None and found.split() == wanted.split()
+    met = current is not None and current.split() == wanted.split()
     return TuningFinding(
         what=f"{name} is {wanted}",
         ok=met,
-        found=printable(found) if found is not None else "not known there",
+        found=printable(current) if current is not None else "unknown there",
         do="" if met else PLAYBOOK,
     )
 
 
 def _of_units(units: Sequence[str], printed: str) -> list[TuningFinding]:
-    """`systemctl is-active` prints one word for each unit, in the order asked."""
+    """Check the units. `systemctl is-active` prints one word for each, in the requested order."""
     line = next((line for line in printed.split("\n") if line.startswith(_UNITS)), "")
     words = line.removeprefix(_UNITS).split()
     if len(words) != len(units):
-        do = "see whether the box's own system runs systemd"
+        do = "check that the box's own system runs systemd"
         return (
             [
                 TuningFinding(
-                    what="services that disturb do not run",
+                    what="disturbing services do not run",
                     ok=False,
-                    found=f"systemctl told of {len(words)} of {len(units)}",
+                    found=f"systemctl reported {len(words)} of {len(units)}",
                     do=do,
                 )
             ]
@@ -223,7 +237,7 @@ def _of_units(units: Sequence[str], printed: str) -> list[TuningFinding]:
     if not running:
         return [
             TuningFinding(
-                what="services that disturb do not run", ok=True, found=f"{len(units)} looked at"
+                what="disturbing services do not run", ok=True, found=f"{len(units)} checked"
             )
         ]
     return [
@@ -236,17 +250,22 @@ def _sysctl_file(name: str) -> str:
     return "/proc/sys/" + name.replace(".", "/")
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def load_all(directory: Path) -> dict[str, Tuning]:
-    """Every `*.yaml` of `directory` by name; none if there is no such directory. The first wrong file raises TuningError."""
+    """Return every `*.yaml` of `directory` by name; none if it does not exist.
+
+    Raises TuningError for the first invalid file.
+    """
     texts = {path.stem: (str(path), path.read_text()) for path in sorted(directory.glob("*.yaml"))}
     return {name: load(name, texts) for name in texts}
 
 
 def load(name: str, texts: Mapping[str, tuple[str, str]]) -> Tuning:
-    """The list `name` of `texts`, which are (file name, content) by name; what it extends is looked up there too. Raises TuningError."""
+    """Return the list `name` of `texts`, which are (file name, content) by name,
+    with the list that it extends. Raises TuningError.
+    """
     return _load(name, texts, ())
 
 
@@ -258,12 +277,14 @@ def _load(name: str, texts: Mapping[str, tuple[str, str]], seen: tuple[str, ...]
     if extends:
         if extends not in texts or extends in (*seen, name):
             raise TuningError(
-                f"{file}: it extends {extends!r}, which is {'itself' if extends in texts else 'not there'}; name another list of this folder"
+                f"{file}: it extends {extends!r},"
+                f" which is {'itself' if extends in texts else 'missing'};"
+                " name another list in this directory"
             )
         base = _load(extends, texts, (*seen, name)).items
     own = tuple(
-        _item(key, told, file)
-        for key, told in _mapping(top.get("items", {}), f"{file}: items").items()
+        _item(key, entry, file)
+        for key, entry in _mapping(top.get("items", {}), f"{file}: items").items()
     )
     names = {item.name for item in own}
     items = (*(item for item in base if item.name not in names), *own)
@@ -272,19 +293,19 @@ def _load(name: str, texts: Mapping[str, tuple[str, str]], seen: tuple[str, ...]
 
 
 class _Strict(yaml.SafeLoader):
-    """Plain values stay as they are written (`off` is a word), and a key that stands twice is an error."""
+    """Plain values stay as written (`off` is a word), and a duplicate key is an error."""
 
 
 def _strict_mapping(loader: _Strict, node: yaml.MappingNode) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key_node, value_node in node.value:
         key = str(loader.construct_object(key_node, deep=True))
-        if key in made:
+        if key in mapping:
             raise yaml.constructor.ConstructorError(
-                None, None, f"{key} stands twice", key_node.start_mark
+                None, None, f"{key} appears twice", key_node.start_mark
             )
-        made[key] = loader.construct_object(value_node, deep=True)
-    return made
+        mapping[key] = loader.construct_object(value_node, deep=True)
+    return mapping
 
 
 _Strict.add_constructor("tag:yaml.org,2002:map", _strict_mapping)
@@ -306,22 +327,23 @@ def _parsed(text: str, file: str) -> Any:
         raise TuningError(f"{file}: nested too deeply") from None
 
 
-def _mapping(told: Any, where: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
-    if not isinstance(told, dict):
+def _mapping(value: Any, where: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise TuningError(f"{where}: must be a table of 'key: value' lines")
-    for key in told:
+    for key in value:
         if keys is not None and key not in keys:
             raise TuningError(f"{where}: there is no key {key[:60]!r}; known are {', '.join(keys)}")
-    return told
+    return value
 
 
-def _item(name: str, told: Any, file: str) -> TuningItem:
+def _item(name: str, entry: Any, file: str) -> TuningItem:
     where = f"{file}: {name}"
     if not NAME.fullmatch(name):
         raise TuningError(
-            f"{file}: {name[:60]!r} is no name of an item; use small letters, digits, '-' and '_'"
+            f"{file}: {name[:60]!r} is not a valid item name; use lower-case letters, digits,"
+            " '-' and '_'"
         )
-    table = _mapping(told, where, ("why", *_PARTS))
+    table = _mapping(entry, where, ("why", *_PARTS))
     why, cmdline = table.get("why", ""), table.get("cmdline", "")
     if not isinstance(why, str) or not why.strip() or not any(part in table for part in _PARTS):
         raise TuningError(f"{where}: needs a sentence `why`, and one of {', '.join(_PARTS)}")
@@ -338,43 +360,44 @@ def _item(name: str, told: Any, file: str) -> TuningItem:
     )
 
 
-def _demands(told: Any, where: str) -> dict[str, str]:
+def _demands(entry: Any, where: str) -> dict[str, str]:
     try:
         return dict(
-            facts.demand(name, str(wanted)) for name, wanted in _mapping(told, where).items()
+            facts.demand(name, str(wanted)) for name, wanted in _mapping(entry, where).items()
         )
     except facts.DemandError as error:
         raise TuningError(f"{where}: {error}") from None
 
 
-def _idle(told: Any, where: str) -> dict[str, str]:
+def _idle(entry: Any, where: str) -> dict[str, str]:
     """Facts that can be read from files of the box's own system."""
-    demands = _demands(told, where)
+    demands = _demands(entry, where)
     for name in demands:
         fact = facts.known().get(name)
         if fact is None or not fact.files:
             raise TuningError(
-                f"{where}: {name} is known of a boot alone, not of the box's own system"
+                f"{where}: {name} is only known in a boot, not on the box's own system"
             )
     return demands
 
 
-def _sysctls(told: Any, where: str) -> dict[str, str]:
-    found = _mapping(told, where)
-    for name, value in found.items():
+def _sysctls(entry: Any, where: str) -> dict[str, str]:
+    values = _mapping(entry, where)
+    for name, value in values.items():
         if not _SYSCTL.fullmatch(name) or not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise TuningError(
-                f"{where}: {name[:60]!r} must be a kernel parameter such as kernel.panic, with a plain value"
+                f"{where}: {name[:60]!r} must be a kernel parameter such as kernel.panic,"
+                " with a plain value"
             )
-    return found
+    return values
 
 
-def _units(told: Any, where: str) -> tuple[str, ...]:
-    units = told if isinstance(told, list) else [told]
+def _units(entry: Any, where: str) -> tuple[str, ...]:
+    units = entry if isinstance(entry, list) else [entry]
     for unit in units:
         if not isinstance(unit, str) or not _UNIT.fullmatch(unit):
             raise TuningError(
-                f"{where}: {str(unit)[:60]!r} is no unit such as cron.service or fstrim.timer"
+                f"{where}: {str(unit)[:60]!r} is not a unit such as cron.service or fstrim.timer"
             )
     return tuple(units)
 
@@ -386,6 +409,7 @@ def _no_doubles(items: Sequence[TuningItem], file: str) -> None:
             for name in getattr(item, part):
                 if name in seen:
                     raise TuningError(
-                        f"{file}: {name} stands under {part} of both {seen[name]} and {item.name}"
+                        f"{file}: {name} is listed under {part} of both {seen[name]} and"
+                        f" {item.name}"
                     )
                 seen[name] = item.name
