@@ -1,4 +1,4 @@
-"""Our bisection, those of others and the bound on the same simulated worlds, in one run.
+"""swingbot's bisection, other methods and the bound on the same simulated worlds, in one run.
 
 `python -m benchmarks.bisect --help`; benchmarks/README.md.
 """

@@ -1,4 +1,4 @@
-"""The cells of the benchmark: families of worlds, and what the engine is told about them.
+"""The cells of the benchmark: families of worlds, and the knowledge of the engine about them.
 
 Every world is repeatable by its seed.
 """
@@ -97,7 +97,7 @@ def troubled(
 
 
 def on_boxes(make: Make) -> Make:
-    """The same worlds in a group of testboxes that stand at levels of their own."""
+    """The same worlds in a group of testboxes with different levels."""
     return lambda seed: replace(make(seed), box_noise=0.03)
 
 

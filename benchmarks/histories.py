@@ -1,4 +1,4 @@
-"""Steps in histories: ours beside Apache Otava, ruptures and Mozilla's Perfherder rule.
+"""Steps in histories: swingbot compared with Apache Otava, ruptures and Mozilla's Perfherder rule.
 
     python -m benchmarks.histories [--series 200] [--seed 1] [--labelled DIRECTORY]
 

@@ -1,4 +1,4 @@
-"""What the monitors of every run cost: the same boots with and without them,
+"""The cost of the monitors of every run: the same boots with and without them,
 in pairs of equal perturbations.
 
     python -m benchmarks.monitors --image PATH [--testbox vm-icount] [--boots 3]

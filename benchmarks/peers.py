@@ -1,6 +1,6 @@
-"""What others do to bisect a noisy benchmark, on the same worlds and at the same costs.
+"""Other methods to bisect a noisy benchmark, on the same worlds and at the same costs.
 
-And the bound of what anybody could do.
+Also the theoretical bound of any method.
 
 Each peer sees a `Probe`: boots of a kernel, in the order in which it asks,
 at the cost of a laboratory with one testbox.
@@ -74,7 +74,7 @@ Method = Callable[[Probe], Named]
 def git_bisect(probe: Probe, runs: int, *, fresh: bool) -> Named:
     """Mean of N runs against the midpoint of the ends.
 
-    A kernel that tells nothing is skipped for its nearest neighbour, as git does.
+    A kernel without a result is skipped for its nearest neighbour, as git does.
     """
     n = probe.bench.commits
     good_end, bad_end = probe.measure(0, runs, fresh=fresh), probe.measure(n, runs, fresh=fresh)
@@ -98,7 +98,7 @@ def search(
 ) -> tuple[int, int]:
     """Halve (good, bad] as `git bisect` does.
 
-    What is left when all kernels between are skipped stays a range.
+    If all kernels between are skipped, the result is a range.
     """
     skipped: set[int] = set()
     while True:

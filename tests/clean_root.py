@@ -30,7 +30,7 @@ _UNWANTED = re.compile(
     r"/usr/share/(?:doc|man|info|locale|lintian|bash-completion|applications|icons|mime)/|/etc/"
 )
 _NEEDED = re.compile(r"=> (/\S+) \(|^\s*(/\S+) \(", re.MULTILINE)
-# Firmware of machines that nobody boots here is most of its package.
+# Most of its package is firmware of machines that are never booted here.
 _LARGE_BYTES = 6 << 20
 
 
@@ -72,7 +72,7 @@ def run(
     private = (
         "{ mount --make-rprivate / 2>/dev/null || :;"
         " }"
-    )  # in a chroot `/` is no mount point, and whoever made it has seen to it
+    )  # in a chroot `/` is not a mount point, and whoever made it has seen to it
     script = " && ".join(
         [
             private,

@@ -87,7 +87,7 @@ def empty_url(server_url: sa.URL) -> Iterator[str]:
 
 @pytest.fixture
 def old(empty_url: str) -> Iterator[sa.Engine]:
-    """A database without any schema of ours, for a test to bring to an old one."""
+    """A database without swingbot's schema, for a test to migrate to an old one."""
     engine = make_engine(empty_url)
     yield engine
     engine.dispose()

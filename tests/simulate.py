@@ -71,14 +71,14 @@ def known_noise(
     wanders: bool = True,
     modes: bool = False,
 ) -> NoisePrior:
-    """What A/A boots would have told about this world: its spreads, each off by the factor that the
+    """The results of A/A boots in this world: its spreads, each off by the factor that the
     certainty admits.
 
     12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e).
     `layout` in place of the world's own spread, for a wrong prior.
     `modes`: where boots fall into two, the share of the smaller one and its distance (to about 2 %)
-    are told. Whether the level of the box differs from day to day is told if `wanders`,
-    else nobody has looked; how fast it drifts is never told.
+    are known. Whether the level of the box differs from day to day is known if `wanders`,
+    else it was not checked; the speed of a drift is never known.
     """
     error = math.sqrt(1.0 / (4.0 * (certainty - 0.5))) if certainty > 0.5 else 1.0
     factors = np.exp(np.random.default_rng([bench.seed, 4711]).normal(0.0, error, 4))

@@ -17,7 +17,7 @@ PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def build(out: Path) -> Path:
-    """The wheel, made by what `make wheel` runs; constraints.txt is beside it."""
+    """The wheel as built by `make wheel`; constraints.txt is next to it."""
     subprocess.run(["sh", ROOT / ".ci" / "wheel", out, sys.executable], check=True, timeout=600)
     [wheel] = out.glob("swingbot-*-py3-none-any.whl")
     return wheel

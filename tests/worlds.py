@@ -88,9 +88,9 @@ class SimulatedBench:
         4.0  # how far that mode lies low, in spreads of a run in a fresh boot; negative: high
     )
     shape: str = "gauss"  # of run and boot noise: a key of SHAPES
-    image_modes: float = 0.0  # share of images (kernel and layout) that stand in a second mode
+    image_modes: float = 0.0  # share of images (kernel and layout) that are in a second mode
     image_apart: float = 0.04  # log units by which that mode is low; negative: high
-    box_noise: float = 0.0  # testboxes of one group stand at levels of their own
+    box_noise: float = 0.0  # testboxes of one group have different levels
     recorded: Sequence[
         Sequence[float]
     ] = ()  # real boots: their residuals take the place of run and boot noise
@@ -98,7 +98,7 @@ class SimulatedBench:
     drift: float = 0.0  # sd of a first-order autoregression
     drift_seconds: float = 3600.0  # its correlation length: 30 boots of one run at two minutes
     day_noise: float = 0.0  # each day has a level of its own
-    day_modes: float = 0.0  # share of days that stand in a second mode
+    day_modes: float = 0.0  # share of days that are in a second mode
     day_apart: float = 0.04  # log units by which that mode is low; negative: high
     wander: float = 0.0  # sd of a first-order autoregression over the boots of a testbox
     wander_rho: float = 0.95  # correlation of two boots in a row

@@ -20,7 +20,7 @@ FAULT: dict[str, Any] = a_job(
     "page-fault", mode="process", nr_task="1", cycles="1", size="33554432"
 )
 SHOWS = f"cat {THP} /proc/sys/vm/swappiness\n"
-# What every x86 guest of ours knows of itself and of the host underneath.
+# Facts that every x86 guest knows about itself and its host.
 EVERYWHERE = {
     *(
         "kernel_release",

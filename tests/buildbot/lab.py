@@ -78,7 +78,7 @@ class Server:
         return self.url(database)
 
     def stop(self) -> None:
-        self.process.send_signal(signal.SIGQUIT)  # at once: nobody needs its files again
+        self.process.send_signal(signal.SIGQUIT)  # at once: its files are no longer needed
         self.process.wait(20)
 
 

@@ -8,7 +8,7 @@ from tests.demo import ports
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` neighbouring ports on which nobody listens now.
+    """The first of `count` neighbouring ports that are free now.
 
     Other test processes look elsewhere.
     """

@@ -93,7 +93,8 @@ def test_a_kernel_waits_for_its_worker_and_others_pass_it(two: Lab) -> None:
         passes = add_builds(two, "gcc", 2)
         eventually("the others were built", lambda: ended(two, passes), 180)
         assert dispatch_row(two, waits).bb_number is None
-        # It comes back without that compiler: nobody has it, and whoever takes the order says so.
+        # It comes back without that compiler: no worker has it, and the one that takes the order
+        # reports this.
         two.start(f"worker-{OLD}")
         eventually("the first was tried", lambda: ended(two, [waits]), 180)
     assert attempt_row(two, waits).outcome["status"] == "infra"

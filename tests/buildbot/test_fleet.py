@@ -95,7 +95,7 @@ def force(browser: Browser) -> int:
 
 
 def check_pages(fleet: Fleet) -> None:
-    """With `buildbot.pages = "operator"` only operators read, and nobody gives commands."""
+    """With `buildbot.pages = "operator"` only operators can read, and all commands are refused."""
     stranger, reader, operator = Browser(fleet), Browser(fleet), Browser(fleet)
     tokens = {
         role: json.loads(fleet.run("token", "create", "somebody", "--role", role, "--json"))[
@@ -114,7 +114,7 @@ def check_pages(fleet: Fleet) -> None:
 
 
 def check_commands(fleet: Fleet) -> None:
-    """With `buildbot.control = "operator"` too, operators give commands and nobody else does."""
+    """With `buildbot.control = "operator"` too, only operators can give commands."""
     stranger, operator = Browser(fleet), Browser(fleet)
     assert (stranger.ask("/api/v2/workers"), force(stranger)) == (403, 403)
     assert (
@@ -137,13 +137,13 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
 
     fleet.ready(BOX)
     eventually(
-        "a wrong secret is told on the worker's side",
-        lambda: "the master rejected the secret" in fleet.log("builder"),
+        "a wrong secret is reported on the worker's side",
+        lambda: "the master refuses the secret" in fleet.log("builder"),
         SLOW,
     )
     assert "invalid login from user 'builder'" in fleet.log("master")
     fleet.run("worker", "secret", "builder", "--new")
-    fleet.bring("builder")  # read at the next login: neither master nor worker is started anew
+    fleet.bring("builder")  # read at the next login: neither master nor worker is restarted
     fleet.ready("builder")
     context = ssl.create_default_context(cafile=str(fleet.controller / "tls" / "ca.pem"))
     with (
@@ -215,7 +215,8 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
     )
     row = fleet.sql(
         (
-            "SELECT a.outcome->>'status' AS status, (SELECT count(*) FROM attempt b WHERE b.order_id ="
+            "SELECT a.outcome->>'status' AS status, (SELECT count(*) FROM attempt b WHERE"
+            " b.order_id ="
             " a.order_id) AS n FROM attempt a WHERE a.id = :a"
         ),
         a=attempt,
@@ -319,7 +320,7 @@ def test_a_worker_whose_master_shows_another_certificate_says_so_and_does_not_lo
             with pytest.raises(OSError):  # the worker hangs up before it says a word
                 spoken(context, connection)
             eventually(
-                "it is told",
+                "it is reported",
                 lambda: "no connection to the master: certificate verify failed" in log.read_text(),
             )
         finally:

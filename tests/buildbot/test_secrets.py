@@ -1,4 +1,4 @@
-"""A secret stands in a file that its owner alone can read, and nowhere else:
+"""A secret is stored in a file that only its owner can read, and nowhere else:
 no log, page, command line, property, and no other file.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-# Property of a test -> what stands before it.
+# Property of a test -> its prefix.
 SHOWN = {"composed": "composed worlds", "honest": "honest by now"}
 
 

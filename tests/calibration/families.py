@@ -19,11 +19,11 @@ from tests.worlds import RECORDED, Costs, SimulatedBench, recorded_boots
 class Family:
     name: str
     make: Callable[[int], SimulatedBench]
-    certainty: float = 12.0  # how well the engine is told the noise: +-15 %
+    certainty: float = 12.0  # precision of the engine's noise record: +-15 %
     told_layout: float | None = None  # in place of the world's own
-    told_days: bool = True  # whether it is told that the box's level moves from day to day
+    told_days: bool = True  # whether it knows that the box's level moves from day to day
     told_modes: bool = False  # whether the noise record knows the two modes of its boots
-    noise_factor: float = 1.0  # what it is told of run and boot spread is this many times the truth
+    noise_factor: float = 1.0  # its run and boot spread as a multiple of the true one
     history: bool = False  # 50 earlier boots of each end
     paired: bool = False
     layouts: bool = False  # kernels can be rebuilt with another layout
@@ -50,7 +50,7 @@ def world(
     """`sizes` in absolute log ratio, drawn evenly on a log scale, two in three for the worse.
 
     `at`: anywhere, first, last, or repaired (the second step undoes the first).
-    The culprit makes run and boot noise `louder` times what it was.
+    The culprit multiplies run and boot noise by `louder`.
     Kernels fail alone or in blocks; the ends never do.
     """
 

@@ -3,7 +3,7 @@
 Each ingredient draws its own strength; none knows of the engine, and none of another.
 
 An ingredient changes a `Recipe`: arguments of the simulated testbox, and of the family that says
-what the engine is told and may do.
+the engine's knowledge and options.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Rng = np.random.Generator
 @dataclass(kw_only=True)
 class Recipe:
     """A world in the making: without ingredients it has one culprit, Gaussian noise,
-    and the engine is told the truth.
+    and the engine knows the truth.
     """
 
     commits: int
@@ -235,12 +235,12 @@ def group_of_testboxes(recipe: Recipe, rng: Rng) -> None:
 
 
 def paired_boots(recipe: Recipe, rng: Rng) -> None:
-    """Boots of equal k share a shift, and repeat well beside it. One testbox."""
+    """Boots of equal k share a shift and otherwise repeat well. One testbox."""
     recipe.family["paired"] = True
     recipe.bench["pert_noise"] = _log_uniform(rng, 0.002, 0.02)
 
 
-# --- what the engine is told, and may do ---
+# --- the engine's knowledge and options ---
 
 
 def told_too_small(recipe: Recipe, rng: Rng) -> None:

@@ -86,7 +86,9 @@ def got_worse(verdicts: Sequence[Verdict], before: Figures) -> float:
 
 
 def mended(verdicts: Sequence[Verdict]) -> bool:
-    """Whether a listed family may come off the list: only a hint, a few worlds are no proof."""
+    """Whether a listed family can be removed from the list: only a hint,
+    since a few worlds prove nothing.
+    """
     said = claims(verdicts)
     return len(said) >= ENOUGH and too_sure(said) >= HONEST
 

@@ -1,4 +1,4 @@
-"""Is what bisections claim true in worlds that nobody thought of? New ones for each commit.
+"""Are the claims of bisections true in unforeseen worlds? New ones for each commit.
 
 SEED=N draws those of another run again.
 

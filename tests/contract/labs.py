@@ -20,7 +20,7 @@ PROGRAMS = {
     "fails": "echo result: 1; echo it broke >&2; exit 3\n",
     "silent": "exit 0\n",
     "rubbish": "head -c 5000 /dev/urandom\n",
-    # Without memory and told not to go on, a kernel panics; a machine that is only played says so
+    # Without memory and with orders to stop, a kernel panics; a simulated machine prints the same
     # itself.
     "panics": """
 grep -q swingbot. /proc/cmdline || exit 1  # never on the host
@@ -42,7 +42,9 @@ class Lab:
     box: str
     image: Path
     out: Path
-    phases: list[tuple[str, str]] = field(default_factory=list)  # told by the last boot, and why
+    phases: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # reported by the last boot, with reasons
     who: str = ""  # before a reason that is about one testbox of several
 
     def order(self, unit_jobs: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tests.contract.played import OUT, Two, hasten
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes two boxes that behave as told; what takes minutes on a real one takes seconds here."""
+    """Creates two boxes with the given behaviour; minutes on a real one are seconds here."""
     hasten(monkeypatch, tmp_path / "two", quiet_seconds=6.0)
     return lambda serving, asking, /, **more: Two(tmp_path / "two", serving, asking, **more)
 

@@ -15,7 +15,7 @@ from tests.contract.played import OUT, PROGRAM, Box, hasten
 
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes a box that behaves as told; what takes minutes on a real one takes seconds here."""
+    """Creates a box with the given behaviour; minutes on a real one are seconds here."""
     hasten(monkeypatch, tmp_path / "box", quiet_seconds=3.0)
     return lambda behaves, **ssh: Box(tmp_path / "box", behaves, **ssh)
 

@@ -184,7 +184,7 @@ def measure_series(lab: Lab, series: tree.Series) -> str:
 
 def measure_alone(lab: Lab, patches: Sequence[str]) -> str:
     """Each patch alone on Debian's source (what undoes something: on that),
-    against what it stands on.
+    against its parent.
     """
     undone = {plant["improvement"]: plant["given"] for plant in tree.catalogue()["plants"].values()}
     undone |= {mended: broken for broken, mended in tree.catalogue()["broken"].values()}
@@ -200,7 +200,7 @@ def measure_alone(lab: Lab, patches: Sequence[str]) -> str:
 
 
 def one_commit(repo: Path, parent: str, patch: str) -> str:
-    """A commit of this patch alone on `parent`, kept under a ref of ours."""
+    """A commit of this patch alone on `parent`, stored under a ref of its own."""
     with tree.with_index(repo, parent) as git:
         commit = tree.applied(git, parent, patch)
         git.run(

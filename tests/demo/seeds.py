@@ -3,7 +3,7 @@
 What is done is not done again.
 
 Results are kept in the cache, one JSON line a seed, in a file named by the tree of this checkout's
-sources: another version starts anew. Exit status 0 if every seed named the planted commit and no
+sources: another version starts again. Exit status 0 if every seed named the planted commit and no
 other.
 """
 
@@ -47,7 +47,8 @@ def main() -> int:
     print(
         (
             f"results are kept in {kept}\n"
-            f"{'seed':>4} {'plant':8} {'right':6} {'mails':>5} {'seconds':>7} {'built':>5} {'boots':>5}"
+            f"{'seed':>4} {'plant':8} {'right':6} {'mails':>5} {'seconds':>7} {'built':>5}"
+            f" {'boots':>5}"
             "  bisections"
         ),
         flush=True,

@@ -239,7 +239,7 @@ def import_source(tarball: Path, repo: Path, progress: Progress, only: Sequence[
 
     The files stream from xz through git fast-import into one pack: no tree of 80 000 files is ever
     written, and neither .gitignore (Debian's ignores everything) nor an index is asked.
-    `only`: just what lies in these folders.
+    `only`: just the files in these folders.
     """
     process.run(["git", "init", "--bare", "--quiet", repo], env=process.git_environment())
     git = Repository(repo)
@@ -401,14 +401,14 @@ def use_tree(repo: Path, url: str, ref: str, progress: Progress = print) -> str:
 
 
 def patch_text(name: str) -> tuple[str, bytes]:
-    """The commit message and the diff of a patch of ours."""
+    """The commit message and the diff of a patch of the series."""
     message, _, diff = (HERE / "series" / f"{name}.patch").read_text().partition("\n---\n")
     subject, _, body = message.removeprefix("Subject: ").partition("\n")
     return f"{subject}\n\n{body.strip()}\n", diff.encode()
 
 
 def plant_of_seed(seed: int) -> str:
-    """The plant that a seed stands for when none is asked for."""
+    """The plant that a seed selects when none is requested."""
     plants = [name for name, plant in catalogue()["plants"].items() if plant["by_seed"]]
     return str(plants[seed % len(plants)])
 
@@ -429,7 +429,7 @@ def _number(below: int, *salt: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What stands at one place of the series."""
+    """The entry at one position of the series."""
 
     patch: str
     role: str

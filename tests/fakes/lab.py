@@ -1,4 +1,4 @@
-"""A lab that answers at once: it stands where Buildbot and the workers are, for tests of the brain.
+"""A lab that answers at once and replaces Buildbot and the workers in tests of the decisions.
 
 It takes the dispatches that the brain made, invents outcomes from what a fakelinux commit says of
 itself, puts files into the real artifact store and delivers through the real database functions.
@@ -59,7 +59,7 @@ class FakeLab:
     bound_to: frozenset[str] = frozenset({"layout", "kconfig"})
     same_code: bool = False
     blind: frozenset[str] = frozenset()
-    compiled_by: str = ""  # stands in every image
+    compiled_by: str = ""  # written into every image
     calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
     # (kind, commit, k) of every execution

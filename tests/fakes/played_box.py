@@ -2,7 +2,7 @@
 its power switch and its kernels, all in one folder of small files.
 
 played_box.py ssh FOLDER ...SCRIPT     what the box answers to a script,
-or what ssh says when nobody answers played_box.py power FOLDER on|off|cycle|status|lie
+or ssh's message for no answer played_box.py power FOLDER on|off|cycle|status|lie
 played_box.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
 
 A kernel that `works` also runs the programs of the job that came with its initramfs,

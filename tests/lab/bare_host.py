@@ -3,7 +3,7 @@ as quick as this host, and knowing nothing of us.
 
 For roles that need no kernel of their own; a testbox is a machine of QEMU (machine.py).
 Servers and machines that are started inside `network()` share a network that is its loopback alone:
-nobody else reaches it, and no port of it collides with one of this host. Needs root.
+no other process reaches it, and no port of it collides with one of this host. Needs root.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ exec env -i container=lab PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/system
 
 
 class HostError(Exception):
-    """The server does not do as told; the message says what it was."""
+    """The server did not execute a request; the message says which."""
 
 
 @contextlib.contextmanager

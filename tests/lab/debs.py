@@ -94,7 +94,7 @@ def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
 
 
 def _entry(deb: Path) -> str:
-    """A package in the index: its control file, and where it lies (Debian policy,
+    """A package in the index: its control file, and its path (Debian policy,
     and apt's own format of `Packages`).
     """
     control = subprocess.run(

@@ -2,7 +2,7 @@
 with its own kernel, systemd, SSH and kexec-tools.
 
 Made once and kept under the cache by what it is made from.
-Beside the disk lies the memory of a machine that has just come up, so that a test need not wait for
+Next to the disk is the memory of a freshly booted machine, so that a test need not wait for
 a whole boot of Debian before it begins.
 """
 

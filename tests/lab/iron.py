@@ -15,7 +15,7 @@ from tests.contract.labs import PROGRAMS, ROOT, Lab, programs_in
 from tests.lab.machine import Machine
 
 SHIPPED = ("hackbench", "netperf", "page-fault")
-# A whole boot of Debian, beside whatever else runs on the host.
+# A complete boot of Debian, next to other load on the host.
 RETURN_SECONDS = 1500
 CMDLINE = "console=ttyS0 norandmaps mitigations=off"
 MORE = {"sleeps": "sleep 20; echo slept\n"}
@@ -23,7 +23,7 @@ MORE = {"sleeps": "sleep 20; echo slept\n"}
 
 @dataclass(kw_only=True)
 class Iron:
-    """One box on one machine; `phases` are what the last order told of it."""
+    """One box on one machine; `phases` are those that the last order reported."""
 
     machine: Machine
     site: Site
@@ -93,7 +93,7 @@ class Iron:
         return path.read_text() if path.exists() else ""
 
     def meanwhile(self, text: str, act: Callable[[], object]) -> threading.Thread:
-        """Do `act` as soon as the console shows `text` anew."""
+        """Do `act` as soon as the console shows `text` again."""
         start = self.machine.console_log.stat().st_size
 
         def wait() -> None:

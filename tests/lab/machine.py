@@ -41,7 +41,7 @@ BOOT_SECONDS = 400.0
 
 
 class MachineError(Exception):
-    """The machine does not do as told; the message says what it was."""
+    """The machine did not execute a request; the message says which."""
 
 
 # --- what a power switch, a console and a boot server do; Python's own library is enough
@@ -98,7 +98,7 @@ def qemu_argv(
 def supervise(folder: Path) -> None:
     """Be the machine: power is on while this runs.
 
-    After each reset the firmware looks for something to start anew.
+    After each reset the firmware searches for a boot device again.
     """
     about = json.loads((folder / "machine.json").read_text())
     while True:

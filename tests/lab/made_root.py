@@ -12,13 +12,13 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-# In a chroot `/` is no mount point, so this fails there and mounts may be seen from outside;
+# In a chroot `/` is not a mount point, so this fails there and mounts may be seen from outside;
 # `remove` looks before it removes anything.
 _PRIVATE = 'mount --make-rprivate / 2>/dev/null || :; exec "$@"'
 
 
 def apart(argv: Sequence[str]) -> list[str]:
-    """`argv` with a mount namespace of its own: what it mounts, nobody else sees,
+    """`argv` with a mount namespace of its own: its mounts are invisible to others,
     and it is gone with its last process. Needs root.
     """
     return ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", _PRIVATE, "sh", *argv]

@@ -37,7 +37,7 @@ class Inventory:
     def play(self, *words: str) -> dict[str, dict[str, int]]:
         """Run the playbook; what it says it did, by host and then ok, changed, failed ...
 
-        What it prints is kept beside the inventory.
+        Its output is stored next to the inventory.
         """
         password = self.folder / "vault-password"
         argv = ["ansible-playbook", "-i", str(self.folder / "hosts.yml"), "site.yml", *words]

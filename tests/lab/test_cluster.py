@@ -35,7 +35,7 @@ def test_what_goes_wrong_is_told_with_the_box_that_it_went_wrong_on(
 def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(
     tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client's end is in another socket: it has a carrier, and nobody answers."""
+    """The client's end is in another socket: it has a carrier, but gets no answer."""
     lab, elsewhere, real = (
         wired_lab(tmp_path, wired_kernel, boot_seconds=1),
         tmp_path / "elsewhere",

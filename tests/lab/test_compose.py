@@ -1,7 +1,7 @@
 """docker-compose.yml really brought up, with podman as the engine: comparisons from outside,
 every part stopped and killed, all down and up again.
 
-The tests stand in the order in which they run: each goes on with what those before it have left.
+The tests run in this order: each continues from the state that the previous ones left.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def test_a_plug_that_is_pulled_in_mid_run_is_no_fault_of_the_kernel(box: Iron) -
 def test_a_cable_that_is_out_for_a_while_costs_no_result(box: Iron) -> None:
     machine = box.machine
     box.meanwhile(" up\r", lambda: tell_qemu(machine.folder, "set_link", name="net", up=False))
-    outcome = box.boot(a_job("sleeps"))  # the cable is in again when the machine starts anew
+    outcome = box.boot(a_job("sleeps"))  # the cable is plugged in when the machine restarts
     assert outcome["status"] == "up", box.log()
     assert box.phases[-1][0] == "idle"
 

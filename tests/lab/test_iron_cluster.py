@@ -41,7 +41,7 @@ class Pair:
     out: Path
 
     def boot(self, *jobs: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        """The outcome, and the phases that were told."""
+        """The outcome, and the reported phases."""
         lab = Lab(site=self.site, box="cs-iron", image=self.image, out=self.out)
         return lab.boot(jobs, k=0), lab.phases
 

@@ -74,7 +74,7 @@ class Lab:
     inventory: Inventory
 
     def ours(self) -> dict[str, list[str]]:
-        """Files, users and processes of ours on each server, whatever made them."""
+        """swingbot's files, users and processes on each server, whatever created them."""
         look = (
             (
                 "find /etc /opt /usr/local /var/lib /var/cache /run /home /root -name"
@@ -268,7 +268,7 @@ def _inventory(folder: Path, hosts: dict[str, BareHost], source: Path, wheels: P
     return made
 
 
-# -- in the order in which they stand
+# -- in execution order
 
 
 def test_a_dry_run_says_what_it_would_do_to_bare_servers_and_does_nothing(lab: Lab) -> None:

@@ -97,7 +97,7 @@ def check(rack: Iron) -> tuple[int, str]:
 
 
 def ours(machine: Machine) -> str:
-    """Files of ours, and units that lead nowhere."""
+    """swingbot's files, and dangling units."""
     return machine.ssh("find /etc -name '*swingbot*'; find /etc/systemd/system -lname /dev/null")
 
 
@@ -116,7 +116,7 @@ def reboot(machine: Machine) -> None:
     raise AssertionError(f"it did not come back: {machine.console_tail()}")
 
 
-# -- in the order in which they stand
+# -- in execution order
 
 
 def test_a_dry_run_says_what_it_would_do_to_a_bare_box_and_does_nothing(

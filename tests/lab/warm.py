@@ -1,4 +1,4 @@
-"""The memory of a machine that has just come up, kept beside its disk, so that later ones need not
+"""The memory of a freshly booted machine, stored next to its disk, so that later ones need not
 boot before they are of use.
 """
 
@@ -42,7 +42,7 @@ def _keep(made: Image, folder: Path) -> None:
         _idle(machine)
         time.sleep(SETTLE_SECONDS)
         machine.ssh("sync; echo 3 >/proc/sys/vm/drop_caches")
-        # Not stopped before: what is kept would be a machine that stands still.
+        # Not stopped before: a stopped machine would be stored.
         state = folder / "state"
         tell_qemu(folder, "migrate", uri=f"exec:cat >'{state}'")
         while (status := tell_qemu(folder, "query-migrate")["status"]) != "completed":

@@ -16,7 +16,7 @@ from swingbot.service.ports.reports import NewReport
 from tests.fakes.store.incidents import family_of, measured
 from tests.fakes.store.tables import Noun, ReportRow
 
-_FRESH = timedelta(minutes=10)  # a tip that was measured before is no news
+_FRESH = timedelta(minutes=10)  # a tip that was measured before is not new
 
 
 class Reports(Noun):

@@ -1,4 +1,4 @@
-"""Journals of bisections, and what people told them, in memory."""
+"""Journals of bisections and their skips and hints, in memory."""
 
 from __future__ import annotations
 

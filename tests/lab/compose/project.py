@@ -77,7 +77,7 @@ class Project:
         return status, json.loads(said)
 
     def grafana(self, path: str, sql: str | None = None) -> tuple[int, Any]:
-        """Status and answer of what stands in for Grafana."""
+        """Status and answer of the substitute for Grafana."""
         status, said = _fetch(
             f"http://localhost:{self._grafana_port}{path}", None if sql is None else sql.encode()
         )
