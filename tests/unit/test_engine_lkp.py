@@ -283,7 +283,7 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
     ) == [("box", "h-pipe")]
     with pytest.raises(
         RequestError,
-        match="p-1: engine lkp can't run page-fault: lkp-tests has no such program; it shares hackbench, netperf",
+        match="p-1: engine lkp can't run page-fault: lkp-tests does not have it; both have hackbench, netperf",
     ):
         resolve_parts(
             lab,

@@ -131,7 +131,7 @@ def test_a_value_with_yaml_in_it_stays_one_value() -> None:
 def test_a_program_that_lkp_does_not_have_is_named() -> None:
     with pytest.raises(
         NoLkpEquivalent,
-        match="can't run page-fault: lkp-tests has no such program; it shares hackbench, netperf, will-it-scale",
+        match="can't run page-fault: lkp-tests does not have it; both have hackbench, netperf, will-it-scale",
     ):
         job_file(UnitJob(name="p", program="page-fault", params={}, runs=1))
 
@@ -229,10 +229,10 @@ def test_the_exit_status_that_lkp_run_does_not_tell_is_in_last_state() -> None:
         ("{}\n", "LKP's stats.json has no hackbench statistic"),
         ('{"hackbench.throughput": 1', "LKP's stats.json is broken: Expecting"),
         ("[1]", "LKP's stats.json is not a table of names and numbers"),
-        ('{"hackbench.throughput": NaN}', "LKP's stats.json is broken: NaN is no finite number"),
+        ('{"hackbench.throughput": NaN}', "LKP's stats.json is broken: NaN is not a finite number"),
         (
             '{"hackbench.throughput": -Infinity}',
-            "LKP's stats.json is broken: -Infinity is no finite number",
+            "LKP's stats.json is broken: -Infinity is not a finite number",
         ),
         (
             '{"hackbench.throughput": 1e999}',

@@ -113,7 +113,7 @@ def test_an_empty_file_is_a_boot_that_sent_nothing() -> None:
             "page-fault was stopped by its time limit: page-fault printed 0 result lines",
         ),
         ({"rc": None}, "the run did not complete: the boot ended before its exit status arrived"),
-        ({"rc": "zero"}, "the run did not end"),
+        ({"rc": "zero"}, "the run did not complete"),
         ({"stdout": "rubbish"}, "page-fault printed 0 result lines"),
         ({"stdout": None}, "page-fault printed 0 result lines"),
     ],
