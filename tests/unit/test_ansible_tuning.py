@@ -94,7 +94,7 @@ def test_what_a_box_cannot_have_is_left_out_in_both_lives() -> None:
             "tuning: t\ntuning_without: [clocks]\n",
             "has no item 'clocks'; it has clock, panic, cron",
         ),
-        ("tuning_without: [clock]\n", "no 'tuning: <list>' is given"),
+        ("tuning_without: [clock]\n", "'tuning: <list>' is missing"),
         ("tuning: t\ntuning_without: clock\n", "must be a list"),
     ],
 )
@@ -108,21 +108,21 @@ def test_a_box_that_names_what_is_not_there_is_told_file_and_line(more: str, sai
     ("text", "said"),
     [
         ("items: {a: {why: x, boot: {governer: performance}}}", "there is no fact 'governer'"),
-        ("items: {a: {why: x, idle: {stolen_ticks: 0}}}", "known of a boot alone"),
+        ("items: {a: {why: x, idle: {stolen_ticks: 0}}}", "only known in a boot"),
         ("items: {a: {why: x, sysctl: {'kernel.panic;reboot': 1}}}", "must be a kernel parameter"),
         ("items: {a: {why: x, sysctl: {kernel.panic: '1; reboot'}}}", "with a plain value"),
-        ("items: {a: {why: x, stopped: ['cron.service; reboot']}}", "is no unit"),
+        ("items: {a: {why: x, stopped: ['cron.service; reboot']}}", "is not a unit"),
         ("items: {a: {why: x, stopped: ['--now.service']}}", None),
         ("items: {a: {boot: {governor: performance}}}", "needs a sentence `why`"),
         ("items: {a: {why: x, boots: {}}}", "there is no key 'boots'"),
         (
             "items: {a: {why: x, boot: {turbo: off}}, b: {why: y, boot: {turbo: on}}}",
-            "turbo stands under boot of both a and b",
+            "turbo is listed under boot of both a and b",
         ),
         ('items: {a: {why: x, cmdline: "a\\nb"}}', "single blanks"),
-        ("items: {a: {why: x, cmdline: a}, a: {why: x, cmdline: b}}", "a stands twice"),
+        ("items: {a: {why: x, cmdline: a}, a: {why: x, cmdline: b}}", "a appears twice"),
         ("extends: t\nitems: {}", "which is itself"),
-        ("extends: gone\nitems: {}", "which is not there"),
+        ("extends: gone\nitems: {}", "which is missing"),
         ("- a", "must be a table"),
         ("items: [", "t.yaml: line 1"),
         ("[" * 20_000, "nested too deeply"),
@@ -173,7 +173,7 @@ def test_a_box_that_is_as_wanted_has_no_complaint() -> None:
         (idle(panic="0"), "kernel.panic is 30", "0"),
         (idle(units="inactive active"), "apt-daily.timer does not run", "it runs"),
         (idle(units="activating unknown"), "cron.service does not run", "it runs"),
-        (idle(units=""), "disturbing services do not run", "systemctl told of 0 of 2"),
+        (idle(units=""), "disturbing services do not run", "systemctl reported 0 of 2"),
         (idle().replace("governor:", "speed:"), "governor is performance", "unknown there"),
     ],
 )
@@ -187,7 +187,7 @@ def test_what_is_not_as_wanted_is_told_with_what_was_found_and_what_to_do(
 
 def test_a_missing_thing_names_the_item_to_leave_out() -> None:
     printed = idle().replace("governor:", "speed:")
-    assert "name clock under tuning_without" in next(
+    assert "add clock to tuning_without" in next(
         one.do for one in tuning.findings(a_tuning(), printed) if not one.ok
     )
 

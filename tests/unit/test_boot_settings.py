@@ -120,7 +120,7 @@ def test_a_sysctl_of_a_device_whose_name_has_a_dot_keeps_it() -> None:
         ("kernel_cmdline: a -- b\n", "'--' is not a valid word"),
         ("kernel_cmdline: PATH=/tmp\n", "'PATH=/tmp' is not a valid word"),
         ("kernel_cmdline: a=é\n", "is not a valid word"),
-        ("kernel_cmdline: a=1 a=1\n", "'a=1' stands twice"),
+        ("kernel_cmdline: a=1 a=1\n", "'a=1' appears twice"),
         ("kernel_cmdline: sysctl.vm.swappiness=1\n", "write it under the key sysctl"),
         ("sysctl: 5\n", "jobs/j.yaml:2: sysctl must be a table of names and values"),
         ("sysctl:\n  vm: 1\n", "jobs/j.yaml:3: 'vm' is not a valid sysctl name"),
@@ -235,7 +235,7 @@ def test_what_the_schema_of_orders_takes_has_the_form_of_a_unit_job(
     for more in ({"cmdline": cmdline}, {"sysctl": {name: value}}):
         said = why_not({**told, **more})
         # what a pattern cannot say
-        assert said is None or "stands twice" in said or " is written " in said
+        assert said is None or "appears twice" in said or " is written " in said
 
 
 def why_not(unit_job: dict[str, Any]) -> str | None:

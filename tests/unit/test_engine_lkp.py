@@ -254,7 +254,7 @@ def test_a_job_that_lkp_can_t_run_is_told_before_anything_boots(tmp_path: Path) 
     outcome = lab.boot([{"name": "p", "program": "prints", "params": {}, "runs": 1}])
     assert outcome["status"] == "infra"
     assert outcome["reason"].startswith(
-        "p: engine lkp can't run prints: lkp-tests has no such program"
+        "p: engine lkp can't run prints: lkp-tests does not have it"
     )
     assert not (lab.out / "console.log").exists()
     outcome = lab.boot([HACKBENCH.to_json() | {"monitors": ["perf-profile"]}])

@@ -275,10 +275,10 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
             "hackbench:\n  loops: 1\nloops: 2\n",
             "jobs/j.yaml:3: loops is set twice, first in line 2",
         ),
-        ("hackbench:\nruns: 2\nruns: 3\n", "jobs/j.yaml:3: 'runs' stands twice, first in line 2"),
+        ("hackbench:\nruns: 2\nruns: 3\n", "jobs/j.yaml:3: 'runs' appears twice, first in line 2"),
         (
             "netserver:\nif role server:\n  netserver:\n",
-            "jobs/j.yaml:3: 'netserver' stands twice, first in line 1",
+            "jobs/j.yaml:3: 'netserver' appears twice, first in line 1",
         ),
         ("hackbench:\n.ipc: pipe\n", "jobs/j.yaml:2: a dotted key has an empty part"),
         (

@@ -161,7 +161,7 @@ def test_included_files_may_include_others() -> None:
         (
             "hackbench:\nloops: 1\n<<: a.yaml\nloops: 2\nloops: 3\n",
             {"a.yaml": "fds: 1\n"},
-            "j.yaml:4: 'loops' stands twice, first in line 2",
+            "j.yaml:4: 'loops' appears twice, first in line 2",
         ),
     ],
 )

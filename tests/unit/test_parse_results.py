@@ -335,8 +335,8 @@ def test_parse_prints_what_a_file_or_a_runs_directory_holds(tmp_path: Path) -> N
         ("page-fault", "nowhere", "nowhere: No such file or directory"),
         ("perf-stat", "stdout", "no perf stat counters found"),
         ("perf-stat", "empty", "no perf stat counters found"),
-        ("perf-stat", "uncounted", "holds no counter of perf stat"),
-        ("buddyinfo", "stdout", "stdout: holds no snapshot"),
+        ("perf-stat", "uncounted", "has no counter of perf stat"),
+        ("buddyinfo", "stdout", "stdout: has no snapshot"),
         ("page-fault", "huge", "larger than"),
     ],
 )

@@ -214,7 +214,7 @@ def test_what_would_divide_by_a_missing_count_is_left_out() -> None:
 
 def test_one_boot_has_no_noise_and_none_is_an_error() -> None:
     assert "+-" not in perf_table([[{"cycles": 1.0}, {"cycles": 2.0}]])
-    with pytest.raises(ValueError, match="no run"):
+    with pytest.raises(ValueError, match="at least one run"):
         perf_table([])
 
 

@@ -94,7 +94,7 @@ def test_a_command_driver_keeps_its_words() -> None:
         (MINIMAL + "demand: performance\n", 9, "demand must be a table"),
         (MINIMAL.replace("model: some VM\n", ""), 1, "model is missing"),
         (MINIMAL.replace("name: box", "name: other"), 1, "must be the file's name"),
-        (MINIMAL + "name: box\n", 9, "stands twice"),
+        (MINIMAL + "name: box\n", 9, "appears twice"),
         (MINIMAL + "label: [\n", 10, "not valid YAML"),
         (MINIMAL + "boot_seconds: 0\n", 9, "above 0"),
         ("- a\n", 1, "must be a table"),
