@@ -128,7 +128,7 @@ def test_a_sysctl_of_a_device_whose_name_has_a_dot_keeps_it() -> None:
         ("sysctl:\n  vm..x: 1\n", "'vm..x' is not a valid sysctl name"),
         ("sysctl:\n  vm.x: [1, 2]\n", "jobs/j.yaml:3: the sysctl vm.x must have exactly one value"),
         ("sysctl:\n  vm.x:\n", "jobs/j.yaml:3: the sysctl vm.x must have exactly one value"),
-        ("sysctl:\n  vm.x: 010\n", "jobs/j.yaml:3: vm.x: YAML takes 010 for another value"),
+        ("sysctl:\n  vm.x: 010\n", "jobs/j.yaml:3: vm.x: YAML reads 010 as another value"),
         ('sysctl:\n  vm.x: "1\\n2"\n', "jobs/j.yaml:3: the sysctl vm.x can't be '1\\n2'"),
         ("sysctl:\n  vm.x: 1\n  vm/x: 1\n", "jobs/j.yaml:4: the sysctl vm.x is set twice, first"),
         ("sysctl:\n  sc_swappiness: 1\n", "jobs/j.yaml:3: sc_swappiness is LKP's name"),
@@ -325,7 +325,7 @@ def test_a_testbox_says_what_a_job_can_set_there(
         if what in can:
             assert parts(made, line)
         else:
-            assert refused(made, line).startswith("testbox box can't set what the job asks for by")
+            assert refused(made, line).startswith("testbox box can't set what the job requests with")
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_a_program_of_the_operator_gets_the_words_and_is_not_believed(tmp_path: 
     job = JOBS[0] | {"cmdline": "nosuchword=1 nosmt"}
     outcome = lab.boot([job])
     assert (outcome["status"], outcome["fault"]) == ("infra", "order")
-    assert "testbox played can't set what the job asks for by kernel_cmdline" in outcome["reason"]
+    assert "testbox played can't set what the job requests with kernel_cmdline" in outcome["reason"]
     file.write_text(json.dumps(json.loads(file.read_text()) | {"can_set": ["cmdline"]}))
     machine, told = tmp_path / "machine.py", 'print("words:", os.environ["SWINGBOT_CMDLINE"])'
     machine.write_text(machine.read_text().replace("sys.exit(sub", f"{told}\nsys.exit(sub"))

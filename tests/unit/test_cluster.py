@@ -96,15 +96,15 @@ def test_addresses_are_those_for_benchmarks_unless_the_file_has_others(tmp_path:
 @pytest.mark.parametrize(
     ("text", "nodes", "says"),
     [
-        (CLUSTER, {"a": NODE}, "pair.yaml: line 8: there is no testbox 'b' beside this file"),
+        (CLUSTER, {"a": NODE}, "pair.yaml: line 8: there is no testbox 'b' in the directory of this file"),
         (CLUSTER, {"a": IRON, "b": NODE}, "line 8: a and b cannot have a wire between them"),
         (
             CLUSTER.replace("client: b", "client: a"),
             {"a": IRON},
             "line 8: server and client are both a; a wire has two ends",
         ),
-        (CLUSTER, {"a": IRON, "b": IRON}, "line 8: wire is missing: say which card"),
-        (CLUSTER + CARDS, {"a": NODE, "b": NODE}, "line 9: cards are of iron"),
+        (CLUSTER, {"a": IRON, "b": IRON}, "line 8: wire is missing: name the card"),
+        (CLUSTER + CARDS, {"a": NODE, "b": NODE}, "line 9: cards are for bare metal"),
         (
             CLUSTER + CARDS.replace("eth1", "a b"),
             {"a": IRON, "b": IRON},
@@ -118,7 +118,7 @@ def test_addresses_are_those_for_benchmarks_unless_the_file_has_others(tmp_path:
         (
             CLUSTER + "tuning_without: []\n",
             {"a": NODE, "b": NODE},
-            "line 9: tuning_without belongs into the files of the two testboxes",
+            "line 9: tuning_without belongs in the files of the two testboxes",
         ),
         (
             CLUSTER + "accepts: untrusted\n",
@@ -147,7 +147,7 @@ def test_addresses_are_those_for_benchmarks_unless_the_file_has_others(tmp_path:
                 "b": NODE.replace("tcg", "icount").replace("nr_cpu: 2", "nr_cpu: 1")
                 + "repeatable: true\n",
             },
-            "counts instructions for a clock",
+            "has an instruction-count clock",
         ),
         (
             CLUSTER,
@@ -188,7 +188,7 @@ def test_a_job_for_a_cluster_has_its_roles_and_the_clients_cpus(tmp_path: Path) 
         (JOB.partition("\n")[2], "testbox pair is a cluster of two: set cluster: cs-pair"),
         (
             "hackbench:\ncluster: cs-pair\n",
-            "jobs/j.yaml:2: cluster 'cs-pair': hackbench has no server to put on another box",
+            "jobs/j.yaml:2: cluster 'cs-pair': hackbench has no server for another testbox",
         ),
     ],
 )

@@ -166,7 +166,7 @@ def test_what_follows_braces_without_quotes_keeps_its_line() -> None:
 )
 def test_a_value_that_yaml_takes_for_another_is_refused_unless_it_is_in_quotes(value: str) -> None:
     assert refused(f"hackbench:\n  loops: {value}\n").startswith(
-        f"jobs/j.yaml:2: loops: YAML takes {value} for another value"
+        f"jobs/j.yaml:2: loops: YAML reads {value} as another value"
     )
     assert settings(f"hackbench:\n  loops: [1, '{value}']\n") == [{"loops": ["1", value]}]
 

@@ -103,7 +103,7 @@ def test_two_files_of_one_name_give_their_results_one_name(tmp_path: Path) -> No
     done = run("lint", tmp_path / "a" / "j.yaml", tmp_path / "b" / "j.yaml", "--json")
     assert done.exit_code == 2
     [finding] = json.loads(done.stdout)["findings"]
-    assert "/b/j.yaml:1: is called j as " in finding["text"]
+    assert "/b/j.yaml:1: has the same job name as " in finding["text"]
 
 
 def test_every_shipped_job_is_good() -> None:
