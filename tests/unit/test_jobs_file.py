@@ -242,23 +242,23 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("", "jobs/j.yaml:1: the job names no benchmark"),
         (
             "hackbench:\nnetperf:\n  test: TCP_RR\n",
-            "jobs/j.yaml:2: one job runs one benchmark, but hackbench and netperf are here",
+            "jobs/j.yaml:2: one job runs one benchmark, but this one has hackbench and netperf",
         ),
-        ("hackbench:\n\nx: <%= 3 %>\n", "jobs/j.yaml:3: ERB (<% %>) is not taken"),
-        ("hackbench:\n% for x\n", "jobs/j.yaml:2: ERB (<% %>) is not taken"),
+        ("hackbench:\n\nx: <%= 3 %>\n", "jobs/j.yaml:3: ERB (<% %>) is not supported"),
+        ("hackbench:\n% for x\n", "jobs/j.yaml:2: ERB (<% %>) is not supported"),
         (
             "hackbench:\n<<: [a, b]\n",
-            "jobs/j.yaml:2: '<<' takes in the text of a job file, and must name one",
+            "jobs/j.yaml:2: '<<' includes the text of a job file and must name one",
         ),
         ("hackbench:\nif role other:\n  x: 1\n", "jobs/j.yaml:2: 'if role other' is not supported"),
         ("hackbench:\nwhile true:\n  x: 1\n", "jobs/j.yaml:2: 'while true' is not supported"),
         (
             "hackbench:\ncgroup2:\n  cg_count: 2\n",
-            "jobs/j.yaml:2: cgroup2 needs LKP's program of that name, which is not here",
+            "jobs/j.yaml:2: cgroup2 needs LKP's program of that name, which swingbot lacks",
         ),
         (
             "hackbench:\nturbostat:\n",
-            "jobs/j.yaml:2: turbostat needs LKP's monitor of that name, which is not here",
+            "jobs/j.yaml:2: turbostat needs LKP's monitor of that name, which swingbot lacks",
         ),
         (
             "hackbench:\n  nr_instances: 2\n",

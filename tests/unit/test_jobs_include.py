@@ -115,7 +115,7 @@ def test_included_files_may_include_others() -> None:
         (
             "x: 1\n<<: none.yaml\n",
             {},
-            "j.yaml:2: the file 'none.yaml' that is included here was not found",
+            "j.yaml:2: the file 'none.yaml' that is included here does not exist",
         ),
         (
             "<<: a.yaml\n",
@@ -132,7 +132,7 @@ def test_included_files_may_include_others() -> None:
         (
             "<<: a.yaml\n",
             {"a.yaml": "hackbench:\n  x: <%= 3 %>\n"},
-            "a.yaml:2: ERB (<% %>) is not taken",
+            "a.yaml:2: ERB (<% %>) is not supported",
         ),
         ("<<: a.yaml\n", {"a.yaml": "hackbench:\n  x: ]\nruns: 2\n"}, "a.yaml:2: not valid YAML"),
         (

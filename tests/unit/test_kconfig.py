@@ -42,7 +42,7 @@ def test_what_can_be_chosen_from_is_listed_without_fragments() -> None:
         ("nope", "there is no kernel configuration 'nope'; known are huge, tiny"),
         ("tiny+nope", "'tiny+nope': there is no fragment 'nope'; known are align64, trace"),
         ("tiny+trace+trace", "name each fragment once"),
-        ("tiny+layout2", "no fragment can be called layout2"),
+        ("tiny+layout2", "layout2 cannot be the name of a fragment"),
         ("tiny+", "is not a valid"),
         ("+trace", "is not a valid"),
         ("", "is not a valid"),
