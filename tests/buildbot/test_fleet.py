@@ -138,7 +138,7 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
     fleet.ready(BOX)
     eventually(
         "a wrong secret is reported on the worker's side",
-        lambda: "the master refuses the secret" in fleet.log("builder"),
+        lambda: "the master rejected the secret" in fleet.log("builder"),
         SLOW,
     )
     assert "invalid login from user 'builder'" in fleet.log("master")

@@ -133,7 +133,7 @@ def test_up_starts_survives_kills_refuses_a_second_one_and_stops_cleanly(service
             and service.pid("bin/postgres -D") not in (0, postgres)
         ),
     )
-    eventually("it was reported", lambda: "postgres died and is started again" in service.said())
+    eventually("it was reported", lambda: "postgres died and is being restarted" in service.said())
 
     up.kill()
     up.wait()

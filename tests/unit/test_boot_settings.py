@@ -325,7 +325,9 @@ def test_a_testbox_says_what_a_job_can_set_there(
         if what in can:
             assert parts(made, line)
         else:
-            assert refused(made, line).startswith("testbox box can't set what the job requests with")
+            assert refused(made, line).startswith(
+                "testbox box can't set what the job requests with"
+            )
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,11 @@ def test_addresses_are_those_for_benchmarks_unless_the_file_has_others(tmp_path:
 @pytest.mark.parametrize(
     ("text", "nodes", "says"),
     [
-        (CLUSTER, {"a": NODE}, "pair.yaml: line 8: there is no testbox 'b' in the directory of this file"),
+        (
+            CLUSTER,
+            {"a": NODE},
+            "pair.yaml: line 8: there is no testbox 'b' in the directory of this file",
+        ),
         (CLUSTER, {"a": IRON, "b": NODE}, "line 8: a and b cannot have a wire between them"),
         (
             CLUSTER.replace("client: b", "client: a"),

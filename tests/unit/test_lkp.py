@@ -277,7 +277,9 @@ def test_statistics_too_large_to_be_sent_are_named() -> None:
 
 
 def test_an_iteration_that_gave_no_time_is_noticed_although_lkp_does_not() -> None:
-    assert refused(stdout=STDOUT.rpartition("Time")[0]) == "2 of 3 hackbench iterations printed a time"
+    assert (
+        refused(stdout=STDOUT.rpartition("Time")[0]) == "2 of 3 hackbench iterations printed a time"
+    )
 
 
 def test_a_run_that_was_killed_has_no_result() -> None:
