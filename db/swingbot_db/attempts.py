@@ -192,7 +192,7 @@ class Attempts:
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
         """Store the phase of the attempt's testbox; False if the attempt no longer holds it."""
-        with self._writing("phase told") as conn:
+        with self._writing("phase report") as conn:
             return Leases(conn).tell_phase(attempt, phase, why)
 
     def announce(self, worker: str, compilers: Sequence[Compiler]) -> None:

@@ -133,7 +133,7 @@ def _typical(groups: Sequence[Array]) -> float:
 
 
 def _tame(boots: Sequence[MeasuredBoot], means: Array) -> tuple[list[int], int]:
-    """Return indices of boots that are no outliers among their kernel's, and how many are."""
+    """Return indices of boots that are not outliers among their kernel's, and how many are."""
     groups: dict[str, list[int]] = defaultdict(list)
     for i, boot in enumerate(boots):
         groups[boot.image].append(i)

@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 # Huber's proposal 2 caps squares at this many spreads; and E min(z^2, k^2) for Gaussian z.
 _CLIP: Final = 1.5
 _EXPECTED: Final = 0.77846
-# A series with a higher autocorrelation cannot be told from a random walk.
+# A series with a higher autocorrelation cannot be distinguished from a random walk.
 _MOST_ALIKE: Final = 0.95
 
 

@@ -119,7 +119,7 @@ def impossible(drawn: BootUnits, rule: Rule) -> str | None:
     if max(map(abs, values)) >= LARGEST:
         return "a value is too large to compute with"
     if rule.positive and min(values) <= 0:
-        return f"a {rule.klass} of {min(values):g} is not possible: zero or less is no measurement"
+        return f"a {rule.klass} of {min(values):g} is not possible: zero or less is not a valid measurement"
     if rule.least is not None and min(values) < rule.least:
         return (
             f"a {rule.klass} of {min(values):g} is not possible: it cannot be below {rule.least:g}"
@@ -186,7 +186,7 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
 def _wild_runs(drawn: BootUnits, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
     """Return (boot, counted through both sides; run) of outlying runs.
 
-    On a paired testbox, an effect that all boots show at the same run (a warm-up) is no outlier.
+    On a paired testbox, an effect that all boots show at the same run (a warm-up) is not an outlier.
     """
     groups = _mapped([b.values for side in drawn.sides for b in side], scale)
     if sum(len(g) - 1 for g in groups) <= FEWEST_WITH_WILD:
