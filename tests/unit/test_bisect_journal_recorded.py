@@ -289,7 +289,7 @@ def test_a_recorded_journal_goes_through_a_merge_again_without_a_boot(
             *("--", "sh", "-c", ". ./table/$SWINGBOT_COMMIT"),  # there is no such file
         ],
     )
-    assert "boot 1:" not in done.stderr and re.search(r"going on after \d+ boots", done.stderr)
+    assert "boot 1:" not in done.stderr and re.search(r"resuming after \d+ boots", done.stderr)
     facts = json.loads(done.stdout)
     del facts["journal"]
     assert facts["answered_before"]["boots"] == facts["boots"]

@@ -484,7 +484,7 @@ def test_diverged_ends_are_told_where_they_part(merged: Bench) -> None:
     [
         ([], "CMD is missing"),
         (["nosuch-command"], "was not found"),
-        (["./number"], "is not"),
+        (["./number"], "was not found"),
         (["/etc/passwd"], "is not executable"),
     ],
 )

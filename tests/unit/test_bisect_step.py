@@ -413,6 +413,7 @@ def test_pairs_of_an_earlier_suspect_do_not_keep_a_confirmation_open() -> None:
         (8, k, "search") for k in range(4)
     ]
     phases += [(p, k, "confirm") for p in (7, 8) for k in range(4, 6)]
+    phases += [(p, k, "search") for p in (4, 5, 9) for k in range(2)]  # no odd image beside it
     seen = tuple(
         Observation(idx=p, k=k, values=(level[p] * (1 + 0.002 * ((p + k) % 3 - 1)),), phase=phase)
         for p, k, phase in phases

@@ -115,7 +115,7 @@ def test_a_worker_looks_for_every_compiler_on_its_path(tmp_path: Path) -> None:
     announced = {one.name: one for one in probe(path)}
     assert list(announced) == ["gcc-11", "gcc-12", "clang-14", "clang-19"]
     assert announced["gcc-12"] == Compiler(name="gcc-12", version="gcc-12 (Debian) 12.2.0")
-    assert "install package gcc-11 again" in str(announced["gcc-11"].problem)
+    assert "reinstall package gcc-11" in str(announced["gcc-11"].problem)
     assert announced["clang-19"].problem == "ld.lld-19 not found; install package lld-19"
     assert "install package lld-14 llvm-14" in str(announced["clang-14"].problem)
 

@@ -168,7 +168,7 @@ def test_a_file_too_large_for_a_run_is_left_out_and_named(tmp_path: Path) -> Non
         ),
         ("lkp-src/bin/event/wakeup", "bin/event/wakeup of the lkp-tests at"),
         ("lkp/benchmarks/hackbench", "LKP's benchmark is not in"),
-        (f"lkp-src/hosts/{os.uname().nodename}", "LKP knows no host"),
+        (f"lkp-src/hosts/{os.uname().nodename}", "LKP does not know the host"),
     ],
 )
 def test_what_lkp_lacks_is_said_and_nothing_is_run(tmp_path: Path, gone: str, said: str) -> None:
@@ -346,7 +346,7 @@ def test_a_wrong_engine_is_told_with_its_line(more: str, said: str) -> None:
 
 
 def test_what_is_at_the_path_is_looked_at_before_a_guest_is_made(tmp_path: Path) -> None:
-    with pytest.raises(InfraError, match="lkp-tests is not at /nowhere: get it there"):
+    with pytest.raises(InfraError, match="lkp-tests is not at /nowhere: clone it"):
         lkp.check(LkpEngine(src="/nowhere"), {"hackbench"})
     made = stand_in(tmp_path)
     with pytest.raises(InfraError, match="has no programs/netperf/run: versions before March 2026"):

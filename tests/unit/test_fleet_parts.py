@@ -299,7 +299,7 @@ def test_a_ca_bundle_becomes_a_directory_of_single_certificates(tmp_path: Path) 
     (tmp_path / "bundle.pem").write_text(pems[1])
     assert len(list(serve.trust(tmp_path / "bundle.pem", tmp_path / "state").iterdir())) == 1
     (tmp_path / "bundle.pem").write_text("nothing")
-    with pytest.raises(serve.CannotServe, match="no certificate in it"):
+    with pytest.raises(serve.CannotServe, match="no certificate in this file"):
         serve.trust(tmp_path / "bundle.pem", tmp_path / "state")
 
 

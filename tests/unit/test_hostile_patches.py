@@ -330,7 +330,7 @@ def test_a_tree_that_brings_objects_of_its_own_is_no_kernel(
 ) -> None:
     commit = hostile(repo, "", files={name: "planted"})
     outcome = build(site, repo, commit, tmp_path / "out")
-    assert outcome["status"] == "failed" and "where builds have their objects" in outcome["reason"]
+    assert outcome["status"] == "failed" and "reserved for object directories" in outcome["reason"]
     assert not (site.cache / "work" / "linux-0.1" / "src").exists()
 
 
@@ -473,9 +473,9 @@ IMAGE = "arch/x86/boot/bzImage"
         (f"ln -sf /etc/shadow {IMAGE}", f"left no {IMAGE}"),
         (f"ln -sf {IMAGE} vmlinux", "vmlinux"),
         (f"rm {IMAGE}; mkfifo {IMAGE}", f"left no {IMAGE}"),
-        (f"rm {IMAGE}; mkdir {IMAGE}", "it is no file"),
+        (f"rm {IMAGE}; mkdir {IMAGE}", "it is not a regular file"),
         (f"truncate -s 3G {IMAGE}", f"left no {IMAGE}"),
-        (f"truncate -s 1G {IMAGE}", "MB are taken"),
+        (f"truncate -s 1G {IMAGE}", "the limit is 512 MB"),
         ("mv arch real; ln -s real arch", f"left no {IMAGE}"),
         ("ln -sf /etc/shadow .config", ".config"),
         ("rm System.map; ln -s /proc/self/environ System.map", "left no System.map"),

@@ -187,7 +187,7 @@ def test_perfs_own_rates_are_summed_within_an_interval() -> None:
     ],
 )
 def test_what_holds_no_whole_interval_is_refused(text: str) -> None:
-    with pytest.raises(ParseError, match="no interval of perf stat -I that ended"):
+    with pytest.raises(ParseError, match="no complete interval of perf stat -I"):
         read_intervals(text)
 
 

@@ -171,11 +171,11 @@ def test_a_failed_build_leaves_what_was_there_and_shows_its_last_lines(
 @pytest.mark.parametrize(
     ("recipe", "why"),
     [
-        ("@true", "left none of its binaries"),
-        ("@ln -s /etc/shadow page_fault1_processes", "left none of its binaries"),
-        ("@mkfifo page_fault1_processes", "left none of its binaries"),
+        ("@true", "produced none of its binaries"),
+        ("@ln -s /etc/shadow page_fault1_processes", "produced none of its binaries"),
+        ("@mkfifo page_fault1_processes", "produced none of its binaries"),
         ("@cp Makefile page_fault1_processes", "not an x86-64 executable"),
-        ("@mkdir page_fault1_processes", "left none of its binaries"),
+        ("@mkdir page_fault1_processes", "produced none of its binaries"),
         ("@truncate -s 70M page_fault1_processes", "not a regular file or is too large"),
         ("@yes", "printed more than 8 MB"),
         ("@dd if=/dev/zero of=x bs=1M count=300; sleep 60", "wrote .* the limit is 100 MB"),

@@ -414,7 +414,7 @@ def test_a_hint_is_for_candidates_and_within_bounds() -> None:
         assert tx.bisections.points(number)[6][1] == 5.0
     with pytest.raises(RequestError, match="is the good end"):
         hint(memory.lab, number, [commit(0)], 5.0, who="me", why=None)
-    with pytest.raises(RequestError, match="give a number from"):
+    with pytest.raises(RequestError, match="must be between"):
         hint(memory.lab, number, [commit(6)], 5e9, who="me", why=None)
     with memory.store.transaction() as tx:
         assert len(tx.steering.all(number)) == 1

@@ -103,5 +103,5 @@ def test_nonsense_is_not_yet(said: bytes, tmp_path: Path) -> None:
 
 
 def test_more_than_the_cap_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InfraError, match="at most 256 MiB"):
+    with pytest.raises(InfraError, match="the limit is 256 MiB"):
         fetch("127.0.0.1", answering(b"swingbot t 999999999999\n"), "t", "s", tmp_path / "results")

@@ -64,7 +64,7 @@ def test_the_token_of_a_bare_metal_boot_is_no_difference_of_the_command_line() -
 
 def test_a_command_line_that_differs_is_told_by_its_words() -> None:
     must, _ = both({}, {"cmdline": "console=ttyS0 panic=-1 mitigations=off"})
-    assert must == "the kernel command line differs: nothing more in base, mitigations=off in head"
+    assert must == "the kernel command line differs: nothing else in base, mitigations=off in head"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_setting_that_something_else_may_have_made_blocks_and_says_what_to_do(
     must, told = differing(base, head, paired=True)
     assert (
         must
-        == "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job, or say compare_fact: thp_enabled if it is what is compared)"
+        == "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job, or set compare_fact: thp_enabled to compare it)"
     )
     assert told is None
     assert differing(base, head, paired=True, compared=["thp_enabled"]) == (

@@ -170,7 +170,7 @@ def test_runs_that_drift_alike_on_both_sides_cancel_and_are_told() -> None:
         WARMING, "81,85,90;82,85,89;81,85,90;82,86,91;81,86,90", replace(HIGHER, paired=True)
     )
     assert row.verdict == "worse"
-    assert "alike as far as can be told, so it cancels (warmup: 1 leaves the first out)" in (
+    assert "do not differ detectably, so they cancel (warmup: 1 drops the first run)" in (
         row.reason or ""
     )
 
