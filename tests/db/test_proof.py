@@ -307,7 +307,8 @@ def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_th
     assert found["reproduced"]["reason"].startswith("not over after")
     assert found["revert"]["reason"] == "conflict in state.json"
     assert (
-        found["series"]["reason"] == "no series known: the commit's message names no patch of one"
+        found["series"]["reason"]
+        == "no series known: the commit message has no Message-ID of a numbered patch"
     )
     assert brain.facts("r")["state"] == "held"
     assert "whether it is still there at the tip of the branch" in body(brain)

@@ -15,9 +15,9 @@ from swingbot.core.proof.executed import (
     MOST_CHARACTERS,
     MOST_FUNCTIONS,
     KernelCalls,
+    gate_result,
     no_call,
     times,
-    told,
     watched,
 )
 from swingbot.core.proof.gates import GateResult
@@ -60,7 +60,7 @@ def gate(
 ) -> GateResult:
     change = code_change(base, head)
     names = watched(change, [head, base]) if asked is None else asked
-    return told(
+    return gate_result(
         change,
         KernelCalls(record=base, calls=calls if before is None else before),
         KernelCalls(record=head, calls=calls),
@@ -160,7 +160,7 @@ def test_a_function_that_was_not_asked_for_is_not_taken_for_uncalled() -> None:
     found = gate(BASE, HEAD, {"alloc": 0.0}, asked=["alloc"])
     assert (found.status, found.reason) == (
         "not run",
-        "1 more were not asked for; alloc: never called",
+        "1 more were not traced; alloc: never called",
     )
 
 
@@ -169,7 +169,7 @@ def test_where_no_function_differs_there_is_no_call_to_count() -> None:
         a_record([f("limits")], mm__slub=[f("alloc")]),
         a_record([f("limits", "bb")], mm__slub=[f("alloc")]),
     )
-    assert gate(*data, {}).reason == "it changes data alone (limits): there is no call to count"
+    assert gate(*data, {}).reason == "it changes only data (limits): there is no call to count"
     assert (
         gate(BASE, BASE, {}).reason
         == "no function differs between the two kernels: there is no call to count"
@@ -202,7 +202,7 @@ def test_a_commit_that_changes_half_the_kernel_gives_a_short_reason() -> None:
     base = a_record(mm__slub=[f(f"a{number}") for number in range(400)])
     head = a_record(mm__slub=[f(f"a{number}", "bb") for number in range(400)])
     change = code_change(base, head)
-    found = told(
+    found = gate_result(
         change,
         KernelCalls(record=base, calls={}),
         KernelCalls(record=head, calls={"a1": 1.0}),
@@ -246,7 +246,7 @@ def test_pass_needs_a_call_and_fail_needs_every_changed_function_to_have_been_co
     base, head = a_record(**old), a_record(**new)
     change = code_change(base, head)
     names = watched(change, [head, base])
-    found = told(
+    found = gate_result(
         change,
         KernelCalls(record=base, calls=before),
         KernelCalls(record=head, calls=now),
@@ -289,10 +289,10 @@ def counted(tracefs: Path, command: str, functions: str | None) -> tuple[int, st
     """Exit status and output of the monitor's `run` around a shell command."""
     script, out = tracefs.parent / "run", tracefs.parent / "function-profile"
     script.write_text((PROGRAM / "run").read_text().replace("/sys/kernel/tracing", str(tracefs)))
-    told = {"sb_functions": functions} if functions is not None else {}
+    environment = {"sb_functions": functions} if functions is not None else {}
     done = subprocess.run(
         ["sh", script, "sh", "-c", command],
-        env={"PATH": os.environ["PATH"], "sb_out": str(out)} | told,
+        env={"PATH": os.environ["PATH"], "sb_out": str(out)} | environment,
         check=False,
     )
     assert sorted(path.name for path in tracefs.parent.iterdir()) == [

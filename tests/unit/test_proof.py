@@ -68,11 +68,11 @@ def test_a_gate_that_was_not_run_holds_a_mail_only_where_it_is_required() -> Non
     gates = all_passed({"revert": "not run"})
     assert fit_to_leave(gates, ("tip",)) is None
     assert (
-        fit_to_leave(gates, ("revert",)) == "required and not passed: revert was not run (because)"
+        fit_to_leave(gates, ("revert",)) == "required but not passed: revert was not run (because)"
     )
     assert (
         fit_to_leave([g for g in gates if g.gate != "tip"], ("tip",))
-        == "required and not passed: tip was not run"
+        == "required but not passed: tip was not run"
     )
 
 
@@ -86,14 +86,14 @@ def test_lists_of_gates_are_checked_and_put_in_order() -> None:
     assert names(" code, reproduced ,") == ("reproduced", "code")
     assert names("all") == tuple(GATES)
     assert names("") == ()
-    with pytest.raises(BadGate, match="'tipp' is no gate; known are reproduced, tip"):
+    with pytest.raises(BadGate, match="'tipp' is not a gate; the gates are reproduced, tip"):
         names("tipp,code")
 
 
 @pytest.mark.parametrize("key", ["GATES", "REQUIRE"])
 def test_settings_name_gates_that_there_are(key: str) -> None:
     assert load(environ={f"SWINGBOT_PROOF_{key}": "tip, code"}) is not None
-    with pytest.raises(SettingsError, match=f"proof.{key.lower()}: 'tipp' is no gate"):
+    with pytest.raises(SettingsError, match=f"proof.{key.lower()}: 'tipp' is not a gate"):
         load(environ={f"SWINGBOT_PROOF_{key}": "tipp"})
 
 
@@ -148,24 +148,24 @@ def test_the_combined_interval_is_that_of_the_difference() -> None:
 
 
 def test_a_gate_says_its_figures() -> None:
-    told = share.told(log(-17.3), log(-17.1), "higher", what="other build layout: ")
+    told = share.gate_result(log(-17.3), log(-17.1), "higher", what="other build layout: ")
     assert told.status == "pass"
     assert (
         told.reason
         == "other build layout: 17.1% worse (95% interval 16.93% to 17.27%), 99% of the commit's own 17.3%"
     )
-    gone = share.told(log(-17.3), log(-1.0), "higher")
+    gone = share.gate_result(log(-17.3), log(-1.0), "higher")
     assert (gone.status, gone.detail["share"]) == (
         "fail",
         pytest.approx(math.log(0.99) / math.log(0.827)),
     )
-    unclear = share.told(log(-17.3, 0.2), log(-17.3, 0.2), "higher")
+    unclear = share.gate_result(log(-17.3, 0.2), log(-17.3, 0.2), "higher")
     assert unclear.status == "not run"
     assert unclear.reason.startswith("unclear: ")
 
 
 def test_a_mail_says_of_what_passed_how_much_is_there_and_of_what_failed_all_figures() -> None:
-    told = share.told(log(-17.3), log(-17.1), "higher")
+    told = share.gate_result(log(-17.3), log(-17.1), "higher")
     assert (
         in_short(GateRow(gate="reproduced", status="pass", reason=told.reason, detail=told.detail))
         == "99% of it in another build layout"
@@ -276,7 +276,7 @@ def change(
 
 
 def test_changed_functions_pass_and_are_named_the_largest_difference_first() -> None:
-    told = code.told(
+    told = code.gate_result(
         change(
             (
                 changed("small", 100, 101),
@@ -295,12 +295,12 @@ def test_changed_functions_pass_and_are_named_the_largest_difference_first() -> 
 
 
 def test_changed_data_alone_passes() -> None:
-    told = code.told(change(data=(changed("table", 64, 64),)))
-    assert (told.status, told.reason) == ("pass", "1 variable: table 64 bytes as before")
+    told = code.gate_result(change(data=(changed("table", 64, 64),)))
+    assert (told.status, told.reason) == ("pass", "1 variable: table 64 bytes, size unchanged")
 
 
 def test_a_commit_that_changes_no_code_fails() -> None:
-    assert code.told(change()).status == "fail"
+    assert code.gate_result(change()).status == "fail"
 
 
 # -- elsewhere
@@ -335,7 +335,7 @@ def test_a_change_that_no_other_testbox_shows_fails_and_says_what_sets_them_apar
 def test_better_on_another_testbox_is_not_the_same_change() -> None:
     told = elsewhere.told(place("one", row(-17.0)), [place("two", row(5.0, "better"))])
     assert told.status == "fail"
-    assert told.reason.startswith("the other way round on two")
+    assert told.reason.startswith("in the opposite direction on two")
 
 
 def test_testboxes_that_cannot_tell_are_no_answer() -> None:

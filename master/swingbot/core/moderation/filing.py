@@ -1,4 +1,4 @@
-"""What is written down beside a report when it is stored: who gets it, who would get it, and how it is judged."""
+"""Facts stored with a report: its recipients, its first state and its class."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from swingbot.core.moderation.send_check import SendRules
 class MailRules:
     """The operator's settings of section `mail` that decisions depend on.
 
-    With `dry_run` all mail goes to the operator's own address, whoever it would be sent to. `private_trees` are names or globs of names.
-    `digest` says whether improvements are told once a week; `digest_to` who gets that mail (empty: the operator).
+    With `dry_run` all mail goes to the operator instead of its recipients. `private_trees` are
+    names or globs of names. `digest` enables the weekly mail about improvements; `digest_to` are
+    its recipients (empty: the operator).
     """
 
     release: Release = "hold"
@@ -33,10 +34,12 @@ class MailRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addressed:
-    """Bare addresses. `to` and `cc` get the mail; `would_to` and `would_cc` would get it without the dry run.
+    """Bare addresses.
 
-    `lists` are those among all of them that are mailing lists; `left_out` names others with the reason; `problem` is why nobody but the operator
-    can be written to, or why maintainers are not known.
+    `to` and `cc` get the mail; `would_to` and `would_cc` would get it without the dry run.
+
+    `lists` are the mailing lists among them; `left_out` are (address, reason) of omitted addresses.
+    `problem` says why only the operator gets the mail, or why the maintainers are unknown.
     """
 
     to: tuple[str, ...]
@@ -50,13 +53,16 @@ class Addressed:
 
     @property
     def nobody(self) -> bool:
-        """Whether there is nobody but the operator to write to."""
+        """Whether the operator is the only recipient."""
         return not self.would_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filing:
-    """A report's state at birth with its reason, its recipients and its class (None for a mail that is about no single metric)."""
+    """First state of a report with the reason, its recipients and its class.
+
+    `kind` is None for a mail that is not about a single metric.
+    """
 
     state: FirstState
     reason: str

@@ -1,12 +1,19 @@
-"""Which improvements are told alone: those asked for, and writes that got faster by more than a change of code plausibly makes them.
+"""Find improvements that get a mail of their own instead of a line in the digest.
 
-Where throughput goes from b to h = b (1 + p/100), the time of one operation falls by the fraction f = 1 - b/h = p / (100 + p).
+These are improvements that were requested, and writes that became faster than a code change can
+plausibly explain.
 
-- A *synced* write (fsync, O_SYNC, direct, journal commit) waits for the device; code is a small part of its time. More than 20 % faster means that more
-  than a sixth of the time is gone (20/120), and the cheapest way to get there is a flush that is not sent any more.
-- A *buffered* write is copied into memory; 50 % faster means that more than a third is gone (50/150): either work was left out, or a very good patch.
+Where throughput goes from b to h = b (1 + p/100), the time of one operation falls by the fraction f
+= 1 - b/h = p / (100 + p).
 
-`Plausible` holds both. A mail too many costs a maintainer a minute, a missing flush costs data.
+- A *synced* write (fsync, O_SYNC, direct, journal commit) waits for the device; code takes a small
+  part of its time. More than 20 % faster means that more than a sixth of the time is gone (20/120),
+  most likely because a flush is no longer sent.
+- A *buffered* write is copied into memory. 50 % faster means that more than a third of the time is
+  gone (50/150): either the patch is very good, or it skips work.
+
+`Plausible` holds both limits. One mail too many costs a maintainer a minute; a missing flush costs
+data.
 """
 
 from __future__ import annotations
@@ -17,7 +24,8 @@ from typing import Final, Literal
 
 WriteKind = Literal["synced", "buffered"]
 _WORD: Final = re.compile(r"[a-z]+")
-# Words in the names of jobs and metrics of the field's benchmarks (will-it-scale, fio, aim7, fsmark, dbench, filebench).
+# Words in job and metric names of common benchmarks: will-it-scale, fio, aim7, fsmark, dbench,
+# filebench.
 _SYNCED: Final = frozenset(
     (
         "fsync",
@@ -74,7 +82,9 @@ class Plausible:
 
 
 def write_kind(unit_job: str, metric: str) -> WriteKind | None:
-    """What the benchmark does to storage, by the words of its names; None: it is not known to write."""
+    """Classify the writes of a benchmark by the words in its names; None if it is not known to
+    write.
+    """
     words = set(_WORD.findall(f"{unit_job} {metric}".lower()))
     if words & _SYNCED:
         return "synced"
@@ -84,9 +94,10 @@ def write_kind(unit_job: str, metric: str) -> WriteKind | None:
 def too_good(
     unit_job: str, metric: str, better: str | None, change_pct: float | None, plausible: Plausible
 ) -> str | None:
-    """Why this improvement is suspicious, in a sentence; None where it is not.
+    """Return why this improvement is suspicious, or None if it is not.
 
-    `change_pct` is that of the metric; of one where lower is better (a latency) the gain is 100 (b/h - 1).
+    `change_pct` is the change of the metric. If lower is better (a latency), the gain is
+    100 (b/h - 1).
     """
     kind = write_kind(unit_job, metric)
     if kind is None or better is None or change_pct is None or change_pct <= -100:
@@ -97,4 +108,7 @@ def too_good(
         return None
     gone = 100.0 * gain / (100.0 + gain)
     what = "synced to its device" if kind == "synced" else "buffered"
-    return f"a {what} write takes {gone:.0f} % less time, more than {100 * limit / (100 + limit):.0f} %: is a flush, a sync or the write itself skipped?"
+    return (
+        f"a {what} write takes {gone:.0f} % less time, more than"
+        f" {100 * limit / (100 + limit):.0f} %: is a flush, a sync or the write itself skipped?"
+    )

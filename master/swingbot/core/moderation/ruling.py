@@ -1,9 +1,11 @@
-"""Whether a report that was just written may leave by itself, and which classes of reports have earned that.
+"""Decide whether a new report may be sent automatically, and which classes have earned that.
 
-A class is (metric, testbox, set of gates that passed). It has earned automatic release when a person released at least `EARNED_RELEASED` of its
-reports and dropped at most `EARNED_DROPPED_PCT` per cent of those decided: with r released and d dropped, r >= 20 and 100 d <= 5 (r + d), in whole
-numbers, so 20 released allow one dropped (1/21 = 4.8 %), 38 allow two (2/40 = 5 %). A report counts once, with the last decision that a person took
-about it before it was handed to a mail server; what left by itself counts for nothing.
+A class is (metric, testbox, set of gates that passed). It has earned automatic release when a
+person has released at least `EARNED_RELEASED` of its reports and dropped at most
+`EARNED_DROPPED_PCT` percent of the decided ones. With r released and d dropped: r >= 20 and 100 d
+<= 5 (r + d), in integers, so 20 released allow one dropped (1/21 = 4.8 %), 38 allow two (2/40 = 5
+%). A report counts once, with the last decision of a person before it was handed to a mail server.
+Automatically sent reports do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ RELEASES: Final[tuple[Release, ...]] = ("hold", "earned", "release")
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ReportClass:
-    """What is judged together. `gates` are the names of those that passed, sorted."""
+    """Reports that earn automatic release together.
+
+    `gates` are the passed gates, sorted by name.
+    """
 
     metric: str
     testbox: str
@@ -35,7 +40,7 @@ class ReportClass:
 
 
 def class_of(metric: str, testbox: str, gates: Iterable[tuple[str, GateStatus]]) -> ReportClass:
-    """The class of a report with these gates, (name, status) each."""
+    """Return the class of a report; `gates` are (name, status)."""
     return ReportClass(
         metric=metric,
         testbox=testbox,
@@ -45,7 +50,7 @@ def class_of(metric: str, testbox: str, gates: Iterable[tuple[str, GateStatus]])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRecord:
-    """What people decided about the reports of one class."""
+    """Number of reports of one class that people released or dropped."""
 
     released: int = 0
     dropped: int = 0
@@ -58,18 +63,21 @@ class ClassRecord:
 
     @property
     def words(self) -> str:
-        """The record, and what is missing."""
-        told = f"{self.released} released and {self.dropped} dropped by a person"
+        """The record in words, with what is still missing for automatic release."""
+        counts = f"{self.released} released and {self.dropped} dropped by a person"
         if self.earned:
-            return f"{told}: earned"
+            return f"{counts}: earned"
         if self.released < EARNED_RELEASED:
-            return f"{told}: {EARNED_RELEASED - self.released} more released are needed"
-        return f"{told}: {100 * self.dropped / (self.released + self.dropped):.1f} % dropped, {EARNED_DROPPED_PCT} % are the most"
+            return f"{counts}: {EARNED_RELEASED - self.released} more must be released"
+        return (
+            f"{counts}: {100 * self.dropped / (self.released + self.dropped):.1f} % dropped, the"
+            f" limit is {EARNED_DROPPED_PCT} %"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """The state a new report begins in, and why."""
+    """The first state of a report, with the reason."""
 
     state: FirstState
     reason: str
@@ -83,21 +91,25 @@ def first_state(
     doubts: Sequence[str] = (),
     told_in_digest: bool = False,
 ) -> Ruling:
-    """Held, queued, or (an improvement that its week's digest tells) kept as a draft that a person may release.
+    """Return the first state of a report: held, queued, or a draft.
 
-    `doubts` are reasons for a person to look, whatever the setting: a gate that failed, a culprit that does not show, nobody to write to.
+    An improvement that the weekly digest includes stays a draft, which a person may release.
+    `doubts` are reasons to hold the report whatever the setting: a failed gate, a culprit that
+    could not be shown, no recipients.
     """
     if told_in_digest:
         return Ruling(
             state="draft",
-            reason="an improvement: the digest of its week tells it; releasing it sends it alone",
+            reason=(
+                "an improvement: this week's digest includes it; releasing it sends a separate mail"
+            ),
         )
     if doubts:
         return Ruling(state="held", reason="; ".join(doubts))
     if release == "release":
         return Ruling(
             state="queued",
-            reason="mail.release is `release`: every report without doubts leaves by itself",
+            reason="mail.release is `release`: reports without doubts are sent automatically",
         )
     if release == "hold":
         return Ruling(state="held", reason="mail.release is `hold`: a person releases each report")

@@ -1,4 +1,7 @@
-"""What goes with a change and may explain it: counters, symbols, sizes. At most five, and only where they go wherever the change goes."""
+"""Clues: counters, symbols and sizes that may explain a change.
+
+At most five are listed. A clue must change in every measured pair of kernels that shows the change.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from swingbot.core.text.plain import cut
 from swingbot.core.thresholds import CLUE_FOLLOWS_SHARE, CLUE_LEAST_PCT
 
 MOST: Final = 5
-_OF_CODE: Final = 2  # of them sizes of functions that the commit changed
-# smaller changes of a counter are there in any two kernels
+_OF_CODE: Final = 2  # of these, sizes of functions that the commit changed
+# any two kernels differ by smaller changes of a counter
 _LEAST: Final = math.log1p(CLUE_LEAST_PCT / 100.0)
 _COUNTERS: Final = ("counter", "count", "time", "share", "profile")
 ClueKind = Literal["counter", "symbol", "size"]
@@ -25,7 +28,10 @@ CLUE_KINDS: Final[tuple[ClueKind, ...]] = ("counter", "symbol", "size")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clue:
-    """Something that explains the change: a counter, a symbol or a size, and what became of it ("12345 to 23456, 90.0% more")."""
+    """A counter, symbol or size that may explain the change.
+
+    `words` gives its values in parent and commit: "12345 to 23456, 90.0% more".
+    """
 
     kind: ClueKind
     name: str
@@ -34,7 +40,10 @@ class Clue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRows:
-    """The rows of another pair of kernels of the same unit job on the same testbox; `turned`: the head is the one without the commit."""
+    """Rows of another pair of kernels for the same unit job on the same testbox.
+
+    `turned` is true if the head is the kernel without the commit.
+    """
 
     rows: Sequence[ComparisonRow]
     turned: bool = False
@@ -46,17 +55,24 @@ def clues(
     others: Sequence[PairRows],
     code: GateRow | None,
 ) -> tuple[Clue, ...]:
-    """The best first. `rows` are those of parent and commit, `others` of the pairs that gates measured."""
+    """Return the clues, strongest first.
+
+    `rows` compare parent and commit; `others` are the pairs that gates measured.
+    """
     own = effect_of(headline)
     if own is None:
         return ()
-    found = [clue for row in rows if _beside(row, headline) for clue in _of_row(row, own, others)]
-    best = [clue for _, clue in sorted(found, key=lambda scored: (-scored[0], scored[1].name))]
+    scored_clues = [
+        clue for row in rows if _is_counter_of(row, headline) for clue in _of_row(row, own, others)
+    ]
+    best = [
+        clue for _, clue in sorted(scored_clues, key=lambda scored: (-scored[0], scored[1].name))
+    ]
     sizes = _of_code(code)[:_OF_CODE]
     return (*best[: MOST - len(sizes)], *sizes)
 
 
-def _beside(row: ComparisonRow, headline: ComparisonRow) -> bool:
+def _is_counter_of(row: ComparisonRow, headline: ComparisonRow) -> bool:
     return (
         (row.testbox, row.unit_job) == (headline.testbox, headline.unit_job)
         and row.klass in _COUNTERS
@@ -90,7 +106,7 @@ def _of_row(
 
 
 def _points(row: ComparisonRow) -> float | None:
-    """Change of a share, 1 for a hundred points; None unless it is clear."""
+    """Return the change of a share (1 is a hundred points), or None if it is not significant."""
     if row.points is None or row.points.change is None or row.points.interval is None:
         return None
     low, high = row.points.interval
@@ -98,21 +114,24 @@ def _points(row: ComparisonRow) -> float | None:
 
 
 def _ratio(row: ComparisonRow, own: Effect) -> float | None:
-    """Log effect of a counter; None unless it is clear, large enough to matter, and other than the amount of work."""
-    found = effect_of(row)
-    if found is None or found.low is None or found.high is None or not row.changed:
+    """Return the log effect of a counter.
+
+    None if it is not significant, too small, or only follows the amount of work done.
+    """
+    effect = effect_of(row)
+    if effect is None or effect.low is None or effect.high is None or not row.changed:
         return None
     if (
-        found.low * found.high <= 0
-        or abs(found.log) < _LEAST
-        or abs(found.log - own.log) < CLUE_FOLLOWS_SHARE * abs(own.log)
+        effect.low * effect.high <= 0
+        or abs(effect.log) < _LEAST
+        or abs(effect.log - own.log) < CLUE_FOLLOWS_SHARE * abs(own.log)
     ):
         return None
-    return found.log
+    return effect.log
 
 
 def _same_way(row: ComparisonRow, pair: PairRows, size: float) -> bool:
-    """Whether another pair that has the row shows it in the same direction."""
+    """Return whether the other pair, if it has this row, changes in the same direction."""
     for other in pair.rows:
         if other.key == row.key:
             seen = (
@@ -129,7 +148,7 @@ def _same_way(row: ComparisonRow, pair: PairRows, size: float) -> bool:
 
 
 def _of_code(code: GateRow | None) -> list[Clue]:
-    """Functions whose size the commit changed, the largest change first."""
+    """Return the functions whose size the commit changed, largest change first."""
     if code is None or code.status != "pass":
         return []
     sized = [
@@ -149,7 +168,10 @@ def _of_code(code: GateRow | None) -> list[Clue]:
 
 
 def _sized(base: int, head: int, where: str) -> str:
-    return f"{base} to {head} bytes ({percent(100.0 * (head / base - 1)) if base else 'new'} {'more' if head > base else 'less'}), in {where}"
+    return (
+        f"{base} to {head} bytes ({percent(100.0 * (head / base - 1)) if base else 'new'}"
+        f" {'more' if head > base else 'less'}), in {where}"
+    )
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""On which testboxes that run a job is a change seen, on which not, and what sets them apart."""
+"""Gate `elsewhere`: which other testboxes show the change, and how they differ."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.proof.gates import GateResult
 from swingbot.core.text.numbers import change
 
-_APART: Final = 4  # differences of two testboxes that are named
+_APART: Final = 4  # differences between two testboxes that are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxResult:
-    """A testbox that ran the job: its row of the metric (None: it has none) and what is known of the machine, by name."""
+    """A testbox that ran the job: its row of the metric (None if it has none) and its facts by
+    name.
+    """
 
     testbox: str
     row: ComparisonRow | None
     facts: Mapping[str, str]
 
 
-def told(own: TestboxResult, others: Sequence[TestboxResult]) -> GateResult:
-    """Passed if another testbox shows the change in the same direction; failed if those that can tell do not."""
+def gate_result(own: TestboxResult, others: Sequence[TestboxResult]) -> GateResult:
+    """Pass if another testbox shows the change in the same direction.
+
+    Fail if no testbox does and at least one has a clear result; otherwise the gate was not run.
+    """
     if not others:
         return GateResult(status="not run", reason=f"only {own.testbox} runs this job")
     answers = {place.testbox: _answer(own.row, place.row) for place in others}
@@ -39,11 +44,11 @@ def told(own: TestboxResult, others: Sequence[TestboxResult]) -> GateResult:
             for place in others
         ]
     }
-    said = "; ".join(_words(own, place, answers[place.testbox]) for place in others)
+    reason = "; ".join(_words(own, place, answers[place.testbox]) for place in others)
     if "yes" in answers.values():
-        return GateResult(status="pass", reason=said, detail=detail)
+        return GateResult(status="pass", reason=reason, detail=detail)
     status = "fail" if {"no", "opposite"} & set(answers.values()) else "not run"
-    return GateResult(status=status, reason=said, detail=detail)  # type: ignore[arg-type]  # two of its words
+    return GateResult(status=status, reason=reason, detail=detail)  # type: ignore[arg-type]  # two of its values
 
 
 def _answer(own: ComparisonRow | None, other: ComparisonRow | None) -> str:
@@ -65,14 +70,14 @@ def _answer(own: ComparisonRow | None, other: ComparisonRow | None) -> str:
 
 
 def _words(own: TestboxResult, place: TestboxResult, answer: str) -> str:
-    said = {
+    seen = {
         "yes": "seen",
         "no": "not seen",
-        "opposite": "the other way round",
-        "unclear": "cannot be told",
+        "opposite": "in the opposite direction",
+        "unclear": "unclear",
     }[answer]
     differs = apart(own.facts, place.facts)
-    return f"{said} on {place.testbox}: {_figure(place.row)}" + (
+    return f"{seen} on {place.testbox}: {_figure(place.row)}" + (
         f" ({', '.join(differs[:_APART])})" if differs and answer != "yes" else ""
     )
 
@@ -84,7 +89,7 @@ def _figure(row: ComparisonRow | None) -> str:
 
 
 def apart(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """What sets `other` apart from `own`: facts that both noted and that differ, in `own`'s order."""
+    """List the facts that both testboxes have and that differ, in the order of `own`."""
     return [
         f"{name} {other[name]} instead of {own[name]}"
         for name in own

@@ -1,9 +1,9 @@
 """Were the functions that a commit changed called while the benchmark ran?
 
-Two kernels with hooks in their functions (fragment `trace`), one of the parent and one of the commit, each run the unit job once more while
-ftrace counts calls. What the commit changed is looked up in these two kernels and not in those that were measured: a compiler may put a
-function into its callers in one configuration and leave it a function of its own in another. Where that happens the callers are what
-differs, and they are what is counted.
+Parent and commit are each built with function hooks (fragment `trace`) and run the unit job once
+more while ftrace counts calls. The changed functions are looked up in these two kernels, not in the
+measured ones, because a compiler may inline a function in one configuration and not in another.
+If a changed function is inlined, its callers differ, and their calls are counted.
 """
 
 from __future__ import annotations
@@ -19,19 +19,23 @@ from swingbot_jobs.contract.unit_job import FUNCTION
 from swingbot_jobs.kernel_diff import ChangedSymbol, CodeChange, KernelRecord, source_name
 
 MONITOR: Final = "function-profile"
-# What one run is asked to tell: each becomes a metric, and together they are one word of the run's environment.
+# Functions counted in one run: each becomes a metric, and together they form one environment
+# variable.
 MOST_FUNCTIONS: Final = 1500
 MOST_CHARACTERS: Final = 60_000
-_NAMED: Final = 3  # functions in the reason
+_NAMED: Final = 3  # functions named in the reason
 _CALLERS: Final = 2
-_KEPT: Final = 200  # in the detail
+_KEPT: Final = 200  # functions listed in the detail
 
 Seen = Literal["counted", "no hook", "namesakes", "not asked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCalls:
-    """One of the two kernels. `calls`: of those that were asked for, each function that has a hook; how often it was called in one run."""
+    """One of the two kernels.
+
+    `calls` is the number of calls in one run, for each requested function that has a hook.
+    """
 
     record: KernelRecord
     calls: Mapping[str, float]
@@ -39,20 +43,25 @@ class KernelCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledFunction:
-    """A changed function and what was seen of it: its calls in the commit's kernel and in the parent's, None where these cannot be told."""
+    """A changed function with its calls in the kernels of the commit and of the parent.
+
+    The calls are None where they are unknown. `callers` (name, calls) are the functions that refer
+    to a function without a hook.
+    """
 
     name: str
     object: str
     seen: Seen
     calls: float | None = None
     base_calls: float | None = None
-    callers: tuple[
-        tuple[str, float | None], ...
-    ] = ()  # of one that has no hook: who refers to it, with calls
+    callers: tuple[tuple[str, float | None], ...] = ()
 
     @property
     def called(self) -> float:
-        """The parent's calls count too: the function may be gone, or the commit may be what ended them."""
+        """Number of calls, in the parent if there are none in the commit.
+
+        The commit may have removed the function or its calls.
+        """
         return (self.calls or self.base_calls or 0.0) if self.seen == "counted" else 0.0
 
     @property
@@ -61,9 +70,11 @@ class CalledFunction:
 
 
 def watched(change: CodeChange, records: Sequence[KernelRecord]) -> tuple[str, ...]:
-    """Functions whose calls are to be counted: the changed ones, then as many of the objects that they are in as there is room for.
+    """Return the functions to count: the changed ones, then others of their objects up to the
+    limits.
 
-    The neighbours are there because one of them may hold a changed function in the kernel with hooks. Raises BadRecord.
+    A changed function may be inlined into one of the others in the kernel with hooks.
+    Raises BadRecord.
     """
     paths = sorted({one.object for one in change.functions})
     neighbours = (
@@ -73,24 +84,26 @@ def watched(change: CodeChange, records: Sequence[KernelRecord]) -> tuple[str, .
         if path in record.paths()
         for part in record.object(path).code
     )
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     characters = 0
     for name in chain((one.name for one in change.functions), neighbours):
-        if name in found or not FUNCTION.fullmatch(name):
+        if name in names or not FUNCTION.fullmatch(name):
             continue
         characters += len(name) + 1
-        if len(found) >= MOST_FUNCTIONS or characters > MOST_CHARACTERS:
+        if len(names) >= MOST_FUNCTIONS or characters > MOST_CHARACTERS:
             break
-        found[name] = None
-    return tuple(found)
+        names[name] = None
+    return tuple(names)
 
 
-def told(
+def gate_result(
     change: CodeChange, base: KernelCalls, head: KernelCalls, asked: Iterable[str], where: str
 ) -> GateResult:
-    """What the gate comes to. `change` is between the two kernels with hooks; `where`: the run that was watched, in words. Raises BadRecord.
+    """Return the result of the gate.
 
-    One changed function that was called is enough to pass. To fail, every one of them has to have been seen and never called.
+    `change` is the difference between the two kernels with hooks; `where` describes the traced run.
+    The gate passes if one changed function was called. It fails only if all of them were traced and
+    none was called. Raises BadRecord.
     """
     if not change.functions:
         return no_call(change)
@@ -110,7 +123,9 @@ def told(
     if called:
         return GateResult(
             status="pass",
-            reason=f"{_calls(called)} in {where}{_never(len(functions) - len(called) - len(unseen))}",
+            reason=(
+                f"{_calls(called)} in {where}{_never(len(functions) - len(called) - len(unseen))}"
+            ),
             detail=detail,
         )
     if unseen:
@@ -126,14 +141,17 @@ def told(
 
 
 def no_call(change: CodeChange) -> GateResult:
-    """The answer where no function differs that could be called."""
+    """Return the result if no function differs that could be called."""
     if change.functions:
         return GateResult(
             status="not run",
-            reason=f"{_listed([one.name for one in change.functions])}: no function that ftrace knows by name",
+            reason=(
+                f"{_listed([one.name for one in change.functions])}: ftrace knows none of these"
+                " functions by name"
+            ),
         )
     what = (
-        f"it changes data alone ({_listed([one.name for one in change.data])})"
+        f"it changes only data ({_listed([one.name for one in change.data])})"
         if change.data
         else "no function differs between the two kernels"
     )
@@ -148,7 +166,7 @@ def _seen(
         before, now = base.calls.get(one.name), head.calls.get(one.name)
         if one.name not in asked:
             yield CalledFunction(name=one.name, object=one.object, seen="not asked")
-        # one of them may have a hook and another none
+        # one of the namesakes may have a hook and another one none
         elif max(names[one.name] for names in namesakes) > 1:
             yield CalledFunction(name=one.name, object=one.object, seen="namesakes")
         elif not (before or now) and (before if one.kind == "gone" else now) is None:
@@ -162,7 +180,7 @@ def _seen(
 
 
 def _namesakes(record: KernelRecord) -> Counter[str]:
-    """In how many objects there is a function of a name: ftrace tells names alone."""
+    """Count the objects that define a function of each name; ftrace reports only names."""
     return Counter(
         name
         for path in record.paths()
@@ -173,7 +191,7 @@ def _namesakes(record: KernelRecord) -> Counter[str]:
 def _callers(
     one: ChangedSymbol, base: KernelCalls, head: KernelCalls
 ) -> tuple[tuple[str, float | None], ...]:
-    """Functions of the same object that refer to `one`, with their calls, those most called first."""
+    """Return callers of `one` in the same object, with their calls, most called first."""
     side = base if one.kind == "gone" else head
     if one.object not in side.record.paths():
         return ()
@@ -192,7 +210,7 @@ def _callers(
 
 
 def _calls(called: Sequence[CalledFunction]) -> str:
-    """`free_unref_page called 12 345 times`."""
+    """List the calls: `free_unref_page called 12 345 times`."""
     return _listed([one.words for one in called])
 
 
@@ -201,24 +219,25 @@ def _never(count: int) -> str:
 
 
 def times(calls: float) -> str:
-    """`once`, `12 345 times`: thousands apart, as people read them."""
+    """Format a number of calls: `once`, `12 345 times`."""
     return "once" if calls == 1 else f"{calls:,.0f} times".replace(",", " ")
 
 
 def _unseen(unseen: Sequence[CalledFunction]) -> str:
-    """The strongest reason first: which could not be seen and why."""
+    """Say which functions could not be traced and why, the strongest reason first."""
     hidden = [one for one in unseen if one.seen == "no hook"]
     alike = [one.name for one in unseen if one.seen == "namesakes"]
     rest = sum(one.seen == "not asked" for one in unseen)
     words = []
     if hidden:
         words.append(
-            f"{_listed([one.name for one in hidden])} cannot be traced (inlined, run at boot only, or never hooked){_of_callers(hidden[0])}"
+            f"{_listed([one.name for one in hidden])} cannot be traced (inlined, run at boot"
+            f" only, or never hooked){_of_callers(hidden[0])}"
         )
     if alike:
         words.append(f"{_listed(alike)}: other functions have the same name")
     if rest:
-        words.append(f"{rest} more were not asked for")
+        words.append(f"{rest} more were not traced")
     return "; ".join(words)
 
 

@@ -1,4 +1,4 @@
-"""Where does the series end that a commit was posted in? Told from the Message-IDs of neighbouring commits; pure."""
+"""Find the end of the patch series of a commit from the Message-IDs of neighbouring commits."""
 
 from __future__ import annotations
 
@@ -9,53 +9,58 @@ from typing import Final
 
 from swingbot.core.mail.posting import posted_as
 
-# `git send-email` writes <20240102030405.1234-3-who@host>, b4 <20240102-topic-v1-3-0123456789ab@host>: the number is the patch's place.
+# `git send-email` writes <20240102030405.1234-3-who@host>, b4
+# <20240102-topic-v1-3-0123456789ab@host>; the 3 is the number of the patch in its series.
 _NUMBERED: Final = re.compile(
     r"<(?P<head>[^@<>]{6,300})-(?P<number>\d{1,4})-(?P<tail>[^@<>]*@[^@<>]+)>"
 )
-MOST_COMMITS: Final = 300  # a longer series is nobody's
+MOST_COMMITS: Final = 300  # longer series do not occur
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesEnd:
-    """The last commit of the culprit's series on this branch; `commit` None: no series is known, for `reason`."""
+    """The last commit of the culprit's series on this branch.
+
+    `commit` is None if no series is known; `reason` says why.
+    """
 
     commit: str | None
-    patches: int  # of the series from the culprit on
+    patches: int  # of the series, from the culprit on
     reason: str
 
 
 def series_end(commits: Sequence[tuple[str, str]]) -> SeriesEnd:
-    """`commits` are (id, message), the culprit first, then those after it along the branch, oldest first.
+    """Return the end of the series that contains the first commit.
 
-    A series goes on while neighbours bear Message-IDs of one thread with rising numbers. A lone numbered patch whose neighbour is of
-    another thread ends its series; without a numbered Message-ID nothing is known.
+    `commits` are (id, message), the culprit first, then the following commits of the branch, oldest
+    first. A series continues while neighbours have Message-IDs of one thread with rising numbers.
+    Without a numbered Message-ID no series is known.
     """
     if not commits:
         return SeriesEnd(
             commit=None,
             patches=0,
-            reason="no series known: the commit is not on the branch any more",
+            reason="no series known: the commit is no longer on the branch",
         )
     place = _place(commits[0][1])
     if place is None:
         return SeriesEnd(
             commit=None,
             patches=0,
-            reason="no series known: the commit's message names no patch of one",
+            reason="no series known: the commit message has no Message-ID of a numbered patch",
         )
     thread, number = place
     last = 0
     for idx, (_, message) in enumerate(commits[1 : MOST_COMMITS + 1], 1):
-        found = _place(message)
-        if found is None or found[0] != thread or found[1] <= number:
+        neighbour = _place(message)
+        if neighbour is None or neighbour[0] != thread or neighbour[1] <= number:
             break
-        last, number = idx, found[1]
+        last, number = idx, neighbour[1]
     return SeriesEnd(commit=commits[last][0], patches=last + 1, reason="")
 
 
 def _place(message: str) -> tuple[tuple[str, str], int] | None:
-    """(thread, number of the patch) of the mail that a commit was posted as."""
+    """Return (thread, patch number) of the mail in which the commit was posted."""
     posted = posted_as(message)
     match = _NUMBERED.fullmatch(posted.message_id) if posted is not None else None
     return None if match is None else ((match["head"], match["tail"]), int(match["number"]))

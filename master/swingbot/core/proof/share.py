@@ -1,8 +1,10 @@
-"""Is a commit's change still there on another pair of kernels? Decided on log effects with their intervals.
+"""Decide whether another pair of kernels shows the change of a commit.
 
-With d the commit's own effect (log ratio of head to base, its sign turned to be positive), e that of the other pair, and h their half
-intervals (95 %), the question is whether e is at least a share s of d: u = e - s d, known to hypot(h_e, s h_d). Boots that both pairs
-share make the true spread of u smaller than that, never larger, for s > 0 and effects of one sign.
+Let d be the commit's own effect (log ratio of head to base, with the sign chosen so that d > 0), e
+the effect of the other pair, and h their half intervals (95 %). The other pair shows the change if
+e is at least a share s of d: u = e - s d > 0, with half interval hypot(h_e, s h_d). If the pairs
+share boots, the true spread of u is smaller than that, never larger, for s > 0 and effects of one
+sign.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ Answer = Literal["yes", "no", "unclear"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """A log ratio with its 95 % interval; `low` and `high` are None where one boot, or none, says nothing about its spread."""
+    """A log ratio with its 95 % interval.
+
+    `low` and `high` are None if there are too few boots to estimate the spread.
+    """
 
     log: float
     low: float | None
@@ -44,7 +49,7 @@ class Effect:
 
 
 def effect_of(row: ComparisonRow | None) -> Effect | None:
-    """The effect of a comparison row; None where it has no number, or one that is no ratio."""
+    """Return the effect of a comparison row, or None if it has no number or not a valid ratio."""
     if row is None or row.change_pct is None or row.verdict == "invalid":
         return None
     log = _log(row.change_pct)
@@ -65,7 +70,10 @@ def _pct(log: float) -> float:
 def keeps(
     own: Effect, other: Effect, *, turned: bool = False, share: float = PRESENT_SHARE
 ) -> Answer:
-    """Whether `other` has at least `share` of `own`, in the same direction; `turned`: in the opposite one, as when the commit is taken away."""
+    """Return whether `other` has at least `share` of `own`, in the same direction.
+
+    With `turned` the opposite direction is expected, as when the commit is reverted.
+    """
     side = math.copysign(1.0, own.log)
     e = side * other.log * (-1.0 if turned else 1.0)
     u, half = e - share * abs(own.log), math.hypot(other.half, share * own.half)
@@ -74,12 +82,18 @@ def keeps(
     return "no" if u + half < 0.0 else "unclear"
 
 
-def told(
+def gate_result(
     own: Effect, other: Effect, better: Better | None, *, turned: bool = False, what: str = ""
 ) -> GateResult:
-    """A gate's answer with its figures, `what` before them; what is unclear counts as not run, never as passed."""
+    """Return the result of a gate with its figures, prefixed with `what`.
+
+    An unclear answer counts as not run, never as passed.
+    """
     answer = keeps(own, other, turned=turned)
-    figures = f"{what}{_words(other, better)}, {_share(own, other, turned):z.0f}% of the commit's own {percent(_pct(own.log))}"
+    figures = (
+        f"{what}{_words(other, better)}, {_share(own, other, turned):z.0f}% of the commit's own"
+        f" {percent(_pct(own.log))}"
+    )
     detail = {
         "own": own.to_json(),
         "other": other.to_json(),
@@ -91,7 +105,7 @@ def told(
 
 
 def _share(own: Effect, other: Effect, turned: bool) -> float:
-    """Per cent of the own log effect, 0 where there is none; negative in the wrong direction."""
+    """Return percent of the own log effect (0 if it is 0), negative in the wrong direction."""
     return 0.0 if own.log == 0.0 else 100.0 * (other.log / own.log) * (-1.0 if turned else 1.0)
 
 

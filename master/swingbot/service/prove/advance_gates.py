@@ -27,7 +27,7 @@ from swingbot.core.proof.gates import (
     spoken,
     within_budget,
 )
-from swingbot.core.proof.share import Effect, effect_of, keeps, told
+from swingbot.core.proof.share import Effect, effect_of, gate_result, keeps
 from swingbot.core.stats.compare import compare
 from swingbot.core.thresholds import (
     GATE_BOOTS,
@@ -292,7 +292,9 @@ def _of_rows(
             status="not run",
             reason=(seen.reason if seen is not None else None) or "no run reported a result",
         )
-    return told(own, effect, seen.better, turned=row.gate == "revert", what=_WHAT.get(row.gate, ""))
+    return gate_result(
+        own, effect, seen.better, turned=row.gate == "revert", what=_WHAT.get(row.gate, "")
+    )
 
 
 def _same_images(tx: Transaction, case: MeasuredCulprit, comparison: Comparison) -> bool:

@@ -174,9 +174,7 @@ def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResu
 def _tip_of(lab: Lab, case: MeasuredCulprit) -> str | GateResult:
     tip = case.tree.tip_commit
     if tip is None or not lab.git.is_ancestor(case.culprit.commit, tip):
-        return GateResult(
-            status="not run", reason="the branch does not contain the commit any more"
-        )
+        return GateResult(status="not run", reason="the commit is no longer on the branch")
     return tip
 
 
@@ -200,7 +198,7 @@ def _code(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
             status="fail", reason="the images of commit and parent are byte-identical"
         )
     try:
-        return code.told(changed_code(lab.artifacts.open, sides[0], sides[1]))
+        return code.gate_result(changed_code(lab.artifacts.open, sides[0], sides[1]))
     except NoRecord as error:
         return GateResult(status="not run", reason=str(error))
 
@@ -249,7 +247,7 @@ def _elsewhere(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
         and any(job.program == program for job in tx.specs.get(spec))
     ]
     bisected = _place(lab, tx, case, case.bisection.testbox, named)
-    return elsewhere.told(
+    return elsewhere.gate_result(
         bisected, [_place(lab, tx, case, box, named) for box in dict.fromkeys(ran)]
     )
 

@@ -87,7 +87,9 @@ def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> GateResult:
         change = changed_code(
             lab.artifacts.open, *(builds[variant.build_key] for variant in variants)
         )
-        return executed.told(change, sides[0], sides[1], job.functions, f"one run of {job.program}")
+        return executed.gate_result(
+            change, sides[0], sides[1], job.functions, f"one run of {job.program}"
+        )
     except (NoRecord, BadRecord) as error:
         return GateResult(status="not run", reason=str(error))
 
