@@ -195,7 +195,7 @@ def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of
     url = next(word for word in line.split() if word.startswith("http"))
     done = replayed(demo, tmp_path, url.removeprefix(demo.url), "swingbot-r1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "numbers of the boots made here are the same as reported" in done.stdout
+    assert "numbers of the repeated boots equal the reported ones" in done.stdout
 
 
 def replayed(
@@ -253,7 +253,7 @@ def test_an_experiment_puts_the_parent_the_culprit_and_the_tip_into_one_table(
     kit = f"/experiment/{number}/reproduce.tar.gz"
     done = replayed(demo, tmp_path, kit, f"swingbot-{number}")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "numbers of the boots made here are the same as reported" in done.stdout
+    assert "numbers of the repeated boots equal the reported ones" in done.stdout
     for name in ("culprit", "tip"):
         assert re.search(rf"^{name} .* -\d.* -\d.*\(the first row\)$", done.stdout, re.M)
 

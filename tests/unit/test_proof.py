@@ -313,7 +313,7 @@ def place(box: str, found: ComparisonRow | None, **facts: str) -> elsewhere.Test
 
 
 def test_a_change_that_another_testbox_shows_is_seen_elsewhere() -> None:
-    told = elsewhere.told(
+    told = elsewhere.gate_result(
         place("one", row(-17.0)),
         [place("two", row(-9.0)), place("three", row(-0.1, "same"), CPUs="1")],
     )
@@ -325,7 +325,9 @@ def test_a_change_that_another_testbox_shows_is_seen_elsewhere() -> None:
 
 
 def test_a_change_that_no_other_testbox_shows_fails_and_says_what_sets_them_apart() -> None:
-    told = elsewhere.told(place("one", row(-17.0)), [place("two", row(0.1, "same"), model="Atom")])
+    told = elsewhere.gate_result(
+        place("one", row(-17.0)), [place("two", row(0.1, "same"), model="Atom")]
+    )
     assert (told.status, told.detail["testboxes"][0]["apart"]) == (
         "fail",
         ["model Atom instead of Xeon"],
@@ -333,16 +335,18 @@ def test_a_change_that_no_other_testbox_shows_fails_and_says_what_sets_them_apar
 
 
 def test_better_on_another_testbox_is_not_the_same_change() -> None:
-    told = elsewhere.told(place("one", row(-17.0)), [place("two", row(5.0, "better"))])
+    told = elsewhere.gate_result(place("one", row(-17.0)), [place("two", row(5.0, "better"))])
     assert told.status == "fail"
     assert told.reason.startswith("in the opposite direction on two")
 
 
 def test_testboxes_that_cannot_tell_are_no_answer() -> None:
     own = place("one", row(-17.0))
-    assert elsewhere.told(own, []).reason == "only one runs this job"
+    assert elsewhere.gate_result(own, []).reason == "only one runs this job"
     assert (
-        elsewhere.told(own, [place("two", row(-3.0, "unclear")), place("three", None)]).status
+        elsewhere.gate_result(
+            own, [place("two", row(-3.0, "unclear")), place("three", None)]
+        ).status
         == "not run"
     )
 

@@ -253,7 +253,7 @@ def test_a_kit_says_what_the_job_set_for_its_boots(tmp_path: Path) -> None:
     made = texts(replace(a_kit(), unit_job=job, unit_jobs=[job]))
     assert "    nosmt slub_debug=F,*\n" in made["README"]
     assert "    net.ipv4.tcp_rmem = 1 2 3\n" in made["README"]
-    assert "with the words above on its command line" in " ".join(made["README"].split())
+    assert "with the options above on its command line" in " ".join(made["README"].split())
     read = yaml.safe_load(made["job.yaml"])
     assert read["kernel_cmdline"] == job.cmdline
     assert "# set before the run: sysctl -w 'net.ipv4.tcp_rmem=1 2 3'\n" in made["job.yaml"]

@@ -335,11 +335,11 @@ def test_all_kernels_are_booted_and_their_levels_and_changes_stand_side_by_side(
     done = run(kit, "reproduce.sh")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [
-        "booting v6.1, k=0, as x1 was (took 3 s there)",
-        "booting batch<<2, k=0, as x2 was (took 3 s there)",
+        "booting v6.1, k=0, repeating x1 (took 3 s originally)",
+        "booting batch<<2, k=0, repeating x2 (took 3 s originally)",
         "gcc head, k=0: the same image as v6.1, so the same boot",
-        "booting batch<<2, k=1, as x4 was (took 3 s there)",
-        "booting v6.1, k=1, as x3 was (took 3 s there)",
+        "booting batch<<2, k=1, repeating x4 (took 3 s originally)",
+        "booting v6.1, k=1, repeating x3 (took 3 s originally)",
         "gcc head, k=1: the same image as v6.1, so the same boot",
         "",
         "toy.ops of toy-1, ops/s, higher is better",
@@ -348,7 +348,7 @@ def test_all_kernels_are_booted_and_their_levels_and_changes_stand_side_by_side(
         "batch<<2           110           110    +10.00 %    +10.00 %  v6.1 (the first row)",
         "gcc head           100           100     +0.00 %     +0.00 %  v6.1 (the first row)",
         "",
-        "all 12 numbers of the boots made here are the same as reported",
+        "all 12 numbers of the repeated boots equal the reported ones",
     ]
     compared = (tmp_path / "out" / "compared.tsv").read_text().splitlines()
     assert len(compared) == 12
@@ -362,19 +362,22 @@ def test_only_and_boots_choose(tmp_path: Path) -> None:
     done = run(kit, "reproduce.sh", "--only", "batch<<2", "--only", "v6.1", "--boots", "1")
     assert done.returncode == 0, done.stderr
     assert re.findall(r"booting (.*), k=(.)", done.stdout) == [("v6.1", "0"), ("batch<<2", "0")]
-    assert "levels here are of 2 of the 6 boots behind the reported ones" in done.stdout
-    assert "all 4 numbers of the boots made here are the same as reported" in done.stdout
+    assert "levels measured here use 2 of the 6 boots behind the reported ones" in done.stdout
+    assert "all 4 numbers of the repeated boots equal the reported ones" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--only", "../x"), "there is no kernel ../x in this kit; it has: v6.1 batch-2 gcc-head"),
+        (
+            ("--only", "../x"),
+            "kernel ../x is not in this kit; its kernels are: v6.1 batch-2 gcc-head",
+        ),
         (("--boots", "0"), "--boots 0 is not a number of boots"),
         (("--image", "v6.1"), "--image v6.1 is not NAME=FILE"),
-        (("--image", "v6.1=/nowhere"), "there is no kernel image /nowhere"),
-        (("--image", "other=/dev/null"), "there is no kernel other in this kit"),
-        (("--here",), "name the one that runs here with --only"),
+        (("--image", "v6.1=/nowhere"), "kernel image /nowhere does not exist"),
+        (("--image", "other=/dev/null"), "kernel other is not in this kit"),
+        (("--here",), "select the running kernel with --only"),
         (
             ("--here", "--only", "batch-2"),
             "this kernel was booted without nosmt; add it to the kernel command line and reboot",
@@ -403,7 +406,7 @@ def test_a_boot_that_fails_is_status_1(tmp_path: Path) -> None:
     kit = written(a_kit(), tmp_path)
     (tmp_path / "image").write_text("dies\n")
     done = run(kit, "reproduce.sh", "--image", "v6.1=image")
-    assert (done.returncode, "boot x1 did not come to its end" in done.stderr) == (1, True)
+    assert (done.returncode, "boot x1 did not complete" in done.stderr) == (1, True)
 
 
 def test_a_kernel_without_boots_is_a_sentence(tmp_path: Path) -> None:
@@ -413,7 +416,10 @@ def test_a_kernel_without_boots_is_a_sentence(tmp_path: Path) -> None:
     place = written(replace(kit, rows=[*kit.rows[:2], lost], boots=boots), tmp_path)
     done = run(place, "reproduce.sh", "--only", "gcc head")
     assert done.returncode == 1
-    assert "no boot was made that has numbers; README says which kernels have none" in done.stdout
+    assert (
+        "none of the repeated boots has numbers; README lists the kernels without boots"
+        in done.stdout
+    )
     assert run(place, "reproduce.sh").returncode == 0
 
 
@@ -431,7 +437,7 @@ def test_hostile_names_are_booted_like_others(tmp_path: Path, hostile: str) -> N
 def test_a_kit_whose_files_were_changed_is_not_run(tmp_path: Path) -> None:
     kit = written(a_kit(), tmp_path)
     (kit / "kernels.tsv").write_text("changed\n")
-    assert "not as they were sent" in run(kit, "reproduce.sh").stderr
+    assert "files of this kit were modified" in run(kit, "reproduce.sh").stderr
 
 
 # --- patches

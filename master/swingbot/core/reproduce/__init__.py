@@ -1,4 +1,4 @@
-"""What a reader needs to see our numbers on a machine of his own: plain facts in, names and texts out."""
+"""Reproduction kits: everything needed to repeat reported boots on another machine."""
 
 from __future__ import annotations
 

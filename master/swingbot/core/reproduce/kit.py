@@ -1,4 +1,4 @@
-"""A kit: everything that makes the boots behind some numbers repeatable elsewhere, as frozen facts."""
+"""Frozen facts of a kit: everything needed to repeat the boots behind some numbers elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KitArtifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitKernel:
-    """A kernel build; `name` is its directory. What is no longer in the artifact store is None."""
+    """A kernel build; `name` is its directory. Files missing from the artifact store are None."""
 
     name: str  # of a report: the side
     commit: str
@@ -48,7 +48,11 @@ class KitRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitBoot:
-    """One boot that the numbers rest on. `qemu` are QEMU's arguments with files by name alone; empty where the testbox is no virtual one."""
+    """One boot behind the numbers.
+
+    `qemu` is the QEMU command line with file names instead of paths; empty if the testbox is not
+    virtual.
+    """
 
     id: str
     kernel: str  # name of the kernel
@@ -56,12 +60,12 @@ class KitBoot:
     seconds: float
     qemu: Sequence[str]
     runs: Sequence[KitRun]
-    payload: int = 1  # number of what it got besides its kernel
+    payload: int = 1  # number of its payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitOmission:
-    """A program that may not be handed on by us: where its bytes belong, and the Debian package that holds them."""
+    """A program that must not be redistributed: its place in the archive and its Debian package."""
 
     path: str
     offset: int
@@ -72,9 +76,10 @@ class KitOmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitRootfs:
-    """The guest's root file system: `whole` is the sha256 of what was booted, `archive` what is in the kit (equal where nothing is left out).
+    """The guest's root file system.
 
-    `files` are (path, size, sha256, package) of every file in it.
+    `whole` is the sha256 of the booted archive, `archive` the one in the kit (equal if nothing is
+    left out). `files` are (path, size, sha256, package) of every file in it.
     """
 
     whole: str
@@ -85,7 +90,7 @@ class KitRootfs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitText:
-    """A file of the kit that is made from what we know, not kept."""
+    """A generated file of the kit."""
 
     content: bytes
     executable: bool = False
@@ -93,9 +98,9 @@ class KitText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitMember:
-    """A file of the tarball: its path below the kit's directory, and its bytes or where they are kept.
+    """A file of the tarball: its path below the kit's directory, and its content.
 
-    `same_as` is the path of a file before it with the same bytes, to which it is a hard link.
+    `same_as` is the path of an earlier file with the same content, to which it is a hard link.
     """
 
     path: str
@@ -109,10 +114,10 @@ class KitMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """What every kit has, whatever its numbers are of.
+    """Facts common to all kits.
 
-    `id` names the report, comparison or experiment, `created_at` (ISO 8601) is when it was made.
-    `missing` says in words what is not to be had any more; `notes` what was left out on purpose.
+    `id` names the report, comparison or experiment; `created_at` is its time (ISO 8601).
+    `missing` lists in words what is no longer available, `notes` what was left out on purpose.
     """
 
     id: str
@@ -137,10 +142,10 @@ class Kit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportKit(Kit):
-    """Everything of one report: boots of its culprit and of the parent.
+    """Kit of one report: boots of its culprit and of the parent.
 
-    `job` is the archive that the boots got besides the root file system, `programs` the files of the job's programs by path below `job/`.
-    `change_pct` and the levels are those that the report prints.
+    `job` is the archive appended to the root file system; `programs` are the files of the job's
+    programs by path below `job/`. `change_pct` is the change that the report prints, in percent.
     """
 
     subject: str
@@ -161,7 +166,7 @@ class ReportKit(Kit):
 
     @property
     def virtual(self) -> bool:
-        """Whether its boots can be made with QEMU from what is here."""
+        """Whether QEMU can repeat the boots with the files of the kit."""
         return (
             bool(self.boots)
             and all(boot.qemu for boot in self.boots)
@@ -173,11 +178,11 @@ class ReportKit(Kit):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of a table: its kernel, under the name that every table, page and file has.
+    """A row of a table: a kernel with the name that all tables, pages and files use.
 
     `patches` are the row's own commits, oldest first, as mails for `git am`. `series` are the paths
     in the kit of all patches that make the row's source from commit `start`, in order; empty where
-    `start` is the row's commit itself. `trouble` says why there are no boots of it.
+    `start` is the row's commit itself. `trouble` says why the row has no boots.
     """
 
     title: str
@@ -192,9 +197,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """What a boot gets besides its kernel: root file system, the job's archive, and the job to read.
+    """Input of a boot in addition to its kernel: root file system, job archive and unit jobs.
 
-    `number` counts from 1; `rootfs_number` is that of the first payload with the same one.
+    `number` counts from 1; `rootfs_number` is the number of the first payload with the same root
+    file system.
     `programs` are files by path below the payload's directory.
     """
 
@@ -207,28 +213,28 @@ class Payload:
 
     @property
     def directory(self) -> str:
-        """Of the job in the kit."""
+        """Directory of the job in the kit."""
         return numbered("job", self.number)
 
     @property
     def rootfs_directory(self) -> str:
-        """Of the root file system in the kit."""
+        """Directory of the root file system in the kit."""
         return numbered("rootfs", self.rootfs_number)
 
     @property
     def bootable(self) -> bool:
-        """Whether QEMU can get all of it."""
+        """Whether the kit has everything that QEMU needs of it."""
         return self.job is not None and self.rootfs is not None and self.rootfs.archive is not None
 
 
 def numbered(name: str, number: int) -> str:
-    """`job`, `job-2`, `job-3`: the first goes without a number."""
+    """Return `job`, `job-2`, `job-3`: the first has no number."""
     return name if number == 1 else f"{name}-{number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A row of a table against its reference, as it was reported. `words` names the reference."""
+    """A reported change of a row against its reference. `words` names the reference."""
 
     kernel: str
     reference: str
@@ -245,34 +251,34 @@ class Headline:
     metric: str
     unit: str
     better: str | None
-    level: str | None  # what the reported levels are of; None: plain means of boot means
+    level: str | None  # estimator of the reported levels; None: plain means of boot means
     levels: Mapping[str, float]
     changes: Sequence[Change]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableKit(Kit):
-    """Everything of a comparison or experiment on one testbox; `others` are its other testboxes.
+    """Kit of a comparison or experiment on one testbox; `others` are its other testboxes.
 
-    `boots` are in the order in which they are to be made, `rows` in that of the table.
+    `boots` are in the order in which to repeat them, `rows` in the order of the table.
     """
 
     kind: Literal["comparison", "experiment"]
     others: Sequence[str]
-    chosen: bool  # whether the testbox was asked for
+    chosen: bool  # whether the testbox was requested
     rows: Sequence[Row]
     payloads: Sequence[Payload]
     headlines: Sequence[Headline]
 
     @property
     def directory(self) -> str:
-        """The one directory that the tarball unpacks to; it names a testbox that was asked for."""
+        """The one directory that the tarball unpacks to; it includes a requested testbox."""
         suffix = f"-{directory_names([self.testbox])[0]}" if self.chosen else ""
         return f"swingbot-{self.id}{suffix}"
 
     @property
     def virtual(self) -> bool:
-        """Whether its boots can be made with QEMU from what is here."""
+        """Whether QEMU can repeat the boots with the files of the kit."""
         return (
             bool(self.boots)
             and all(boot.qemu for boot in self.boots)
@@ -281,10 +287,10 @@ class TableKit(Kit):
 
 
 def kind_of(kit: Kit) -> str:
-    """What the numbers are of: `report`, `comparison` or `experiment`."""
+    """Return the kind of kit: `report`, `comparison` or `experiment`."""
     return kit.kind if isinstance(kit, TableKit) else "report"
 
 
 def boot_ids(kit: Kit) -> list[str]:
-    """Its boots in order; one that counts for several kernels once."""
+    """Return the ids of its boots in order, each once."""
     return list(dict.fromkeys(boot.id for boot in kit.boots))

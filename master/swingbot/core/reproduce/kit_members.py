@@ -1,4 +1,4 @@
-"""The files of a kit, in order. Same facts, same bytes."""
+"""The files of a kit, in order. Equal facts give equal bytes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from swingbot.core.reproduce.names import directory_names
 
 
 def members(kit: Kit) -> list[KitMember]:
-    """All files by path, `SHA256SUMS` of all others last."""
+    """Return all files sorted by path, followed by `SHA256SUMS`."""
     if isinstance(kit, ReportKit):
-        found = sorted(_of_report(kit), key=lambda member: member.path)
+        files = sorted(_of_report(kit), key=lambda member: member.path)
     else:
         assert isinstance(kit, TableKit)
-        found = _once(sorted(_of_table(kit), key=lambda member: member.path))
-    sums = "".join(f"{_sha256(member)}  {member.path}\n" for member in found)
-    return [*found, _text("SHA256SUMS", sums)]
+        files = _once(sorted(_of_table(kit), key=lambda member: member.path))
+    sums = "".join(f"{_sha256(member)}  {member.path}\n" for member in files)
+    return [*files, _text("SHA256SUMS", sums)]
 
 
 def _sha256(member: KitMember) -> str:
@@ -43,11 +43,11 @@ def _sha256(member: KitMember) -> str:
     )
 
 
-def _once(found: Iterable[KitMember]) -> list[KitMember]:
-    """Each file of the artifact store once: further names of the same bytes are links."""
+def _once(files: Iterable[KitMember]) -> list[KitMember]:
+    """Include each file of the artifact store once; further paths become hard links."""
     first: dict[str, str] = {}
     linked = []
-    for member in found:
+    for member in files:
         if isinstance(member.content, KitArtifact):
             before = first.setdefault(member.content.sha256, member.path)
             member = member if before == member.path else replace(member, same_as=before)
@@ -105,7 +105,7 @@ def _of_table(kit: TableKit) -> Iterator[KitMember]:
 
 
 def _each_once(boots: Iterable[KitBoot]) -> list[KitBoot]:
-    """A boot that counts for several rows is one boot."""
+    """Return the boots without duplicates: several rows may share one boot."""
     return list({boot.id: boot for boot in boots}.values())
 
 
@@ -144,14 +144,14 @@ def _rootfs(rootfs: KitRootfs, directory: str) -> Iterator[KitMember]:
         yield KitMember(path=f"{directory}/rootfs.cpio", content=rootfs.archive)
     if rootfs.left_out:
         lines = (
-            f"{gone.path} {gone.offset} {gone.size} {gone.sha256} {gone.package}\n"
-            for gone in rootfs.left_out
+            f"{omitted.path} {omitted.offset} {omitted.size} {omitted.sha256} {omitted.package}\n"
+            for omitted in rootfs.left_out
         )
         yield _text(f"{directory}/left-out", "".join(lines))
 
 
 def boots(kit: ReportKit) -> str:
-    """The boots in the order in which they are to be made, sides in turn: id, side, k, and the seconds that ours took."""
+    """Return boots.tsv: id, side, k and duration in seconds, with the sides alternating."""
     sides: tuple[str, ...] = SIDES
     ordered = sorted(kit.boots, key=lambda boot: (boot.k, sides.index(boot.kernel), boot.id))
     return "".join(f"{boot.id}\t{boot.kernel}\t{boot.k}\t{boot.seconds:.0f}\n" for boot in ordered)

@@ -1,4 +1,4 @@
-"""Which commits a kernel of a table has beyond the other kernels, and so which patches make it."""
+"""Find the commits, and thus the patches, that a kernel of a table has on top of another kernel."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-MOST_OWN: Final = 50  # commits of one row whose patches a kit has
+MOST_OWN: Final = 50  # limit of commits of one row whose patches are in a kit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """`commits`, oldest first, lead from `below`, the commit of another kernel, to the kernel's own."""
+    """`commits`, oldest first, lead from `below`, the commit of another kernel, to the kernel's
+    own.
+    """
 
     below: str
     commits: Sequence[str]
 
 
 def lineages(first_parents: Mapping[str, Sequence[str]]) -> dict[str, Lineage]:
-    """The lineage of each kernel that has one, by commit.
+    """Return the lineages of the kernels by commit.
 
     `first_parents` are the kernels' commits, each with itself and the first parents below it,
-    newest first, as far as they are known. A kernel without another one within `MOST_OWN` commits
-    below it has no lineage.
+    newest first, as far as known. A kernel has no lineage if there is no other
+    kernel within `MOST_OWN` commits below it.
     """
-    found = {}
+    result = {}
     for commit, below in first_parents.items():
         lineage = _lineage(commit, below, first_parents.keys())
         if lineage is not None:
-            found[commit] = lineage
-    return found
+            result[commit] = lineage
+    return result
 
 
 def _lineage(commit: str, line: Sequence[str], kernels: Collection[str]) -> Lineage | None:
@@ -40,12 +42,13 @@ def _lineage(commit: str, line: Sequence[str], kernels: Collection[str]) -> Line
 
 
 def chain(commit: str, known: Mapping[str, Lineage]) -> tuple[str, list[str]]:
-    """Where the patches to `commit` start, and the commits of the kernels on the way, in order.
+    """Return the commit to which the patches of `commit` apply, and the kernels in between, in
+    order.
 
-    A kernel without a lineage starts at itself, by no patch.
+    A kernel without a lineage starts at itself and needs no patches.
     """
-    way: list[str] = []
+    kernels: list[str] = []
     while (lineage := known.get(commit)) is not None:
-        way.append(commit)
+        kernels.append(commit)
         commit = lineage.below
-    return commit, way[::-1]
+    return commit, kernels[::-1]

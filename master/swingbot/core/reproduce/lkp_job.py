@@ -1,4 +1,4 @@
-"""A unit job as a job file for `lkp run`, for those who have lkp-tests installed."""
+"""A unit job as a job file for `lkp run`, for machines with lkp-tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 
 # Programs that lkp-tests has under the same name, with the same parameters.
 _KNOWN: Final = ("hackbench", "netperf", "will-it-scale")
-# Set on the job as a whole there; all others belong to the program.
+# Parameters of the whole job in lkp-tests; all others belong to the program.
 _GLOBAL: Final = ("cluster",)
 _PLAIN: Final = re.compile(r"0|[1-9][0-9]{0,17}|[A-Za-z][A-Za-z0-9_-]*")
 _WORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
@@ -18,12 +18,17 @@ _SERVERS: Final = {"netperf": "netserver"}
 
 
 def text(job: UnitJob) -> str:
-    """The job file; a comment alone where LKP has no such program."""
+    """Return the job file, or only a comment if lkp-tests does not have the program."""
     if job.program not in _KNOWN:
-        return f"# lkp-tests has no program {job.program}, so there is nothing for `lkp run` here; reproduce.sh runs it.\n"
+        return (
+            f"# lkp-tests has no program {job.program}, so `lkp run` cannot run this job;"
+            " reproduce.sh runs it.\n"
+        )
     given = {name: value for name, value in job.params.items() if name not in _GLOBAL}
     lines = [
-        "# For `lkp run job.yaml` of lkp-tests, on a machine that runs one kernel or the other. Its numbers have the same names as ours.",
+        "# Use with `lkp run job.yaml` of lkp-tests, on a machine that runs one of the"
+        " kernels. Its metrics"
+        " have the same names as in swingbot.",
         f"suite: {job.program}",
         f"testcase: {job.program}",
         "category: benchmark",
@@ -56,6 +61,6 @@ def _assignment(job: UnitJob, name: str) -> str:
 
 
 def _scalar(value: str) -> str:
-    """A value as YAML reads it back as that text or that number; quoted unless it is plainly a word or a number."""
+    """Format a value as a YAML scalar; quoted unless it is plainly a word or a number."""
     plain = bool(_PLAIN.fullmatch(value)) and value.lower() not in _WORDS
     return value if plain else "'" + value.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Directory names for the kernels of a table, whose own names may hold anything."""
+"""Directory names for the kernels of a table, whose own names may contain anything."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import Final
 
 _OTHER: Final = re.compile(r"[^A-Za-z0-9._+]+")
-_LONGEST: Final = 60  # characters, the number behind it not counted
-_EMPTY: Final = "kernel"  # for a name without any character that a path may hold
+_LONGEST: Final = 60  # characters, not counting the number
+_EMPTY: Final = "kernel"  # for a name without usable characters
 
 
 def directory_names(names: Sequence[str]) -> list[str]:
-    """One name for each of `names`, in their order.
+    """Return a directory name for each of `names`, in order.
 
     Each consists of ASCII letters, digits and `._+-`, begins with a letter or digit, has no `..`,
     and differs from all others in more than upper and lower case. The same names give the same
-    answer.
+    result.
     """
     taken: set[str] = set()
     chosen = []

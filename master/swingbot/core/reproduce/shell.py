@@ -1,4 +1,4 @@
-"""What the scripts of all kits share: parts of a POSIX shell script, and how values get into them."""
+"""Parts of a POSIX shell script that the scripts of all kits share, and their substitution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from swingbot_jobs.contract.unit_job import UnitJob
 
-# The same as the worker's own recipe; a test holds the two together.
+# Must equal the environment that the worker builds with; a test compares the two.
 BUILD_ENVIRONMENT: Final = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LC_ALL": "C",
@@ -24,11 +24,11 @@ BUILD_ENVIRONMENT: Final = {
 HELPERS: Final = r"""say() { printf '%s\n' "$*"; }
 fail() { printf 'reproduce.sh: %s\n' "$*" >&2; exit 1; }
 absolute() { case $1 in /*) printf '%s\n' "$1" ;; *) printf '%s\n' "$PWD/$1" ;; esac; }
-need() { command -v "$1" >/dev/null 2>&1 || fail "$1 is not here; $2"; }
+need() { command -v "$1" >/dev/null 2>&1 || fail "$1 is not installed; $2"; }
 digest() { sha256sum <"$1" | cut -d ' ' -f 1; }
 """
 
-PROGRAMS: Final = r"""# numbers UNIT_JOB: what the program printed (standard input) as lines `metric value`
+PROGRAMS: Final = r"""# numbers UNIT_JOB: convert the output of the program (standard input) to lines `metric value`
 numbers() {
 	case $1 in
 @NUMBERS@
@@ -36,15 +36,16 @@ numbers() {
 	esac
 }
 
-# found SHA256 NAME: a program with these bytes: in --programs, on this machine, or out of a Debian package
-found() {
+# find_program SHA256 NAME: the path of a program with this checksum, from --programs, this machine
+# or a downloaded Debian package
+find_program() {
 	for sb_place in ${programs:+"$programs/$2" "$programs/usr/bin/$2"} "/usr/bin/$2" "$out/packages/usr/bin/$2"; do
 		[ -f "$sb_place" ] && [ "$(digest "$sb_place")" = "$1" ] && { printf '%s\n' "$sb_place"; return 0; }
 	done
 	return 1
 }
 
-# fetch PACKAGE: try to get name_version_arch from this machine's apt
+# fetch PACKAGE: try to download name_version_arch with apt
 fetch() {
 	command -v apt-get >/dev/null 2>&1 && command -v dpkg-deb >/dev/null 2>&1 || return 1
 	sb_name=${1%%_*} sb_version=${1#*_}
@@ -54,7 +55,7 @@ fetch() {
 }
 """
 
-READ_RESULTS: Final = r"""# read_results DIRECTORY ID: `id unit_job run metric value` of every run below DIRECTORY
+READ_RESULTS: Final = r"""# read_results DIRECTORY ID: print `id unit_job run metric value` for every run below DIRECTORY
 read_results() {
 	for sb_run in "$1"/*/*/stdout; do
 		[ -f "$sb_run" ] || continue
@@ -68,13 +69,13 @@ read_results() {
 }
 """
 
-# make_kernel and what the image is, behind the checkout of the source.
+# Builds the kernel and compares its image; follows the checkout of the source.
 MAKE: Final = r"""version=$($cc --version | sed -n 1p)
-[ "$version" = "$said" ] || echo "build.sh: $cc is $version; ours was $said, so the image will differ" >&2
+[ "$version" = "$said" ] || echo "build.sh: $cc is $version, but the original build used $said; the image will differ" >&2
 mkdir -p "$out/linux/$objects"
 cp "$config" "$out/linux/$objects/.config"
 make_kernel() {
-	# shellcheck disable=SC2086 # a list of words is meant
+	# shellcheck disable=SC2086 # word splitting is intended
 	env -i @ENVIRONMENT@ HOME="$out" \
 		make --no-print-directory -C "$out/linux" O="$objects" ARCH=x86_64 CC="$cc" HOSTCC="$cc" $llvm "$@"
 }
@@ -83,25 +84,27 @@ make_kernel -j"$(nproc 2>/dev/null || echo 1)" bzImage >>"$out/build.log" 2>&1 |
 cp "$out/linux/$objects/arch/x86/boot/bzImage" "$out/bzImage"
 got=$(sha256sum <"$out/bzImage" | cut -d ' ' -f 1)
 if [ "$got" = "$want" ]; then
-	echo "$out/bzImage: the very image that was measured (sha256 $got)"
+	echo "$out/bzImage: identical to the measured image (sha256 $got)"
 else
-	echo "$out/bzImage: sha256 $got; the one that was measured has $want"
+	echo "$out/bzImage: sha256 $got differs from the measured image ($want)"
 fi
 """
 
 
 def environment() -> str:
-    """The environment of a build as words for `env`."""
+    """Return the environment of a build as arguments for `env`."""
     return " ".join(f"{name}={shlex.quote(value)}" for name, value in BUILD_ENVIRONMENT.items())
 
 
 def object_directory(kconfig: str, compiler: str) -> str:
-    """Below the source, as the worker names it: paths get into the image."""
+    """Return the object directory below the source, named as on the worker: the image contains
+    paths.
+    """
     return f"o-{kconfig}-{compiler}-0"
 
 
 def number_branches(jobs: Iterable[tuple[UnitJob, str]], programs: Collection[str]) -> str:
-    """Branches of `numbers`, of each job whose `numbers.awk` is among the kit's files.
+    """Return the branches of `numbers` for each job whose `numbers.awk` is in the kit.
 
     `jobs` are unit jobs with the directory of their programs, `programs` paths in the kit.
     """
@@ -113,7 +116,7 @@ def number_branches(jobs: Iterable[tuple[UnitJob, str]], programs: Collection[st
 
 
 def _branch(job: UnitJob, directory: str) -> str:
-    """The program's awk with the parameters that the program was given, its metrics by full name."""
+    """Return the branch of one job: its awk script with the parameters of the program."""
     given = " ".join(
         f"-v {shlex.quote(f'{name}={value}')}"
         for name, value in sorted(job.params.items())
@@ -126,6 +129,10 @@ def _branch(job: UnitJob, directory: str) -> str:
 
 
 def filled(template: str, plain: dict[str, str], quoted: dict[str, str]) -> str:
-    """`plain` are texts of ours, put in as they are; `quoted` may come from anywhere and become one word each."""
+    """Fill in a template.
+
+    `plain` values are trusted and inserted unchanged. `quoted` values are not trusted; each becomes
+    one quoted word.
+    """
     values = {**plain, **{name: shlex.quote(value) for name, value in quoted.items()}}
     return re.sub(r"@([A-Z_]+)@", lambda match: values[match[1]], template)

@@ -1,4 +1,4 @@
-"""README of a table's kit: its kernels, what was reported of them, how to see it, and what is not in here."""
+"""README of a table's kit: its kernels, the reported numbers, how to use it, what is missing."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from swingbot.core.reproduce.tables import title
 from swingbot.core.text.plain import clean, columns, cut, wrap
 
 _NAME = 24  # columns of a row's name in a table of this text
-_MOST_SETTINGS = 40  # columns that are left for words in a table
+_MOST_SETTINGS = 40  # columns available for text in a table
 _CHANGES = ("worse", "better", "changed")
 
 
 def readme(kit: TableKit) -> str:
-    """The whole text, lines of at most 78 columns but for addresses and commands."""
+    """Return the text, wrapped at 78 columns except for addresses and commands."""
     return laid_out(
         [
             ("", _head(kit)),
-            ("The numbers again", _numbers(kit)),
-            ("What was reported", _reported(kit)),
+            ("Reproduce the numbers", _numbers(kit)),
+            ("Reported numbers", _reported(kit)),
             ("The kernels", _kernels(kit)),
-            ("Build one", _build(kit)),
-            ("Where they ran", _where(kit)),
+            ("Build a kernel", _build(kit)),
+            ("Test environment", _where(kit)),
             ("Programs", _programs(kit)),
-            ("On a machine of yours", _elsewhere(kit)),
+            ("On your own machine", _elsewhere(kit)),
             ("Files", _files(kit)),
-            ("Not in here", _missing(kit)),
+            ("What is missing", _missing(kit)),
         ]
     )
 
@@ -37,45 +37,48 @@ def _head(kit: TableKit) -> Paragraphs:
     heading = cut(f"swingbot {kit.kind} {kit.id}: {len(kit.rows)} kernels on {kit.testbox}", WIDTH)
     yield [heading, "=" * len(heading)]
     yield prose(
-        f"Everything to see the numbers of swingbot's {kit.kind} {kit.id} on a machine of your"
-        f" own; {kit.page} is its page."
+        f"This kit has everything needed to reproduce the numbers of swingbot {kit.kind} {kit.id}"
+        f" on your own machine. Its page is {kit.page}."
     )
     if kit.others:
         yield prose(
-            f"It also ran on {', '.join(kit.others)}. This kit has the boots on {kit.testbox} alone;"
-            f" `swingbot reproduce {kit.id} --testbox NAME` makes one of another testbox."
+            f"It also ran on {', '.join(kit.others)}. This kit has only the boots on {kit.testbox};"
+            f" `swingbot reproduce {kit.id} --testbox NAME` builds the kit of another testbox."
         )
 
 
 def _numbers(kit: TableKit) -> Paragraphs:
     if not kit.virtual:
         yield prose(
-            f"They cannot be made with QEMU alone from here: {_why_not(kit)}. See below for a"
-            " machine of yours."
+            f'This kit cannot reproduce the numbers with QEMU: {_why_not(kit)}. See "On your own'
+            ' machine" below.'
         )
         return
     each = {boot.id: boot for boot in kit.boots}
     seconds = sum(boot.seconds for boot in each.values())
     yield code("./reproduce.sh")
     yield prose(
-        f"makes {len(each)} boots with the perturbations of ours, compares number by number, and"
-        f" prints the level of each kernel and its change, here and as reported. The boots took"
-        f" {seconds:.0f} s here. It needs QEMU, GNU tar, awk and sha256sum, and writes to ./out"
-        " alone; out/compared.tsv has every number. Exit status: 0 all numbers are the same, 3 some"
-        " differ, 1 a boot failed or a number is missing."
+        f"repeats {len(each)} boots with the original perturbations, compares all numbers,"
+        " and prints"
+        f" the level and the change of each kernel, here and as reported. The original boots took"
+        f" {seconds:.0f} s. The script needs QEMU, GNU tar, awk and sha256sum, and writes only to"
+        " ./out; out/compared.tsv has every number. Exit status: 0 if all numbers are equal, 3 if"
+        " some differ, 1 if a boot failed or a number is missing."
     )
     yield prose(
-        "With --boots 1 it makes one boot of each kernel, with --only NAME those of one kernel."
-        " NAME is a directory below kernels/, or a kernel's own name."
+        "With --boots 1 it boots each kernel once, with --only NAME it boots only one kernel."
+        " NAME is"
+        " a directory below kernels/ or the name of a kernel."
     )
     yield prose(
-        f"We used {kit.qemu_version}. With another QEMU the levels may differ a little; the changes"
+        f"The original boots used {kit.qemu_version}. With another version the levels may differ"
+        " slightly; the changes"
         " should not. The command of the first boot:"
     )
     yield code(*folded(kit.boots[0].qemu))
     yield prose(
         "where initrd is rootfs/rootfs.cpio (whole, see Programs) followed by job/job.cpio;"
-        " payloads.tsv has the directories for the other boots."
+        " payloads.tsv lists the directories for the other boots."
     )
 
 
@@ -83,8 +86,8 @@ def _why_not(kit: TableKit) -> str:
     if not kit.boots:
         return "no boot came up"
     if any(boot.qemu for boot in kit.boots):
-        return "some of what it takes is missing"
-    return f"the boots were made on a machine, {kit.testbox}"
+        return "some of the required files are missing"
+    return f"the boots ran on a physical machine, {kit.testbox}"
 
 
 def _reported(kit: TableKit) -> Paragraphs:
@@ -94,7 +97,9 @@ def _reported(kit: TableKit) -> Paragraphs:
         yield prose(f"{headline.metric}{unit}{better}, of {headline.unit_job}:")
         yield [line for row in kit.rows for line in _line(headline, row, kit)]
         if headline.level:
-            yield prose(f"The reported levels are of {headline.level}; those here are plain means.")
+            yield prose(
+                f"The reported levels are of {headline.level}; reproduce.sh prints plain means."
+            )
 
 
 def _line(headline: Headline, row: Row, kit: TableKit) -> Iterator[str]:
@@ -125,7 +130,9 @@ def _kernels(kit: TableKit) -> Paragraphs:
 
 def _kernel(row: Row) -> list[str]:
     kernel = row.kernel
-    layout = f", layout {kernel.layout} (build.sh makes the usual one)" if kernel.layout else ""
+    layout = (
+        f", layout {kernel.layout} (build.sh builds the default layout)" if kernel.layout else ""
+    )
     facts = [
         f'commit {kernel.commit} "{clean(kernel.subject)}"',
         f"kconfig {kernel.kconfig}, {kernel.compiler_version or kernel.compiler}{layout}",
@@ -141,34 +148,34 @@ def _kernel(row: Row) -> list[str]:
 def _patches(row: Row) -> list[str]:
     if row.series:
         own = f"{len(row.patches)} of its own, " if row.patches else ""
-        return [f"{own}{len(row.series)} in all on {row.start}: kernels/{row.kernel.name}/series"]
+        return [f"{own}{len(row.series)} in total on {row.start}: kernels/{row.kernel.name}/series"]
     return [f"no patches: {row.no_patches}"] if row.no_patches else []
 
 
 def _build(kit: TableKit) -> Paragraphs:
     name = kit.rows[0].kernel.name
     yield prose(
-        "To build a kernel as we did, from a repository that has its commit, or the one that its"
-        " patches apply to:"
+        "To build a kernel in the same way, from a repository that has its commit or the commit to"
+        " which its patches apply:"
     )
     yield code(f"./build.sh ~/linux {name} /tmp/{name}")
     yield prose(
-        "It says whether the image is the very one that was measured, which it is with the same"
-        " compiler and linker. Then:"
+        "The script reports whether the image is identical to the measured one, which is the case"
+        " with the same compiler and linker. Then:"
     )
     yield code(f"./reproduce.sh --image {name}=/tmp/{name}/bzImage")
 
 
 def _where(kit: TableKit) -> Paragraphs:
     label = f" ({kit.label})" if kit.label else ""
-    yield prose(f"Testbox {kit.testbox}{label}. Each kernel was booted for these unit jobs:")
+    yield prose(f"Testbox {kit.testbox}{label}. Each kernel ran these unit jobs:")
     jobs = {job.name: job for payload in kit.payloads for job in payload.unit_jobs}
     for job in jobs.values():
         params = (f"{name}={shlex.quote(value)}" for name, value in sorted(job.params.items()))
         yield code(job.name, *params)
     if len(kit.payloads) > 1:
         yield prose(
-            "The boots did not all get the same job: the last field of boots.tsv is a number in"
+            "Not all boots ran the same job. The last field of boots.tsv is a number in"
             " payloads.tsv, which names the directories of the job and of its root file system."
         )
     for payload in kit.payloads:
@@ -178,7 +185,7 @@ def _where(kit: TableKit) -> Paragraphs:
                 *(f"sysctl {name} = {value}" for name, value in sorted(job.sysctl.items())),
             ]
             if words:
-                yield prose(f"{payload.directory}, {job.name} asked for:")
+                yield prose(f"{payload.directory}, {job.name} requests:")
                 yield code(*words)
 
 
@@ -186,21 +193,24 @@ def _programs(kit: TableKit) -> Paragraphs:
     if not any(payload.rootfs for payload in kit.payloads):
         return
     yield prose(
-        "rootfs/rootfs.cpio is the guest's whole root file system; rootfs/files.tsv names every"
-        " file in it with its sha256 and the Debian package and version it is from. Their sources"
-        " are at https://snapshot.debian.org/, `apt-get source PACKAGE=VERSION` brings them; what"
-        " was compiled here has its source below job/programs."
+        "rootfs/rootfs.cpio is the guest's whole root file system; rootfs/files.tsv lists every"
+        " file in it with its sha256 and its Debian package and version. The sources are at"
+        " https://snapshot.debian.org/; `apt-get source PACKAGE=VERSION` downloads them. The"
+        " sources"
+        " of programs that swingbot compiled are below job/programs."
     )
-    gone = _left_out(kit)
-    if gone:
-        packages = sorted({one.package for one in gone})
-        names = ", ".join(f"/{path}" for path in dict.fromkeys(one.path for one in gone))
+    omitted = _left_out(kit)
+    if omitted:
+        packages = sorted({one.package for one in omitted})
+        names = ", ".join(f"/{path}" for path in dict.fromkeys(one.path for one in omitted))
         yield prose(
-            f"{names}: of Debian's {', '.join(packages)}, which is not free, so that we do not hand"
-            " it on. In rootfs.cpio their places hold zeros. reproduce.sh takes these files from"
-            " your machine, or asks its apt for that very version (component non-free), or takes"
-            " them from the unpacked package that --programs names; then it checks that all bytes"
-            " are those that were booted."
+            f"{names}: part of Debian's {', '.join(packages)}, whose license does not allow"
+            " redistribution. rootfs.cpio has zeros in their place. reproduce.sh takes these files"
+            " from your machine, downloads that exact version with apt (component non-free),"
+            " or takes"
+            " them from the unpacked package given with --programs. It then verifies that the"
+            " archive"
+            " is identical to the booted one."
         )
 
 
@@ -211,29 +221,37 @@ def _left_out(kit: TableKit) -> list[KitOmission]:
 def _elsewhere(kit: TableKit) -> Paragraphs:
     programs = sorted({job.program for payload in kit.payloads for job in payload.unit_jobs})
     yield prose(
-        f"Boot a kernel there with the words above on its command line, if there are any, and with"
-        f" {', '.join(programs)} installed, and run `./reproduce.sh --here --only NAME` as root: it"
-        " runs the job of that kernel once, the same script as in our boots, and prints the"
-        " numbers. Boots are what to repeat: runs of one boot share their page placement."
+        f"Install {', '.join(programs)} on the machine, boot a kernel with the options above on its"
+        " command line, if there are any, and run `./reproduce.sh --here --only NAME` as root. It"
+        " runs the job of that kernel once, with the same script as in the original boots,"
+        " and prints"
+        " the numbers. Repeat boots rather than runs: the runs of one boot share their page"
+        " placement."
     )
-    yield prose("With lkp-tests installed, job/lkp has the unit jobs for `lkp run`.")
+    yield prose("If lkp-tests is installed, `lkp run` can run the unit jobs in job/lkp.")
 
 
 def _files(kit: TableKit) -> Paragraphs:
     rows = [
         (f"{kit.kind}.json", f"the {kit.kind} as JSON, for programs"),
-        ("kernels.tsv", "directory, own name, commit, sha256 of the image"),
-        ("numbers.tsv", "boot, kernel, k, unit job, run, metric, value: all that was reported"),
+        ("kernels.tsv", "directory, name, commit, sha256 of the image"),
+        ("numbers.tsv", "boot, kernel, k, unit job, run, metric, value: all reported numbers"),
         (
             "levels.tsv",
-            "the tables: unit job, metric, unit, better, kernel, own name, level, reference,"
-            " change in per cent, verdict, what the reference is",
+            "the tables: unit job, metric, unit, better, kernel, name, level, reference,"
+            " change in percent, verdict, kind of reference",
         ),
-        ("boots.tsv, boots/", "the boots in turn; QEMU's arguments of each, one a line"),
-        ("kernels/", "configuration and image of each kernel, its patches; equal files are links"),
-        ("rootfs/, job/", "what the boots got as initrd; job/run.sh and job/programs/ to read"),
-        ("payloads.tsv", "number, directory of the job, directory and sha256 of the root files"),
-        ("SHA256SUMS", "of all other files"),
+        ("boots.tsv, boots/", "the boots in order, and the QEMU arguments of each, one per line"),
+        (
+            "kernels/",
+            "configuration and image of each kernel, its patches; equal files are hard links",
+        ),
+        ("rootfs/, job/", "contents of the initrd; job/run.sh and job/programs/ for reading"),
+        (
+            "payloads.tsv",
+            "number, directory of the job, directory and sha256 of the root file system",
+        ),
+        ("SHA256SUMS", "checksums of all other files"),
     ]
     yield [
         line for name, words in rows for line in wrap(words, " " * 24, f"{name:24}", width=WIDTH)

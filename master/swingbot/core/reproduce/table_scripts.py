@@ -1,7 +1,7 @@
-"""The two scripts of a table's kit, for a POSIX shell: one boots its kernels, the other builds one.
+"""The two POSIX shell scripts of a table's kit: one boots its kernels, the other builds one.
 
-No name of a row stands in them: a row is known by the directory of its kernel, and its own name is
-read from `kernels.tsv`, as data.
+The scripts do not contain names of rows. They identify a row by the directory of its kernel and
+read its name from `kernels.tsv` as data.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from swingbot_jobs.contract.unit_job import UnitJob
 
 _REPRODUCE: Final = (
     r"""#!/bin/sh
-# Boots the kernels of @KIND@ @ID@ as they were booted for it, and prints the numbers beside the reported ones.
-# Needs QEMU (qemu-system-x86_64), GNU tar, awk and sha256sum; nothing of swingbot, no root, no network unless README says so.
+# Boots the kernels of @KIND@ @ID@ again and prints the numbers next to the reported ones.
+# Needs QEMU (qemu-system-x86_64), GNU tar, awk and sha256sum. Needs neither swingbot nor root, and no
+# network unless README says so.
 usage='usage: ./reproduce.sh [options]
-  --only NAME        only this kernel; may be given several times (kernels.tsv has the names)
+  --only NAME        only this kernel; may be given several times (kernels.tsv lists the names)
   --boots N          only the first N boots of each kernel
   --image NAME=FILE  boot this bzImage as kernel NAME: your own build (build.sh)
-  --programs DIR     where to look for programs that we may not hand on (see README)
-  --out DIR          where consoles and results go (default: ./out)
-  --here             no QEMU: run the job once on this machine, under the kernel that runs now; as root'
+  --programs DIR     directory of programs that are not in this kit (see README)
+  --out DIR          directory for consoles and results (default: ./out)
+  --here             no QEMU: run the job once on this machine, under the running kernel; as root'
 set -u
 export LC_ALL=C
 kit=$(cd "$(dirname "$0")" && pwd) || exit 1
@@ -42,13 +43,13 @@ row() {
 		$2 "" == ENVIRON["SB_NAME"] "" && !line { line = NR }
 		END { if (line) print line }' "$kit/kernels.tsv"
 }
-# row_named NAME: the same, for a name that somebody typed
+# row_named NAME: the same for a name from the command line
 row_named() {
 	sb_line=$(row "$1")
-	[ -n "$sb_line" ] || fail "there is no kernel $1 in this kit; it has: $(cut -f 1 "$kit/kernels.tsv" | paste -s -d ' ' -)"
+	[ -n "$sb_line" ] || fail "kernel $1 is not in this kit; its kernels are: $(cut -f 1 "$kit/kernels.tsv" | paste -s -d ' ' -)"
 	printf '%s\n' "$sb_line"
 }
-# field FILE LINE NUMBER: one field of a table of this kit
+# field FILE LINE NUMBER: print one field of a table of this kit
 field() { sed -n "$2p" "$kit/$1" | cut -f "$3"; }
 
 while [ $# -gt 0 ]; do
@@ -67,7 +68,7 @@ while [ $# -gt 0 ]; do
 			case $2 in *?=?*) ;; *) fail "--image $2 is not NAME=FILE" ;; esac
 			sb_row=$(row_named "${2%%=*}") || exit 1
 			sb_image=$(absolute "${2#*=}")
-			[ -f "$sb_image" ] || fail "there is no kernel image $sb_image"
+			[ -f "$sb_image" ] || fail "kernel image $sb_image does not exist"
 			eval "image_$sb_row=\$sb_image"
 			;;
 		--programs) programs=$(absolute "$2") ;;
@@ -80,13 +81,13 @@ while [ $# -gt 0 ]; do
 	shift
 done
 case $boots in '' | *[!0-9]* | 0) fail "--boots $boots is not a number of boots" ;; esac
-# wanted ROW: whether --only leaves this kernel in
+# wanted ROW: whether --only includes this kernel
 wanted() { case $only in '' | *" $1 "*) return 0 ;; esac; return 1; }
 
 """
     + shell.PROGRAMS
     + r"""
-# cmdline_words PAYLOAD: what the job wants on the kernel command line, a word a line
+# cmdline_words PAYLOAD: kernel command line options of the job, one per line
 cmdline_words() {
 	case $1 in
 @CMDLINES@
@@ -95,16 +96,17 @@ cmdline_words() {
 	[ $# -eq 0 ] || printf '%s\n' "$@"
 }
 
-# make_initrd PAYLOAD FILE: the root file system that was booted, byte for byte, and the job behind it
+# make_initrd PAYLOAD FILE: write the booted root file system followed by the job
 make_initrd() {
 	sb_rootfs=$kit/$(field payloads.tsv "$1" 3) sb_whole=$(field payloads.tsv "$1" 4)
 	cp "$sb_rootfs/rootfs.cpio" "$2" || fail "cannot write $2"
 	chmod u+w "$2"
 	if [ -f "$sb_rootfs/left-out" ]; then
 		while read -r sb_path sb_offset _ sb_sum sb_package; do
-			sb_program=$(found "$sb_sum" "${sb_path##*/}") || { fetch "$sb_package"; sb_program=$(found "$sb_sum" "${sb_path##*/}"); } ||
-				fail "/$sb_path is of Debian's $sb_package, which we may not hand on: get that very version," \
-					"unpack it (dpkg-deb -x) and name the directory with --programs"
+			sb_program=$(find_program "$sb_sum" "${sb_path##*/}") ||
+				{ fetch "$sb_package"; sb_program=$(find_program "$sb_sum" "${sb_path##*/}"); } ||
+				fail "/$sb_path is part of Debian's $sb_package, which this kit must not contain: download that exact version," \
+					"unpack it (dpkg-deb -x) and give the directory with --programs"
 			dd if="$sb_program" of="$2" bs=4 seek=$((sb_offset / 4)) conv=notrunc 2>/dev/null || fail "cannot write $2"
 		done <"$sb_rootfs/left-out" || exit 1
 	fi
@@ -112,11 +114,11 @@ make_initrd() {
 	cat "$kit/$(field payloads.tsv "$1" 2)/job.cpio" >>"$2" || fail "cannot write $2"
 }
 
-# boot ID DIRECTORY IMAGE SECONDS PAYLOAD: one boot; its console and results go to DIRECTORY below out
+# boot ID DIRECTORY IMAGE SECONDS PAYLOAD: boot once; the console and results go to DIRECTORY below out
 boot() {
 	sb_id=$1 sb_into=$out/$2 sb_limit=$((600 + 20 * $4))
 	rm -rf "${out:?}/$2"
-	mkdir -p "$sb_into/results" || fail "cannot make $sb_into"
+	mkdir -p "$sb_into/results" || fail "cannot create $sb_into"
 	ln -s "$3" "$sb_into/bzImage" || fail "cannot write $sb_into"
 	make_initrd "$5" "$sb_into/initrd"
 	set --
@@ -127,60 +129,60 @@ boot() {
 	(cd "$sb_into" && exec "$@" </dev/null >qemu.log 2>&1) || fail "QEMU failed in boot $sb_id; see $sb_into/qemu.log"
 	rm -f "$sb_into/initrd"
 	tar -x -i -f "$sb_into/results.tar" -C "$sb_into/results" >"$sb_into/tar.log" 2>&1
-	[ -f "$sb_into/results/facts/ended" ] || fail "boot $sb_id did not come to its end; the end of its console: $(tail -n 3 "$sb_into/console.log")"
+	[ -f "$sb_into/results/facts/ended" ] || fail "boot $sb_id did not complete; the end of its console: $(tail -n 3 "$sb_into/console.log")"
 }
 
 """
     + shell.READ_RESULTS
     + r"""
-# payloads: the numbers of what the boots of the kernels that are wanted got
+# payloads: payload numbers of the boots of the selected kernels
 payloads() {
 	while read -r _ sb_kernel _ _ sb_payload; do
 		wanted "$(row "$sb_kernel")" && say "$sb_payload"
 	done <"$kit/boots.tsv" | sort -un
 }
 
-# run_here PAYLOAD: its job under the kernel that runs
+# run_here PAYLOAD: run its job under the running kernel
 run_here() {
 	sb_here=$out/here/$1 sb_jobs=$kit/$(field payloads.tsv "$1" 2)
-	[ -f "$sb_jobs/run.sh" ] || fail "this kit has no job to run: README says what is missing"
+	[ -f "$sb_jobs/run.sh" ] || fail "this kit has no job to run; README says what is missing"
 	cmdline_words "$1" | while IFS= read -r sb_word; do
 		tr ' ' '\n' </proc/cmdline | grep -qxF -e "$sb_word" ||
 			fail "this kernel was booted without $sb_word; add it to the kernel command line and reboot"
 	done || exit 1
-	mkdir -p "$sb_here/results" "$sb_here/work" || fail "cannot make $sb_here"
-	# one shell more between: the job ends everything else where its parent is the first process
+	mkdir -p "$sb_here/results" "$sb_here/work" || fail "cannot create $sb_here"
+	# needs a shell in between: if the parent of the job is init, the job ends all other processes
 	(SWINGBOT_PROGRAMS=$sb_jobs/programs SWINGBOT_WORK=$sb_here/work sh -c 'sh "$0"; exit' "$sb_jobs/run.sh" 3>"$sb_here/results.tar")
-	tar -x -i -f "$sb_here/results.tar" -C "$sb_here/results" || fail "the job left no results; it needs the programs that README names"
+	tar -x -i -f "$sb_here/results.tar" -C "$sb_here/results" || fail "the job wrote no results; install the programs that README names"
 	read_results "$sb_here/results" here >>"$out/here.tsv"
 }
 
-mkdir -p "$out" || fail "cannot make $out"
+mkdir -p "$out" || fail "cannot create $out"
 need awk 'install mawk or gawk'
 need tar 'install GNU tar'
 : >"$out/here.tsv"
 if [ -n "$here" ]; then
 	sb_payloads=$(payloads)
-	[ -n "$sb_payloads" ] || fail 'this kit has no boots of these kernels: README says why'
+	[ -n "$sb_payloads" ] || fail 'this kit has no boots of these kernels; README says why'
 	[ -n "$only" ] || [ "$(say "$sb_payloads" | wc -l)" -le @PARTS@ ] ||
-		fail 'the kernels of this kit had different jobs: name the one that runs here with --only'
+		fail 'the kernels of this kit ran different jobs; select the running kernel with --only'
 	for sb_payload in $sb_payloads; do run_here "$sb_payload"; done
 	say "on this machine, under $(uname -r):"
 	awk -F '\t' '{ printf "  %-50s run %s  %-34s %.10g\n", $2, $3, $4, $5 }' "$out/here.tsv"
-	[ -s "$out/here.tsv" ] || fail "no run gave a number; see $out/here"
+	[ -s "$out/here.tsv" ] || fail "no run produced a number; see $out/here"
 	exit
 fi
-[ "$virtual" = yes ] || fail "these boots cannot be made with QEMU from here (testbox $testbox); boot each kernel on a machine of yours and call this with --here --only NAME"
+[ "$virtual" = yes ] || fail "QEMU cannot repeat these boots (testbox $testbox); boot each kernel on your machine and run this script with --here --only NAME"
 need sha256sum 'install coreutils'
-(cd "$kit" && sha256sum --quiet -c SHA256SUMS >/dev/null 2>&1) || fail "files of this kit are not as they were sent: sha256sum -c SHA256SUMS says which"
+(cd "$kit" && sha256sum --quiet -c SHA256SUMS >/dev/null 2>&1) || fail "files of this kit were modified: sha256sum -c SHA256SUMS lists them"
 qemu=${QEMU:-$(sed -n 1p "$kit"/boots/@FIRST@.qemu)}
-need "$qemu" "install it (Debian: qemu-system-x86), or name it in the variable QEMU"
+need "$qemu" "install it (Debian: qemu-system-x86), or set the variable QEMU to its path"
 ours=@QEMU@
 version=$("$qemu" --version | sed -n 1p)
-[ "$version" = "$ours" ] || say "Your QEMU says: $version. Ours said: $ours. Levels may differ a little; the changes should not."
+[ "$version" = "$ours" ] || say "Your QEMU is $version; the original boots used $ours. Levels may differ slightly; the changes should not."
 
-# made ID SUM: the directory of a boot that was made here, of the image with this sum
-made() { awk -F '\t' -v id="$1" -v sum="$2" '$1 == id && $2 "" == sum "" { print $3; exit }' "$out/made.tsv"; }
+# repeated ID SUM: the directory of a boot that was already repeated with the image of this checksum
+repeated() { awk -F '\t' -v id="$1" -v sum="$2" '$1 == id && $2 "" == sum "" { print $3; exit }' "$out/made.tsv"; }
 
 : >"$out/made.tsv"
 while read -r sb_boot sb_kernel sb_k sb_seconds sb_payload; do
@@ -191,13 +193,13 @@ while read -r sb_boot sb_kernel sb_k sb_seconds sb_payload; do
 	[ "$sb_done" -lt "$boots" ] || continue
 	eval "count_${sb_row}_$sb_payload=$((sb_done + 1))"
 	eval "sb_image=\${image_$sb_row:-\$kit/kernels/\$sb_kernel/bzImage}"
-	[ -f "$sb_image" ] || fail "there is no kernel $sb_image; build.sh makes it, and --image $sb_kernel=FILE names it"
+	[ -f "$sb_image" ] || fail "kernel $sb_image does not exist; build it with build.sh and give it with --image $sb_kernel=FILE"
 	sb_image_sum=$(digest "$sb_image") sb_title=$(field kernels.tsv "$sb_row" 2)
-	sb_directory=$(made "$sb_boot" "$sb_image_sum")
+	sb_directory=$(repeated "$sb_boot" "$sb_image_sum")
 	if [ -n "$sb_directory" ]; then
 		say "$sb_title, k=$sb_k: the same image as ${sb_directory%/*}, so the same boot"
 	else
-		say "booting $sb_title, k=$sb_k, as $sb_boot was (took $sb_seconds s there)"
+		say "booting $sb_title, k=$sb_k, repeating $sb_boot (took $sb_seconds s originally)"
 		sb_directory=$sb_kernel/$sb_boot
 		boot "$sb_boot" "$sb_directory" "$sb_image" "$sb_seconds" "$sb_payload"
 		printf '%s\t%s\t%s\n' "$sb_boot" "$sb_image_sum" "$sb_directory" >>"$out/made.tsv"
@@ -209,7 +211,8 @@ SB_COMPARED=$out/compared.tsv awk -F '\t' '@TABLE@' table=here "$out/here.tsv" t
 """
 )
 
-# Exit status 3 where a number differs, 1 where one is missing. `compared.tsv`: every number, reported and here.
+# Exit status 3 if a number differs, 1 if one is missing. `compared.tsv` has every number, reported
+# and measured here.
 _TABLE: Final = r"""
 function off(a, b, d) { d = a - b; if (d < 0) d = -d; if (b < 0) b = -b; return b > 0 ? d / b : d }
 function pct(value) { return value == "" ? "" : sprintf("%+.2f %%", value) }
@@ -264,43 +267,43 @@ table == "numbers" {
 END {
 	for (key in boot) made++
 	if (shown) print ""
-	if (made && made < ours) printf "levels here are of %d of the %d boots behind the reported ones\n", made, ours
-	if (all && !missing && !differ) printf "all %d numbers of the boots made here are the same as reported\n", all
+	if (made && made < ours) printf "levels measured here use %d of the %d boots behind the reported ones\n", made, ours
+	if (all && !missing && !differ) printf "all %d numbers of the repeated boots equal the reported ones\n", all
 	else if (all) {
-		told = differ ? sprintf(" (the most: %s, %.2g%%)", worst, 100 * most) : ""
-		printf "%d of %d numbers differ from the reported ones%s; %d are missing\n", differ, all, told, missing
-	} else print "no boot was made that has numbers; README says which kernels have none"
+		note = differ ? sprintf(" (largest difference: %s, %.2g%%)", worst, 100 * most) : ""
+		printf "%d of %d numbers differ from the reported ones%s; %d are missing\n", differ, all, note, missing
+	} else print "none of the repeated boots has numbers; README lists the kernels without boots"
 	exit !all || missing ? 1 : differ ? 3 : 0
 }
 """
 
 _BUILD: Final = (
     r"""#!/bin/sh
-# Builds one kernel of @KIND@ @ID@ as it was built for it, and says whether the image is the very same.
-# usage: ./build.sh LINUX NAME OUT        LINUX: a git repository that has the commit, or the one that its patches apply to
+# Builds one kernel of @KIND@ @ID@ again and reports whether the image is identical.
+# usage: ./build.sh LINUX NAME OUT        LINUX: a git repository with its commit, or with the commit to which its patches apply
 set -eu
-[ $# -eq 3 ] || { echo 'usage: ./build.sh LINUX NAME OUT (kernels.tsv has the names)' >&2; exit 2; }
+[ $# -eq 3 ] || { echo 'usage: ./build.sh LINUX NAME OUT (kernels.tsv lists the names)' >&2; exit 2; }
 kit=$(cd "$(dirname "$0")" && pwd)
 linux=$1 name=$2
 case $name in
 @KERNELS@
-*) echo "build.sh: there is no kernel $name in this kit; the first column of kernels.tsv has the names" >&2; exit 2 ;;
+*) echo "build.sh: kernel $name is not in this kit; the first column of kernels.tsv lists the names" >&2; exit 2 ;;
 esac
 config=$kit/kernels/$name/config
 [ -f "$config" ] || { echo "build.sh: this kit has no configuration of $name" >&2; exit 1; }
 mkdir -p "$3"
 out=$(cd "$3" && pwd)
-there() { git -C "$linux" cat-file -e "$1^{commit}" 2>/dev/null; }
+has_commit() { git -C "$linux" cat-file -e "$1^{commit}" 2>/dev/null; }
 checkout() { git -C "$linux" worktree add --quiet --force --detach "$out/linux" "$1"; }
-if there "$commit"; then
+if has_commit "$commit"; then
 	checkout "$commit"
-elif [ -f "$kit/kernels/$name/series" ] && there "$start"; then
+elif [ -f "$kit/kernels/$name/series" ] && has_commit "$start"; then
 	checkout "$start"
 	while IFS= read -r patch; do
 		git -C "$out/linux" apply "$kit/$patch"
 	done <"$kit/kernels/$name/series"
 else
-	echo "build.sh: $linux has no commit $commit, and none that this kit has patches for; README names the repository" >&2
+	echo "build.sh: $linux has no commit $commit, nor a commit to which patches of this kit apply; README names the repository" >&2
 	exit 1
 fi
 """
@@ -309,7 +312,7 @@ fi
 
 
 def reproduce(kit: TableKit) -> str:
-    """The text of reproduce.sh."""
+    """Return the text of reproduce.sh."""
     quoted = {"TESTBOX": kit.testbox, "QEMU": kit.qemu_version}
     plain = {
         "KIND": kit.kind,
@@ -325,7 +328,7 @@ def reproduce(kit: TableKit) -> str:
 
 
 def _numbers(kit: TableKit) -> str:
-    """Each unit job once, with the programs of the first payload that has it."""
+    """Return the branches of each unit job once, with the programs of its first payload."""
     jobs: dict[str, tuple[UnitJob, str]] = {}
     for payload in kit.payloads:
         for job in payload.unit_jobs:
@@ -340,7 +343,7 @@ def _cmdline(payload: Payload) -> str:
 
 
 def _most_payloads(kit: TableKit) -> int:
-    """How many payloads the boots of one row have: one for each job file."""
+    """Return the largest number of payloads that the boots of one row have."""
     of_row: dict[str, set[int]] = {}
     for boot in kit.boots:
         of_row.setdefault(boot.kernel, set()).add(boot.payload)
@@ -348,7 +351,7 @@ def _most_payloads(kit: TableKit) -> int:
 
 
 def build(kit: TableKit) -> str:
-    """The text of build.sh."""
+    """Return the text of build.sh."""
     plain = {
         "KIND": kit.kind,
         "ID": kit.id,

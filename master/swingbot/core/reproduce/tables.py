@@ -1,4 +1,4 @@
-"""The tables of a kit: lines of fields between tabs, without a head line, for awk and `read`."""
+"""The tables of a kit: tab-separated fields without a header line, for awk and `read`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from swingbot.core.reproduce.kit import Change, Headline, KitBoot, Payload, Row, TableKit
 from swingbot.core.text.plain import clean, columns, cut
 
-NAME_COLUMNS: Final = 28  # of a row's name in what reproduce.sh prints
+NAME_COLUMNS: Final = 28  # for the name of a row in the output of reproduce.sh
 
 
 def numbers(boots: Iterable[KitBoot]) -> str:
-    """Every value that was reported: boot, kernel, k, unit job, run, metric, value (17 digits: the very same double)."""
+    """Return all reported values: boot, kernel, k, unit job, run, metric, value (exact double)."""
     rows = [
         f"{boot.id}\t{boot.kernel}\t{boot.k}\t{run.unit_job}\t{run.number}\t{metric}\t{value!r}\n"
         for boot in boots
@@ -23,12 +23,12 @@ def numbers(boots: Iterable[KitBoot]) -> str:
 
 
 def patch_path(kernel: str, number: int) -> str:
-    """Where the `number`-th patch of a kernel is, from 1 on."""
+    """Return the path of the `number`-th patch of a kernel, counted from 1."""
     return f"kernels/{kernel}/{number:04}.patch"
 
 
 def kernels(kit: TableKit) -> str:
-    """The rows: directory, the row's own name, commit, sha256 of the image."""
+    """Return the rows: directory, name, commit, sha256 of the image."""
     return "".join(
         _line(row.kernel.name, title(row), row.kernel.commit, row.kernel.image_sha256)
         for row in kit.rows
@@ -36,12 +36,12 @@ def kernels(kit: TableKit) -> str:
 
 
 def title(row: Row) -> str:
-    """The row's own name on one line; that of its directory where nothing of it can be printed."""
+    """Return the name of the row on one line, or its directory if the name is not printable."""
     return clean(row.title) or row.kernel.name
 
 
 def boots(kit: TableKit) -> str:
-    """Boots in the order in which they are to be made: id, kernel, k, seconds that ours took, payload."""
+    """Return the boots in order: id, kernel, k, duration in seconds, payload."""
     return "".join(
         _line(boot.id, boot.kernel, str(boot.k), f"{boot.seconds:.0f}", str(boot.payload))
         for boot in kit.boots
@@ -49,7 +49,7 @@ def boots(kit: TableKit) -> str:
 
 
 def payloads(kit: TableKit) -> str:
-    """What boots get: number, directory of the job, directory and sha256 of the root file system."""
+    """Return the payloads: number, job directory, directory and sha256 of the root file system."""
     return "".join(
         _line(str(one.number), one.directory, one.rootfs_directory, _whole(one))
         for one in kit.payloads
@@ -61,11 +61,10 @@ def _whole(payload: Payload) -> str:
 
 
 def levels(kit: TableKit) -> str:
-    """What the tables say: a line for each row and each of its references, one for a row without.
+    """Return the reported tables: a line per row and reference, one line for a row without.
 
     Fields: unit job, metric, unit, better, kernel, its name padded for printing, reported level,
-    reference, reported change in per cent, verdict, what it is compared with. `-` where there is
-    none.
+    reference, reported change in percent, verdict, kind of reference. `-` if there is none.
     """
     return "".join(
         line for headline in kit.headlines for line in _levels_of(kit, headline, _width(kit))
