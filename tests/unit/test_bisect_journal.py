@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swingbot.core.bisect import journal, logbook
 from swingbot.core.bisect.explain import explain, influences, leader
-from swingbot.core.bisect.explain_text import told
+from swingbot.core.bisect.explain_text import paragraphs
 from swingbot.core.bisect.journal import JournalError, JournalStep
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.step import step
@@ -299,7 +299,7 @@ def test_a_named_culprit_comes_with_how_many_boots_would_clear_it() -> None:
     assert isinstance(found.action, Conclude)
     assert leader(found.known) is not None and leader(found.known)[0] == 5  # type: ignore[index]  # not None, said just before
     assert found.forecast is None
-    lines = told(
+    lines = paragraphs(
         found,
         state,
         [(f"{i:040x}", f"subject {i}") for i in range(9)],
@@ -314,7 +314,9 @@ def test_before_any_boot_nothing_is_claimed() -> None:
     state = a_range()
     found = explain(state, POLICY, [])
     assert (found.influences, found.what_ifs, found.forecast) == ((), (), None)
-    lines = told(found, state, [(f"{i:040x}", "s") for i in range(9)], "", lambda s: f"{s:.0f} s")
+    lines = paragraphs(
+        found, state, [(f"{i:040x}", "s") for i in range(9)], "", lambda s: f"{s:.0f} s"
+    )
     assert "Levels: not known yet; both ends are measured first." in lines
 
 

@@ -218,7 +218,7 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
       swingbot bisect explain b2
     """
     it = explain_bisection(session.lab, _number(id_))
-    lines = explain_text.told(it.explanation, it.state, it.commits, it.unit, text.seconds)
+    lines = explain_text.paragraphs(it.explanation, it.state, it.commits, it.unit, text.seconds)
     if json_:
         say_json(
             {

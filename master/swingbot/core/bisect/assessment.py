@@ -1,4 +1,4 @@
-"""One look at a bisection: its state, and all that follows from it before anything is decided. Pure."""
+"""Everything that follows from the state of a bisection before a decision is made. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Assessment:
     ev: Evidence
     post: Posterior | None  # None until both ends have given a value
     root: Assessment | None = None  # the whole range, when this is a part of it
-    # of the whole range, by first and last position and prior that there is no step: parts overlap, and each is looked at once
+    # cached parts of the whole range by first and last position and prior of no step; parts overlap
     parts: dict[tuple[int, int, float], Assessment] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -34,27 +34,30 @@ class Assessment:
 
     @property
     def key(self) -> tuple[int, int, float]:
-        """Which part of the whole range this is."""
+        """Identifies this part of the whole range."""
         first = self.ev.first
         return first, first + self.ev.last, self.policy.prior_no_change
 
     @property
     def whole(self) -> Assessment:
-        """The whole range: what boots and testboxes are counted over, and what a conclusion is about."""
+        """The whole range, over which boots and testboxes are counted and a conclusion is drawn."""
         return self.root or self
 
     @property
     def used(self) -> int:
-        """Boots that the bisection has spent or under way, in whatever part of the range."""
+        """Boots of the bisection, completed or in flight, in all parts of the range."""
         return self.whole.ev.used
 
     @property
     def elsewhere(self) -> tuple[WantedBoot, ...]:
-        """Boots under way of the rest of the range: they keep testboxes busy."""
+        """Boots in flight for the rest of the range, which also occupy testboxes."""
         return tuple(p for p in self.whole.ev.pending if p not in self.ev.pending)
 
     def part(self, low: int, high: int, none: float | None = None) -> Assessment:
-        """A stretch of the range as a bisection of its own; its ends have been measured. `none`: prior that there is no step in it."""
+        """Return part of the range as a separate bisection; its ends must have been measured.
+
+        `none` is the prior that it has no step.
+        """
         policy = self.policy if none is None else replace(self.policy, prior_no_change=none)
         first = self.ev.first
         key = first + low, first + high, policy.prior_no_change
@@ -75,25 +78,28 @@ class Assessment:
 
     @property
     def posterior(self) -> Posterior:
-        """What is believed of the step. Both ends have given a value by now."""
+        """The posterior of the step. Both ends must have given a value."""
         assert self.post is not None
         return self.post
 
     @property
     def spread_df(self) -> float:
-        """Degrees of freedom behind the spread of a boot: of the boots that were made, and of the noise record."""
+        """Degrees of freedom of the spread of a boot, from the boots and the noise record."""
         return self.posterior.df + 2.0 * self.state.noise.certainty
 
     @property
     def layout_matters(self) -> bool:
-        """Whether two builds of equal code may differ by a good part of the step: then a claim needs other builds of both commits."""
+        """Whether two builds of equal code may differ by a large part of the step.
+
+        If so, a claim needs other builds of both commits.
+        """
         if self.post is None or self.ev.layout_cost is None:
             return False
         return LAYOUT_SDS * self.post.sd_layout > abs(self.post.effect)
 
     @property
     def rebuilds(self) -> bool:
-        """Whether a step is believed only after both commits were built in another layout: wherever they can be."""
+        """Whether a step must be confirmed by builds of both commits in another layout."""
         if self.policy.edition == 1:
             return self.layout_matters
         return self.ev.layout_cost is not None
@@ -107,7 +113,9 @@ class Assessment:
         return means[1] - means[0]
 
     def end_boots(self) -> tuple[list[Observation], list[Observation]]:
-        """Boots of the good and of the bad end outside confirmation, those left out that look wild; on a paired testbox those with a partner."""
+        """Boots of both ends, without confirmation boots and wild boots; on a paired testbox, only
+        pairs.
+        """
         ev = self.ev
         wild = wild_boots(ev, self.post) if self.post else set()
         boots = in_first_mode(ev, self.post) if self.post else ev.boots

@@ -23,7 +23,7 @@ from swingbot.core.model.statuses import Phase
 
 
 def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
-    """The posterior per commit and what is known of each point, for pages."""
+    """Return the posterior of each commit and the measurements of each point, for pages."""
     case = look(state, policy or Policy())
     post, ev = case.post, case.ev
     seen = phases(state)
@@ -42,7 +42,10 @@ def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
 def belief_json(
     known: Belief, state: BisectionState, policy: Policy, action: Action
 ) -> dict[str, Any]:
-    """As it is stored for pages, with what was decided on it. Probabilities to six digits, in the order of the commits."""
+    """Return a belief and the resulting decision as JSON for pages.
+
+    Probabilities have six digits and are in the order of the commits.
+    """
     return {
         "posterior": [
             {"idx": c.idx, "probability": round(c.probability, 6), "state": c.state}
@@ -61,7 +64,9 @@ def belief_json(
 
 
 def suspicion(case: Assessment) -> tuple[Floats, float]:
-    """P(step) per position and P(none), together one. With two steps each side has half a say."""
+    """Return P(step) by position and P(none), which sum to one; two steps have half the weight
+    each.
+    """
     if case.post is None:
         none = case.policy.prior_no_change if case.ev.last else 1.0
         return case.ev.mass * (1.0 - none), none

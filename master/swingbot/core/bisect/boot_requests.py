@@ -1,4 +1,6 @@
-"""From what is wanted to requests: which boot of a kernel, by which number, on which testbox of the group."""
+"""From what is wanted to requests: which boot of a kernel, by which number, on which testbox of the
+group.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from swingbot.core.model.bisection import WantedBoot
 
 
 def ask(case: Assessment, wanted: Sequence[WantedBoot], why: str) -> Action:
-    """Ask for boots, all of one phase; wait where there are none left to ask for. Those of the search know their testbox already."""
+    """Request boots of one phase, or wait if there are none to request.
+
+    Boots of the search already have a testbox.
+    """
     if not wanted:
         return Wait(why=f"boots are in flight ({why})")
     placed = wanted if wanted[0].phase == "search" else _placed(case, wanted)
@@ -22,8 +27,11 @@ def ask(case: Assessment, wanted: Sequence[WantedBoot], why: str) -> Action:
 
 
 def _placed(case: Assessment, wanted: Sequence[WantedBoot]) -> list[WantedBoot]:
-    """Which testbox of the group boots what: the least busy one. Boots that are compared with each other, those of equal k, go to
-    one testbox, so that what the testboxes differ by cancels."""
+    """Assign boots to the least busy testboxes of the group.
+
+    Boots of equal k are compared with each other and go to one testbox, which cancels the
+    difference between testboxes.
+    """
     whole = case.whole.ev
     busy, done = Counter(p.box for p in whole.pending), Counter(b.box for b in whole.boots)
     home = {b.k: b.box for b in whole.asked if b.phase != "search"}
@@ -36,20 +44,23 @@ def _placed(case: Assessment, wanted: Sequence[WantedBoot]) -> list[WantedBoot]:
 
 
 def end_again(case: Assessment, end: int) -> Action:
-    """One more boot of an end. Of both at the same k when paired, and in a group of testboxes: there only boots of one testbox compare."""
+    """Request one more boot of an end.
+
+    On a paired testbox and in a group of testboxes, both ends are booted at the same k.
+    """
     ev, boxes = case.ev, case.state.boxes
     if any(p.phase == "search" and ev.where(p) in (0, ev.last) for p in ev.pending):
-        return Wait(why="a boot of an end is in flight; points are judged against it")
+        return Wait(why="a boot of an end is in flight; points are compared with it")
     ends = (0, ev.last) if case.state.paired or boxes > 1 else (end,)
     known = _on_boxes(case)
     wanted: list[WantedBoot] = []
     for box in sorted(range(boxes), key=lambda box: (known[box], box))[: max(1, boxes // 2)]:
         wanted += _at_one_k(ev, ends, wanted, box)
-    return ask(case, wanted, "the level of an end is known too badly to judge points against it")
+    return ask(case, wanted, "the level of an end is too uncertain to compare points with it")
 
 
 def ends_on_new_testboxes(case: Assessment) -> list[WantedBoot]:
-    """Both ends on each testbox of a group that has booted nothing yet: what it boots then can be judged."""
+    """Return boots of both ends on each testbox of a group that has no boots yet, as a reference."""
     known, wanted = _on_boxes(case), list[WantedBoot]()
     for box in (box for box in range(case.state.boxes) if case.state.boxes > 1 and not known[box]):
         wanted += _at_one_k(case.ev, (0, case.ev.last), wanted, box)
@@ -64,12 +75,14 @@ def _at_one_k(
 
 
 def _on_boxes(case: Assessment) -> Counter[int]:
-    """Boots of the whole bisection by testbox, those under way too."""
+    """Count the boots of the whole bisection by testbox, including boots in flight."""
     return Counter(b.box for b in case.whole.ev.asked)
 
 
 def boot_of(case: Assessment, choice: Choice, already: Sequence[WantedBoot]) -> list[WantedBoot]:
-    """The next boot of a point; on a paired testbox at a k that the ends have too, which get one if they do not."""
+    """Return the next boot of a point; on a paired testbox, also missing boots of the ends at its
+    k.
+    """
     ev, position = case.ev, choice.position
     k = _first_k(ev, (position,), already)
     wanted = [WantedBoot(ev.points[position], k, "search", choice.layout, choice.box)]
@@ -81,7 +94,7 @@ def boot_of(case: Assessment, choice: Choice, already: Sequence[WantedBoot]) -> 
 
 
 def _first_k(ev: Evidence, positions: Sequence[int], already: Sequence[WantedBoot]) -> int:
-    """The lowest k at which none of these kernels was booted, and none shall be."""
+    """Return the lowest k at which none of these kernels has been booted or requested."""
     used = {b.k for b in (*ev.pending, *already) if ev.where(b) in positions}
     used |= {b.k for p in positions for b in ev.at(p)}
     used |= {k for p, k in ev.failed if p in positions}

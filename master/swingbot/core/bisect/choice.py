@@ -1,4 +1,7 @@
-"""Which boot tells most about the step for its cost. Formulas: docs/statistics.md, "The next boot"."""
+"""Which boot tells most about the step for its cost.
+
+Formulas: docs/statistics.md, "The next boot".
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ from swingbot.core.bisect.thresholds import END_SHARE, IMAGE_BOOTS, IMAGE_TOLD, 
 from swingbot.core.model.bisection import WantedBoot
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
-_PARTS: Final = 16  # places looked at closely that the rule likes best, and as many that part where the step may be
+# places looked at closely that the rule likes best, and as many that part where the step may be
+_PARTS: Final = 16
 _LIKELY: Final = 0.02  # P(commit) from which both sides of it are looked at closely
 _SETTLED: Final = 1e-3  # P(the step is on the other side) below which a kernel was looked at enough
 _LN_D2: Final = np.linspace(math.log(1e-3), math.log(150.0), 25)
@@ -35,7 +39,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """New boots to ask for, best first; `best` is the best single boot by the rule, if nothing were under way (None: nothing tells enough)."""
+    """New boots to ask for, best first; `best` is the best single boot by the rule, if nothing were
+    under way (None: nothing tells enough).
+    """
 
     chosen: tuple[Choice, ...]
     best: Choice | None
@@ -61,7 +67,8 @@ class _Kernels:
     def worth(self) -> Mapping[tuple[int, int], float]:
         """(position, layout) -> boots that tell as much on a testbox whose level is known.
 
-        In a group the level of each testbox is only known from what else it booted: n boots there against m others are worth nm / (n + m).
+        In a group the level of each testbox is only known from what else it booted: n boots there
+        against m others are worth nm / (n + m).
         """
         if not self.group:
             return self.built()
@@ -103,10 +110,12 @@ def choose(
     boxes: int = 1,
     elsewhere: Sequence[WantedBoot] = (),
 ) -> Plan:
-    """Greedy: add boots to those under way while each tells at least `worth` of what the best one would alone, per second.
+    """Greedy: add boots to those under way while each tells at least `worth` of what the best one
+    would alone, per second.
 
-    Boots under way count as if they had been chosen here, so asking again after recording the answer adds nothing.
-    `elsewhere`: boots under way of other parts of the range; they tell nothing here, and keep testboxes busy.
+    Boots under way count as if they had been chosen here, so asking again after recording the
+    answer adds nothing. `elsewhere`: boots under way of other parts of the range; they tell nothing
+    here, and keep testboxes busy.
     """
     kernels = _Kernels(Counter((ev.where(b), b.layout, b.box) for b in ev.boots), boxes > 1)
     busy = Counter(p.box for p in (*ev.pending, *elsewhere))
@@ -151,14 +160,16 @@ class _Look:
     closer: dict[int, Floats] = field(default_factory=dict)  # testbox -> bits
 
     def by_rule(self, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
-        """(repeat, new layout) x position -> bits of one more boot on that testbox, as if the levels were known."""
+        """(repeat, new layout) x position -> bits of one more boot on that testbox, as if the
+        levels were known.
+        """
         return _gains(self.ev, self.post, self.kernels, under_way, self.policy.decisive, box)
 
     def bits(self, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
         """The same, from what each hypothesis foresees where that is known.
 
-        What is under way takes the share off that it takes off by rule; in a group, where it is a boot on each of the other testboxes, its
-        answers are gone through.
+        What is under way takes the share off that it takes off by rule; in a group, where it is a
+        boot on each of the other testboxes, its answers are gone through.
         """
         if self.post.told is None and not self.kernels.group:
             return self.by_rule(under_way, box)
@@ -213,7 +224,9 @@ class _Look:
         return bits
 
     def _worth_a_look(self, rule: Floats) -> Indices:
-        """The ends, the best by the rule, where the step may be, and where it was looked for already."""
+        """The ends, the best by the rule, where the step may be, and where it was looked for
+        already.
+        """
         ev, upto = self.ev, np.cumsum(self.post.commit)
         rate = np.where(np.array(ev.measurable), rule / _costs(ev), 0.0)[0]
         likely = np.flatnonzero(self.post.commit > _LIKELY * upto[-1])
@@ -240,7 +253,9 @@ def least_busy(busy: Mapping[int, int], done: Mapping[int, int], boxes: int) -> 
 
 
 def _rate(bits: Floats, cost: Floats, policy: Policy) -> Floats:
-    """Bits per second; what tells next to nothing is out, however cheap it is, if anything tells more."""
+    """Bits per second; what tells next to nothing is out, however cheap it is, if anything tells
+    more.
+    """
     return np.where(bits >= min(policy.least_gain, float(bits.max())), bits / cost, 0.0)
 
 
@@ -251,7 +266,9 @@ def _costs(ev: Evidence) -> Floats:
 
 
 def _pick(gains: Floats, rate: Floats, kernels: _Kernels, box: int) -> Choice:
-    """The best of (repeat, new layout) x position; a repeat goes to the build that was booted least."""
+    """The best of (repeat, new layout) x position; a repeat goes to the build that was booted
+    least.
+    """
     new, position = (int(i) for i in np.unravel_index(int(np.argmax(rate)), rate.shape))
     built = sorted((n, layout) for (p, layout), n in kernels.built().items() if p == position)
     layout = (max(i for _, i in built) + 1 if new else built[0][1]) if built else 0
@@ -259,12 +276,14 @@ def _pick(gains: Floats, rate: Floats, kernels: _Kernels, box: int) -> Choice:
 
 
 def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) -> int | None:
-    """Position of the end whose level is known too badly to judge points against it (bisect.md 3.4, the reference rule), or None.
+    """Position of the end whose level is known too badly to judge points against it (bisect.md 3.4,
+    the reference rule), or None.
 
-    The variances are means over where the step may be. If it is next to an end, the few boots of that end are all there is of its level,
-    and no boot elsewhere tells when these were odd ones: each end has a share of all boots. `careful`: where it is not clear yet that there
-    is a change, which is not what a boot is chosen for, and where boots are chosen by the rule alone. What the boots of an end do not
-    know because they share an image, more of them will not tell.
+    The variances are means over where the step may be. If it is next to an end, the few boots of
+    that end are all there is of its level, and no boot elsewhere tells when these were odd ones:
+    each end has a share of all boots. `careful`: where it is not clear yet that there is a change,
+    which is not what a boot is chosen for, and where boots are chosen by the rule alone. What the
+    boots of an end do not know because they share an image, more of them will not tell.
     """
     new = post.sd_layout**2 + post.boot_var
     limit = min(new, max(post.effect**2 / 12, 0.02 * new)) if careful else new
@@ -282,14 +301,18 @@ def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) 
 
 
 def _told_all(ev: Evidence, post: Posterior, end: int, variance: float) -> bool:
-    """Whether the level of an end is known far worse than its boots alone would leave it: what is not known is of the image."""
+    """Whether the level of an end is known far worse than its boots alone would leave it: what is
+    not known is of the image.
+    """
     boots = len(ev.at(end))
     return boots >= IMAGE_BOOTS and variance > IMAGE_TOLD * post.boot_var / boots
 
 
 @dataclass(frozen=True, slots=True)
 class _Power:
-    """Squared distance, in sd, at which boots of a point tell the levels apart; `low` and `high` are the levels' variances."""
+    """Squared distance, in sd, at which boots of a point tell the levels apart; `low` and `high`
+    are the levels' variances.
+    """
 
     d2: float
     layout: float
@@ -337,7 +360,9 @@ class _Power:
 def _precisions(
     ev: Evidence, power: _Power, kernels: _Kernels, box: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Position -> precision now, after one more boot on that testbox of the build booted least, and after one boot there of a new layout."""
+    """Position -> precision now, after one more boot on that testbox of the build booted least, and
+    after one boot there of a new layout.
+    """
     now, worth = np.zeros(ev.last + 1), kernels.worth()
     least: dict[int, tuple[float, int]] = {}
     for (position, layout), boots in worth.items():
@@ -363,8 +388,10 @@ def _gains(
     decisive: float,
     box: int,
 ) -> Floats:
-    """(repeat, new layout) x position -> bits that one more boot there, on that testbox, tells about which side of it the step is on. A boot
-    of an end tells about the points measured so far: it sharpens what they are judged against."""
+    """(repeat, new layout) x position -> bits that one more boot there, on that testbox, tells
+    about which side of it the step is on. A boot of an end tells about the points measured so far:
+    it sharpens what they are judged against.
+    """
     behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
     power = _Power.of(post)
     then = power.after(ev, under_way)
@@ -396,7 +423,9 @@ def _gains(
 
 
 def information(p: Floats, d2: Floats) -> Floats:
-    """Bits that a unit Gaussian tells about a coin with P(heads) = p whose heads shift it by sqrt(d2)."""
+    """Bits that a unit Gaussian tells about a coin with P(heads) = p whose heads shift it by
+    sqrt(d2).
+    """
     q = np.minimum(p, 1.0 - p)
     safe = np.clip(q, 1e-12, 0.5)
     entropy = -(safe * np.log2(safe) + (1 - safe) * np.log2(1 - safe))

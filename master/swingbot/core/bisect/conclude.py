@@ -17,17 +17,18 @@ from swingbot.core.model.statuses import ConclusionKind
 
 
 def conclude(case: Assessment, kind: ConclusionKind, reason: str) -> Conclude:
-    """End without a commit to name."""
+    """Conclude without naming a commit."""
     return concluded(case, Conclusion(kind=kind, reason=reason))
 
 
 def concluded(case: Assessment, conclusion: Conclusion) -> Conclude:
-    """End with `conclusion`, and with what is believed of each commit of the whole range."""
+    """Conclude with `conclusion` and the belief about each commit of the whole range."""
     return Conclude(conclusion=replace(conclusion, candidates=candidates(case.whole)))
 
 
 def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) -> Conclude:
-    """The step is between the two kernels of `seen`: a culprit, or with commits in between a credible set.
+    """The step is between the two kernels of `seen`: a culprit, or with commits in between a
+    credible set.
 
     `of_set`: a set was suspected, and stays one even if all but one of its commits are ruled out.
     """
@@ -74,16 +75,19 @@ def _of_one(case: Assessment, seen: ConfirmationBoots) -> str:
     return (
         text
         if EXPLAINED_SHARE[0] <= share <= EXPLAINED_SHARE[1]
-        else f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} % between the ends"
+        else (
+            f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} %"
+            " between the ends"
+        )
     )
 
 
 def _layout_and_spread(case: Assessment) -> str:
-    """What a reader has to know of the images and of the noise, beside the change of the mean."""
+    """Describe images and noise for the reader, in addition to the change of the mean."""
     said = "" if case.ev.layout_cost is not None else "; layout not checked: one build of each"
     likely, factor = case.posterior.noisier
     if likely >= SPREAD_CHANGED_P:
-        said += f"; boots behind it spread {factor:.2g} times as much"
+        said += f"; the spread after it is {factor:.2g} times as large"
     return said
 
 
@@ -91,12 +95,18 @@ def _of_set(case: Assessment, seen: ConfirmationBoots, members: tuple[int, ...])
     between = [p for p in range(seen.left + 1, seen.right) if not case.ev.measurable[p]]
     if len(between) == seen.right - seen.left - 1:
         whys = "; ".join(f"commit {case.name(p)}: {why_not(case, p)}" for p in between)
-        return f"one of these {len(members)} commits; the kernels between them cannot be measured ({whys})"
-    return f"one of these {len(members)} commits; more boots would not tell them apart, kernels here differ by layout alone"
+        return (
+            f"one of these {len(members)} commits; the kernels between them cannot be measured"
+            f" ({whys})"
+        )
+    return (
+        f"one of these {len(members)} commits; more boots cannot distinguish them, as these"
+        " kernels differ only in layout"
+    )
 
 
 def out_of_boots(case: Assessment) -> Action:
-    """The budget is spent: the end, or what is in flight first."""
+    """Conclude because the budget is spent, or wait for boots in flight."""
     if case.ev.pending:
         return Wait(why="the last boots of the budget are in flight")
     left, right = hull(case.ev, case.posterior, LISTED_P)
@@ -107,7 +117,10 @@ def out_of_boots(case: Assessment) -> Action:
         case,
         Conclusion(
             kind="inconclusive",
-            reason=f"{case.used} boots did not settle it; the step is most likely in one of {len(members)} commits, not confirmed",
+            reason=(
+                f"{case.used} boots were not enough; the step is most likely in one of"
+                f" {len(members)} commits, not confirmed"
+            ),
             members=members,
             probability=share(case.posterior, left, right),
         ),
@@ -115,7 +128,10 @@ def out_of_boots(case: Assessment) -> Action:
 
 
 def hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
-    """Smallest stretch between measurable positions that holds the step with `confidence` (given that there is one)."""
+    """Return the shortest range of measurable positions with the step, with P >= `confidence`.
+
+    The probability is conditional on the existence of a step.
+    """
     can = [p for p in range(ev.last + 1) if ev.measurable[p]]
     upto = np.cumsum(post.commit)
     at = upto[can]

@@ -32,8 +32,11 @@ class Confirmed:
 def confirm(
     case: Assessment, left: int, right: int, *, of_set: bool = False
 ) -> Action | Confirmed | None:
-    """Fresh boots of both sides of the suspected step; confirmed once they agree with everything else. None: they are there, and
-    the search knows a better boot than another pair of them. `of_set`: there are commits between the two that nothing tells apart."""
+    """Request fresh boots of both sides of the suspected step until it is confirmed or denied.
+
+    None if the search has a better boot than another pair. `of_set`: the step is between two
+    kernels with indistinguishable commits in between.
+    """
     post, seen = case.posterior, fresh(case, left, right)
     pairs = _pairs(case)
     missing = _missing(case, seen, pairs)
@@ -49,7 +52,7 @@ def confirm(
         if not around:
             return Confirmed(seen)
         if case.used + len(around) <= case.policy.max_boots:
-            why = "kernels beside the suspect tell whether images are odd by themselves"
+            why = "kernels next to the suspect show whether images are odd by themselves"
             return ask(case, around, why)
     more = _missing(case, seen, seen.pairs + 1)
     if _only_an_odd_build(case, seen):
@@ -61,13 +64,19 @@ def confirm(
     return conclude(
         case,
         "inconclusive",
-        f"commit {case.name(right)} was the suspect, but {seen.pairs} fresh pairs of boots did not show the step again",
+        (
+            f"commit {case.name(right)} was the suspect, but {seen.pairs} fresh pairs of boots"
+            " did not show the step again"
+        ),
     )
 
 
 def _sure(case: Assessment, left: int, right: int) -> bool:
-    """Whether enough is believed of the step to name it. Where no commit can be built in another layout, that an image may be odd
-    stays possible whatever is booted; the probability that is stated allows for it."""
+    """Return whether the step is probable enough to name it.
+
+    If no commit can be built in another layout, no boot can exclude an odd image. The stated
+    probability accounts for that.
+    """
     policy, post = case.policy, case.posterior
     of_all = stated(post, left, right)
     if of_all >= policy.confidence:
@@ -97,8 +106,7 @@ def _unseen_neighbours(case: Assessment, seen: ConfirmationBoots) -> list[Wanted
 
 
 def _only_an_odd_build(case: Assessment, seen: ConfirmationBoots) -> bool:
-    """Whether all that is left to doubt of the step is that an image may be odd, which boots of
-    these two do not tell."""
+    """Return whether an odd image is the only remaining doubt, which more boots cannot resolve."""
     policy, post = case.policy, case.posterior
     if (
         policy.edition < 3
@@ -119,7 +127,8 @@ def _perhaps_odd(case: Assessment, seen: ConfirmationBoots) -> Action:
             kind="inconclusive",
             reason=(
                 f"commit {case.name(seen.right)} and its parent differ in {seen.pairs} fresh "
-                "pairs of boots; that one of their builds is odd by itself cannot be excluded without "
+                "pairs of boots; that one of their builds is odd by itself cannot be excluded"
+                " without "
                 "another layout of the same code"
             ),
             members=members,
@@ -129,7 +138,9 @@ def _perhaps_odd(case: Assessment, seen: ConfirmationBoots) -> Action:
 
 
 def _pairs(case: Assessment) -> int:
-    """How many it takes: more where layout or a wandering testbox could feign the step."""
+    """Return the required number of pairs: more if layout or a wandering testbox could feign the
+    step.
+    """
     wary = case.layout_matters or case.posterior.wander > WARY_OF_WANDERING
     return case.policy.confirm_boots + (case.policy.wary_boots if wary else 0)
 
@@ -139,7 +150,7 @@ def _missing(case: Assessment, seen: ConfirmationBoots, pairs: int) -> tuple[Wan
 
 
 def _ask_fresh(case: Assessment, seen: ConfirmationBoots, missing: Sequence[WantedBoot]) -> Action:
-    """Ask for them, within the budget, which the first pairs may exceed."""
+    """Request the missing boots within the budget, which the first pairs may exceed."""
     policy, commit = case.policy, case.name(seen.right)
     if seen.failed >= policy.boot_tries + policy.max_confirm:
         return conclude(case, "inconclusive", f"boots to confirm commit {commit} keep failing")
@@ -154,7 +165,10 @@ def _ask_fresh(case: Assessment, seen: ConfirmationBoots, missing: Sequence[Want
 
 
 def _agrees(case: Assessment, seen: ConfirmationBoots) -> bool:
-    """Whether the fresh boots show a change in the same direction, of at least half the minimum, and by themselves exclude none."""
+    """Return whether the fresh boots alone show the change.
+
+    It must have the same direction, be at least half the minimum and have an interval without 0.
+    """
     least = CONFIRMED_SHARE * case.ev.threshold(case.state.min_effect_pct)
     interval = seen.row.interval_pct if seen.row else None
     shown = case.policy.edition == 1 or interval is None or not interval[0] <= 0.0 <= interval[1]
@@ -180,7 +194,7 @@ def _beside_the_search(
 
 
 def _denied(case: Assessment, seen: ConfirmationBoots) -> bool:
-    """Three standard errors and the fresh boots still do not reach half of what the search believes."""
+    """Return whether fresh boots plus three standard errors reach less than half the expected step."""
     if seen.pairs < case.policy.max_confirm:
         return False
     post = case.posterior

@@ -1,4 +1,5 @@
-"""Fresh boots of the kernel before a suspected step and of the one behind it, in turn: what they show, and which are missing.
+"""Fresh boots of the kernel before a suspected step and of the one behind it, in turn: what they
+show, and which are missing.
 
 Only these make the printed effect.
 """
@@ -24,7 +25,8 @@ class ConfirmationBoots:
     right: int
     pairs: int
     failed: int  # values of k at which one of the two gave nothing
-    odd: int  # pairs left out because a boot of them is wild: it says nothing about the size of the step
+    # pairs left out because a boot of them is wild: it says nothing about the size of the step
+    odd: int
     row: ComparisonRow | None  # right against left; None without a pair
 
     @property
@@ -33,7 +35,10 @@ class ConfirmationBoots:
 
 
 def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
-    """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it."""
+    """Compare what confirmation boots there are.
+
+    Their spread leans on that of all other boots: two pairs alone know too little of it.
+    """
     ev, policy, post, paired = case.ev, case.policy, case.posterior, case.state.paired
     boots = list(zip(ev.places, in_first_mode(ev, post), strict=True))
     sides = [
@@ -76,8 +81,10 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
 def missing_boots(
     ev: Evidence, left: int, right: int, pairs: int, *, layouts: bool
 ) -> tuple[WantedBoot, ...]:
-    """Boots still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if all are there or
-    under way. With `layouts` each pair is of another build of the same two commits."""
+    """Boots still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if
+    all are there or under way. With `layouts` each pair is of another build of the same two
+    commits.
+    """
     known = {ev.key(b): b.layout for b in ev.asked if b.phase == "confirm"}
     broken = {k for p, k in ev.failed if p in (left, right)}
     taken = {ev.key(b) for b in ev.asked}

@@ -35,13 +35,18 @@ def ends(case: Assessment) -> Action | None:
         return conclude(
             case,
             "inconclusive",
-            f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %",
+            (
+                f"after {pairs} boots of each end it is still not clear whether they differ by"
+                f" {case.state.min_effect_pct:g} %"
+            ),
         )
     return _ask_ends(case, _more_pairs(pairs, most), "the ends do not differ clearly yet")
 
 
 def ends_again(case: Assessment) -> Action | None:
-    """More boots of both ends, where nothing else tells whether they differ; None if they had all that they may."""
+    """More boots of both ends, where nothing else tells whether they differ; None if they had all
+    that they may.
+    """
     pairs, most = _end_pairs(case.ev), _most_pairs(case)
     if case.policy.edition == 1 or pairs >= most or case.used + 2 > case.policy.max_boots:
         return None
@@ -57,7 +62,9 @@ def _more_pairs(pairs: int, most: int) -> int:
 
 
 def _end_pairs(ev: Evidence) -> int:
-    """Values of k at which both ends were measured (they need not be pairs on an unpaired testbox, but cost nothing more)."""
+    """Values of k at which both ends were measured (they need not be pairs on an unpaired testbox,
+    but cost nothing more).
+    """
     good, bad = ({b.k for b in ev.at(p) if b.phase != "confirm"} for p in (0, ev.last))
     return len(good & bad)
 
@@ -83,7 +90,10 @@ def _ask_ends(case: Assessment, pairs: int, why: str) -> Action:
 
 
 def _ends_alike(case: Assessment) -> float:
-    """P(the two end kernels themselves, layout and all, differ by less than the minimum). Unlike P(no step) more boots always settle it."""
+    """P(the two end kernels themselves, layout and all, differ by less than the minimum).
+
+    Unlike P(no step) more boots always settle it.
+    """
     ev = case.ev
     good, bad = case.end_boots()
     each = 1.0 / len(good) + 1.0 / len(bad)
@@ -94,6 +104,7 @@ def _ends_alike(case: Assessment) -> float:
 
 def _no_change_reason(case: Assessment, p: float) -> str:
     return (
-        f"fresh boots of both ends do not differ: P(no change of {case.state.min_effect_pct:g} % or more) = {p:.3f}"
+        "fresh boots of both ends do not differ: P(no change of"
+        f" {case.state.min_effect_pct:g} % or more) = {p:.3f}"
         f" after {len(case.ev.at(0))} and {len(case.ev.at(case.ev.last))} boots"
     )

@@ -1,7 +1,9 @@
-"""From the state to arrays: identical kernels become one position, boots become numbers, failed boots become nothing.
+"""From the state to arrays: identical kernels become one position, boots become numbers, failed
+boots become nothing.
 
-Positions are points with the commits taken out that cannot have changed anything: if kernels a < b are the same image, then no
-commit in (a, b] is the one step we look for, and all of a..b stand at one position, where only boots of that image count.
+Positions are points with the commits taken out that cannot have changed anything: if kernels a < b
+are the same image, then no commit in (a, b] is the one step we look for, and all of a..b stand at
+one position, where only boots of that image count.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Evidence:
     mass: Floats  # position -> prior mass of that commit, sum 1, mass[0] = 0
     measurable: tuple[bool, ...]
     cost: Floats  # position -> seconds of its next boot
-    # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one only
+    # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one
+    # only
     layout_cost: float | None
     boots: tuple[Observation, ...]  # that gave values, ordered by position, layout and k
     pending: tuple[WantedBoot, ...]
@@ -190,7 +193,9 @@ def _classes(state: BisectionState) -> list[int]:
 
 
 def _alive(canon: list[int]) -> list[bool]:
-    """Commit -> whether it can be the step: it does not stand between two identical kernels. [0] is False."""
+    """Commit -> whether it can be the step: it does not stand between two identical kernels. [0] is
+    False.
+    """
     last = {c: i for i, c in enumerate(canon)}
     alive, until = [], 0
     for i, c in enumerate(canon):
@@ -202,7 +207,9 @@ def _alive(canon: list[int]) -> list[bool]:
 def _observed(
     state: BisectionState, counted: dict[int, int]
 ) -> tuple[tuple[Observation, ...], tuple[tuple[int, int], ...]]:
-    """Boots that gave values, without those that are no number, by position, layout and k; and (position, k) of those that gave none."""
+    """Boots that gave values, without those that are no number, by position, layout and k; and
+    (position, k) of those that gave none.
+    """
     boots: dict[tuple[int, int], Observation] = {}
     failed: set[tuple[int, int]] = set()
     for o in sorted(state.observations, key=lambda o: (o.idx, o.k)):

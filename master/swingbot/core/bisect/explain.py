@@ -1,7 +1,7 @@
-"""Why a bisection believes what it believes: which boots moved the belief, what the next one could change, what is left to do.
+"""Explain a belief: influential boots, effect of the next boots, remaining work.
 
-Everything is asked of the engine itself: the belief is computed for the boots in the order in which they came (how much did each
-tell?), for boots that have not been made (what would one like the good end do?), and the search is played on to its end.
+The engine itself gives all answers. The belief is computed after each boot in order of arrival, and
+after hypothetical boots; the remaining work is estimated by simulating the search to its end.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from swingbot.core.bisect.thresholds import CLEARED_P, Policy
 from swingbot.core.model.bisection import Observation
 
 Like = Literal["good", "bad"]
-_MOST_LOOKS: Final = 60  # beliefs to compute for `influences`; more boots are taken together
-_MOST_STEPS: Final = 120  # of one search that is played on
-# of the plane's low-discrepancy sequence (Roberts 2018): spread without chance
+_MOST_LOOKS: Final = 60  # limit of beliefs computed for `influences`; more boots are grouped
+_MOST_STEPS: Final = 120  # limit of steps of one simulated search
+# low-discrepancy sequence in the plane (Roberts 2018): even spread without randomness
 _R2: Final = (0.7548776662466927, 0.5698402909980532)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Influence:
-    """What some boots (mostly one) did to the belief when they came."""
+    """Change of the belief caused by some boots, usually one."""
 
     boots: tuple[Observation, ...]
-    bits: float  # KL(belief after || belief before): how far the belief moved
+    bits: float  # KL(belief after || belief before): change of the belief
     # the likeliest commit and its probability; None: no change is likelier
     before: tuple[int, float] | None
     after: tuple[int, float] | None
@@ -44,18 +44,18 @@ class Influence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What the belief would be after `boots` boots of a point that measure like one of the ends."""
+    """The belief after `boots` hypothetical boots of a point with the level of one end."""
 
     idx: int
     like: Like
     boots: int
     leader: tuple[int, float] | None
-    own: float  # then P(the commit that leads to the point)
+    own: float  # P(the commit that leads to the point) after these boots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spreads:
-    """What the boots so far say of noise, relative to their level. None: too few to say."""
+    """Noise estimated from the boots so far, relative to their level; None: too few boots."""
 
     run: float | None
     boots: int  # with more than one run
@@ -65,7 +65,7 @@ class Spreads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What the rest takes if every boot comes out as believed: means over a few places where the step may be."""
+    """Estimated remaining work, as the mean over a few possible positions of the step."""
 
     boots: float
     builds: float
@@ -76,8 +76,8 @@ class Forecast:
 class Explanation:
     action: Action
     known: Belief
-    bits_left: float  # of doubt: entropy of the belief
-    influences: tuple[Influence, ...]  # those that told most, most first
+    bits_left: float  # of uncertainty: entropy of the belief
+    influences: tuple[Influence, ...]  # the most influential boots, largest first
     what_ifs: tuple[WhatIf, ...]
     spreads: Spreads
     forecast: Forecast | None
@@ -86,28 +86,28 @@ class Explanation:
 def explain(
     state: BisectionState, policy: Policy, order: Sequence[Observation], *, most: int = 5
 ) -> Explanation:
-    """`order` holds the observations of the state in the order in which they came."""
+    """Explain a state; `order` has its observations in the order of arrival."""
     action, known = step(state, policy), belief(state, policy)
-    told = sorted(influences(state, policy, order), key=lambda i: -i.bits)[:most]
+    largest = sorted(influences(state, policy, order), key=lambda i: -i.bits)[:most]
     over = isinstance(action, Conclude)
     return Explanation(
         action=action,
         known=known,
         bits_left=entropy(_vector(known)),
-        influences=tuple(i for i in told if i.bits > 1e-3),
+        influences=tuple(i for i in largest if i.bits > 1e-3),
         what_ifs=tuple(what_ifs(state, policy, action, known)),
         spreads=spreads(state),
         forecast=None if over else forecast(state, policy, known),
     )
 
 
-# --- the past ---------------------------------------------------------------------------------------------------------------
+# --- the past -------------------------------------------------------------------------------------
 
 
 def influences(
     state: BisectionState, policy: Policy, order: Sequence[Observation]
 ) -> Iterator[Influence]:
-    """How far each boot moved the belief, given those before it."""
+    """Yield the change of the belief by each boot, given the boots before it."""
     size = max(1, math.ceil(len(order) / _MOST_LOOKS))
     before = belief(dataclasses.replace(state, observations=(), in_flight=()), policy)
     for start in range(0, len(order), size):
@@ -123,7 +123,7 @@ def influences(
 
 
 def moved(before: Belief, after: Belief) -> float:
-    """KL divergence of the later belief from the earlier one, in bits."""
+    """Return the KL divergence of the later belief from the earlier one, in bits."""
     p, q = _vector(after), _vector(before)
     return float(
         max(
@@ -134,7 +134,7 @@ def moved(before: Belief, after: Belief) -> float:
 
 
 def leader(known: Belief) -> tuple[int, float] | None:
-    """The likeliest commit (the earliest of equals), or None if no change is likelier."""
+    """Return the most likely commit (the earliest of equals), or None if no change is more likely."""
     best = max(known.candidates, key=lambda c: (c.probability, -c.idx), default=None)
     return None if best is None or best.probability < known.p_none else (best.idx, best.probability)
 
@@ -144,7 +144,7 @@ def _vector(known: Belief) -> NDArray[np.float64]:
 
 
 def spreads(state: BisectionState) -> Spreads:
-    """Pooled over boots and kernels; boots that are all alike give 0, too few give None."""
+    """Estimate the noise, pooled over boots and kernels; identical boots give 0, too few give None."""
     boots = [o.values for o in state.observations if o.values and not o.skip]
     runs = [(_relative(v), len(v) - 1) for v in boots if len(v) > 1]
     of_kernel: dict[tuple[int, int], list[float]] = {}
@@ -156,7 +156,7 @@ def spreads(state: BisectionState) -> Spreads:
 
 
 def _relative(values: Sequence[float]) -> float:
-    """Variance in units of the squared mean."""
+    """Return the variance in units of the squared mean."""
     return variance(values) / max(abs(fmean(values)), 1e-150) ** 2
 
 
@@ -165,13 +165,13 @@ def _pooled(parts: Sequence[tuple[float, int]]) -> float | None:
     return math.sqrt(sum(v * n for v, n in parts) / df) if df else None
 
 
-# --- what boots that were not made would do ---------------------------------------------------------------------------------
+# --- hypothetical boots ---------------------------------------------------------------------------
 
 
 def what_ifs(
     state: BisectionState, policy: Policy, action: Action, known: Belief
 ) -> Iterator[WhatIf]:
-    """Of the next boot both answers; of a named culprit how many boots like the good end would clear it."""
+    """Yield both answers of the next boot, and the boots that would clear the main suspect."""
     if known.good_level is None or known.bad_level is None:
         return
     if isinstance(action, Measure) and action.phase != "ends":
@@ -185,32 +185,37 @@ def what_ifs(
 
 
 def _clears(state: BisectionState, policy: Policy, known: Belief, idx: int) -> Iterator[WhatIf]:
-    """The fewest boots of the suspect that measure like the good end and take the suspicion from it; none: not even 12 would."""
+    """Yield the fewest boots with the good level that clear the suspect; nothing if 12 do not."""
     for boots in (1, 2, 3, 4, 6, 8, 12):
-        found = what_if(state, policy, known, idx, "good", boots)
-        if found.own < CLEARED_P:
-            yield found
+        result = what_if(state, policy, known, idx, "good", boots)
+        if result.own < CLEARED_P:
+            yield result
             return
 
 
 def what_if(
     state: BisectionState, policy: Policy, known: Belief, idx: int, like: Like, boots: int
 ) -> WhatIf:
-    """The belief after boots of point `idx` that measure like an end. On a paired testbox the ends are booted along, as believed."""
+    """Compute the belief after boots of point `idx` with the level of one end.
+
+    On a paired testbox the ends are booted too, at their expected levels.
+    """
     levels = {"good": known.good_level or 0.0, "bad": known.bad_level or 0.0}
     runs = max((len(o.values) for o in state.observations), default=1)
     first = 1 + max((o.k for o in state.observations), default=-1)
-    made = []
+    boots_of_point = []
     for k in range(first, first + boots):
         at = {idx: levels[like]}
         if state.paired:
             at = {0: levels["good"], len(state.points) - 1: levels["bad"]} | at
-        made += [
+        boots_of_point += [
             Observation(idx=i, k=k, values=(level,) * runs, phase="search")
             for i, level in at.items()
         ]
     then = belief(
-        dataclasses.replace(state, observations=state.observations + tuple(made), in_flight=()),
+        dataclasses.replace(
+            state, observations=state.observations + tuple(boots_of_point), in_flight=()
+        ),
         policy,
     )
     own = next((c.probability for c in then.candidates if c.idx == idx), 0.0)
@@ -218,7 +223,10 @@ def what_if(
 
 
 def forecast(state: BisectionState, policy: Policy, known: Belief) -> Forecast | None:
-    """Play the search on with the step at the quartiles of the belief. None before both ends have a level."""
+    """Simulate the rest of the search with the step at the quartiles of the belief.
+
+    None before both ends have a level.
+    """
     if known.good_level is None or known.bad_level is None:
         return None
     upto = np.cumsum([c.probability for c in known.candidates])
@@ -237,7 +245,7 @@ def forecast(state: BisectionState, policy: Policy, known: Belief) -> Forecast |
 def _played(
     state: BisectionState, policy: Policy, culprit: int, good: float, bad: float
 ) -> tuple[int, int, float]:
-    """(boots, builds, seconds) until the engine concludes, boots in flight included."""
+    """Return (boots, builds, seconds) until the engine concludes, including boots in flight."""
     noise = spreads(state)
     sd = (
         noise.boot
@@ -278,5 +286,5 @@ def _played(
 
 
 def _even(idx: int, k: int) -> float:
-    """A standard normal value that belongs to this boot: evenly spread over boots, no chance in it."""
+    """Return a deterministic standard normal value for this boot, evenly spread over boots."""
     return float(ndtri(0.01 + 0.98 * ((0.5 + idx * _R2[0] + k * _R2[1]) % 1.0)))

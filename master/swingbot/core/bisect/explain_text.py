@@ -1,4 +1,4 @@
-"""An explanation in sentences."""
+"""Explanations of a bisection as text."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ Duration = Callable[[float], str]
 Commits = Sequence[tuple[str, str]]  # (commit, subject) by point
 
 
-def told(
-    found: Explanation, state: BisectionState, commits: Commits, unit: str, duration: Duration
+def paragraphs(
+    explanation: Explanation, state: BisectionState, commits: Commits, unit: str, duration: Duration
 ) -> list[str]:
-    """Paragraphs of a line each; those that begin with two blanks belong to the one before."""
+    """Return the lines of the explanation; a line indented by two spaces continues the previous
+    item.
+    """
     return [
-        *_belief(found, commits),
-        *_levels(found, state, unit),
-        *_next(found, state, commits),
-        *_influences(found.influences, commits, unit),
-        *_minds(found.what_ifs, commits),
-        *_rest(found, duration),
+        *_belief(explanation, commits),
+        *_levels(explanation, state, unit),
+        *_next(explanation, state, commits),
+        *_influences(explanation.influences, commits, unit),
+        *_minds(explanation.what_ifs, commits),
+        *_rest(explanation, duration),
     ]
 
 
@@ -35,27 +37,31 @@ def name(commits: Commits, idx: int) -> str:
 def of_merge(
     merge: str, branch: str, status: str, culprit: Mapping[str, str] | None, reason: str | None
 ) -> str:
-    """What the search of a merged branch, bisection `branch`, makes of the blame on the merge."""
+    """Describe what bisection `branch`, which searches a merged branch, says about the merge."""
     if status == "running":
-        return f"the merge {merge[:12]} is blamed; {branch} searches the branch that it merged"
+        return f"the culprit is merge {merge[:12]}; {branch} searches the merged branch"
     if culprit is not None:
-        return f"in the branch merged by {merge[:12]}: commit {culprit['commit'][:12]} ({culprit['subject']})"
+        return (
+            f"in the branch merged by {merge[:12]}: commit {culprit['commit'][:12]}"
+            f" ({culprit['subject']})"
+        )
     if status == "several":
-        return f"in the branch merged by {merge[:12]}: more than one commit, {branch} names them"
+        return f"in the branch merged by {merge[:12]}: more than one commit, listed by {branch}"
     if status == "not_reproduced":
-        return f"the merge {merge[:12]} itself: neither side alone shows it"
-    return (
-        f"the merge {merge[:12]}; its branch gave no single commit ({branch}: {reason or status})"
-    )
+        return f"the merge {merge[:12]} itself: neither side alone shows the change"
+    return f"the merge {merge[:12]}; no single commit in its branch ({branch}: {reason or status})"
 
 
-def _belief(found: Explanation, commits: Commits) -> list[str]:
+def _belief(explanation: Explanation, commits: Commits) -> list[str]:
     ranked = sorted(
-        (c for c in found.known.candidates if c.probability > 0),
+        (c for c in explanation.known.candidates if c.probability > 0),
         key=lambda c: (-c.probability, c.idx),
     )
     lines = [
-        f"Belief: {found.bits_left:.1f} bits of doubt are left; no change at all has {_share(found.known.p_none)}."
+        (
+            f"Belief: {explanation.bits_left:.1f} bits of uncertainty remain; P(no change) ="
+            f" {_share(explanation.known.p_none)}."
+        )
     ]
     lines += [
         f"  {_share(c.probability)}  {name(commits, c.idx)}"
@@ -64,23 +70,30 @@ def _belief(found: Explanation, commits: Commits) -> list[str]:
     ]
     if len(ranked) > 4:
         lines.append(
-            f"  {_share(sum(c.probability for c in ranked[4:]))}  the {len(ranked) - 4} others together"
+            f"  {_share(sum(c.probability for c in ranked[4:]))}  the other {len(ranked) - 4}"
+            " commits together"
         )
     return lines
 
 
-def _levels(found: Explanation, state: BisectionState, unit: str) -> list[str]:
-    known, noise, seen = found.known, state.noise, found.spreads
+def _levels(explanation: Explanation, state: BisectionState, unit: str) -> list[str]:
+    known, noise, seen = explanation.known, state.noise, explanation.spreads
     if known.good_level is None or known.bad_level is None:
-        lines = ["Levels: not known yet; both ends are measured first."]
+        lines = ["Levels: unknown until both ends are measured."]
     else:
         change = "" if known.change_pct is None else f", a step of {known.change_pct:+.2f} %"
         lines = [
-            f"Levels: {known.good_level:.6g} before, {known.bad_level:.6g} behind it {unit}".rstrip()
+            (
+                f"Levels: {known.good_level:.6g} before, {known.bad_level:.6g} after the step"
+                f" {unit}"
+            ).rstrip()
             + f"{change}, if there is one step."
         ]
-    expected = f"{_pct(noise.sd_run)} between runs of a boot, {_pct(noise.sd_boot)} between boots, {_pct(noise.sd_layout)} between builds that differ in layout alone"
-    lines.append(f"Noise expected before any boot: {expected}.")
+    expected = (
+        f"{_pct(noise.sd_run)} between runs of a boot, {_pct(noise.sd_boot)} between boots,"
+        f" {_pct(noise.sd_layout)} between builds that differ only in layout"
+    )
+    lines.append(f"Expected noise: {expected}.")
     if seen.run is not None or seen.boot is not None:
         parts = (
             [f"{_pct(seen.run)} between runs ({seen.boots} boots)"] if seen.run is not None else []
@@ -91,21 +104,24 @@ def _levels(found: Explanation, state: BisectionState, unit: str) -> list[str]:
             else []
         )
         paired = (
-            "; that has in it the shift which the k-th boot gives to all kernels alike, and which the model takes out"
+            (
+                "; this includes the common shift of the k-th boot of all kernels, which the"
+                " model removes"
+            )
             if state.paired
             else ""
         )
-        lines.append(f"Noise seen: {', '.join(parts)}{paired}.")
+        lines.append(f"Observed noise: {', '.join(parts)}{paired}.")
     return lines
 
 
-def _next(found: Explanation, state: BisectionState, commits: Commits) -> list[str]:
+def _next(explanation: Explanation, state: BisectionState, commits: Commits) -> list[str]:
     action, under_way = (
-        found.action,
+        explanation.action,
         [f"boot k={f.k} of {name(commits, f.idx)}" for f in state.in_flight],
     )
     if isinstance(action, Conclude):
-        return [f"It is over: {_stop(action.conclusion.reason)}"]
+        return [f"Finished: {_stop(action.conclusion.reason)}"]
     if isinstance(action, Measure):
         lines = [f"Next ({action.phase}): {_stop(action.why)}"]
         lines += [
@@ -114,7 +130,7 @@ def _next(found: Explanation, state: BisectionState, commits: Commits) -> list[s
             for r in action.requests
         ]
     else:
-        lines = [f"It waits: {_stop(action.why)}"]
+        lines = [f"Waiting: {_stop(action.why)}"]
     return lines + [f"  under way: {words}" for words in under_way]
 
 
@@ -122,7 +138,7 @@ def _influences(influences: Sequence[Influence], commits: Commits, unit: str) ->
     if not influences:
         return []
     return [
-        "Boots that changed the belief most (bits: how far it moved):",
+        "Boots that changed the belief most (in bits):",
         *(
             f"  {i.bits:5.2f}  {_boots(i.boots, commits, unit)}: {_shift(i, commits)}"
             for i in influences
@@ -144,8 +160,14 @@ def _shift(influence: Influence, commits: Commits) -> str:
         and influence.after is not None
         and influence.before[0] == influence.after[0]
     ):
-        return f"the first suspect {commits[influence.after[0]][0][:12]} went from {_share(influence.before[1])} to {_share(influence.after[1])}"
-    return f"the first suspect was {_suspect(influence.before, commits)}, then {_suspect(influence.after, commits)}"
+        return (
+            f"the first suspect {commits[influence.after[0]][0][:12]} went from"
+            f" {_share(influence.before[1])} to {_share(influence.after[1])}"
+        )
+    return (
+        f"the first suspect was {_suspect(influence.before, commits)}, then"
+        f" {_suspect(influence.after, commits)}"
+    )
 
 
 def _suspect(leader: tuple[int, float] | None, commits: Commits) -> str:
@@ -155,23 +177,27 @@ def _suspect(leader: tuple[int, float] | None, commits: Commits) -> str:
 def _minds(what_ifs: Sequence[WhatIf], commits: Commits) -> list[str]:
     if not what_ifs:
         return []
-    lines = ["What would change the mind:"]
-    for found in what_ifs:
-        boots = "one boot" if found.boots == 1 else f"{found.boots} boots"
+    lines = ["What would change the conclusion:"]
+    for what_if in what_ifs:
+        boots = "one boot" if what_if.boots == 1 else f"{what_if.boots} boots"
         lines.append(
-            f"  {boots} of {name(commits, found.idx)} like the {found.like} end: first suspect then {_suspect(found.leader, commits)}"
+            f"  {boots} of {name(commits, what_if.idx)} like the {what_if.like} end: the"
+            f" first suspect would be {_suspect(what_if.leader, commits)}"
         )
     return lines
 
 
-def _rest(found: Explanation, duration: Duration) -> list[str]:
-    if isinstance(found.action, Conclude):
+def _rest(explanation: Explanation, duration: Duration) -> list[str]:
+    if isinstance(explanation.action, Conclude):
         return []
-    if found.forecast is None:
-        return ["How much is left cannot be said before both ends have answered."]
-    left = found.forecast
+    if explanation.forecast is None:
+        return ["The remaining work is unknown until both ends are measured."]
+    forecast = explanation.forecast
     return [
-        f"Left, if boots come out as believed: about {left.boots:.0f} boots and {left.builds:.0f} kernel builds, {duration(left.seconds)} of work."
+        (
+            f"Remaining, if boots behave as expected: about {forecast.boots:.0f} boots and"
+            f" {forecast.builds:.0f} kernel builds, {duration(forecast.seconds)} of work."
+        )
     ]
 
 

@@ -1,4 +1,7 @@
-"""What a boot would tell about which commit it is, from what each hypothesis foresees of it. Formulas: docs/statistics.md, "The next boot"."""
+"""What a boot would tell about which commit it is, from what each hypothesis foresees of it.
+
+Formulas: docs/statistics.md, "The next boot".
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ _SPACING: Final = 0.3  # of the quadrature, in sd of the narrowest peak
 _REACH: Final = 5.0  # sd
 # fewest and most; with more between the levels, one boot tells all there is
 _PLACES: Final = (64, 1500)
-_LITTLE_LAYOUT: Final = 0.05  # share of a boot's variance below which layout is no reason to remember what a kernel showed before
+# share of a boot's variance below which layout is no reason to remember what a kernel showed before
+_LITTLE_LAYOUT: Final = 0.05
 _ANSWERS: Final = 12  # of boots under way that are gone through
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
 _WIDE: Final = 1e6  # variance of a level that nothing is known of, in variances of a boot
@@ -27,10 +31,11 @@ _WIDE: Final = 1e6  # variance of a level that nothing is known of, in variances
 def foreseen(
     ev: Evidence, post: Posterior, told: Hypotheses, positions: Indices, *, new_layout: bool
 ) -> Floats:
-    """Bits that one boot of each of `positions` tells about where the step is, or that there is none.
+    """Bits that one boot of each of `positions` tells about where the step is, or that there is
+    none.
 
-    It is the entropy of the value that all hypotheses together foresee less the mean entropy of what each of them foresees. `new_layout`: of
-    another build of the same code.
+    It is the entropy of the value that all hypotheses together foresee less the mean entropy of
+    what each of them foresees. `new_layout`: of another build of the same code.
     """
     layout, boot = post.sd_layout**2, post.boot_var
     weights, mean, var = _sides(told, ev.mass, positions)
@@ -55,10 +60,11 @@ def foreseen(
 
 
 def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> Hypotheses:
-    """The hypotheses in a group of testboxes, each at a level of its own: what they say of the levels of `box`.
+    """The hypotheses in a group of testboxes, each at a level of its own: what they say of the
+    levels of `box`.
 
-    Given where the step is, its size follows from all testboxes (each weighs n m / (n + m), n boots before the step against m behind it), and the
-    level of `box` from its own boots.
+    Given where the step is, its size follows from all testboxes (each weighs n m / (n + m), n boots
+    before the step against m behind it), and the level of `box` from its own boots.
     """
     at = np.array(sorted(set(ev.places)), np.intp)
     upto = np.cumsum(post.commit)[at]
@@ -98,8 +104,10 @@ def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> 
 
 
 def divided(told: Hypotheses, mass: Floats, positions: Sequence[int]) -> Hypotheses:
-    """The same hypotheses, each gap cut at those of `positions` inside it: its parts say the same of the levels and share its probability by
-    the prior of their commits. Positions outside of what was measured cut nothing."""
+    """The same hypotheses, each gap cut at those of `positions` inside it: its parts say the same
+    of the levels and share its probability by the prior of their commits. Positions outside of what
+    was measured cut nothing.
+    """
     at = np.array(
         sorted({*told.at.tolist(), *(p for p in positions if told.at[0] < p < told.at[-1])}),
         np.intp,
@@ -122,10 +130,12 @@ def divided(told: Hypotheses, mass: Floats, positions: Sequence[int]) -> Hypothe
 def answered(
     on: Mapping[int, Hypotheses], asked: Sequence[tuple[int, int]], noise: float
 ) -> list[Floats]:
-    """Weights of the hypotheses after boots whose outcome is not known yet, for `_ANSWERS` equally likely ways in which they may answer.
+    """Weights of the hypotheses after boots whose outcome is not known yet, for `_ANSWERS` equally
+    likely ways in which they may answer.
 
-    `on`: testbox -> the hypotheses there, divided alike; `asked`: (position, testbox) of each boot; `noise`: variance of a boot and its layout.
-    The ways are systematic: hypotheses by quantiles of their weights, values by quantiles of a Kronecker sequence.
+    `on`: testbox -> the hypotheses there, divided alike; `asked`: (position, testbox) of each boot;
+    `noise`: variance of a boot and its layout. The ways are systematic: hypotheses by quantiles of
+    their weights, values by quantiles of a Kronecker sequence.
     """
     first = next(iter(on.values()))
     weight = np.maximum(first.weight, 0.0) / max(float(np.maximum(first.weight, 0.0).sum()), 1e-300)
@@ -155,8 +165,10 @@ def _running(place: Indices, boxes: Indices, what: Floats, places: int) -> tuple
 
 
 def _sides(told: Hypotheses, mass: Floats, positions: Indices) -> tuple[Floats, Floats, Floats]:
-    """Weight of each hypothesis at each position, and mean and variance of the level it gives: first those with the step before the position,
-    then those with the step behind it or none. A gap that a position divides stands on both sides by its commits' prior."""
+    """Weight of each hypothesis at each position, and mean and variance of the level it gives:
+    first those with the step before the position, then those with the step behind it or none. A gap
+    that a position divides stands on both sides by its commits' prior.
+    """
     upto = np.cumsum(mass)
     low, high = upto[told.at[:-1]], upto[told.at[1:]]
     before = np.clip((upto[positions][:, None] - low) / np.maximum(high - low, 1e-300), 0.0, 1.0)
@@ -182,7 +194,9 @@ def _of_this_build(
 
 
 def _information(weights: Floats, mean: Floats, var: Floats) -> Floats:
-    """Bits between a hypothesis and a value that each foresees as a Gaussian, by quadrature over the value; a row of weights each."""
+    """Bits between a hypothesis and a value that each foresees as a Gaussian, by quadrature over
+    the value; a row of weights each.
+    """
     sd = np.sqrt(np.maximum(var, 1e-300))
     first, last = float((mean - _REACH * sd).min()), float((mean + _REACH * sd).max())
     places = int(np.clip((last - first) / (_SPACING * float(sd.min())), *_PLACES))

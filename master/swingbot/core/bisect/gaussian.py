@@ -1,10 +1,13 @@
-"""Where is the step, if all noise is Gaussian? The exact posterior, for boots that share a shift: boot k of a paired testbox shifts
-all kernels alike, and a testbox that wanders shifts boots alike that are close in time.
+"""Where is the step, if all noise is Gaussian?
+
+The exact posterior, for boots that share a shift: boot k of a paired testbox shifts all kernels
+alike, and a testbox that wanders shifts boots alike that are close in time.
 
     y = mu + D * [behind the step] + layout(kernel) + shift(k, or time) + boot
 
-All but a grid of noise ratios is integrated in closed form (docs/statistics.md, "The posterior of a bisection").
-Everything here is on the effect scale: natural logs, or differences in units of the level.
+All but a grid of noise ratios is integrated in closed form (docs/statistics.md, "The posterior of a
+bisection"). Everything here is on the effect scale: natural logs, or differences in units of the
+level.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ from swingbot.core.thresholds import SPREAD_FLOOR
 class Sums:
     """Boots, one number each, and which kernels and blocks (values of k) they belong to."""
 
-    at: Indices  # positions of the measured kernels, ascending; one that was built with several layouts stands there as often
+    # positions of the measured kernels, ascending; one that was built with several layouts stands
+    # there as often
+    at: Indices
     point: Indices  # boot -> index into `at`
     block: Indices  # boot -> index of its k
     weight: Floats  # 1; less for a boot that looks wild
@@ -53,7 +58,9 @@ class Sums:
 
 
 def summarise(ev: Evidence) -> Sums:
-    """A boot is one number: runs within an emulated boot differ by habit (the first is always fastest), not by chance."""
+    """A boot is one number: runs within an emulated boot differ by habit (the first is always
+    fastest), not by chance.
+    """
     kernels = sorted({(place, b.layout) for place, b in zip(ev.places, ev.boots, strict=True)})
     index, ks = (
         {key: i for i, key in enumerate(kernels)},
@@ -164,7 +171,10 @@ def _with_odd_images(
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Boots, each as one number. Kernels are images; one position has as many as layouts of it were built."""
+    """Boots, each as one number.
+
+    Kernels are images; one position has as many as layouts of it were built.
+    """
 
     at: Indices  # kernel -> position
     kernel: Indices  # boot -> kernel
@@ -179,8 +189,10 @@ class Rows:
 def wandering(
     ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, min_effect: float
 ) -> tuple[Posterior, float]:
-    """The posterior if the level of each testbox moves with time, and the probability that it does. Testboxes of a group also differ
-    by an offset each, which tells nothing about the step."""
+    """The posterior if the level of each testbox moves with time, and the probability that it does.
+
+    Testboxes of a group also differ by an offset each, which tells nothing about the step.
+    """
     at, kernel, level, weight, times, sd, prior = (
         rows.at,
         rows.kernel,
@@ -216,7 +228,9 @@ def wandering(
 
 
 def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, float, float]]:
-    """(sd of the wandering in sd of a boot, seconds over which it moves, prior share); the first is "it stands still"."""
+    """(sd of the wandering in sd of a boot, seconds over which it moves, prior share); the first is
+    "it stands still".
+    """
     gap = float(np.median(np.diff(np.sort(times)))) if len(times) > 1 else 1.0
     usual = max(gap, 1e-3)
     if noise.sd_day:
@@ -236,8 +250,9 @@ def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, f
 
 
 def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
-    """What boots of one testbox have in common, as a covariance in units of one boot's variance: its offset in the group, and the
-    more the closer they are in time (Ornstein and Uhlenbeck)."""
+    """What boots of one testbox have in common, as a covariance in units of one boot's variance:
+    its offset in the group, and the more the closer they are in time (Ornstein and Uhlenbeck).
+    """
     group = rows.box.max() > 0
     if kappa == 0 and not group:
         return None
@@ -247,10 +262,10 @@ def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
 
 
 class _Shift:
-    """What boots have in common beside their kernel, integrated out: of each block of equal k with variance `kappa` (in units of one
-    boot's), or by the covariance `together`. `along`: where in the range each kernel is, if a
-    creep is thought of.
-    `alone`: one step at most."""
+    """What boots have in common beside their kernel, integrated out: of each block of equal k with
+    variance `kappa` (in units of one boot's), or by the covariance `together`. `along`: where in
+    the range each kernel is, if a creep is thought of. `alone`: one step at most.
+    """
 
     def __init__(
         self,
@@ -281,7 +296,9 @@ class _Shift:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """One combination of noise ratios; arrays over the gaps between measured positions, the last entry is "no change"."""
+    """One combination of noise ratios; arrays over the gaps between measured positions, the last
+    entry is "no change".
+    """
 
     ln_weight: float
     ln_likelihood: Floats
@@ -291,7 +308,8 @@ class _Cell:
     df: float
     var: Floats  # of D, in units of scale2
     lam: float
-    two: Floats  # (pairs of gaps,): ln likelihood of a step in each of the two, in the order of `_pairs`
+    # (pairs of gaps,): ln likelihood of a step in each of the two, in the order of `_pairs`
+    two: Floats
     gradual: _Gradual | None = None  # None: too few positions to tell a line from a step
 
 
@@ -315,7 +333,9 @@ def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
 
 
 def _pooled_noise(sums: Sums, noise: NoisePrior) -> tuple[float, float]:
-    """sd of a boot from what replicates say and the prior; and the degrees of freedom of the data in it."""
+    """sd of a boot from what replicates say and the prior; and the degrees of freedom of the data
+    in it.
+    """
     info, vector, square, _ = _information(sums, 1e12)
     squares = max(
         square - float(vector @ np.linalg.pinv(info, rcond=1e-9, hermitian=True) @ vector), 0.0
@@ -328,8 +348,10 @@ def _pooled_noise(sums: Sums, noise: NoisePrior) -> tuple[float, float]:
 
 
 def _information(sums: Sums, kappa: float) -> tuple[Floats, Floats, float, float]:
-    """Of the levels of the measured positions, shifts of k integrated out (sd^2 ratio kappa; 0: no blocks):
-    matrix M, vector v, scalar c of the quadratic form c - 2 a'v + a'M a, and the ln determinant so far."""
+    """Of the levels of the measured positions, shifts of k integrated out (sd^2 ratio kappa; 0: no
+    blocks): matrix M, vector v, scalar c of the quadratic form c - 2 a'v + a'M a, and the ln
+    determinant so far.
+    """
     w = sums.weight
     points = len(sums.at)
     info: Floats = np.diag(np.bincount(sums.point, w, points)).astype(np.float64)
@@ -475,7 +497,9 @@ def _two_in_cell(
     r2: Floats,
     rest: tuple[float, float, float, float, float, float],
 ) -> Floats:
-    """The same marginal likelihood with two steps of independent size: a 3 by 3 system for each pair of gaps."""
+    """The same marginal likelihood with two steps of independent size: a 3 by 3 system for each
+    pair of gaps.
+    """
     square, ln_det, prior_d, boots, a, b0 = rest
     i, j = _pairs(len(r2))
     system = np.empty((len(i), 3, 3))
@@ -494,7 +518,9 @@ def _two_in_cell(
 def _two_steps(
     sums: Sums, cells: list[_Cell], ln_prior: Floats, one: float, policy: Policy
 ) -> tuple[float, tuple[int, int] | None]:
-    """P(two steps against one or none), and the first and last measured position between them at the likeliest pair."""
+    """P(two steps against one or none), and the first and last measured position between them at
+    the likeliest pair.
+    """
     i, j = _pairs(len(sums.at) - 1)
     if not len(i) or not len(cells[0].two) or policy.prior_two <= 0:
         return 0.0, None
@@ -529,7 +555,8 @@ def _collect(
         t_df, (-min_effect - effect[:, :-1]) / sd
     )
     mean = float((given * effect[:, :-1]).sum())
-    # mu swims with the shifts; what points are judged against is known as well as the difference of the ends.
+    # mu swims with the shifts; what points are judged against is known as well as the difference of
+    # the ends.
     level_var = float((given * (scale2 * var / 2)[:, :-1]).sum())
     boot_var = float((weight * scale2).sum())
     return Posterior(

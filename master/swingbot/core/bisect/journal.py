@@ -1,8 +1,9 @@
-"""The journal of a bisection: what each step was shown, what it decided, and whether it would decide the same again.
+"""The journal of a bisection: input and decision of each step, and their replay.
 
-A step is a pure function of (state, policy), so its journal is the state in differences: most facts never change, some do while a
-bisection runs (costs that were learnt, images that turned out identical, skips and hints of a person, boots in flight, the budget).
-Everything here is plain JSON whose text is a function of the values alone: keys sorted, floats as Python prints them (exact).
+A step is a pure function of (state, policy), so the journal stores the differences between states.
+Most facts never change. Some do while a bisection runs: measured costs, identical images, skips and
+hints of a person, boots in flight, the budget. All values are plain JSON with a canonical text:
+sorted keys, and floats as Python prints them (exact).
 """
 
 from __future__ import annotations
@@ -22,19 +23,22 @@ from swingbot.core.bisect.thresholds import FIRST_EDITION, Policy
 
 VERSION: Final = 1
 T = TypeVar("T")
-Facts = dict[str, Any]  # what is different from the step before; everything at the first
+Facts = dict[str, Any]  # differences from the previous step; the first step has everything
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-# of the state: encoded in ways of their own
+# fields of the state with their own encoding
 _APART: Final = ("points", "observations", "in_flight")
 
 
 class JournalError(ValueError):
-    """The text is not a journal, or one of another make; the message says which line and what to do."""
+    """The text is not a valid journal of this version; the message gives the line and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that one step was shown, as plain JSON values. `points` by field: a list over the points."""
+    """Input of one step as plain JSON values.
+
+    `points` maps each field to a list over the points.
+    """
 
     policy: Facts
     state: Facts
@@ -44,22 +48,22 @@ class Snapshot:
 
     @property
     def digest(self) -> str:
-        """sha256 of everything; equal digests are equal inputs."""
+        """sha256 of all fields; equal digests mean equal inputs."""
         return hashlib.sha256(
             text({name: getattr(self, name) for name in _names(Snapshot)}).encode()
         ).hexdigest()
 
 
-# --- values to plain JSON and back ------------------------------------------------------------------------------------------
+# --- values to plain JSON and back ----------------------------------------------------------------
 
 
 def text(value: Any) -> str:
-    """JSON on one line, the same for equal values."""
+    """Return canonical JSON on one line."""
     return _ENCODER.encode(value)
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses as objects, tuples as lists; the rest is JSON already."""
+    """Convert dataclasses to objects and tuples to lists; other values are JSON already."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: plain(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, Mapping):
@@ -73,7 +77,10 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 def typed(kind: type[T], value: Any) -> T:
-    """The inverse of `plain` for a type. Raises JournalError for a field that the type does not have."""
+    """Convert plain JSON to a type, the inverse of `plain`.
+
+    Raises JournalError for unknown fields.
+    """
     return cast(T, _typed(kind, value))
 
 
@@ -103,7 +110,7 @@ def _typed(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and kind in (int, str, bool):
         _must(type(value) is kind, f"expected {kind.__name__}, not {value!r}")
     if origin is Literal:
-        _must(value in inner, f"{value!r} is none of {', '.join(map(str, inner))}")
+        _must(value in inner, f"{value!r} is not one of {', '.join(map(str, inner))}")
     return value
 
 
@@ -113,7 +120,10 @@ def _object(kind: Any, value: Any) -> Any:
     unknown = sorted(value.keys() - hints.keys())
     _must(
         not unknown,
-        f"{kind.__name__} has no field {', '.join(unknown)}: written by another version of the engine",
+        (
+            f"{kind.__name__} has no field {', '.join(unknown)}: written by another version of"
+            " the engine"
+        ),
     )
     try:
         return kind(**{name: _typed(hints[name], inner) for name, inner in value.items()})
@@ -131,11 +141,11 @@ def _must(holds: bool, words: str) -> None:
         raise JournalError(words)
 
 
-# --- a state in differences -------------------------------------------------------------------------------------------------
+# --- a state in differences -----------------------------------------------------------------------
 
 
 def canonical(state: BisectionState) -> BisectionState:
-    """The same state with observations and boots in flight in one order: what is decided on must be what a journal can give back."""
+    """Return the state with sorted observations and boots in flight, as a journal restores it."""
     return dataclasses.replace(
         state,
         observations=tuple(sorted(state.observations, key=lambda o: text(plain(o)))),
@@ -162,7 +172,7 @@ def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
 
 
 def restored(shot: Snapshot) -> tuple[BisectionState, Policy]:
-    """State and policy of a snapshot. Raises JournalError."""
+    """Return state and policy of a snapshot. Raises JournalError."""
     count = max((len(column) for column in shot.points.values()), default=0)
     points = [
         {"idx": i} | {name: column[i] for name, column in shot.points.items()} for i in range(count)
@@ -179,7 +189,7 @@ def restored(shot: Snapshot) -> tuple[BisectionState, Policy]:
 
 
 def difference(before: Snapshot | None, now: Snapshot) -> Facts:
-    """What `now` has that `before` has not; `apply` puts it back. Only keys that have something to say are there."""
+    """Return the non-empty differences of `now` from `before`; the inverse of `apply`."""
     old = before or Snapshot({}, {}, {}, (), ())
     had, have = set(old.observations), set(now.observations)
     gone, seen = (
@@ -203,7 +213,7 @@ def difference(before: Snapshot | None, now: Snapshot) -> Facts:
 
 
 def apply(before: Snapshot | None, facts: Facts) -> Snapshot:
-    """The snapshot after `facts`. Raises JournalError for what no `difference` says."""
+    """Apply `facts` to a snapshot. Raises JournalError if they are not valid."""
     old = before or Snapshot({}, {}, {}, (), ())
     try:
         gone = {text(entry) for entry in facts.get("gone", ())}
@@ -225,7 +235,7 @@ def apply(before: Snapshot | None, facts: Facts) -> Snapshot:
             else old.in_flight,
         )
     except (TypeError, AttributeError, ValueError, KeyError, IndexError) as error:
-        raise JournalError(f"these are no facts of a step: {error}") from None
+        raise JournalError(f"the facts of the step are not valid: {error}") from None
 
 
 def _changed(old: Facts, now: Facts) -> Facts:
@@ -235,7 +245,7 @@ def _changed(old: Facts, now: Facts) -> Facts:
 
 
 def _runs(old: Sequence[Any], now: Sequence[Any]) -> list[list[Any]]:
-    """[first, last, value] of each stretch of points that have a new value, the same one."""
+    """Return [first, last, value] of each run of points with the same new value."""
     runs: list[list[Any]] = []
     for i, value in enumerate(now):
         if i < len(old) and old[i] == value and type(old[i]) is type(value):
@@ -260,11 +270,11 @@ def _with_runs(column: list[Any], runs: Iterable[Sequence[Any]]) -> list[Any]:
     return column
 
 
-# --- decisions --------------------------------------------------------------------------------------------------------------
+# --- decisions ------------------------------------------------------------------------------------
 
 
 def decision(action: Action) -> Facts:
-    """An action as plain JSON. Of a conclusion's many candidates it holds the digest: enough to tell whether they are the same."""
+    """Return an action as plain JSON, with a digest in place of the candidates of a conclusion."""
     if isinstance(action, Measure):
         return {
             "do": "measure",
@@ -273,16 +283,16 @@ def decision(action: Action) -> Facts:
             "why": action.why,
         }
     if isinstance(action, Conclude):
-        told = plain(action.conclusion)
-        told["candidates_sha256"] = hashlib.sha256(
-            text(told.pop("candidates")).encode()
+        conclusion = plain(action.conclusion)
+        conclusion["candidates_sha256"] = hashlib.sha256(
+            text(conclusion.pop("candidates")).encode()
         ).hexdigest()
-        return {"do": "conclude", **told}
+        return {"do": "conclude", **conclusion}
     return {"do": "wait", **plain(action)}
 
 
 def worth_noting(last: Facts | None, facts: Facts, action: Facts) -> bool:
-    """Whether a step belongs into the journal: not when it waits as before and only costs or times have moved."""
+    """Return whether to record a step: not if it still waits and only costs have changed."""
     if last is None or action["do"] != "wait" or text(last) != text(action):
         return True
     points = set(facts.get("points", ())) - {"build_cost_seconds"}
@@ -290,7 +300,7 @@ def worth_noting(last: Facts | None, facts: Facts, action: Facts) -> bool:
     return bool(points or state or facts.keys() - {"points", "state"})
 
 
-# --- replay -----------------------------------------------------------------------------------------------------------------
+# --- replay ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +309,7 @@ class JournalStep:
 
     number: int
     at: str
-    engine: str  # which make of the engine decided
+    engine: str  # version of the engine that decided
     facts: Facts
     digest: str
     action: Facts
@@ -307,7 +317,7 @@ class JournalStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayDifference:
-    """Where a replay parted from the journal."""
+    """First difference between a replay and the journal."""
 
     step: int
     recorded: str
@@ -316,18 +326,19 @@ class ReplayDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    steps: int  # decided again, the differing one included
+    steps: int  # number of replayed steps, including the differing one
     difference: ReplayDifference | None
 
 
 def states(steps: Iterable[JournalStep]) -> Iterable[tuple[JournalStep, Snapshot]]:
-    """Each step with all that it was shown. Raises JournalError where the facts do not give the state that was recorded."""
+    """Yield each step with its input. Raises JournalError if the facts do not match the digest."""
     shot: Snapshot | None = None
     for entry in steps:
         shot = apply(shot, entry.facts)
         if shot.digest != entry.digest:
             raise JournalError(
-                f"step {entry.number}: its facts do not give the state that was recorded; the journal was changed or a line is missing"
+                f"step {entry.number}: its facts do not match the recorded state; the journal"
+                " was modified or a line is missing"
             )
         yield entry, shot
 
@@ -335,7 +346,7 @@ def states(steps: Iterable[JournalStep]) -> Iterable[tuple[JournalStep, Snapshot
 def replay(
     steps: Iterable[JournalStep], decide: Callable[[BisectionState, Policy], Action] = step
 ) -> Replay:
-    """Decide every step again. Stops at the first that differs. Raises JournalError.
+    """Decide every step again and stop at the first difference. Raises JournalError.
 
     The sentences of a decision (`why`, `reason`) are not compared: they may be reworded.
     """

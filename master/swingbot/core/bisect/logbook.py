@@ -1,6 +1,7 @@
-"""The journal of a bisection as text, in the manner of `git bisect log`: lines with # are for people, the others are what `replay` reads.
+"""The journal of a bisection as text, similar to `git bisect log`.
 
-The text is a function of what is stored, so that two logs of one bisection are the same to the byte.
+Lines that start with # are for people; `replay` reads the others. The text depends only on stored
+data, so two logs of one bisection are identical.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _LONGEST: Final = 50_000_000  # characters of one line: a first step of a millio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logbook:
-    """All that a log tells. `head`, `steers` and `end` are plain JSON; `commits` are (commit, subject) by point."""
+    """Content of a log.
+
+    `head`, `steers` and `end` are plain JSON; `commits` are (commit, subject) by point.
+    """
 
     head: Facts
     commits: Sequence[tuple[str, str]]
@@ -29,11 +33,11 @@ class Logbook:
 
 
 def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
-    """(words for people, record) in the order of time."""
+    """Yield (comment lines, record) in order of time."""
     yield _heading(book), {"version": VERSION, **book.head}
     for idx, (commit, subject) in enumerate(book.commits):
         yield [], {"point": idx, "commit": commit, "subject": subject}
-    told = [
+    entries = [
         (
             entry.at,
             1,
@@ -42,7 +46,7 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
         )
         for entry in book.steps
     ]
-    told += [
+    entries += [
         (
             steer["at"],
             0,
@@ -51,7 +55,7 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
         )
         for steer in book.steers
     ]
-    for _, _, words, record in sorted(told, key=lambda entry: entry[:2]):
+    for _, _, words, record in sorted(entries, key=lambda entry: entry[:2]):
         yield words, record
     if book.end is not None:
         yield (
@@ -61,7 +65,7 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
 
 
 def written(book: Logbook, *, people: bool = True) -> str:
-    """The log as text; without `people` the records alone, as JSON lines."""
+    """Return the log as text; without `people` only the records, as JSON lines."""
     lines: list[str] = []
     for words, record in records(book):
         lines += [f"# {_one_line(word)}" for word in words if people]
@@ -70,29 +74,30 @@ def written(book: Logbook, *, people: bool = True) -> str:
 
 
 def read(lines: Iterable[str]) -> list[JournalStep]:
-    """The steps of a log, with or without its comments. Raises JournalError that names the line."""
+    """Parse the steps of a log; comments are optional. Raises JournalError with the line number."""
     steps: list[JournalStep] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if len(line) > _LONGEST:
-            raise JournalError(f"line {number}: longer than any line of a log")
+            raise JournalError(f"line {number}: longer than {_LONGEST} characters")
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             raise JournalError(
-                f"line {number}: not JSON; give what `swingbot bisect log ID` printed"
+                f"line {number}: not JSON; pass the output of `swingbot bisect log ID`"
             ) from None
         if not isinstance(record, dict):
             raise JournalError(f"line {number}: not a record of a log")
         if record.get("version", VERSION) != VERSION:
             raise JournalError(
-                f"line {number}: a log of version {record['version']}; this swingbot reads version {VERSION}"
+                f"line {number}: a log of version {record['version']}; this swingbot reads"
+                f" version {VERSION}"
             )
         if "step" in record:
             steps.append(_step(record, number, len(steps) + 1))
     if not steps:
-        raise JournalError("there are no steps in this log: nothing to decide again")
+        raise JournalError("the log has no steps to replay")
     return steps
 
 
@@ -100,10 +105,11 @@ def _step(record: Mapping[str, Any], line: int, expected: int) -> JournalStep:
     kinds = {"step": int, "at": str, "engine": str, "facts": dict, "digest": str, "action": dict}
     wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
     if wrong:
-        raise JournalError(f"line {line}: a step without a proper {wrong[0]!r}")
+        raise JournalError(f"line {line}: the step has no valid {wrong[0]!r}")
     if record["step"] != expected:
         raise JournalError(
-            f"line {line}: step {record['step']} where step {expected} should be; a line is missing or was moved"
+            f"line {line}: step {record['step']} instead of step {expected}; a line is"
+            " missing or was moved"
         )
     return JournalStep(
         number=expected,
@@ -129,7 +135,10 @@ def _record(entry: JournalStep) -> Facts:
 def _heading(book: Logbook) -> list[str]:
     head = book.head
     return [
-        f"bisection {head['bisection']}: {head['metric']} of {head['unit_job']} on {head['testbox']}, tree {head['tree']}",
+        (
+            f"bisection {head['bisection']}: {head['metric']} of {head['unit_job']} on"
+            f" {head['testbox']}, tree {head['tree']}"
+        ),
         f"good {_name(book.commits, 0)}",
         f"bad  {_name(book.commits, len(book.commits) - 1)}",
         f"{len(book.commits) - 1} commits; asked {head['asked']} ({head['origin']})",
@@ -139,17 +148,20 @@ def _heading(book: Logbook) -> list[str]:
 def _came(book: Logbook, facts: Facts) -> Iterator[str]:
     for o in facts.get("seen", ()):
         values = o.get("values") or ()
-        told = (
+        result = (
             f"mean {sum(values) / len(values):.6g} of {len(values)} run{'s' * (len(values) != 1)}"
             if values
             else f"no value: {o.get('skip')}"
         )
         layout = f", layout {o['layout']}" if o.get("layout") else ""
-        yield f"came: point {o['idx']} ({_name(book.commits, o['idx'])}), boot k={o['k']}{layout}, {o['phase']}: {told}"
+        yield (
+            f"result: point {o['idx']} ({_name(book.commits, o['idx'])}), boot"
+            f" k={o['k']}{layout}, {o['phase']}: {result}"
+        )
 
 
 def _learnt(facts: Facts) -> Iterator[str]:
-    """What else is different from the step before, as far as a reader cares."""
+    """Yield the other differences from the previous step that are of interest to a reader."""
     for name in _SAID:
         if name in facts:
             yield f"{name}: " + ", ".join(
@@ -177,23 +189,29 @@ def _decided(entry: JournalStep) -> str:
             f"{idx}/k{k}" + (f"/layout{layout}" if layout else "")
             for idx, k, layout, *_ in action["requests"]
         )
-        return f"step {entry.number} at {entry.at}: measure ({action['phase']}) {boots}: {action['why']}"
+        return (
+            f"step {entry.number} at {entry.at}: measure ({action['phase']}) {boots}:"
+            f" {action['why']}"
+        )
     if action["do"] == "wait":
         return f"step {entry.number} at {entry.at}: wait: {action['why']}"
     likely = "" if action.get("probability") is None else f" (P = {action['probability']:.4f})"
-    return f"step {entry.number} at {entry.at}: conclude {action['kind']} {list(action['members'])}{likely}: {action['reason']}"
+    return (
+        f"step {entry.number} at {entry.at}: conclude {action['kind']}"
+        f" {list(action['members'])}{likely}: {action['reason']}"
+    )
 
 
 def said(steer: Mapping[str, Any], commits: Sequence[tuple[str, str]]) -> str:
-    """What a person told a bisection, in words."""
+    """Describe a skip, hint or other command of a person."""
     which = ", ".join(commits[idx][0][:12] for idx in steer["points"][:5]) + (
         f" and {len(steer['points']) - 5} more" if len(steer["points"]) > 5 else ""
     )
     words = {
         "skip": f"skip {which}",
-        "unskip": f"skip no longer {which}",
+        "unskip": f"undo skip of {which}",
         "hint": f"hint {which}: {steer['factor']:g} times as likely" if steer["factor"] else "",
-        "resume": f"resume with up to {steer['boots']} boots in all",
+        "resume": f"resume with up to {steer['boots']} boots in total",
     }[steer["act"]]
     return f"{steer['who']}: {words}" + (f" ({steer['why']})" if steer["why"] else "")
 
@@ -203,5 +221,5 @@ def _name(commits: Sequence[tuple[str, str]], idx: int) -> str:
 
 
 def _one_line(words: str) -> str:
-    """No word of a commit or a console may start a line of its own."""
+    """Return the text on one line, so that untrusted text cannot start a new one."""
     return printable(words, " ")

@@ -1,10 +1,13 @@
-"""Where is the step, when boots may be wild? Exact up to a grid; for testboxes whose boots are not paired.
+"""Where is the step, when boots may be wild?
+
+Exact up to a grid; for testboxes whose boots are not paired.
 
     y = mu + D * [behind the step] + layout(kernel) + boot + run
 
-Levels live on a grid. There any noise will do: the likelihood of a boot is a function of the level, that of a kernel the product over
-its boots, smeared by layout; points before the step share mu, those behind it mu + D. Spreads and the share of wild boots are summed
-over. Every hypothesis is a product of running sums (docs/statistics.md, "The posterior of a bisection").
+Levels live on a grid. There any noise will do: the likelihood of a boot is a function of the level,
+that of a kernel the product over its boots, smeared by layout; points before the step share mu,
+those behind it mu + D. Spreads and the share of wild boots are summed over. Every hypothesis is a
+product of running sums (docs/statistics.md, "The posterior of a bisection").
 """
 
 from __future__ import annotations
@@ -54,7 +57,8 @@ from swingbot.core.stats.boot_modes import BootModes, boot_modes, in_second
 from swingbot.core.thresholds import SPREAD_FLOOR
 
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
-_SPACING: Final = 0.7  # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
+# of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
+_SPACING: Final = 0.7
 _FINE: Final = 8  # places of a boot between two levels of the grid
 _MOST_LEVELS: Final = (
     400  # beyond, spreads get a floor: only where the step is a hundred times the noise
@@ -186,7 +190,9 @@ def _moving(
     policy: Policy,
     min_effect: float,
 ) -> Posterior:
-    """With the possibility that the testbox wandered meanwhile; for a group of testboxes, with what they differ by."""
+    """With the possibility that the testbox wandered meanwhile; for a group of testboxes, with what
+    they differ by.
+    """
     boots = ev.boots
     group = any(b.box for b in boots)
     if len(boots) > WANDER_MOST_BOOTS or (any(b.at is None for b in boots) and not group):
@@ -228,7 +234,7 @@ def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...
     return tuple(float(p) for p in wild / np.maximum(wild + clean, 1e-300))
 
 
-# --- boots ------------------------------------------------------------------------------------------------------------------
+# --- boots ----------------------------------------------------------------------------------------
 
 
 def _columns(ev: Evidence, noise: NoisePrior, edition: int = 3) -> _Columns:
@@ -289,8 +295,9 @@ def _level(ev: Evidence, boot: Observation) -> float:
 def _known_spread(
     x: Floats, node: Indices, prior: float, certainty: float
 ) -> tuple[float, float, float]:
-    """Spread of one boot, sd of its logarithm, and the degrees of freedom that the boots themselves gave: replicates of each
-    kernel about their median, what is wild cut off."""
+    """Spread of one boot, sd of its logarithm, and the degrees of freedom that the boots themselves
+    gave: replicates of each kernel about their median, what is wild cut off.
+    """
     counts = np.bincount(node)
     middle = np.array([np.median(x[node == i]) for i in range(len(counts))])
     replicated = counts[node] > 1
@@ -377,8 +384,11 @@ def _add_unequal(
     layout: float,
     prior_error: float,
 ) -> None:
-    """The commit changes the spread of the boots as well. The spread of either side is what the boots of that end say; that of the
-    good side has the prior of the noise record."""
+    """The commit changes the spread of the boots as well.
+
+    The spread of either side is what the boots of that end say; that of the good side has the prior
+    of the noise record.
+    """
     sides = []
     for end in (0, len(columns.at) - 1):
         own = columns.point[columns.node] == end
@@ -404,7 +414,8 @@ def _add_unequal(
                 -0.5 * (math.log(good / columns.prior) / prior_error) ** 2
                 - 0.5 * (ratio / UNEQUAL_LN_SD) ** 2
                 - math.log(UNEQUAL_LN_SD * math.sqrt(2.0 * math.pi))
-                # the nodes stand for cells of (ln spread, ln ratio), the others for cells of ln spread
+                # the nodes stand for cells of (ln spread, ln ratio), the others for cells of ln
+                # spread
                 + math.log(_END_SPACING**2 * error * bad_error / columns.error)
                 + math.log(UNEQUAL_SPREADS * w_shape)
             )
@@ -512,7 +523,10 @@ def _ln_boot(distance: Floats, theta: _Theta) -> Floats:
 
 
 def _smeared(ln: Floats, scaled: Floats, top: Floats, sigma: float) -> Floats:
-    """Kernels (rows) whose level may be off by their layout: a Gaussian of `sigma` cells. `scaled`: exp(ln - top)."""
+    """Kernels (rows) whose level may be off by their layout: a Gaussian of `sigma` cells.
+
+    `scaled`: exp(ln - top).
+    """
     if sigma < 0.2:
         return ln
     return _ln_again(gaussian_filter1d(scaled, sigma, axis=-1, mode="constant", truncate=5.0), top)
@@ -522,12 +536,16 @@ def _ln_again(scaled: Floats, top: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(scaled, 1e-300)) + top)
 
 
-# --- hypotheses -------------------------------------------------------------------------------------------------------------
+# --- hypotheses -----------------------------------------------------------------------------------
 
 
 def _possible(before: Floats, pairs: list[_Pair]) -> list[_Pair]:
-    """The pairs that can matter. What a pair fits best, over all gaps and both levels, is a bound of what it can weigh; what the best
-    one weighs is less than that by logarithms of the number of gaps, of pairs of levels and of priors, together less than 40."""
+    """The pairs that can matter.
+
+    What a pair fits best, over all gaps and both levels, is a bound of what it can weigh; what the
+    best one weighs is less than that by logarithms of the number of gaps, of pairs of levels and of
+    priors, together less than 40.
+    """
     left = before[:, :-1].max(axis=2)
     right = (before[:, -1:] - before[:, :-1]).max(axis=2)
     fits = (left[[p.before for p in pairs]] + right[[p.behind for p in pairs]]).max(
@@ -537,7 +555,9 @@ def _possible(before: Floats, pairs: list[_Pair]) -> list[_Pair]:
 
 
 def _hypotheses(before: Floats, pairs: list[_Pair], levels: Floats, policy: Policy) -> _Hypotheses:
-    """`before`: running sums of the measured positions' ln likelihoods, (theta, measured position, level)."""
+    """`before`: running sums of the measured positions' ln likelihoods, (theta, measured position,
+    level).
+    """
     used = sorted({i for p in pairs for i in (p.before, p.behind)})
     place = {theta: i for i, theta in enumerate(used)}
     i, j = [place[p.before] for p in pairs], [place[p.behind] for p in pairs]
@@ -586,8 +606,11 @@ def _moments(weight: Floats, levels: Floats) -> tuple[Floats, Floats]:
 
 
 def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
-    """The prior of D ties the two levels. It is smooth, so it is applied on a coarse grid: (level -> shares of its two coarse
-    neighbours, coarse x coarse density)."""
+    """The prior of D ties the two levels.
+
+    It is smooth, so it is applied on a coarse grid: (level -> shares of its two coarse neighbours,
+    coarse x coarse density).
+    """
     narrow = min(f for f, _ in EFFECT_WIDTHS) * policy.prior_effect
     wanted = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
     cells = min(wanted, _MOST_CELLS)
@@ -597,7 +620,8 @@ def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
     share = np.zeros((len(levels), cells))
     rows = np.arange(len(levels))
     share[rows, lower], share[rows, lower + 1] = 1.0 - (place - lower), place - lower
-    # fewer cells than the prior wants, because levels are many orders apart: no narrower than they are
+    # fewer cells than the prior wants, because levels are many orders apart: no narrower than they
+    # are
     blur = 0.0 if cells == wanted else float(coarse[1] - coarse[0]) / 2.0
     return share, _effect_density(coarse[:, None] - coarse[None, :], policy, blur)
 
@@ -613,7 +637,9 @@ def _effect_density(effect: Floats, policy: Policy, blur: float = 0.0) -> Floats
 def _two_steps(
     points: Floats, levels: Floats, policy: Policy, ln_prior: Floats, ln_one: float, at: Indices
 ) -> tuple[float, tuple[int, int] | None]:
-    """P(two steps against one or none) at one theta, and the first and last measured position between them at the likeliest pair."""
+    """P(two steps against one or none) at one theta, and the first and last measured position
+    between them at the likeliest pair.
+    """
     gaps = len(at) - 1
     if gaps < 2 or gaps > TWO_STEPS_MOST_GAPS or policy.prior_two <= 0:
         return 0.0, None

@@ -1,4 +1,6 @@
-"""What is believed of the step: the answer that both models give (`gaussian` for paired boots, `mixture` for all others)."""
+"""What is believed of the step: the answer that both models give (`gaussian` for paired boots,
+`mixture` for all others).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from swingbot.core.model.bisection import Observation
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """What each hypothesis says of the levels: that the step is in one of the gaps between neighbouring measured positions, and, last, that there is none."""
+    """What each hypothesis says of the levels: that the step is in one of the gaps between
+    neighbouring measured positions, and, last, that there is none.
+    """
 
     at: Indices  # measured positions, ascending
     weight: Floats  # probabilities
@@ -33,7 +37,10 @@ class Hypotheses:
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """`commit` over positions (the commit that leads to it), with `none` they sum to one. Effects and variances on the effect scale."""
+    """`commit` over positions (the commit that leads to it), with `none` they sum to one.
+
+    Effects and variances on the effect scale.
+    """
 
     commit: Floats
     none: float
@@ -170,7 +177,9 @@ def seen_swing(odd: list[float], policy: Policy, gaps: int) -> Floats:
 
 
 def per_commit(at: Indices, gaps: Floats, mass: Floats) -> Floats:
-    """Share the probability of each gap between neighbouring measured positions `at`: inside, the posterior is the prior."""
+    """Share the probability of each gap between neighbouring measured positions `at`: inside, the
+    posterior is the prior.
+    """
     commit = np.zeros(len(mass))
     for left, right, p in zip(at[:-1], at[1:], gaps, strict=True):
         inside = mass[left + 1 : right + 1]

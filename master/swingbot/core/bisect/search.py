@@ -1,4 +1,4 @@
-"""Where is the step? The next boot of the search, or the suspect that is to be confirmed."""
+"""Locate the step: choose the next boot of the search, or a suspect to confirm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from swingbot.core.model.bisection import WantedBoot
 
 
 def search(case: Assessment) -> Action | Confirmed:
-    """The next step of the search in a range, or a part of one, that is taken to hold one change."""
+    """Return the next step of the search in a range that is assumed to have one change."""
     suspects = _suspects(case)
     if suspects is not None and (action := confirm(case, *suspects)) is not None:
         return action
@@ -44,27 +44,30 @@ def search(case: Assessment) -> Action | Confirmed:
 
 def _next_boots(case: Assessment, plan: Plan, references: Sequence[WantedBoot]) -> Action:
     if not plan.chosen and not references:
-        return Wait(why="what is in flight tells more than anything else would")
+        return Wait(why="the boots in flight are more informative than any other boot")
     requests = list(references)
     for choice in plan.chosen:
         requests += boot_of(case, choice, requests)
     bits = ", ".join(f"point {case.name(c.position)}: {c.bits:.2f} bits" for c in plan.chosen)
-    return ask(case, requests, f"tells most about the step for its cost ({bits})")
+    return ask(case, requests, f"most informative about the step for its cost ({bits})")
 
 
 def _nothing_tells(case: Assessment) -> Action:
-    """No boot tells enough about where the step is: end with what there is, after what is in flight."""
+    """Conclude because no boot is informative enough, once the boots in flight have completed."""
     if case.ev.pending:
-        return Wait(why="what is in flight may still tell something")
+        return Wait(why="the boots in flight may still be informative")
     if (end := _weak_end(case, careful=True)) is not None:
-        return end_again(case, end)  # against better levels boots may tell more
+        return end_again(case, end)  # boots are more informative if the levels are better known
     if not _reproduced(case):
         if case.root is None and (more := ends_again(case)) is not None:
             return more
         return conclude(
             case,
             "inconclusive",
-            "the ends differ, but no more than kernels do by layout alone: more boots cannot tell",
+            (
+                "the ends differ, but no more than kernels with different layouts; more boots"
+                " cannot help"
+            ),
         )
     left, right = hull(case.ev, case.posterior, case.policy.confidence)
     action = confirm(case, left, right, of_set=True)
@@ -82,15 +85,17 @@ def _reproduced(case: Assessment) -> bool:
 
 
 def _hopeless(case: Assessment, bits: float) -> bool:
-    """Whether what is left of the budget cannot tell the candidates apart, at the rate of the best boot there is."""
+    """Return whether the remaining budget cannot separate the candidates at the best boot's rate."""
     post = case.posterior
     share = post.commit / max(float(post.commit.sum()), 1e-300)
     return bits * (case.policy.max_boots - case.used) < case.policy.hopeless * entropy(share)
 
 
 def _suspects(case: Assessment) -> tuple[int, int] | None:
-    """The two neighbouring measurable positions that hold the step with enough probability if there is one. Whether there is one,
-    their confirmation boots tell best."""
+    """Return the neighbouring measurable positions that enclose the step with enough probability.
+
+    This assumes that there is a step; confirmation boots test that.
+    """
     post = case.posterior
     unchecked = case.policy.edition > 2 and not case.rebuilds
     commit = post.if_images_are_even() if unchecked else post.commit

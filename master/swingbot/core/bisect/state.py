@@ -1,4 +1,4 @@
-"""What a bisection knows, may do, and answers. Frozen values; observations are the only thing a bisection stores."""
+"""State, actions and conclusions of a bisection as frozen values. Only observations are stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PointState:
 
     idx: int
     weight: float = 1.0  # prior mass of the commit, any unit; 0 only if it cannot change the image
-    build_cost_seconds: float = 0.0  # what building it would still cost
+    build_cost_seconds: float = 0.0  # remaining cost of building it
     built: bool = False
     skipped: str | None = (
         None  # why it can never be measured here: does not build, does not boot, a person said so
@@ -33,7 +33,7 @@ class BisectionState:
     in_flight: tuple[WantedBoot, ...] = ()
     paired: bool = False  # boot k shifts all kernels of this testbox alike
     better: Literal["higher", "lower"] | None = (
-        None  # only for words; the model takes both directions
+        None  # affects wording only; the model covers both directions
     )
     min_effect_pct: float = 1.0
     noise: NoisePrior = field(default_factory=NoisePrior)
@@ -51,13 +51,15 @@ class BisectionState:
         bad = sorted({i for i in asked if not 0 <= i < len(self.points)})
         if bad:
             raise ValueError(
-                f"observed or asked points outside the range 0..{len(self.points) - 1}: {bad}"
+                f"observed or requested points outside the range 0..{len(self.points) - 1}: {bad}"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """Ask for these boots, at least one, all of one phase. All in this order, so base and head alternate."""
+    """Request these boots (at least one, all of one phase) in this order, so base and head
+    alternate.
+    """
 
     requests: tuple[WantedBoot, ...]
     why: str
@@ -69,14 +71,14 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Nothing is worth asking before something in flight comes back."""
+    """No boot is worth requesting until one in flight completes."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """A step that confirmation boots showed. `parent_idx` is the point it was measured against."""
+    """A step confirmed by fresh boots. `parent_idx` is the point that it was compared with."""
 
     idx: int
     parent_idx: int
@@ -95,7 +97,10 @@ class CandidateBelief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """How it ended. Effect and interval come from confirmation boots only; None where there were none."""
+    """How it ended.
+
+    Effect and interval come from confirmation boots only; None where there were none.
+    """
 
     kind: ConclusionKind
     reason: str
@@ -119,12 +124,12 @@ Action = Measure | Wait | Conclude
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointBelief:
-    """What has been seen of one point, for pages."""
+    """Measurements of one point, for pages."""
 
     idx: int
     boots: int
     runs: int
-    failed: int  # boots that told nothing
+    failed: int  # boots without a value
     mean: float | None  # of boot means, the metric's unit
     skipped: str | None
 

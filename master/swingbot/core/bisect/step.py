@@ -1,7 +1,7 @@
-"""What a bisection does next. Pure: the same state gives the same answer, and what is in flight is part of the state.
+"""Decide the next step of a bisection. Pure: boots in flight are part of the state.
 
-In the order of a bisection: do the ends differ (`ends`), where is the step (`search`), is it really there (`confirm`), is it the only one
-(`parts`), and the answer (`conclude`).
+The phases are: do the ends differ (`ends`), where is the step (`search`), is it real (`confirm`),
+is it the only one (`subranges`), and the conclusion (`conclude`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from swingbot.core.bisect.thresholds import GROUP_BOOTS_PER_END, GROUP_DECISIVE,
 
 
 def step(state: BisectionState, policy: Policy) -> Action:
-    """Say what this bisection should do next. Calling it twice asks for nothing twice, and never for a boot that already was."""
+    """Return the next action of a bisection.
+
+    Never requests a boot that was made or is in flight.
+    """
     if state.boxes > 1:
         policy = _in_group(policy, state.boxes)
     case = look(state, policy)
@@ -31,13 +34,16 @@ def step(state: BisectionState, policy: Policy) -> Action:
             return conclude(
                 case,
                 "inconclusive",
-                f"the {which} end cannot be measured: {why_not(case, end)}; bisect from another end",
+                (
+                    f"the {which} end cannot be measured: {why_not(case, end)}; bisect from"
+                    " another end"
+                ),
             )
     return ends(case) or solve(case)
 
 
 def _in_group(policy: Policy, boxes: int) -> Policy:
-    """An idle testbox costs nothing and time does: boots are worth asking for sooner."""
+    """Adapt the policy to a group, where idle testboxes are free and boots are requested sooner."""
     return replace(
         policy,
         parallel=max(policy.parallel, boxes),

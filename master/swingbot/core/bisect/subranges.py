@@ -1,4 +1,4 @@
-"""More than one step in the range: its parts are searched one after the other, and what they end with becomes one conclusion."""
+"""Search a range with several steps part by part, and combine the conclusions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _solved(case: Assessment) -> Action:
 
 
 def _also_elsewhere(case: Assessment, seen: ConfirmationBoots) -> Action:
-    """The step is found. What was measured before it and behind it may hold another one: then that stretch is searched too."""
+    """Search the ranges before and after a confirmed step if they probably have another step."""
     first = found(case, seen)
     ended = []
     for low, high in ((0, seen.left), (seen.right, case.ev.last)):
@@ -59,7 +59,7 @@ def _also_elsewhere(case: Assessment, seen: ConfirmationBoots) -> Action:
 
 
 def _doubtful_part(case: Assessment, low: int, high: int) -> Assessment | None:
-    """A stretch beside a step that was found, if it can be judged and rather holds another one than not."""
+    """Return a range next to a confirmed step if it probably has another step."""
     if low >= high or not case.ev.at(low) or not case.ev.at(high):
         return None
     part = case.part(low, high, none=1.0 - 2.0 * case.policy.prior_two)
@@ -67,7 +67,7 @@ def _doubtful_part(case: Assessment, low: int, high: int) -> Assessment | None:
 
 
 def _together(case: Assessment, ended: Sequence[Conclusion]) -> Conclude:
-    """What the parts of a range ended with, as one conclusion."""
+    """Combine the conclusions of the parts of a range."""
     named = [c for c in ended if c.kind in ("culprit", "credible_set", "several")]
     if not named:
         return conclude(
@@ -81,7 +81,7 @@ def _together(case: Assessment, ended: Sequence[Conclusion]) -> Conclude:
         return concluded(
             case, replace(named[0], reason=f"{named[0].reason}; elsewhere in the range: {rest}")
         )
-    # Only single commits are culprits: of a set it is not known which one to blame.
+    # Only single commits are culprits; in a set the culprit is unknown.
     culprits = tuple(x for c in named if c.kind != "credible_set" for x in c.culprits)
     return concluded(
         case,

@@ -36,7 +36,10 @@ def picture(
     p_none: float | None = None,
     everything: bool = False,
 ) -> str:
-    """Bars of the probability per commit, with boots and their mean. Stretches of commits that nobody suspects are one line."""
+    """Bars of the probability per commit, with boots and their mean.
+
+    Stretches of commits that nobody suspects are one line.
+    """
     width = max(_LEAST_WIDTH, width)
     rows: list[tuple[str, float | None, str, str, str]] = []
     for group in _groups(lines, everything):
@@ -69,7 +72,10 @@ def picture(
     if p_none is not None:
         text.append(
             _cut(
-                f"{'none of them':{left}} {_bar(min(1.0, p_none / top), bar, ascii)} {_percent(p_none)}",
+                (
+                    f"{'none of them':{left}} {_bar(min(1.0, p_none / top), bar, ascii)}"
+                    f" {_percent(p_none)}"
+                ),
                 width,
             )
         )
