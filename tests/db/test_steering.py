@@ -488,10 +488,10 @@ def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> Non
     explained = swingbot("bisect", "explain", f"b{number}")
     assert explained.exit_code == 0, explained.output
     for told in (
-        "bits of doubt are left",
+        "bits of uncertainty remain",
         "Next (search)",
         "Boots that changed the belief most",
-        "What would change the mind",
+        "What would change the conclusion",
         "Left, if boots come out",
     ):
         assert told in explained.output

@@ -215,11 +215,11 @@ def test_a_wait_that_only_sees_costs_move_is_not_worth_noting() -> None:
         (lambda lines: ['{"version":9}', *lines], "version 9"),
         (
             lambda lines: [line for line in lines if '"step":2' not in line],
-            "step 3 where step 2 should be",
+            "step 3 instead of step 2",
         ),
         (
             lambda lines: [line.replace('"digest":', '"digits":') for line in lines],
-            "without a proper 'digest'",
+            "has no valid 'digest'",
         ),
         (
             lambda lines: [line.replace('"digest":"', '"digest":"0') for line in lines],
