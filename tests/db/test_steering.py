@@ -492,7 +492,7 @@ def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> Non
         "Next (search)",
         "Boots that changed the belief most",
         "What would change the conclusion",
-        "Left, if boots come out",
+        "Remaining, if boots behave",
     ):
         assert told in explained.output
     assert (
