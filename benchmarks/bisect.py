@@ -241,7 +241,8 @@ def _work(job: Job) -> tuple[Job, Trial | str]:
     cell, method, seed = job
     try:
         return job, trial(CELLS[cell], method, seed)
-    except Exception as error:  # one broken world must not hide the others; it is counted as neither claimed nor right
+    # one broken world must not hide the others; it is counted as neither claimed nor right
+    except Exception as error:
         return job, f"{type(error).__name__}: {error}"
 
 

@@ -60,7 +60,9 @@ def end_again(case: Assessment, end: int) -> Action:
 
 
 def ends_on_new_testboxes(case: Assessment) -> list[WantedBoot]:
-    """Return boots of both ends on each testbox of a group that has no boots yet, as a reference."""
+    """Return boots of both ends on each testbox of a group that has no boots yet, as a
+    reference.
+    """
     known, wanted = _on_boxes(case), list[WantedBoot]()
     for box in (box for box in range(case.state.boxes) if case.state.boxes > 1 and not known[box]):
         wanted += _at_one_k(case.ev, (0, case.ev.last), wanted, box)

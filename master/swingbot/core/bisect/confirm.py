@@ -194,7 +194,9 @@ def _beside_the_search(
 
 
 def _denied(case: Assessment, seen: ConfirmationBoots) -> bool:
-    """Return whether fresh boots plus three standard errors reach less than half the expected step."""
+    """Return whether fresh boots plus three standard errors reach less than half the expected
+    step.
+    """
     if seen.pairs < case.policy.max_confirm:
         return False
     post = case.posterior

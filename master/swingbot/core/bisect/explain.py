@@ -134,7 +134,9 @@ def moved(before: Belief, after: Belief) -> float:
 
 
 def leader(known: Belief) -> tuple[int, float] | None:
-    """Return the most likely commit (the earliest of equals), or None if no change is more likely."""
+    """Return the most likely commit (the earliest of equals), or None if no change is more
+    likely.
+    """
     best = max(known.candidates, key=lambda c: (c.probability, -c.idx), default=None)
     return None if best is None or best.probability < known.p_none else (best.idx, best.probability)
 
@@ -144,7 +146,9 @@ def _vector(known: Belief) -> NDArray[np.float64]:
 
 
 def spreads(state: BisectionState) -> Spreads:
-    """Estimate the noise, pooled over boots and kernels; identical boots give 0, too few give None."""
+    """Estimate the noise, pooled over boots and kernels; identical boots give 0, too few give
+    None.
+    """
     boots = [o.values for o in state.observations if o.values and not o.skip]
     runs = [(_relative(v), len(v) - 1) for v in boots if len(v) > 1]
     of_kernel: dict[tuple[int, int], list[float]] = {}

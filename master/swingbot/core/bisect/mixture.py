@@ -121,7 +121,9 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Hypotheses:
-    """Arrays over (pair, gap between neighbouring measured positions); the last gap is "no change"."""
+    """Arrays over (pair, gap between neighbouring measured positions); the last gap is "no
+    change".
+    """
 
     ln: Floats
     low: Floats  # E[mu]

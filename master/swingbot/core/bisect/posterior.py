@@ -83,7 +83,9 @@ class Posterior:
 
 
 def wild_boots(ev: Evidence, post: Posterior) -> set[tuple[int, int]]:
-    """(position, k) of boots that are rather wild than not; none where the model has no wild boots."""
+    """(position, k) of boots that are rather wild than not; none where the model has no wild
+    boots.
+    """
     return {ev.key(b) for b, p in zip(ev.boots, post.wild, strict=False) if p > WILD_P}
 
 

@@ -85,7 +85,9 @@ def _reproduced(case: Assessment) -> bool:
 
 
 def _hopeless(case: Assessment, bits: float) -> bool:
-    """Return whether the remaining budget cannot separate the candidates at the best boot's rate."""
+    """Return whether the remaining budget cannot separate the candidates at the best boot's
+    rate.
+    """
     post = case.posterior
     share = post.commit / max(float(post.commit.sum()), 1e-300)
     return bits * (case.policy.max_boots - case.used) < case.policy.hopeless * entropy(share)

@@ -1,4 +1,6 @@
-"""The belief of a bisection as a picture of characters: a line a commit, as wide as the terminal."""
+"""The belief of a bisection as a picture of characters: a line a commit, as wide as the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -164,7 +166,9 @@ def _cells(c: str) -> int:
 
 
 def _cut(words: str, width: int) -> str:
-    """Padded or shortened to so many cells of a terminal; what cannot be printed becomes a space."""
+    """Padded or shortened to so many cells of a terminal; what cannot be printed becomes a
+    space.
+    """
     cells, kept = 0, []
     for c in words:
         c = c if c.isprintable() else " "

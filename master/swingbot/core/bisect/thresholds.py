@@ -148,7 +148,8 @@ WILD_P: Final = 0.5
 # moving testbox.
 WILD_WEIGHT: Final = 1.0 / 64.0
 
-# --- priors of testboxes whose boots are not paired (docs/statistics.md, "The posterior of a bisection") ---
+# --- priors of testboxes whose boots are not paired (docs/statistics.md, "The posterior of a
+# bisection") ---
 
 # Shapes of the noise: (share of wild boots, their spread and the distance of their middle from the
 # level, both in sd, prior). The data decide between them. The last four are testboxes whose boots
@@ -206,7 +207,8 @@ UNEQUAL_LN_SD: Final = 1.1
 # ones a step of half the level is taken for wild boots.
 EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 
-# --- priors of boots that share a shift: equal k of a paired testbox, or the hour of one that wanders ---
+# --- priors of boots that share a shift: equal k of a paired testbox, or the hour of one that
+# wanders ---
 
 # (factor of the layout spread that is known, prior).
 PAIRED_LAYOUT_FACTORS: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))

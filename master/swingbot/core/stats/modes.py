@@ -59,7 +59,9 @@ def mixture_p(base: Sequence[float], head: Sequence[float]) -> float | None:
 
 
 def _fisher_p(upper: Sequence[int], sizes: Sequence[int]) -> float:
-    """Two-sided P for `upper` out of `sizes`: the sum over all tables that are at most as likely."""
+    """Two-sided P for `upper` out of `sizes`: the sum over all tables that are at most as
+    likely.
+    """
     total = sum(upper)
 
     def ways(first: int) -> int:

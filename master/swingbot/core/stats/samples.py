@@ -186,7 +186,8 @@ def levels(drawn: BootUnits, rule: Rule) -> Levels:
 def _wild_runs(drawn: BootUnits, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
     """Return (boot, counted through both sides; run) of outlying runs.
 
-    On a paired testbox, an effect that all boots show at the same run (a warm-up) is not an outlier.
+    On a paired testbox, an effect that all boots show at the same run (a warm-up) is not an
+    outlier.
     """
     groups = _mapped([b.values for side in drawn.sides for b in side], scale)
     if sum(len(g) - 1 for g in groups) <= FEWEST_WITH_WILD:
