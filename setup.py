@@ -1,4 +1,6 @@
-"""Adds to the wheel what the code reads at run time (`swingbot_jobs.resources`); the rest of the build is in pyproject.toml."""
+"""Adds to the wheel what the code reads at run time (`swingbot_jobs.resources`); the rest of
+the build is in pyproject.toml.
+"""
 
 from __future__ import annotations
 

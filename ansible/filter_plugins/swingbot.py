@@ -1,4 +1,6 @@
-"""Filters on tuning lists, with the same parser as the worker (jobs/swingbot_jobs/testbox/tuning.py)."""
+"""Filters on tuning lists, with the same parser as the worker
+(jobs/swingbot_jobs/testbox/tuning.py).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def _list(box: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
         lists = tuning.load_all(LISTS) | (tuning.load_all(Path(directory)) if directory else {})
         if name not in lists:
             raise tuning.TuningError(
-                f"tuning list {name!r} of the testbox file does not exist; use one of {', '.join(sorted(lists))}"
+                f"tuning list {name!r} of the testbox file does not exist;"
+                f" use one of {', '.join(sorted(lists))}"
             )
         return lists[name].without([str(item) for item in without])
     except (tuning.TuningError, OSError, TypeError) as error:

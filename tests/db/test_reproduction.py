@@ -217,7 +217,10 @@ def test_the_scripts_of_a_kit_start_and_say_what_they_need(world: World, tmp_pat
         text=True,
         env={"PATH": "/usr/bin:/bin", "QEMU": "no-such-qemu"},
     )
-    assert (done.returncode, "no-such-qemu is not installed; install it" in done.stderr) == (1, True)
+    assert (done.returncode, "no-such-qemu is not installed; install it" in done.stderr) == (
+        1,
+        True,
+    )
     (tmp_path / "kit" / "README").write_text("changed")
     done = subprocess.run(["./reproduce.sh"], cwd=tmp_path / "kit", capture_output=True, text=True)
     assert "files of this kit were modified" in done.stderr

@@ -119,7 +119,10 @@ def impossible(drawn: BootUnits, rule: Rule) -> str | None:
     if max(map(abs, values)) >= LARGEST:
         return "a value is too large to compute with"
     if rule.positive and min(values) <= 0:
-        return f"a {rule.klass} of {min(values):g} is not possible: zero or less is not a valid measurement"
+        return (
+            f"a {rule.klass} of {min(values):g} is not possible:"
+            " zero or less is not a valid measurement"
+        )
     if rule.least is not None and min(values) < rule.least:
         return (
             f"a {rule.klass} of {min(values):g} is not possible: it cannot be below {rule.least:g}"
