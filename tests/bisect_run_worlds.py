@@ -151,12 +151,12 @@ def bisect(
 
     `path`: goes on with that journal, and leaves it there.
     """
-    told: list[tuple[int, float]] = []
+    estimates: list[tuple[int, float]] = []
 
     def listen(news: ProgressEvent, hunt: Bisector) -> None:
         if eta and news.booted is not None:
             state, policy = hunt.state(news.part), hunt.policy(news.part)
-            told.append(
+            estimates.append(
                 (len(hunt.journal.booted), boots_left(belief(state, policy), state.noise, policy))
             )
 
@@ -173,7 +173,7 @@ def bisect(
         ).run(a_range(world.commits))
         facts = result_json.facts(found, journal.booted, "higher", "")
         journal.close()
-        return Run(facts, len(journal.booted), time.process_time() - began, told)
+        return Run(facts, len(journal.booted), time.process_time() - began, estimates)
 
 
 def right(world: World, facts: result_json.Facts) -> bool:

@@ -79,15 +79,15 @@ class Page:
         self._note(message.get("method", ""), message.get("params", {}))
         return message
 
-    def _note(self, method: str, told: dict[str, Any]) -> None:
+    def _note(self, method: str, params: dict[str, Any]) -> None:
         if method == "Page.loadEventFired":
             self._loaded += 1
-        elif method == "Network.responseReceived" and told["response"]["status"] >= 400:
-            self.failed.append(f"{told['response']['status']} {told['response']['url']}")
-        elif method == "Network.loadingFailed" and not told.get("canceled"):
-            self.failed.append(told["errorText"])
-        elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
-            self.complaints.append(told["entry"]["text"])
+        elif method == "Network.responseReceived" and params["response"]["status"] >= 400:
+            self.failed.append(f"{params['response']['status']} {params['response']['url']}")
+        elif method == "Network.loadingFailed" and not params.get("canceled"):
+            self.failed.append(params["errorText"])
+        elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.complaints.append(params["entry"]["text"])
 
     def open(self, url: str) -> None:
         """Go to `url` and wait until all of it is loaded."""

@@ -407,7 +407,7 @@ def a_boot(
         if outcome == "up"
         else "Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b"
     )
-    told = {
+    document = {
         "version": 1,
         "kind": "boot",
         "order": f"o{order}",
@@ -418,7 +418,7 @@ def a_boot(
         "files": files,
         "worker": box.name,
     }
-    attempt = an_attempt(conn, order, outcome=told, at=at)
+    attempt = an_attempt(conn, order, outcome=document, at=at)
     a_dispatch(conn, attempt, f"boot-{box.name}", state="over", at=at)
     row = {
         "attempt": attempt,

@@ -98,8 +98,8 @@ class RebasedTree:
             input="\n".join([*lines, ""]).encode(),
             check=True,
         )
-        told = dict(line.split() for line in marks.read_text().splitlines())
-        return [told[f":{number}"] for number in range(1, len(new) + 1)]
+        commits = dict(line.split() for line in marks.read_text().splitlines())
+        return [commits[f":{number}"] for number in range(1, len(new) + 1)]
 
 
 def _data(text: str) -> list[str]:
@@ -115,13 +115,13 @@ class Speeds(dict[str, float]):
 
     def get(self, commit: str, default: float = 1.0) -> float:  # type: ignore[override]
         if commit not in self:
-            told = subprocess.run(
+            matches = subprocess.run(
                 ["git", "-C", self._path, "grep", "-h", "speed=", commit],
                 capture_output=True,
                 text=True,
             ).stdout
             speed = default
-            for line in told.splitlines():
+            for line in matches.splitlines():
                 speed *= float(line.partition("speed=")[2])
             self[commit] = speed
         return self[commit]

@@ -37,7 +37,7 @@ class Verdict:
     cpu: float = 0.0
 
 
-def told(family: Family, bench: SimulatedBench) -> NoisePrior:
+def given_noise(family: Family, bench: SimulatedBench) -> NoisePrior:
     noise = known_noise(
         bench,
         family.certainty,
@@ -58,7 +58,7 @@ def judge(family: Family, seed: int) -> Verdict:
     state = a_state(
         bench,
         paired=family.paired,
-        noise=told(family, bench),
+        noise=given_noise(family, bench),
         min_effect_pct=family.min_effect_pct,
         build_cost=family.costs.build,
         boot_cost=family.costs.of_boot(bench.runs),

@@ -254,9 +254,9 @@ def main(tips: int, names: Sequence[str]) -> None:
         if names and name not in names:
             continue
         found = watch(WORLDS[name], max(1, tips // 20), effect)
-        told = " | ".join(f"{100 * found.found_by(n):.1f}" for n in (1, 3, 10))
+        shares = " | ".join(f"{100 * found.found_by(n):.1f}" for n in (1, 3, 10))
         print(
-            f"| {100 * effect:+.0f} %, {name} | {told} | {found.boots / found.tips:.2f} |",
+            f"| {100 * effect:+.0f} %, {name} | {shares} | {found.boots / found.tips:.2f} |",
             flush=True,
         )
 

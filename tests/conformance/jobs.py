@@ -69,7 +69,9 @@ def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
         try:
             ours = _ours(path)
         except JobError as error:
-            named = all(any(told in str(problem) for told in TOLD) for problem in _problems(path))
+            named = all(
+                any(remark in str(problem) for remark in TOLD) for problem in _problems(path)
+            )
             yield (
                 Row(what=what, compared=0, note=f"named: {error}")
                 if named

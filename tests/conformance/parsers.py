@@ -57,11 +57,11 @@ def _row(lkp_src: Path, pair: Pair) -> Row:
         differences += [f"{name}: {difference}" for difference in _differences(ours, theirs)]
     if lacking := missing():
         notes[f"only fixtures were compared: {lacking}"] = []
-    told = "; ".join(
+    remarks = "; ".join(
         f"{note} ({', '.join(names)})" if names else note for note, names in notes.items()
     )
     return Row(
-        what=f"parse {pair.own}", compared=compared, differences=tuple(differences), note=told
+        what=f"parse {pair.own}", compared=compared, differences=tuple(differences), note=remarks
     )
 
 

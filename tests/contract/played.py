@@ -196,7 +196,7 @@ class Two:
         return self.lab.phases
 
     @property
-    def told(self) -> list[str]:
+    def phase_names(self) -> list[str]:
         return [phase for phase, _ in self.phases]
 
     @property

@@ -319,7 +319,7 @@ def test_the_latest_generations_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"format": 9}, "has format 9"),
         (
@@ -336,7 +336,9 @@ def test_the_latest_generations_stay() -> None:
         ({"more": 1}, "is not the manifest"),
     ],
 )
-def test_a_manifest_that_leads_elsewhere_is_refused(change: dict[str, object], told: str) -> None:
+def test_a_manifest_that_leads_elsewhere_is_refused(
+    change: dict[str, object], message: str
+) -> None:
     sound = {
         "format": 1,
         "taken_at": "2026-01-02T03:04:05+00:00",
@@ -351,7 +353,7 @@ def test_a_manifest_that_leads_elsewhere_is_refused(change: dict[str, object], t
         "secrets": [],
     }
     assert read_manifest(json.loads(json.dumps(sound)), "m").revision == "0011"
-    with pytest.raises(BadBackup, match=told):
+    with pytest.raises(BadBackup, match=message):
         read_manifest(sound | change, "m")
 
 

@@ -96,11 +96,11 @@ def test_an_order_document_carries_the_purpose_of_its_order(brain: Brain) -> Non
     brain.poll()
     brain.run()
     with brain.engine.connect() as conn:
-        told = conn.execute(
+        orders = conn.execute(
             sa.text("SELECT a.id, o.purpose FROM attempt a JOIN orders o ON o.id = a.order_id")
         ).all()
-        assert {row.purpose for row in told} == {"search", "fresh", "gate"}
-        for row in told:
+        assert {row.purpose for row in orders} == {"search", "fresh", "gate"}
+        for row in orders:
             facts = order_facts(conn, row.id)
             assert facts is not None
             assert facts.purpose == row.purpose

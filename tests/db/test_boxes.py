@@ -130,8 +130,8 @@ def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_ma
     assert sorted(sent(brain)) == ["over: testbox rack7 is back", "testbox rack7 is lost"]
     turn(brain, 2)
     assert len(sent(brain)) == 2
-    told = rows(brain, "SELECT kind, revision, state, to_addrs, dry_run FROM report ORDER BY id")
-    assert [tuple(row.values()) for row in told] == [
+    reports = rows(brain, "SELECT kind, revision, state, to_addrs, dry_run FROM report ORDER BY id")
+    assert [tuple(row.values()) for row in reports] == [
         ("alert", n, "sent", ["swingbot-reports@localhost"], False) for n in (1, 2)
     ]
 
@@ -196,16 +196,16 @@ def test_without_another_box_an_order_waits_with_a_fresh_budget_and_goes_on_once
     assert {order["state"] for order in orders} == {"ready"}
     with brain.engine.connect() as conn:
         problems = [problem["text"] for problem in read.status(conn)["problems"]]
-        told = read.comparison(conn, name)
-    (waits,) = told["waits"]
+        comparison = read.comparison(conn, name)
+    (waits,) = comparison["waits"]
     assert waits.startswith("testbox rack7 is quarantined: failed: 3 attempts in a row")
     assert waits in problems
-    assert told["eta_seconds"] is None
+    assert comparison["eta_seconds"] is None
     resume(brain.lab, "rack7")
     brain.run()
     with brain.engine.connect() as conn:
-        told = read.comparison(conn, name)
-    assert (told["status"], told["waits"]) == ("done", [])
+        comparison = read.comparison(conn, name)
+    assert (comparison["status"], comparison["waits"]) == ("done", [])
 
 
 def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failure_of_the_box(
@@ -233,8 +233,8 @@ def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failur
     ready_again(brain)
     brain.run()
     with brain.engine.connect() as conn:
-        told = read.comparison(conn, name)
-    assert why in str(told)
+        comparison = read.comparison(conn, name)
+    assert why in str(comparison)
 
 
 def test_a_virtual_box_is_not_quarantined_for_what_its_host_lacks(brain: Brain) -> None:
@@ -449,22 +449,22 @@ def test_the_command_line_says_since_when_and_why(
     Attempts(brain.engine).tell_phase(number, "running", "the job began")
 
     def swingbot(*words: str) -> tuple[int, str]:
-        told = CliRunner().invoke(main, words, env=environment(tmp_path, db_url))
-        return told.exit_code, told.output
+        result = CliRunner().invoke(main, words, env=environment(tmp_path, db_url))
+        return result.exit_code, result.output
 
     drain(brain.lab, "rack7", "new disk")
     assert "drained, still running" in swingbot("testbox", "list")[1]
-    code, told = swingbot("testbox", "show", "rack7")
-    assert (code, told.splitlines()[0]) == (0, "rack7  drained: new disk")
-    assert told.splitlines()[1].startswith("drained, still running since 20")
-    assert ": the job began; driven by lab1, whose lease is valid until 20" in told
-    assert "leased -> running" in told
+    code, output = swingbot("testbox", "show", "rack7")
+    assert (code, output.splitlines()[0]) == (0, "rack7  drained: new disk")
+    assert output.splitlines()[1].startswith("drained, still running since 20")
+    assert ": the job began; driven by lab1, whose lease is valid until 20" in output
+    assert "leased -> running" in output
     assert "testbox   rack7  drained, still running" in swingbot("status")[1]
-    code, told = swingbot("testbox", "check", "rack7")
-    assert (code, told) == (
+    code, output = swingbot("testbox", "check", "rack7")
+    assert (code, output) == (
         1,
         "swingbot: testbox rack7 is driven by host lab1; run there: swingbot-worker check rack7"
         "   (or use --here if this host can reach the testbox, too)\n",
     )
-    code, told = swingbot("testbox", "check", "nowhere")
-    assert (code, told.count("\n")) == (2, 1)
+    code, output = swingbot("testbox", "check", "nowhere")
+    assert (code, output.count("\n")) == (2, 1)

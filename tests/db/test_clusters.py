@@ -51,13 +51,13 @@ WIRE = JobFile(name="wire.yaml", text="cluster: cs-pair\nnetperf:\n  test: TCP_R
 @pytest.fixture
 def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
     """Boxes a and b, and two clusters of them that differ in who serves."""
-    told = environment(tmp_path, db_url)
+    variables = environment(tmp_path, db_url)
     boxes = tmp_path / "workers" / "testboxes"
     for name in ("a", "b"):
         (boxes / f"{name}.yaml").write_text(IRON.format(name=name))
     for name, server, client in (("cs-ab", "a", "b"), ("cs-ba", "b", "a")):
         (boxes / f"{name}.yaml").write_text(CLUSTER.format(name=name, server=server, client=client))
-    settings = load(environ=told)
+    settings = load(environ=variables)
     make_fakelinux(tmp_path / "linux", [FakeCommit()])
     with running_smtpd(settings):
         made = make_brain(settings, engine, tmp_path / "linux")
@@ -97,12 +97,12 @@ def at_work(brain: Brain) -> dict[str, int]:
 
 def came_home(brain: Brain, name: str) -> str:
     """The change of a node's state when its cluster gave it back."""
-    told = [
+    events = [
         event
         for event in box(brain, name)["events"]
         if event["why"].startswith("given back by cluster cs-ab")
     ]
-    return " ".join(f"{event['was']} -> {event['state']}" for event in told)
+    return " ".join(f"{event['was']} -> {event['state']}" for event in events)
 
 
 def built(brain: Brain) -> None:

@@ -395,18 +395,18 @@ def test_the_command_line_shows_and_moves_testboxes(
     brain: Brain, tmp_path: Path, db_url: str
 ) -> None:
     def swingbot(*words: str) -> tuple[int, str]:
-        told = CliRunner().invoke(
+        result = CliRunner().invoke(
             main, ["testbox", *words], env=brain_environment(tmp_path / "state", db_url)
         )
-        return told.exit_code, told.output
+        return result.exit_code, result.output
 
     assert swingbot("quarantine", "vm-tcg", "--reason", "fan is loud")[0] == 0
     assert "fan is loud" in swingbot("list")[1]
     assert swingbot("show", "vm-tcg")[1].startswith("vm-tcg  quarantined: fan is loud")
     assert '"state": "quarantined"' in swingbot("show", "vm-tcg", "--json")[1]
     assert swingbot("resume", "vm-tcg")[0] == 0
-    code, told = swingbot("resume", "nowhere")
-    assert (code, told.count("\n")) == (2, 1)
+    code, output = swingbot("resume", "nowhere")
+    assert (code, output.count("\n")) == (2, 1)
 
 
 def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[int, make.Box]:
@@ -453,12 +453,12 @@ def test_the_history_of_a_branch_shows_its_steps(
         read.levels(conn, "nowhere")
     conn.commit()
     environment = brain_environment(tmp_path / "state", db_url)
-    told = CliRunner().invoke(main, ["tree", "history", name, "--json"], env=environment)
-    (metric,) = json.loads(told.output)
+    result = CliRunner().invoke(main, ["tree", "history", name, "--json"], env=environment)
+    (metric,) = json.loads(result.output)
     assert [change["at"] for change in metric["findings"]["changes"]] == [25]
-    told = CliRunner().invoke(main, ["tree", "history", name], env=environment)
+    result = CliRunner().invoke(main, ["tree", "history", name], env=environment)
     tip = seen["levels"][25]
-    assert f"step at {tip['commit'][:12]}" in told.output
+    assert f"step at {tip['commit'][:12]}" in result.output
     _judged(brain, number, (box.name, make.UNIT_JOB, make.METRIC), levels[-1])
     (stored,) = read.tree(conn, name)["histories"]
     assert stored["upto"] == f"c{number}"

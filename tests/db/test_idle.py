@@ -294,9 +294,9 @@ def test_a_script_can_wait_until_nothing_is_open(brain: Brain, db_url: str) -> N
     begin(brain, boxes, made)
     brain.poll()
     tick(brain.lab)
-    status, out, told = swingbot(brain, db_url, "wait", "--idle", "--timeout", "0")
+    status, out, err = swingbot(brain, db_url, "wait", "--idle", "--timeout", "0")
     assert (status, out) == (1, "")
-    assert "not idle after 0 s (comparisons: 1, orders: " in told
+    assert "not idle after 0 s (comparisons: 1, orders: " in err
     assert "\nidle      no (comparisons: 1, orders: " in swingbot(brain, db_url, "status")[1]
     to_the_end(brain)
     assert swingbot(brain, db_url, "wait", "--idle") == (0, "idle: no open work\n", "")

@@ -169,8 +169,8 @@ def test_a_fix_is_checked_at_the_first_tip_that_has_it_and_told_once(brain: Brai
     assert facts["status"] == "fixed"
     checked = [event for event in facts["history"] if event["act"] == "checked"]
     assert [event["detail"]["answer"] for event in checked] == ["back"]
-    (first, _, _), (told, parent, body) = mails(brain)
-    assert (told, parent) == (f"Re: {first}", "<i1.first.1@swingbot.localdomain>")
+    (first, _, _), (subject, parent, body) = mails(brain)
+    assert (subject, parent) == (f"Re: {first}", "<i1.first.1@swingbot.localdomain>")
     assert body.startswith(
         f"Fixed: what we reported as {METRIC} 12.0% worse is gone at fake, branch main"
     )

@@ -163,7 +163,7 @@ def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(brain: B
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"url": "/nowhere/at/all"}, "/nowhere/at/all"),
         ({"branch": "nosuch"}, "nosuch"),
@@ -178,12 +178,12 @@ def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(brain: B
     ],
 )
 def test_a_tree_that_makes_no_sense_is_refused_in_one_sentence(
-    brain: Brain, change: dict[str, Any], told: str
+    brain: Brain, change: dict[str, Any], message: str
 ) -> None:
     base = base_of(brain)
     with pytest.raises(RequestError, match=r".") as refused:
         brain.watch(**{"base": base, **change})
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
     assert brain.count("tree") == 0
 

@@ -248,11 +248,11 @@ def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_ther
     tmp_path: Path,
 ) -> None:
     free = shutil.disk_usage(tmp_path).free // MIB
-    told = why_no_room(
+    reason = why_no_room(
         settings_at(tmp_path / "not" / "yet", SWINGBOT_DISK_STOP_BELOW_MIB=str(free + (1 << 20)))
     )
-    assert told is not None
-    assert str(tmp_path / "not" / "yet") in told
+    assert reason is not None
+    assert str(tmp_path / "not" / "yet") in reason
 
 
 @pytest.mark.parametrize(

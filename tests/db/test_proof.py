@@ -249,12 +249,12 @@ def _more_boots_are_lost(brain: Brain) -> None:
     brain.run()
     assert len(brain.facts("i")["reports"]) == 2
     with brain.engine.connect() as conn:
-        told = conn.execute(
+        comparison = conn.execute(
             sa.text(
                 "SELECT c.boots, c.status FROM incident i JOIN comparison c ON c.id = i.comparison"
             )
         ).one()
-    assert tuple(told) == (3, "done")
+    assert tuple(comparison) == (3, "done")
 
 
 def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(brain: Brain) -> None:

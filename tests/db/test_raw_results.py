@@ -451,8 +451,12 @@ def test_a_stored_file_comes_with_its_checksum_in_parts_and_not_twice(
         whole.content[100:200],
         f"bytes 100-199/{len(whole.content)}",
     )
-    told = client.head("/raw/x1/results.tar", headers={"Range": "bytes=100-199"})
-    assert (told.status_code, told.content, told.headers["content-length"]) == (206, b"", "100")
+    response = client.head("/raw/x1/results.tar", headers={"Range": "bytes=100-199"})
+    assert (response.status_code, response.content, response.headers["content-length"]) == (
+        206,
+        b"",
+        "100",
+    )
     assert client.get("/raw/x1/results.tar", headers={"If-None-Match": tag}).status_code == 304
     assert (
         client.get(

@@ -321,7 +321,7 @@ def test_an_incident_and_its_report_know_each_other_and_say_which_gates_were_not
     assert found["bisections"] == [f"b{bisection}"]
     assert found["reports"] == [f"r{report}"]
     assert found["culprit"]["commit"] == kernels[5].commit
-    told = read.report(conn, f"r{report}")
+    document = read.report(conn, f"r{report}")
     assert {
         "id",
         "kind",
@@ -333,10 +333,10 @@ def test_an_incident_and_its_report_know_each_other_and_say_which_gates_were_not
         "subject",
         "size",
         "evidence",
-    } <= set(told)
-    assert told["size"] == 6
-    assert told["evidence"]["reproduced"] == "pass"
-    assert told["evidence"]["revert"] == "not run"
+    } <= set(document)
+    assert document["size"] == 6
+    assert document["evidence"]["reproduced"] == "pass"
+    assert document["evidence"]["revert"] == "not run"
 
 
 def test_an_order_shows_each_attempt_with_its_dispatches(conn: sa.Connection) -> None:

@@ -145,12 +145,12 @@ def _looks_right(world: World, monkeypatch: pytest.MonkeyPatch, culprit: str) ->
     assert "still there in fake, branch mm-unstable" in client.get("/incident/i1").text
     for key, value in world.environment.items():
         monkeypatch.setenv(key, value)
-    told = CliRunner().invoke(main, ["tree", "show", "fake"])
-    assert told.exit_code == 0, told.output
-    (line,) = [line for line in told.output.splitlines() if culprit[:12] in line]
+    result = CliRunner().invoke(main, ["tree", "show", "fake"])
+    assert result.exit_code == 0, result.output
+    (line,) = [line for line in result.output.splitlines() if culprit[:12] in line]
     assert "i1 open" in line
     assert "worse, 3 a side" in line
-    assert "mm/a:" not in told.output
+    assert "mm/a:" not in result.output
     assert "mm/a:" in CliRunner().invoke(main, ["tree", "show", "fake", "--all"]).output
     facts = json.loads(CliRunner().invoke(main, ["tree", "show", "fake", "--json"]).output)
     assert [patch["state"] for patch in facts["patches"]] == ["below"] * 2 + [

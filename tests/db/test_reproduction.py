@@ -319,10 +319,10 @@ def test_a_worker_that_writes_rubbish_costs_the_kit_its_file_and_no_more(
     world: World, content: bytes
 ) -> None:
     for name in ("qemu.json", "rootfs.json", "job.cpio"):
-        told = world.put(content)
+        digest = world.put(content)
         world.conn.execute(
             sa.text("UPDATE boot SET files = files || CAST(:new AS jsonb)"),
-            {"new": json.dumps({name: told})},
+            {"new": json.dumps({name: digest})},
         )
     world.conn.commit()
     kit = kit_of(world)

@@ -59,13 +59,13 @@ class Clock:
 
     began: float = field(default_factory=time.monotonic)
     stages: list[tuple[str, float]] = field(default_factory=list)
-    told: str = ""
+    last_line: str = ""
 
     def say(self, line: str) -> None:
-        if line != self.told:
+        if line != self.last_line:
             elapsed = int(time.monotonic() - self.began)
             print(f"[{elapsed // 60:2}:{elapsed % 60:02}] {line}", flush=True)
-            self.told = line
+            self.last_line = line
 
     def stage(self, name: str) -> None:
         """End the stage that has been going on since the last call, under this name."""

@@ -266,7 +266,7 @@ def test_an_order_of_a_boot_is_one_that_a_worker_takes(demo: Demo, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "message"),
     [
         (("compare", "base", "nosuch", "--tree", "demo"), 2, "nosuch"),
         (("compare", "base", "tip", "--tree", "nosuch"), 2, "nosuch"),
@@ -297,11 +297,11 @@ def test_an_order_of_a_boot_is_one_that_a_worker_takes(demo: Demo, tmp_path: Pat
     ],
 )
 def test_wrong_questions_get_one_sentence(
-    demo: Demo, words: tuple[str, ...], status: int, told: str
+    demo: Demo, words: tuple[str, ...], status: int, message: str
 ) -> None:
     done = demo.cli(*words)
     assert done.returncode == status, done.stderr
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

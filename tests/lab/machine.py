@@ -152,9 +152,9 @@ def _how_it_ends(folder: Path, qemu: subprocess.Popen[bytes]) -> str:
     while qemu.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(OSError), _qmp(folder / "events.sock", timeout=None) as qmp:
             for line in qmp:
-                told = json.loads(line)
-                if told.get("event") == "SHUTDOWN":
-                    reason = told["data"]["reason"]
+                event = json.loads(line)
+                if event.get("event") == "SHUTDOWN":
+                    reason = event["data"]["reason"]
             break
         time.sleep(0.05)
     qemu.wait()
@@ -270,11 +270,11 @@ def tell_qemu(folder: Path, command: str, **arguments: Any) -> Any:
         file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         file.flush()
         for line in file:
-            told = json.loads(line)
-            if "error" in told:
-                raise MachineError(f"QEMU refuses {command}: {told['error'].get('desc')}")
-            if "return" in told:
-                return told["return"]
+            reply = json.loads(line)
+            if "error" in reply:
+                raise MachineError(f"QEMU refuses {command}: {reply['error'].get('desc')}")
+            if "return" in reply:
+                return reply["return"]
     raise MachineError("QEMU ended")
 
 

@@ -82,10 +82,10 @@ def changed(played: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def defaults(role: str) -> dict[str, Any]:
-    told: dict[str, Any] = yaml.safe_load(
+    variables: dict[str, Any] = yaml.safe_load(
         (ANSIBLE / "roles" / role / "defaults/main.yml").read_text()
     )
-    return told
+    return variables
 
 
 def wheelhouse() -> Path:

@@ -115,8 +115,8 @@ class Lab:
             ' print(u.urlopen("http://127.0.0.1:8011/api/v2/workers",'
             " timeout=20).read().decode())"
         )
-        told = json.loads(self.hosts[MASTER].run(f"python3 -c '{get}'"))
-        return {one["name"] for one in told["workers"] if one["connected_to"]}
+        answer = json.loads(self.hosts[MASTER].run(f"python3 -c '{get}'"))
+        return {one["name"] for one in answer["workers"] if one["connected_to"]}
 
     def until_all_is_well(self, seconds: float = 300.0) -> None:
         self.until(
@@ -299,12 +299,12 @@ def test_the_second_run_changes_nothing(lab: Lab) -> None:
 
 
 def test_the_service_is_as_the_inventory_says(lab: Lab) -> None:
-    told = json.loads(
+    settings = json.loads(
         lab.hosts[MASTER].run(
             "SWINGBOT_CONFIG=/etc/swingbot/swingbot.toml swingbot settings --json"
         )
     )
-    assert 'someone "else"' in json.dumps(told, ensure_ascii=False).replace('\\"', '"')
+    assert 'someone "else"' in json.dumps(settings, ensure_ascii=False).replace('\\"', '"')
     assert "Nice=5" in lab.hosts[BUILDER].run("systemctl cat swingbot-worker@builder.service")
 
 

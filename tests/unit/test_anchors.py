@@ -17,15 +17,15 @@ def anchor(seed: int, n: int, sd: float = 0.01, level: float = 800.0) -> list[fl
 
 def test_a_level_beyond_four_standard_deviations_is_a_move_with_its_direction() -> None:
     assert moved(anchor(1, 8), anchor(2, 2, level=740.0), RECORD, 0.02) is not None
-    told = moved(anchor(1, 8), anchor(2, 2, level=860.0), RECORD, 0.02)
-    assert told is not None
-    assert "above its level of 8 earlier boots" in told
+    reason = moved(anchor(1, 8), anchor(2, 2, level=860.0), RECORD, 0.02)
+    assert reason is not None
+    assert "above its level of 8 earlier boots" in reason
 
 
 def test_boots_that_spread_more_than_they_did_are_a_move() -> None:
-    told = moved(anchor(3, 8), [720.0, 880.0, 725.0, 878.0], RECORD, 0.02)
-    assert told is not None
-    assert "spread" in told
+    reason = moved(anchor(3, 8), [720.0, 880.0, 725.0, 878.0], RECORD, 0.02)
+    assert reason is not None
+    assert "spread" in reason
 
 
 def test_a_steady_testbox_is_left_in_peace() -> None:

@@ -34,10 +34,10 @@ def options_of(role: str) -> dict[str, Any]:
     return options
 
 
-def tasks(told: Any) -> list[dict[str, Any]]:
+def tasks(document: Any) -> list[dict[str, Any]]:
     """Every task in a file of tasks or plays, those in blocks too."""
     found = []
-    for one in told or []:
+    for one in document or []:
         inner = [
             task
             for part in (
@@ -296,12 +296,12 @@ def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Pa
     assert done.returncode != 0
     assert "UNREACHABLE" not in done.stdout
     for host, (_, said) in zip(hosts, WRONG, strict=True):
-        told = [
+        failures = [
             line
             for line in done.stdout.splitlines()
             if line.startswith((f"failed: [{host}]", f"fatal: [{host}]"))
         ]
-        assert any(said in line for line in told), told
+        assert any(said in line for line in failures), failures
     assert not any(secret in done.stdout for secret in ("a" * 12, "d" * 16, "e" * 16)), (
         "what is told of a missing secret must not tell the others"
     )

@@ -80,11 +80,11 @@ def test_levels_that_are_hardly_known_leave_little_to_be_told() -> None:
     vague = Hypotheses(
         sure.at, sure.weight, sure.low, np.full(3, 0.05**2), sure.high, np.full(3, 0.05**2)
     )
-    told = [
+    gains = [
         foreseen(case.ev, case.post, which, np.array([8]), new_layout=False)[0]
         for which in (sure, vague)
     ]
-    assert 0 < told[1] < told[0] / 3
+    assert 0 < gains[1] < gains[0] / 3
 
 
 def test_a_repeat_of_a_build_tells_less_than_another_build_where_layout_is_all_there_is() -> None:
@@ -100,17 +100,17 @@ def test_a_repeat_of_a_build_tells_less_than_another_build_where_layout_is_all_t
 def test_the_model_tells_what_each_hypothesis_says_of_the_levels() -> None:
     case = seen((0, 100.0, 0), (0, 101.0, 0), (16, 95.0, 0), (16, 94.0, 0), (8, 95.0, 0))
     assert case.post is not None
-    told = case.post.told
-    assert told is not None and list(told.at) == [0, 8, 16]
-    assert told.weight.sum() == pytest.approx(1.0)
-    assert told.weight[0] > told.weight[1]  # kernel 8 looks like the bad end
+    hypotheses = case.post.told
+    assert hypotheses is not None and list(hypotheses.at) == [0, 8, 16]
+    assert hypotheses.weight.sum() == pytest.approx(1.0)
+    assert hypotheses.weight[0] > hypotheses.weight[1]  # kernel 8 looks like the bad end
     # of the first hypothesis: boots of kernel 0, and of 8 and 16
     good, bad = (math.log(100.5), math.log(94.667))
     third = 0.02 / 3  # of the spread: boots may fall into two modes, a little
-    assert told.low[0] == pytest.approx(good, abs=third) and told.high[0] == pytest.approx(
-        bad, abs=third
-    )
-    assert told.low_var[0] == pytest.approx(0.02**2 / 2, rel=0.2) and told.high_var[
+    assert hypotheses.low[0] == pytest.approx(good, abs=third) and hypotheses.high[
+        0
+    ] == pytest.approx(bad, abs=third)
+    assert hypotheses.low_var[0] == pytest.approx(0.02**2 / 2, rel=0.2) and hypotheses.high_var[
         0
     ] == pytest.approx(0.02**2 / 3, rel=0.2)
 
@@ -129,10 +129,10 @@ def test_in_a_group_each_testbox_has_its_own_level_and_all_have_one_step() -> No
 def test_nothing_is_foreseen_on_a_testbox_that_booted_nothing() -> None:
     case = seen((0, 100.0, 0), (16, 95.0, 0), (8, 95.0, 1))
     assert case.post is not None
-    told = on_testbox(case.ev, case.post, 2, POLICY.prior_effect)
-    assert foreseen(case.ev, case.post, told, np.array([4, 8]), new_layout=False) == pytest.approx(
-        [0.0, 0.0], abs=1e-3
-    )
+    hypotheses = on_testbox(case.ev, case.post, 2, POLICY.prior_effect)
+    assert foreseen(
+        case.ev, case.post, hypotheses, np.array([4, 8]), new_layout=False
+    ) == pytest.approx([0.0, 0.0], abs=1e-3)
 
 
 def test_cutting_gaps_changes_nothing_that_is_foreseen() -> None:
@@ -142,10 +142,10 @@ def test_cutting_gaps_changes_nothing_that_is_foreseen() -> None:
     cut = divided(whole, case.ev.mass, [0, 2, 8, 12, 16])
     assert cut.at.tolist() == [0, 2, 8, 12, 16]
     assert cut.weight == pytest.approx([0.3 / 4, 0.3 * 3 / 4, 0.3, 0.3, 0.1])
-    told = [
+    gains = [
         foreseen(case.ev, case.post, which, positions, new_layout=False) for which in (whole, cut)
     ]
-    assert told[0] == pytest.approx(told[1], abs=1e-6)
+    assert gains[0] == pytest.approx(gains[1], abs=1e-6)
 
 
 def test_a_boot_under_way_that_settles_it_leaves_one_side_in_each_way_it_may_answer() -> None:

@@ -64,12 +64,12 @@ def test_noise_without_modes_is_stored_as_it_was() -> None:
     assert "mode_share" not in NoisePrior().to_json()
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_bisection_looks_through_modes(told: bool) -> None:
+@pytest.mark.parametrize("modes_known", [True, False])
+def test_a_bisection_looks_through_modes(modes_known: bool) -> None:
     bench = SimulatedBench(
         commits=30, culprit=12, effect=-0.05, run_noise=0.02, bimodal=0.5, apart=10.0, seed=4
     )
-    noise = known_noise(bench, modes=told)
+    noise = known_noise(bench, modes=modes_known)
     ended = bisect_to_the_end(bench, a_state(bench, noise=noise, layouts=True))
     assert ended.named == 12
     assert ended.boots <= 60

@@ -34,8 +34,8 @@ def test_each_line_is_a_run() -> None:
 
 
 def test_a_failed_cmd_is_quoted_by_its_last_words() -> None:
-    told = command_result.read(7, "12\n", "one\nno route to host\n\n", None)
-    assert told.values == () and told.failed == "CMD exited with status 7: no route to host"
+    result = command_result.read(7, "12\n", "one\nno route to host\n\n", None)
+    assert result.values == () and result.failed == "CMD exited with status 7: no route to host"
 
 
 def test_too_many_numbers_are_refused() -> None:
@@ -44,8 +44,8 @@ def test_too_many_numbers_are_refused() -> None:
 
 
 def test_a_number_too_large_for_a_double_tells_nothing() -> None:
-    told = command_result.read(0, "1e999\n", "", None)
-    assert told.values == () and told.failed is not None
+    result = command_result.read(0, "1e999\n", "", None)
+    assert result.values == () and result.failed is not None
 
 
 def test_a_pattern_without_a_group_takes_all_it_found() -> None:
@@ -57,11 +57,11 @@ def test_a_pattern_without_a_group_takes_all_it_found() -> None:
 @given(st.text(), st.integers(0, 127))
 def test_any_output_gives_values_a_reason_or_a_sentence(out: str, status: int) -> None:
     try:
-        told = command_result.read(status, out, out, None)
+        result = command_result.read(status, out, out, None)
     except RunError as trouble:
         kinds, said = 1, str(trouble)
     else:
-        kinds, said = bool(told.values) + bool(told.failed) + bool(told.untestable), ""
+        kinds, said = bool(result.values) + bool(result.failed) + bool(result.untestable), ""
     assert kinds == 1 and "\n" not in said
 
 

@@ -201,8 +201,8 @@ def test_sysctls_that_the_lab_needs_itself_are_refused() -> None:
 
 
 def test_a_stricter_policy_leaves_what_was_stored_readable() -> None:
-    told = a_job().to_json() | {"cmdline": "panic=0", "sysctl": {"kernel.panic": "0"}}
-    assert UnitJob.from_json(told).to_json() == told
+    document = a_job().to_json() | {"cmdline": "panic=0", "sysctl": {"kernel.panic": "0"}}
+    assert UnitJob.from_json(document).to_json() == document
 
 
 def test_there_is_an_end_to_words_and_sysctls() -> None:
@@ -231,9 +231,9 @@ LETTERS = st.text(alphabet="abZ09_.,:=-/*! \n\t\"'$é", max_size=12)
 def test_what_the_schema_of_orders_takes_has_the_form_of_a_unit_job(
     cmdline: str, name: str, value: str
 ) -> None:
-    told = {"name": "a-job", "program": "prints", "params": {}, "runs": 1}
+    job = {"name": "a-job", "program": "prints", "params": {}, "runs": 1}
     for more in ({"cmdline": cmdline}, {"sysctl": {name: value}}):
-        said = why_not({**told, **more})
+        said = why_not({**job, **more})
         # what a pattern cannot say
         assert said is None or "appears twice" in said or " is written " in said
 
@@ -347,9 +347,9 @@ def test_a_testbox_can_not_say_that_it_can_set_more(more: str, message: str) -> 
 
 
 def test_a_testbox_remembered_from_before_can_set_all() -> None:
-    told = box("can_set: []\n").to_json()
-    del told["can_set"]
-    assert remembered(told).can_set == ("cmdline", "sysctl")
+    document = box("can_set: []\n").to_json()
+    del document["can_set"]
+    assert remembered(document).can_set == ("cmdline", "sysctl")
 
 
 def test_a_sysctl_of_the_job_counts_more_than_the_testbox_demand() -> None:
@@ -447,8 +447,8 @@ def test_words_are_looked_for_in_what_init_was_given(tmp_path: Path) -> None:
     assert "check_cmdline" not in functions([a_job()])
     environ = tmp_path / "environ"
     environ.write_bytes(b"HOME=/\0nosmt=x\0slub_debug=F,*\0")
-    told = text.replace("/proc/1/environ /proc/1/cmdline", str(environ))
-    subprocess.run(["sh", "-c", f"mkdir facts\n{told}"], cwd=tmp_path, check=True, timeout=20)
+    commands = text.replace("/proc/1/environ /proc/1/cmdline", str(environ))
+    subprocess.run(["sh", "-c", f"mkdir facts\n{commands}"], cwd=tmp_path, check=True, timeout=20)
     assert (tmp_path / "facts" / "cmdline_unknown").read_text() == "slub_debug=F,*\n"
 
 
@@ -490,8 +490,8 @@ def test_a_program_of_the_operator_gets_the_words_and_is_not_believed(tmp_path: 
     assert (outcome["status"], outcome["fault"]) == ("infra", "order")
     assert "testbox played can't set what the job requests with kernel_cmdline" in outcome["reason"]
     file.write_text(json.dumps(json.loads(file.read_text()) | {"can_set": ["cmdline"]}))
-    machine, told = tmp_path / "machine.py", 'print("words:", os.environ["SWINGBOT_CMDLINE"])'
-    machine.write_text(machine.read_text().replace("sys.exit(sub", f"{told}\nsys.exit(sub"))
+    machine, statement = tmp_path / "machine.py", 'print("words:", os.environ["SWINGBOT_CMDLINE"])'
+    machine.write_text(machine.read_text().replace("sys.exit(sub", f"{statement}\nsys.exit(sub"))
     outcome = lab.boot([job])
     assert "words: nosuchword=1 nosmt\n" in (lab.out / "driver.log").read_text()
     # this host was not booted with them

@@ -180,7 +180,7 @@ def test_a_program_on_its_host_is_neither_screened_nor_quarantined_for_failures(
 
 
 @pytest.mark.parametrize(
-    ("now", "told"),
+    ("now", "expected"),
     [
         ({"microcode": "0x2"}, "microcode 0x1 -> 0x2"),
         ({"nr_cpu": 47}, "nr_cpu 48 -> 47"),
@@ -191,13 +191,13 @@ def test_a_program_on_its_host_is_neither_screened_nor_quarantined_for_failures(
     ],
 )
 def test_hardware_is_another_one_only_where_both_sides_know_it(
-    now: Mapping[str, Any], told: str | None
+    now: Mapping[str, Any], expected: str | None
 ) -> None:
     before = hardware(
         RACK, {"microcode": "0x1", "nr_cpu": 48, "memory_kb": 65_000_000, "uname": "6.1"}
     )
     assert "uname" not in before
-    assert hardware_changes(before, hardware(RACK, now)) == told
+    assert hardware_changes(before, hardware(RACK, now)) == expected
 
 
 def test_a_stand_in_is_of_the_group_alike_and_fit() -> None:
@@ -217,7 +217,7 @@ def test_a_stand_in_is_of_the_group_alike_and_fit() -> None:
     assert not interchangeable(RACK, replace(RACK, name="r", demand={"thp_enabled": "never"}))
 
 
-def told(
+def alerts(
     open_: set[AlertSubject], *boxes: TestboxStatus, **more: Any
 ) -> tuple[set[AlertSubject], set[AlertSubject]]:
     wishes = more.pop("wishes", {box.testbox: ("active", None) for box in boxes})
@@ -232,17 +232,17 @@ LOST = AlertSubject("lost", "rack7")
 
 def test_a_box_that_is_lost_is_told_once_until_a_boot_there_went_well() -> None:
     lost = played(Assigned(3), ControllerLost("no word"))
-    assert told(set(), lost) == ({LOST}, set())
+    assert alerts(set(), lost) == ({LOST}, set())
     for again in (
         lost,
         transition(lost, Assigned(4)),
         transition(transition(lost, Assigned(4)), AttemptFailed("no route")),
     ):
-        assert told({LOST}, again) == (set(), set())
+        assert alerts({LOST}, again) == (set(), set())
     home = played(
         Assigned(3), ControllerLost("no word"), *one_boot(AttemptEnded(up=True, why="up"))
     )
-    assert told({LOST}, home) == (set(), {LOST})
+    assert alerts({LOST}, home) == (set(), {LOST})
 
 
 def test_a_quarantine_takes_the_place_of_a_loss_without_a_mail_that_it_is_over() -> None:
@@ -264,8 +264,8 @@ def test_a_quarantine_takes_the_place_of_a_loss_without_a_mail_that_it_is_over()
 
 def test_what_a_person_did_is_no_news_to_the_operator_and_what_an_anchor_showed_is() -> None:
     box = played(Quarantined("fan is loud"))
-    assert told(set(), box, wishes={"rack7": ("quarantined", "fan is loud")}) == (set(), set())
-    assert told(set(), box, wishes={"rack7": ("quarantined", "moved: 10 % below")}) == (
+    assert alerts(set(), box, wishes={"rack7": ("quarantined", "fan is loud")}) == (set(), set())
+    assert alerts(set(), box, wishes={"rack7": ("quarantined", "moved: 10 % below")}) == (
         {AlertSubject("moved", "rack7")},
         set(),
     )
@@ -279,20 +279,20 @@ def test_a_share_of_invalid_runs_begins_above_its_limit_and_is_over_below_half_o
             InvalidRuns(testbox="rack7", runs=runs, invalid=invalid, reason="governor is powersave")
         ]
 
-    assert told(set(), invalid=with_share(21)) == ({subject}, set())
-    assert told(set(), invalid=with_share(20)) == (set(), set())
-    assert told(set(), invalid=with_share(9, runs=19)) == (set(), set())
-    assert told({subject}, invalid=with_share(11)) == (set(), set())
-    assert told({subject}, invalid=with_share(10)) == (set(), {subject})
+    assert alerts(set(), invalid=with_share(21)) == ({subject}, set())
+    assert alerts(set(), invalid=with_share(20)) == (set(), set())
+    assert alerts(set(), invalid=with_share(9, runs=19)) == (set(), set())
+    assert alerts({subject}, invalid=with_share(11)) == (set(), set())
+    assert alerts({subject}, invalid=with_share(10)) == (set(), {subject})
 
 
 def test_a_queue_is_stuck_when_orders_wait_and_nothing_ends() -> None:
     stuck = AlertSubject("stuck", None)
     still = QueueState(orders=2, oldest=7, still_seconds=7200.0)
-    assert told(set(), queue=still) == ({stuck}, set())
-    assert told({stuck}, queue=still) == (set(), set())
-    assert told({stuck}, queue=replace(still, still_seconds=5.0)) == (set(), {stuck})
-    assert told(set(), queue=replace(still, orders=0)) == (set(), set())
+    assert alerts(set(), queue=still) == ({stuck}, set())
+    assert alerts({stuck}, queue=still) == (set(), set())
+    assert alerts({stuck}, queue=replace(still, still_seconds=5.0)) == (set(), {stuck})
+    assert alerts(set(), queue=replace(still, orders=0)) == (set(), set())
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ class Boxes:
     """The attempts of a lab in which host1 holds the testbox of a1; a2 is a build."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[int, str, str]] = []
+        self.reported: list[tuple[int, str, str]] = []
         self.delivered: list[int] = []
 
     def hold(self, attempt: int, controller: str) -> str | None:
@@ -330,7 +330,7 @@ class Boxes:
         )
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
-        self.told.append((attempt, phase, why))
+        self.reported.append((attempt, phase, why))
         return attempt == 1
 
     def wanted(self, attempt: int) -> bool | None:
@@ -390,7 +390,7 @@ def test_a_second_controller_is_refused_with_the_name_of_the_first(
             409,
             "testbox rack7 is held by controller host1",
         )
-    assert (boxes.told, boxes.delivered) == ([], [])
+    assert (boxes.reported, boxes.delivered) == ([], [])
     assert (
         client.put("/attempts/a1/outcome.json", headers=of("host1"), json=outcome).status_code
         == 201
@@ -404,7 +404,7 @@ def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_box(
     assert client.put("/attempts/a1/phase", headers=of("host1"), json=phase).status_code == 200
     assert client.put("/attempts/a2/phase", headers=of("host1", 2), json=phase).status_code == 409
     assert client.put("/attempts/a2/phase", headers=of("host1", 1), json=phase).status_code == 401
-    assert boxes.told == [
+    assert boxes.reported == [
         (1, "running", "job began (boot 6f1c)"),
         (2, "running", "job began (boot 6f1c)"),
     ]
@@ -428,7 +428,7 @@ def test_what_is_no_phase_is_refused_in_one_sentence(
 ) -> None:
     answer = client.put("/attempts/a1/phase", headers=of("host1"), content=body)
     assert answer.status_code in (400, 413) and answer.json()["error"]
-    assert boxes.told == []
+    assert boxes.reported == []
 
 
 def test_every_phase_of_the_contract_is_a_state() -> None:
@@ -458,8 +458,8 @@ def test_findings_are_printed_with_what_to_do(
     worker.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(found)}\nEND\nexit 1\n")
     worker.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    told = check_testbox.check("rack7", None)
-    assert check_testbox.as_text("rack7", told).splitlines() == [
+    checks = check_testbox.check("rack7", None)
+    assert check_testbox.as_text("rack7", checks).splitlines() == [
         "ok   kexec: kexec 2.0.25",
         "NOT  power: no answer",
         "     do: plug it in",

@@ -298,15 +298,15 @@ def test_controllers_that_want_two_boxes_in_opposite_order_all_get_them(tmp_path
 
 
 def test_who_waits_for_two_boxes_holds_neither(tmp_path: Path) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     busy = r"a and b are needed together, and testbox b is busy.*b\.lease"
     with (
         lease.boxes(tmp_path, ["b"]),
         pytest.raises(InfraError, match=busy),
-        lease.boxes(tmp_path, ["b", "a"], tell=told.append, patience=0.1),
+        lease.boxes(tmp_path, ["b", "a"], tell=messages.append, patience=0.1),
     ):
         raise AssertionError("b is busy")
-    assert told == [
+    assert messages == [
         "Waiting: a and b are needed together, and testbox b is busy with another boot."
     ]
     with lease.boxes(tmp_path, ["a"], patience=-1), lease.boxes(tmp_path, ["b"], patience=-1):

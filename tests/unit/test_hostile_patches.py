@@ -167,10 +167,12 @@ def test_a_build_sees_no_secret_of_the_host(site: Site, repo: Path, tmp_path: Pa
     finally:
         del os.environ["SWINGBOT_WEB_TOKEN"]
     assert outcome["status"] == "built", outcome
-    told = said(tmp_path / "out")
-    assert "ran" in told and not [line for line in told if line.startswith(("read", "environment"))]
+    lines = said(tmp_path / "out")
+    assert "ran" in lines and not [
+        line for line in lines if line.startswith(("read", "environment"))
+    ]
     assert {
-        line.split()[1] for line in told if line.startswith("sees ") and len(line.split()) > 1
+        line.split()[1] for line in lines if line.startswith("sees ") and len(line.split()) > 1
     } <= {
         f"{tmp_path}:",
         f"{site.cache}:",
@@ -209,8 +211,8 @@ def test_a_build_reaches_no_socket_and_no_name(site: Site, repo: Path, tmp_path:
             hostile(repo, "/usr/bin/python3 ../attack.py\n", files={"attack.py": python}),
             tmp_path / "out",
         )
-        told = said(tmp_path / "out")
-        assert outcome["status"] == "built" and told == ["no"] * 5
+        lines = said(tmp_path / "out")
+        assert outcome["status"] == "built" and lines == ["no"] * 5
         for server in (listening, local):
             with pytest.raises(BlockingIOError):
                 server.accept()

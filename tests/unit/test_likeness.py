@@ -64,7 +64,7 @@ def test_equal_files_are_alike_wherever_they_lie(master: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("workers/testboxes/box.yaml", "testboxes/box.yaml is not the same"),
         ("workers/rootfs/init", "rootfs is not the same"),
@@ -73,10 +73,10 @@ def test_equal_files_are_alike_wherever_they_lie(master: Path) -> None:
         ("jobs/programs/vmstat/run", "programs/vmstat is not the same"),
     ],
 )
-def test_a_difference_in_what_is_measured_is_named(master: Path, name: str, told: str) -> None:
+def test_a_difference_in_what_is_measured_is_named(master: Path, name: str, expected: str) -> None:
     worker = copy(master)
     (worker / name).write_text("something else\n")
-    assert told in (difference(master, worker) or "")
+    assert expected in (difference(master, worker) or "")
 
 
 def test_what_does_not_touch_the_measurement_may_differ(master: Path) -> None:

@@ -84,8 +84,8 @@ def refused(**files: str) -> str:
 
 
 def test_a_job_has_the_values_of_the_unit_job_and_none_of_lkp_s_monitors() -> None:
-    told = yaml.safe_load(job_file(HACKBENCH))
-    assert told == {
+    document = yaml.safe_load(job_file(HACKBENCH))
+    assert document == {
         "suite": "hackbench",
         "testcase": "hackbench",
         "category": "benchmark",
@@ -102,20 +102,20 @@ def test_netperf_s_server_and_client_are_one_box() -> None:
         "runtime": "3",
         "ip": "ipv6",
     }
-    told = yaml.safe_load(job_file(UnitJob(name="n", program="netperf", params=params, runs=1)))
-    assert (told["cluster"], told["node_roles"], told["ip"]) == (
+    document = yaml.safe_load(job_file(UnitJob(name="n", program="netperf", params=params, runs=1)))
+    assert (document["cluster"], document["node_roles"], document["ip"]) == (
         "cs-localhost",
         "server client",
         "ipv6",
     )
-    assert told["if role server"] == {"netserver": None}
-    assert told["if role client"] == {
+    assert document["if role server"] == {"netserver": None}
+    assert document["if role client"] == {
         "netperf": {"test": "TCP_RR", "nr_threads": "2", "runtime": "3"}
     }
 
 
 def test_a_value_with_yaml_in_it_stays_one_value() -> None:
-    told = yaml.safe_load(
+    document = yaml.safe_load(
         job_file(
             UnitJob(
                 name="h",
@@ -125,7 +125,7 @@ def test_a_value_with_yaml_in_it_stays_one_value() -> None:
             )
         )
     )
-    assert told["hackbench"] == {"mode": "x\n    commit: 1", "ipc": "yes"}
+    assert document["hackbench"] == {"mode": "x\n    commit: 1", "ipc": "yes"}
 
 
 def test_a_program_that_lkp_does_not_have_is_named() -> None:

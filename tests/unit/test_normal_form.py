@@ -322,12 +322,12 @@ def test_symbols_and_sizes_are_those_of_nm_and_size(tmp_path: Path) -> None:
     )
     for file in (compiled(weak, tmp_path), Path("/bin/true")):
         elf = read_elf(file)
-        told = subprocess.run(
+        sizes = subprocess.run(
             ["nm", "--size-sort", file], capture_output=True, text=True, check=True
         ).stdout
         assert Counter(elf.letters()) == Counter(
             (kind, name, int(size, 16))
-            for size, kind, name in (line.split() for line in told.splitlines())
+            for size, kind, name in (line.split() for line in sizes.splitlines())
         )
         line = subprocess.run(
             ["size", file], capture_output=True, text=True, check=True

@@ -149,11 +149,11 @@ def test_the_history_of_an_incident_says_at_which_tips_it_was_still_there(tmp_pa
     for _ in range(2):
         commits = it.rebuild()
     events = it.memory.store.db.incident_events.values()
-    told = [event for event in events if event.act == "still"]
-    assert [event.detail["tip"] for event in told][-1] == commits[-1]
-    assert [event.detail["commit"] for event in told][-1] == commits[5]
-    assert "1 pair of boots" in (told[0].reason or "")
-    assert len(told) == 2
+    still_events = [event for event in events if event.act == "still"]
+    assert [event.detail["tip"] for event in still_events][-1] == commits[-1]
+    assert [event.detail["commit"] for event in still_events][-1] == commits[5]
+    assert "1 pair of boots" in (still_events[0].reason or "")
+    assert len(still_events) == 2
 
 
 @pytest.mark.parametrize("place", [2, 9])

@@ -367,7 +367,7 @@ def test_only_and_boots_choose(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("--only", "../x"),
@@ -384,10 +384,10 @@ def test_only_and_boots_choose(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_wrong_options_are_one_sentence(tmp_path: Path, words: Sequence[str], told: str) -> None:
+def test_wrong_options_are_one_sentence(tmp_path: Path, words: Sequence[str], message: str) -> None:
     done = run(written(a_kit(), tmp_path), "reproduce.sh", *words)
     assert done.returncode == 1
-    assert told in done.stderr and done.stderr.count("\n") == 1
+    assert message in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_an_image_of_ones_own_is_booted_and_its_difference_is_status_3(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def culprit_of(memory: MemoryLab, number: int) -> str:
 
 def members_of(memory: MemoryLab, number: int) -> set[str]:
     """Commits of a credible set."""
-    told = memory.store.db.bisections[number].conclusion or {}
-    return {member["commit"] for member in told["members"]}
+    conclusion = memory.store.db.bisections[number].conclusion or {}
+    return {member["commit"] for member in conclusion["members"]}
 
 
 def measured(memory: MemoryLab) -> set[str]:
@@ -295,10 +295,10 @@ def test_a_bisection_names_the_commit_that_made_it_slower() -> None:
     memory.run()
     assert bisection_of(memory, number).status == "culprit"
     with memory.store.transaction() as tx:
-        told = tx.bisections.conclusion(number)
+        conclusion = tx.bisections.conclusion(number)
         (incident,) = tx.incidents.in_status("open")
-    assert told["culprits"][0]["commit"] == commit(CULPRIT) == incident.commit
-    assert told["culprits"][0]["change_pct"] == pytest.approx(-12.0, abs=0.5)
+    assert conclusion["culprits"][0]["commit"] == commit(CULPRIT) == incident.commit
+    assert conclusion["culprits"][0]["change_pct"] == pytest.approx(-12.0, abs=0.5)
 
 
 def test_commits_that_do_not_build_or_boot_never_vote() -> None:
@@ -363,8 +363,8 @@ def test_a_skipped_commit_is_never_measured_and_stays_a_suspect_with_its_neighbo
     assert bisection_of(memory, number).status == "credible_set"
     assert {commit(CULPRIT), commit(CULPRIT + 1)} <= members_of(memory, number)
     with memory.store.transaction() as tx:
-        (told,) = tx.steering.all(number)
-    assert (told.act, told.points, told.who, told.why) == (
+        (request,) = tx.steering.all(number)
+    assert (request.act, request.points, request.who, request.why) == (
         "skip",
         (CULPRIT,),
         "ada",

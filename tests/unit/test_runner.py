@@ -181,9 +181,9 @@ def test_only_the_run_that_counts_calls_is_told_of_which_functions(tmp_path: Pat
         monitors=("watches", "function-profile"),
         functions=("alloc", "free"),
     )
-    told = 'echo "${sb_functions-none}" >"$sb_out"; "$@"'
+    script = 'echo "${sb_functions-none}" >"$sb_out"; "$@"'
     results = run_here(
-        tmp_path, [job], {"prints": "echo 1", "watches": told, "function-profile": told}
+        tmp_path, [job], {"prints": "echo 1", "watches": script, "function-profile": script}
     )
     assert (results.runs["a-job", 1]["watches"], results.runs["a-job", 2]["function-profile"]) == (
         "none\n",

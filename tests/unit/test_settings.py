@@ -39,7 +39,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[watch]\nbots = 7\n", "unknown key watch.bots"),
         ("[wotch]\nboots = 7\n", r"unknown section \[wotch\]"),
@@ -49,8 +49,8 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path:
         ("[watch\n", "not valid TOML"),
     ],
 )
-def test_a_wrong_file_is_refused_by_name_and_key(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_a_wrong_file_is_refused_by_name_and_key(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         load(write(tmp_path, text), {})
 
 
@@ -83,10 +83,10 @@ def test_a_setting_that_is_a_constant_now_is_refused_with_another_value(
     tmp_path: Path, key: str
 ) -> None:
     section, _, name = key.partition(".")
-    told = (
+    message = (
         rf"{key} is no longer a setting: its value is always {CONSTANTS[key]:g}, not 7; remove it"
     )
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         load(write(tmp_path, f"[{section}]\n{name} = 7\n"), {})
     with pytest.raises(SettingsError, match=f"{variable_of(key)} is no longer a setting"):
         load(write(tmp_path, ""), {variable_of(key): "7"})

@@ -89,9 +89,9 @@ def answering(said: bytes) -> int:
 
 
 def test_an_ssh_server_in_its_place_is_the_idle_system(tmp_path: Path) -> None:
-    with pytest.raises(NotServing) as told:
+    with pytest.raises(NotServing) as raised:
         fetch("127.0.0.1", answering(b"SSH-2.0-OpenSSH_9.2p1\r\n"), "t", "s", tmp_path / "results")
-    assert told.value.idle
+    assert raised.value.idle
 
 
 @pytest.mark.parametrize(

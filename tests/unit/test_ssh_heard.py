@@ -107,44 +107,48 @@ def test_frames_are_no_part_of_the_kernel_s_text() -> None:
 
 
 def test_a_panic_is_judged_before_anything_else() -> None:
-    told = boot_verdict.judge(heard(OURS + UP + PANIC), results=True)
-    assert told is not None and told.status is BootStatus.PANICKED
+    verdict = boot_verdict.judge(heard(OURS + UP + PANIC), results=True)
+    assert verdict is not None and verdict.status is BootStatus.PANICKED
 
 
 def test_an_oops_that_panics_because_we_asked_for_it_is_an_oops() -> None:
     oops = "[ 7.0] BUG: kernel NULL pointer dereference, address: 0\r\n[ 7.1] Kernel panic - not syncing: Fatal exception\r\n"
-    told = boot_verdict.judge(heard(OURS + UP + oops), results=False)
-    assert told is not None and (told.status, told.reason) == (
+    verdict = boot_verdict.judge(heard(OURS + UP + oops), results=False)
+    assert verdict is not None and (verdict.status, verdict.reason) == (
         BootStatus.OOPSED,
         "BUG: kernel NULL pointer dereference, address: 0",
     )
-    told = boot_verdict.judge(
+    verdict = boot_verdict.judge(
         heard(OURS + UP + oops.replace("Fatal exception", "Fatal exception in interrupt")),
         results=False,
     )
-    assert told is not None and told.status is BootStatus.PANICKED
+    assert verdict is not None and verdict.status is BootStatus.PANICKED
 
 
 def test_a_box_that_reset_before_the_end_has_panicked_and_one_that_goes_on_has_not() -> None:
     assert boot_verdict.judge(heard(OURS + UP), results=False) is None
-    told = boot_verdict.judge(heard(OURS + UP + IDLE), results=False)
-    assert told is not None and told.status is BootStatus.PANICKED and "reset" in str(told.reason)
+    verdict = boot_verdict.judge(heard(OURS + UP + IDLE), results=False)
+    assert (
+        verdict is not None
+        and verdict.status is BootStatus.PANICKED
+        and "reset" in str(verdict.reason)
+    )
 
 
 def test_results_make_it_up() -> None:
-    told = boot_verdict.judge(heard(OURS + UP + DONE + IDLE), results=True)
-    assert told is not None and told.status is BootStatus.UP
+    verdict = boot_verdict.judge(heard(OURS + UP + DONE + IDLE), results=True)
+    assert verdict is not None and verdict.status is BootStatus.UP
 
 
 def test_a_card_without_a_driver_is_the_kernel_s_doing() -> None:
-    told = boot_verdict.judge(
+    verdict = boot_verdict.judge(
         heard(OURS + UP + DONE + f"[ 9.2] swingbot: {TOKEN} no card 52:54:00:12:34:56\r\n"),
         results=False,
     )
     assert (
-        told is not None
-        and told.status is BootStatus.HUNG
-        and "52:54:00:12:34:56" in str(told.reason)
+        verdict is not None
+        and verdict.status is BootStatus.HUNG
+        and "52:54:00:12:34:56" in str(verdict.reason)
     )
 
 

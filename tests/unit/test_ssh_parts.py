@@ -158,8 +158,8 @@ def test_an_answer_in_any_shape_is_read() -> None:
 )
 def test_each_problem_of_a_box_is_told_with_what_to_do(said: dict[str, str], words: str) -> None:
     assert preflight.problems("box", DRIVER, home(), 1_000_000) == []
-    (told,) = preflight.problems("box", DRIVER, home(**said), 1_000_000)
-    assert words in told
+    (problem,) = preflight.problems("box", DRIVER, home(**said), 1_000_000)
+    assert words in problem
 
 
 def test_a_box_that_is_entered_by_reboot_needs_no_kexec() -> None:
@@ -282,12 +282,12 @@ def test_the_guest_s_scripts_are_scripts(tmp_path: Path) -> None:
 
 
 def test_what_a_boot_is_told_comes_quoted() -> None:
-    (told,) = [
+    (script,) = [
         entry.content.decode()
         for entry in guest.entries("t", "s; reboot", "console", None, 22)
         if entry.path == "ssh/boot"
     ]
-    assert "secret='s; reboot'\n" in told
+    assert "secret='s; reboot'\n" in script
 
 
 def test_the_command_line_reaches_the_kernel_whole() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.stats.facts import Boots, against, differences, told
+from swingbot.core.stats.facts import Boots, against, differences
+from swingbot.core.stats.facts import told as fact_notes
 from swingbot_jobs.contract.facts import known
 
 MACHINE = [name for name, fact in known().items() if fact.compare == "machine" and "*" not in name]
@@ -28,7 +29,7 @@ def differing(
     base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()
 ) -> tuple[str | None, str | None]:
     found = differences(base, head, paired=paired, compared=compared)
-    return against(found), told(found)
+    return against(found), fact_notes(found)
 
 
 def both(
@@ -93,12 +94,12 @@ def test_a_setting_that_something_else_may_have_made_blocks_and_says_what_to_do(
         {0: FACTS | {"rootfs": None}},
         {0: FACTS | {"rootfs": None, "thp_enabled": "madvise"}},
     )
-    must, told = differing(base, head, paired=True)
+    must, reported = differing(base, head, paired=True)
     assert (
         must
         == "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job, or set compare_fact: thp_enabled to compare it)"
     )
-    assert told is None
+    assert reported is None
     assert differing(base, head, paired=True, compared=["thp_enabled"]) == (
         None,
         "thp_enabled differs: always in base, madvise in head",
@@ -110,9 +111,9 @@ def test_what_is_compared_is_no_reason_against_a_verdict_and_all_else_still_is()
         {0: FACTS},
         {0: FACTS | {"cmdline": "transparent_hugepage=never", "microcode": "0x2"}},
     )
-    must, told = differing(base, head, paired=False, compared=["cmdline"])
+    must, reported = differing(base, head, paired=False, compared=["cmdline"])
     assert must == "microcode differs: 0x1 in base, 0x2 in head"
-    assert told is not None and "transparent_hugepage=never in head" in told
+    assert reported is not None and "transparent_hugepage=never in head" in reported
 
 
 def test_what_blocks_is_first_and_the_variant_itself_last() -> None:
@@ -130,8 +131,12 @@ def test_what_blocks_is_first_and_the_variant_itself_last() -> None:
         ("thp_enabled", "told"),
         ("kernel_release", "variant"),
     ]
-    told = found[0].to_json()
-    assert (told["base"], told["head"], told["about"]) == (["0x1"], ["0x2"], "microcode version")
+    document = found[0].to_json()
+    assert (document["base"], document["head"], document["about"]) == (
+        ["0x1"],
+        ["0x2"],
+        "microcode version",
+    )
 
 
 def test_a_fact_that_only_one_side_has_says_nothing() -> None:

@@ -138,10 +138,10 @@ def test_a_file_that_is_no_history_is_refused_with_a_reason(text: str, form: str
 def test_the_command_draws_and_tells_and_gives_json() -> None:
     lines = [f"v{n},{value}" for n, value in enumerate(history(14, steps={30: -0.05}))]
     given = "\n".join(["x,value", *lines])
-    told = CliRunner().invoke(stats, ["history", "-"], input=given)
-    assert told.exit_code == 0, told.output
-    assert "step at v30" in told.output
-    assert "^" in told.output
+    result = CliRunner().invoke(stats, ["history", "-"], input=given)
+    assert result.exit_code == 0, result.output
+    assert "step at v30" in result.output
+    assert "^" in result.output
     machine = CliRunner().invoke(stats, ["history", "--json", "-"], input=given)
     facts = json.loads(machine.output)
     assert [facts["x"][change["at"]] for change in facts["changes"]] == ["v30"]

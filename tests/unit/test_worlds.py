@@ -258,9 +258,11 @@ def test_history_is_of_the_ends_and_older_than_the_bisection() -> None:
 
 
 def test_what_is_told_of_the_noise_errs_as_the_certainty_says() -> None:
-    told = [known_noise(SimulatedBench(run_noise=0.02, seed=s), 12.0) for s in range(400)]
-    assert float(np.std([math.log(n.sd_run / 0.02) for n in told])) == pytest.approx(0.15, rel=0.12)
-    assert isinstance(told[0], NoisePrior)
+    estimates = [known_noise(SimulatedBench(run_noise=0.02, seed=s), 12.0) for s in range(400)]
+    assert float(np.std([math.log(n.sd_run / 0.02) for n in estimates])) == pytest.approx(
+        0.15, rel=0.12
+    )
+    assert isinstance(estimates[0], NoisePrior)
 
 
 def test_a_testbox_that_moves_is_told_to_move() -> None:

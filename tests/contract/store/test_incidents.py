@@ -268,8 +268,8 @@ def test_an_expected_change_is_that_of_the_comparison_else_of_the_bisection(
     store: Store, case: Case
 ) -> None:
     with store.transaction() as tx:
-        told = {"culprits": [{"commit": commit(1), "change_pct": -20.0}]}
-        tx.bisections.conclude(case.bisection, "culprit", told, None)
+        conclusion = {"culprits": [{"commit": commit(1), "change_pct": -20.0}]}
+        tx.bisections.conclude(case.bisection, "culprit", conclusion, None)
         assert tx.incidents.expected_changes(*KEY) == []
         tx.incidents.set_status(case.incident, "expected")
         expected = Expected(

@@ -25,10 +25,10 @@ class Incidents(Noun):
                 found.setdefault((row.incident, commit), []).append(row)
         expected = []
         for (incident, commit), rows in sorted(found.items(), key=lambda item: item[0]):
-            told = [
+            changes = [
                 self._change(row, commit, (testbox, unit_job, metric)) for row in reversed(rows)
             ]
-            known = [pct for pct in told if pct is not None]
+            known = [pct for pct in changes if pct is not None]
             if known:
                 ids = [row.patch_id for row in rows if row.patch_id is not None]
                 pct = min(known, key=lambda each: not each[1])[0]
