@@ -46,7 +46,7 @@ class Tips:
     day: float = 0.0  # sd between the days of two tips; base and tip are booted on one
     effect: float = 0.0
     record: float | None = (
-        None  # sd that the noise record says, as a multiple of the true one; None: there is no record
+        None  # sd in the noise record, as a multiple of the true sd; None: without a record
     )
     record_df: float = 24.0
 

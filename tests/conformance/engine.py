@@ -1,7 +1,7 @@
-"""The engine lkp: real runs of `lkp run`, and what we make of them.
+"""The engine lkp: real runs of `lkp run`, and how swingbot reads them.
 
 They run on this machine's kernel, in the root file system that a virtual testbox would get, below chroot and in namespaces of their own, so that
-LKP's fixed paths, its killall and its sysctls touch nobody else. LKP's statistics must be what our own parser reads out of the same raw output,
+LKP's fixed paths, its killall and its sysctls affect nothing outside. LKP's statistics must be what our own parser reads out of the same raw output,
 and a run that fails must come back as a failed one, though `lkp run` ends with 0.
 """
 

@@ -1,7 +1,8 @@
-"""Job splitting: the names and their order that `lkp split-job` gives, and those that we give.
+"""Job splitting: compare the names from `lkp split-job`, and their order, with swingbot's.
 
-Compared are lkp-tests' own files for the programs that both have, and files of ours made for the corners of the language (`cases.py`).
-LKP wants a host of its own in its directory, so it is run in a directory of links with that host beside them.
+Compares lkp-tests' own files for the programs that both have, and our own files for the corner
+cases of the language (`cases.py`). LKP needs a host file in its directory, so it runs in a
+directory of symbolic links that also has that file.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ STDIN.each_line do |line|
   puts job.instance_variable_get(:@jobx)[key]
 end
 """
-# What we say of a key that needs something of LKP's that we do not have.
-TOLD: Final = ("needs LKP's", "would have no effect here")
+# Parts of the error for a key that needs a feature of LKP that swingbot lacks.
+REFUSALS: Final = ("needs LKP's", "would have no effect here")
 
 
 def check(lkp_src: Path) -> list[Row]:
@@ -70,7 +71,7 @@ def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
             ours = _ours(path)
         except JobError as error:
             named = all(
-                any(remark in str(problem) for remark in TOLD) for problem in _problems(path)
+                any(refusal in str(problem) for refusal in REFUSALS) for problem in _problems(path)
             )
             yield (
                 Row(what=what, compared=0, note=f"named: {error}")

@@ -1,7 +1,7 @@
 """Parsers: lkp-tests' fixtures, and outputs of our own that its `parse` programs read beside ours, for what both have.
 
 Both sides are brought to {key: values}, one value a snapshot or interval. LKP drops what is 0 throughout before it stores it, and so does the
-comparison; times are no results. Numbers are equal to 12 digits, because LKP's sums are rounded differently in the last.
+comparison; times are not results. Numbers are equal to 12 digits, because LKP's sums are rounded differently in the last.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _through_lkp(lkp_src: Path, program: str, text: str) -> Keyed | None:
 
 
 def _keyed(text: str) -> Keyed:
-    """LKP's `key: value` lines; it drops what is no number, and so does this."""
+    """LKP's `key: value` lines; values that are not numbers are dropped, as LKP does."""
     found: Keyed = {}
     for line in text.splitlines():
         key, _, value = line.rpartition(": ")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Row:
     """One thing that both sides did: how much was compared, and each difference in one line.
 
-    `note` says what was not compared and why; it is no difference.
+    `note` says what was not compared and why; it does not count as a difference.
     """
 
     what: str

@@ -80,7 +80,9 @@ def test_a_restored_service_finds_the_same_culprit_and_mails_nobody_by_itself(
         for _ in range(5):
             again.fake.work()
             tick(again.lab)
-        assert again.mails == []  # stopped: nobody here knows that the mail left after the backup
+        assert (
+            again.mails == []
+        )  # stopped: this database does not know that the mail was sent after the backup
         assert again.count("boot") > boots
         assert value(engine, _TWICE) == 0
         incident = value(engine, "SELECT id FROM incident")

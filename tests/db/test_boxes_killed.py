@@ -1,6 +1,6 @@
-"""Killed between any two commits, the brain leaves no testbox leased to nobody and tells of no loss twice.
+"""A master killed between any two commits leaves no orphaned lease and reports no loss twice.
 
-A sample of the points is tried on each run, all of them with SWINGBOT_CRASH_ALL=1.
+Each run tries a sample of the points; SWINGBOT_CRASH_ALL=1 tries all of them.
 """
 
 from __future__ import annotations

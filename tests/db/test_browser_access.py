@@ -1,4 +1,5 @@
-"""A person with a browser: signs in with a token, is told what a role lacks, sees what a comparison takes, and queues it."""
+"""A browser user signs in with a token, is refused what the role may not do, sees the cost of a
+comparison, and queues it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters in the database: an attempt on one has its nodes too, all or none, and nobody waits for ever."""
+"""Clusters in the database: an attempt leases all nodes of its cluster or none, without deadlock."""
 
 from __future__ import annotations
 
@@ -144,7 +144,10 @@ def test_the_node_that_is_lost_is_named_and_the_other_is_home(brain: Brain) -> N
 def test_clusters_of_the_same_boxes_and_the_boxes_themselves_take_turns_to_the_end(
     brain: Brain,
 ) -> None:
-    """Two that want the same boxes in opposite roles, and both boxes alone: each attempt has all that it needs, nobody shares, and all of it ends."""
+    """Two clusters need the same testboxes in opposite roles, and other orders need them alone.
+
+    Each attempt leases every testbox that it needs, no lease is shared, and all attempts end.
+    """
     built(brain)
     asked(brain, "cs-ab", "cs-ba", boots=2)
     asked(brain, "a", "b", boots=3, job=JOB)

@@ -92,7 +92,7 @@ def test_one_image_is_identical(conn: sa.Connection) -> None:
 
 
 def two_settings(conn: sa.Connection) -> tuple[builders.Box, builders.Kernel, builders.Kernel, int]:
-    """A comparison on a machine that is not ours (no root file system of ours), with other huge pages on each side."""
+    """A comparison on a machine without swingbot's root file system; huge pages differ by side."""
     box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
     base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
     comparison = builders.a_comparison(conn, tree, base, head, [box], boots=2)

@@ -173,7 +173,7 @@ def test_two_queries_one_after_the_other_can_miss_a_mail(
 def test_what_a_person_does_is_open_until_the_loop_has_seen_it(brain: Brain) -> None:
     boxes, made, _ = STORIES["no change"]
     begin(brain, boxes, made)
-    assert look(brain)["idle"]  # nobody looked at the branch yet
+    assert look(brain)["idle"]  # the branch has not been polled yet
     brain.poll()
     assert look(brain)["open"] == dict.fromkeys(look(brain)["open"], 0) | {"unseen": 1}
     to_the_end(brain)

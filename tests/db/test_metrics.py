@@ -126,7 +126,7 @@ def test_every_metric_of_the_alert_rules_is_one_of_ours(
     )
     settings = settings_at(tmp_path)
     Heartbeat(beat_file(settings)).beat()
-    # there is no mail on its way
+    # no mail is queued
     ours = looked_at(settings, engine).keys() | {"swingbot_mail_oldest_seconds"}
     rules = [
         rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]

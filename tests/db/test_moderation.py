@@ -167,7 +167,7 @@ def test_the_last_decision_counts_and_each_report_once(office: Office) -> None:
 
 
 def test_what_left_by_itself_or_had_met_a_server_counts_for_nothing(office: Office) -> None:
-    reports.release(office.conn, office.report())  # nobody's decision
+    reports.release(office.conn, office.report())  # released without a decision
     number = office.report()
     office.conn.execute(sa.text("UPDATE outbox SET tries = 1 WHERE report = :id"), {"id": number})
     reports.drop(office.conn, number, who="ada", why="its recipient is gone")

@@ -296,10 +296,10 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(
         reports.PostgresOutbox(engine),
         MaildirArchive(path=tmp_path / "m", authoritative=True),
     )
-    nobody = SmtpMailer(host="127.0.0.1", port=free_port())
+    unreachable = SmtpMailer(host="127.0.0.1", port=free_port())
     for tries, wait in ((1, 30), (2, 60), (3, 120)):
         due = the_report(engine, number).next_try
-        (sent,) = send_due(outbox, nobody, archive, due)
+        (sent,) = send_due(outbox, unreachable, archive, due)
         report = the_report(engine, number)
         assert sent.fate is DeliveryFate.DELAYED
         assert (report.state, report.tries, report.next_try) == (
@@ -310,7 +310,7 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(
         assert "cannot be reached" in (report.error or "")
     assert (
         send_due(
-            outbox, nobody, archive, the_report(engine, number).next_try - timedelta(seconds=1)
+            outbox, unreachable, archive, the_report(engine, number).next_try - timedelta(seconds=1)
         )
         == []
     )

@@ -140,8 +140,8 @@ def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
         (),
         "maintainers and lists are unknown: it hung",
     )
-    nobody = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "Nobody")
-    assert (nobody.to, nobody.would_to) == (operator, ())
+    no_address = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "Nobody")
+    assert (no_address.to, no_address.would_to) == (operator, ())
 
 
 def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -> None:

@@ -1,4 +1,4 @@
-"""What goes by the rules, what stays whatever they say, and what is told of what went."""
+"""Retention: which files the rules remove, which files always stay, and what is reported."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_dry_run_removes_nothing_and_says_the_same(
         conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
     )
     files_of(conn, "boot", boot, {"console.log": stored(store, b"console")})
-    stored(store, b"nobody names this")
+    stored(store, b"no row refers to this")
     aged(settings, 400)
     before = sorted(file.path for file in store.stored())
     dry = retain(settings, engine, NOW, really=False)
@@ -187,7 +187,7 @@ def test_a_dry_run_removes_nothing_and_says_the_same(
     assert wet.freed == sum(total.goes_size for total in dry.totals.values()) > 0
     again = retain(settings, engine, NOW, really=True)
     assert again.freed == 0
-    assert again.pruned_before == 1  # of the orphan nothing is told: nobody can ask for it
+    assert again.pruned_before == 1  # an orphan leaves no record: no row refers to it
 
 
 def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(
@@ -198,7 +198,7 @@ def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(
         conn, make.a_kernel(conn, make.a_tree(conn), 0), make.a_testbox(conn), state="running"
     )
     attempt = make.an_attempt(conn, order)
-    brought = stored(store, b"console of a boot that nobody has looked at yet")
+    brought = stored(store, b"console of a boot that is not ingested yet")
     outcome = json.dumps({"files": {"console.log": {"sha256": brought, "size": 1}}})
     change = "UPDATE attempt SET state = 'ended', outcome = CAST(:o AS jsonb), ended_at = :at, ingested_at = NULL WHERE id = :a"
     conn.execute(

@@ -136,7 +136,7 @@ def test_the_owner_migrates_and_rights_follow_what_is_new(database: Database) ->
         roles.SERVICE, "INSERT INTO public.buildbot_later DEFAULT VALUES RETURNING id"
     ) == [(1,)]
     assert refused(database, roles.GRAFANA, "SELECT * FROM v_later")
-    migrate.upgrade(owner)  # makes the views anew, and with them Grafana's rights
+    migrate.upgrade(owner)  # recreates the views and Grafana's privileges on them
     assert database.as_(roles.GRAFANA, "SELECT * FROM v_later") == [(1,)]
     assert database.as_(roles.GRAFANA, "SELECT count(*) FROM v_attempts") == [(0,)]
     assert refused(database, roles.GRAFANA, "SELECT * FROM later")

@@ -201,7 +201,7 @@ def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of
 def replayed(
     demo: Demo, place: Path, path: str, directory: str
 ) -> subprocess.CompletedProcess[str]:
-    """The kit at an address, replayed with one boot of each kernel where nothing of ours is."""
+    """Replay the kit at a path, one boot per kernel, in a root without swingbot."""
     with urllib.request.urlopen(f"{demo.url}{path}", timeout=120) as answer:
         (place / "kit.tar.gz").write_bytes(answer.read())
     subprocess.run(["tar", "-xzf", "kit.tar.gz"], cwd=place, check=True)
@@ -209,7 +209,7 @@ def replayed(
         clean_root.make(place / "root"),
         from_environment().cache / "debian" / "netperf",
     )
-    # Debian's netperf is not free: who reproduces has to get it
+    # Debian's netperf is non-free: whoever reproduces must install it
     binds = {place / directory: "/kit", netperf.resolve(): "/netperf"}
     return clean_root.run(
         root,
@@ -222,9 +222,9 @@ def replayed(
 def test_an_experiment_puts_the_parent_the_culprit_and_the_tip_into_one_table(
     demo: Demo, tmp_path: Path
 ) -> None:
-    """Three kernels that the demo has built, so that it costs boots alone, each against the first.
+    """Three kernels that the demo has built, so only boots are needed, each against the first.
 
-    Its kit, where nothing of ours is, gives the same numbers again.
+    In a root without swingbot, the kit reproduces the same numbers.
     """
     culprit = json.loads(demo.get("/incident/i1.json"))["culprit"]["commit"]
     parent = Repository(demo_repository(from_environment())).commit_id(f"{culprit}^")

@@ -79,9 +79,9 @@ def add_commits(path: Path, commits: Sequence[FakeCommit]) -> list[str]:
 
 
 def speed_of(image: bytes) -> int:
-    """What a simulated testbox measures on this image."""
+    """The speed that a simulated testbox measures on this image."""
     found = re.search(rb"\nspeed=(\d+)\n", image)
-    assert found, "this is no image of fakelinux"
+    assert found, "not a fakelinux image"
     return int(found[1])
 
 

@@ -61,7 +61,7 @@ def findings(box: Iron) -> dict[str, tuple[bool, str]]:
     return {finding.what: (finding.ok, finding.do) for finding in found}
 
 
-# --- nothing boots: what is ours is told while the box is safe
+# --- nothing boots: swingbot's own faults are reported while the testbox is untouched
 
 
 def test_a_box_that_has_everything_is_found_so(box: Iron) -> None:

@@ -1,4 +1,4 @@
-"""A testbox that moved is told from one that did not."""
+"""Anchors distinguish a testbox that moved from one that did not."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ANSIBLE = ROOT / "ansible"
 ROLES = sorted(path.name for path in (ANSIBLE / "roles").iterdir())
-# Variables whose value is nobody else's business: the operator gives them, by vault or file.
+# Secret variables: the operator sets them, in a vault or a file.
 SECRET = re.compile(r"(secret|secrets|password|passwords)$")
 
 
@@ -303,5 +303,5 @@ def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Pa
         ]
         assert any(said in line for line in failures), failures
     assert not any(secret in done.stdout for secret in ("a" * 12, "d" * 16, "e" * 16)), (
-        "what is told of a missing secret must not tell the others"
+        "the error about a missing secret must not disclose the others"
     )

@@ -1,4 +1,4 @@
-"""A level that moves with every commit: told from steps, and answered as what it is."""
+"""A level that moves with every commit is distinguished from steps and reported as creep."""
 
 from __future__ import annotations
 

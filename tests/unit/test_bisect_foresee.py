@@ -22,7 +22,7 @@ POLICY = Policy(odd_images=0.0)
 
 
 def seen(*boots: tuple[int, float, int], commits: int = 16, layout: float = 0.0) -> Assessment:
-    """A look at (point, value, testbox) each, told a noise of 2 %."""
+    """Assess one boot per (point, value, testbox), with a given noise of 2 %."""
     points = tuple(PointState(idx=i, built=True) for i in range(commits + 1))
     values = tuple(
         Observation(idx=i, k=k, values=(value,), phase="search", box=box)
@@ -90,11 +90,11 @@ def test_levels_that_are_hardly_known_leave_little_to_be_told() -> None:
 def test_a_repeat_of_a_build_tells_less_than_another_build_where_layout_is_all_there_is() -> None:
     case = seen(*[(0, 100.0, 0), (16, 95.0, 0)] * 3, *[(8, 97.4, 0)] * 4, layout=0.02)
     assert case.post is not None and case.post.told is not None
-    again, anew = (
+    repeat, rebuild = (
         foreseen(case.ev, case.post, case.post.told, np.array([8]), new_layout=new)[0]
         for new in (False, True)
     )
-    assert again < anew
+    assert repeat < rebuild
 
 
 def test_the_model_tells_what_each_hypothesis_says_of_the_levels() -> None:

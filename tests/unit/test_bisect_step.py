@@ -494,7 +494,10 @@ FIVE_STEPS = SimulatedBench(
 def test_parts_of_a_range_that_overlap_are_looked_at_once_a_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each suspect splits the range in two that overlap. Looked at anew each time, the 16 parts of this one were 133 looks."""
+    """Each suspect splits the range into two overlapping parts.
+
+    Without a cache, the 16 parts of this range took 133 posteriors.
+    """
     looks: list[tuple[int, int, float]] = []
     posterior = assessment._posterior
 

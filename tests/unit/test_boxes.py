@@ -1,4 +1,4 @@
-"""What a testbox does, when it is quarantined, whose hardware changed, and what the operator is told."""
+"""States of a testbox, quarantine, changed hardware, and alerts to the operator."""
 
 from __future__ import annotations
 
@@ -442,7 +442,7 @@ def test_silence_means_nothing_before_the_service_could_be_reached_for_a_while()
     clock = iter([0.0, 20.0, 40.0, 500.0, 501.0, 520.0])
     with socket.create_server(("127.0.0.1", 0)) as server:
         listening = Reachability(f"http://127.0.0.1:{server.getsockname()[1]}", lambda: next(clock))
-        # nobody looked for long: it may have been away
+        # no check for a long time: the service may have been down
         assert [listening() for _ in range(4)] == [0.0, 20.0, 40.0, 0.0]
     assert [listening() for _ in range(2)] == [0.0, 0.0]
 

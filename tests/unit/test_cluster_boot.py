@@ -1,4 +1,4 @@
-"""The pure parts of booting a cluster: what the two run, what two endings come to, and leases that nobody can half hold."""
+"""Pure parts of booting a cluster: scripts of both nodes, combined outcome, all-or-none leases."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_a_worker_sees_its_own_keys_alone() -> None:
         assert keys == [f"{'builder' if name == 'build-worker' else 'testbox'}-keys:/keys:ro"]
 
 
-# -- what it is told
+# -- its environment
 
 
 def test_every_variable_is_explained_with_its_default_and_none_is_left_over() -> None:

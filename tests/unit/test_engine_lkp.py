@@ -1,6 +1,6 @@
-"""The engine lkp on a worker: the script that calls `lkp run`, with a stand-in that writes what LKP would, and what is told when it can't be called.
+"""The engine lkp on a worker: the script that calls `lkp run`, and the errors when it cannot.
 
-The real one runs in tests/conformance, where LKP_SRC is given.
+A stand-in writes the files of LKP. The real one runs in tests/conformance if LKP_SRC is set.
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ def test_the_exchange_over_https_talks_to_whom_the_given_ca_knows_alone(
                 answers.append(
                     ExchangeClient(f"https://127.0.0.1:{server.server_port}", "a1.x").wanted("a1")
                 )
-            # in doubt an attempt is wanted: nobody trusted said otherwise
+            # in doubt an attempt is wanted: no trusted server cancelled it
             assert answers == [False, True, True]
         finally:
             server.shutdown()

@@ -26,7 +26,7 @@ def git(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 class Served:
-    """A mirror with three commits on branch main, and one that no branch has; beside it a repository that is nobody's business."""
+    """A mirror with three commits on branch main and one on no branch, next to a private repository."""
 
     def __init__(self, root: Path) -> None:
         with socket.socket() as probe:

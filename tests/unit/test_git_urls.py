@@ -148,7 +148,7 @@ def test_a_branch_is_a_name_and_nothing_else(tmp_path: Path, linux: Path, ref: s
 def test_git_reaches_nothing_by_a_protocol_that_was_not_asked_for(
     tmp_path: Path, linux: Path
 ) -> None:
-    """Below our own check: git is told which protocol alone it may use."""
+    """Below swingbot's own check: git itself is restricted to one protocol."""
     mirror = Mirror(tmp_path / "mirror.git")
     for protocol, url in (("https", str(linux)), ("", str(linux)), ("file", "ext::sh -c touch% x")):
         done = mirror._run("fetch", "--", url, "main", protocol=protocol)

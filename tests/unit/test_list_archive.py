@@ -1,4 +1,4 @@
-"""The mail that a patch was posted as, in archives of four forms, and in ones that are no good."""
+"""The mail in which a patch was posted, in archives of four formats and in broken ones."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_nothing_is_removed_where_something_is_mounted(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     if done.returncode == 77:
-        pytest.skip(f"this host lets nobody mount: {done.stderr.strip()}")
+        pytest.skip(f"this host does not permit mounts: {done.stderr.strip()}")
     assert f"stays, for {shm} is mounted there" in done.stderr
     assert (kept / "segment").exists()
     assert (tmp_path / "made" / "beside").exists()
@@ -64,6 +64,6 @@ def test_a_program_that_is_killed_takes_its_mounts_along(tmp_path: Path) -> None
         status = making.stdout.readline()
         making.send_signal(signal.SIGKILL)
     if status != "0\n":
-        pytest.skip("this host lets nobody mount")
+        pytest.skip("this host does not permit mounts")
     assert made_root.mounted_below(tmp_path, Path("/proc/self/mountinfo").read_text()) == []
     assert list(tmp_path.iterdir()) == []

@@ -46,7 +46,7 @@ int checked(int x)
     might_sleep_at(__FILE__, __LINE__);
     return helper(x) + 1;
 }
-int told(int x) { if (x > 12) printk("too many: %d\n", x); return helper(x); }
+int warned(int x) { if (x > 12) printk("too many: %d\n", x); return helper(x); }
 int chosen(int x)
 {
     switch (x) { case 0: return slow(1); case 1: return other(7); case 2: return slow(9); case 3: return helper(4); case 4: return other(3); }
@@ -137,8 +137,8 @@ def test_short_jumps_to_a_neighbour_are_references_as_calls_are(compare: Compare
     ("old", "new", "function", "what"),
     [
         ("return helper(x) + 1", "return helper(x) + 2", "checked", "code"),
-        ("x > 12", "x > 13", "told", "code"),
-        ("too many", "too much", "told", "constants"),
+        ("x > 12", "x > 13", "warned", "code"),
+        ("too many", "too much", "warned", "constants"),
         ("return slow(9)", "return slow(8)", "chosen", "code"),
         ("limit = 7", "limit = 8", "last", "code"),
         ("calls = x; return other(x)", "calls = x; return slow(x)", "last", "references"),

@@ -1,4 +1,5 @@
-"""The awk that reads a program's numbers where nothing of ours is installed: it must agree with the parser, on every recorded output."""
+"""The awk script that reads results where swingbot is not installed agrees with the parser on every
+recorded output."""
 
 from __future__ import annotations
 

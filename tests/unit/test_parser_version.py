@@ -1,4 +1,4 @@
-"""Rules of a parser's version: every module of ours that can change a sample is part of it."""
+"""Rules of a parser's version: it covers every module of swingbot that can change a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the generated script notes, sets and puts back: its text, and its shell functions on files of ours."""
+"""Facts that the generated script records, sets and restores: its text and its shell functions."""
 
 from __future__ import annotations
 

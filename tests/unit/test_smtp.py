@@ -139,7 +139,7 @@ def test_a_mail_taken_for_nobody_is_refused_unless_a_later_try_may_help(serve: S
 
 def test_no_server_delays_a_mail_and_says_where_none_is() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))  # bound, but not listening
         port = taken.getsockname()[1]
         with pytest.raises(
             MailDelayed, match=f"127.0.0.1:{port} cannot be reached: .*refused"

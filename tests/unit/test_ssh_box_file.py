@@ -1,4 +1,5 @@
-"""The table `ssh` of a testbox file: read strictly, told with line and remedy; the shipped examples are read as they stand."""
+"""The table `ssh` of a testbox file: strict parsing, errors with line and remedy, and the shipped
+examples unchanged."""
 
 from __future__ import annotations
 

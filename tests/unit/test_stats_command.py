@@ -312,7 +312,7 @@ def test_repeated_perf_stat_is_a_boot_of_so_many_runs_with_their_spread(tmp_path
 
 
 def test_the_spread_that_perf_prints_is_used(tmp_path: Path) -> None:
-    """Boots that agree by accident are no more alike than their runs allow."""
+    """Boots that agree by chance still have at least the spread of their runs."""
     rough = PERF.replace("0.49%", "20.49%")
     slower = rough.replace("                50      page", "                55      page")
     args = ["--event", "page-faults"]

@@ -1,4 +1,4 @@
-"""Rules of facts: what must be equal for two kernels to be comparable, what is only told."""
+"""Rules of facts: which must be equal for two kernels to be comparable, which are only reported."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_state_is_set_once(store: Store, lab: Lab) -> None:
         assert tx.testboxes.set_state(BOX, "drained", "for repair")
         assert not tx.testboxes.set_state(BOX, "drained", "for repair")
         assert tx.testboxes.set_state(BOX, "drained", "for good")
-        assert not tx.testboxes.set_state("nobody", "drained", None)
+        assert not tx.testboxes.set_state("unknown", "drained", None)
         add_boxes(tx, "other")
         assert not tx.testboxes.set_state(BOX, "active", None)
 

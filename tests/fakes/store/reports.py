@@ -144,7 +144,7 @@ class Reports(Noun):
         return row.id
 
     def class_record(self, kind: ReportClass) -> ClassRecord:
-        """Nobody decides about reports in memory."""
+        """An empty record: the in-memory store has no decisions on reports."""
         return ClassRecord()
 
     def digest_weeks(self, since: date) -> set[date]:

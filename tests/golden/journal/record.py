@@ -86,7 +86,7 @@ def _with_point(state: BisectionState, idx: int, **changes: object) -> Bisection
 
 
 def noisy(**world: object) -> SimulatedBench:
-    """A testbox whose boots share no shift."""
+    """A testbox without a shift common to its boots."""
     return SimulatedBench(
         **{"commits": 24, "run_noise": 0.02, "boot_noise": 0.01, "runs": 2, "seed": 1, **world}  # type: ignore[arg-type]
     )
@@ -199,11 +199,11 @@ def recorded(play: Play) -> list[journal.JournalStep]:
             lab.state, policy = play.steers[number](lab.state, policy)
         lab.state = journal.canonical(lab.state)
         action, now = step(lab.state, policy), journal.snapshot(lab.state, policy)
-        facts, told = journal.difference(before, now), journal.decision(action)
+        facts, decision = journal.difference(before, now), journal.decision(action)
         last = noted[-1] if noted else None
         new = last is None or last.digest != now.digest
-        if new and journal.worth_noting(last.action if last else None, facts, told):
-            noted.append(_entry(len(noted) + 1, now.digest, facts, told))
+        if new and journal.worth_noting(last.action if last else None, facts, decision):
+            noted.append(_entry(len(noted) + 1, now.digest, facts, decision))
             before = now
         if isinstance(action, Conclude):
             if number >= max(play.steers, default=0):
