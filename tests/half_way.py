@@ -1,4 +1,5 @@
-"""A service in the middle of a bisection, on a real database, for tests of what goes on from there."""
+"""A service in the middle of a bisection, on a real database, for tests of what goes on from
+there."""
 
 from __future__ import annotations
 

@@ -297,7 +297,8 @@ def arrived(bench: SimulatedBench, state: BisectionState) -> BisectionState:
 def _with_outcome(
     bench: SimulatedBench, state: BisectionState, f: WantedBoot, at: float
 ) -> BisectionState:
-    """As the service records one boot: an unbuildable point is skipped, and equal images are known."""
+    """As the service records one boot: an unbuildable point is skipped, and equal images are
+    known."""
     order = sum(o.box == f.box for o in state.observations)
     values, skip = bench.boot(f.idx, f.k, f.layout, f.box, at, order)
     seen = Observation(

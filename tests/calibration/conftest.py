@@ -1,4 +1,5 @@
-"""Shows which composed worlds were drawn and what is honest by now, in whichever process they were."""
+"""Shows which composed worlds were drawn and what is honest by now, in whichever process they
+were."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""`make conformance LKP_SRC=DIR`: job splitting, parsers and real runs of `lkp run` against an lkp-tests checkout, as a table of differences.
+"""`make conformance LKP_SRC=DIR`: job splitting, parsers and real runs of `lkp run` against an
+lkp-tests checkout, as a table of differences.
 
-Exit status: 0 all that could be compared is equal, 1 something differs, 2 there is nothing to compare with.
+Exit status: 0 all that could be compared is equal, 1 something differs, 2 there is nothing to
+compare with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Job files of our own for the corners of the language, a part of them drawn at random: LKP and we must name the same unit jobs."""
+"""Job files of our own for the corners of the language, a part of them drawn at random: LKP and
+we must name the same unit jobs."""
 
 from __future__ import annotations
 
@@ -47,8 +48,9 @@ _TOP = [key for key in _VALUES if "." not in key]
 def cases() -> dict[str, str]:
     """Job files by name; those called `included-...` are only included. Always the same.
 
-    Left out is what LKP itself stumbles over: `key-: value` where key is or becomes a plain value or empty (an exception), and
-    `program.key-:` where the program has no settings (which takes the program away).
+    Left out is what LKP itself stumbles over: `key-: value` where key is or becomes a plain value
+    or empty (an exception), and `program.key-:` where the program has no settings (which takes the
+    program away).
     """
     rng = random.Random(20260722)
     return _BY_HAND | {f"drawn-{number:02}": _drawn(rng) for number in range(60)}

@@ -1,8 +1,9 @@
 """The engine lkp: real runs of `lkp run`, and how swingbot reads them.
 
-They run on this machine's kernel, in the root file system that a virtual testbox would get, below chroot and in namespaces of their own, so that
-LKP's fixed paths, its killall and its sysctls affect nothing outside. LKP's statistics must be what our own parser reads out of the same raw output,
-and a run that fails must come back as a failed one, though `lkp run` ends with 0.
+They run on this machine's kernel, in the root file system that a virtual testbox would get, below
+chroot and in namespaces of their own, so that LKP's fixed paths, its killall and its sysctls affect
+nothing outside. LKP's statistics must be what our own parser reads out of the same raw output, and
+a run that fails must come back as a failed one, though `lkp run` ends with 0.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def check(lkp_src: Path) -> list[Row]:
 
 
 def run(lkp_src: Path, jobs: list[UnitJob], place: Path) -> Path:
-    """Run `jobs` through LKP; the results.tar that came back. `place` is an empty directory for the root file system. Raises InfraError."""
+    """Run `jobs` through LKP; the results.tar that came back. `place` is an empty directory for
+    the root file system. Raises InfraError."""
     site, box = from_environment(), load(BOX.format(src=lkp_src), "conformance.yaml")
     root, results = place / "root", place / "results.tar"
     root.mkdir()
@@ -117,7 +119,8 @@ def run(lkp_src: Path, jobs: list[UnitJob], place: Path) -> Path:
 
 
 def _inside(root: Path, results: Path) -> str:
-    """Shell text that runs the job below `root` with the file systems that it needs; the settings of the machine can only be read."""
+    """Shell text that runs the job below `root` with the file systems that it needs; the
+    settings of the machine can only be read."""
     return f"""mount --make-rprivate /
 hostname conformance
 mount -t proc proc '{root}/proc'

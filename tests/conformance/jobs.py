@@ -86,7 +86,8 @@ def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
 
 
 def _without_idle(names: list[str], out: Path) -> tuple[list[str], list[str]]:
-    """The names of jobs that run something, and those that name no benchmark: LKP makes a job of a base that only lends its keys, we do not."""
+    """The names of jobs that run something, and those that name no benchmark: LKP makes a job of
+    a base that only lends its keys, we do not."""
     benchmarks = "|".join(
         name
         for name, program in load_programs(JOBS / "programs").items()

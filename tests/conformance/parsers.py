@@ -1,7 +1,9 @@
-"""Parsers: lkp-tests' fixtures, and outputs of our own that its `parse` programs read beside ours, for what both have.
+"""Parsers: lkp-tests' fixtures, and outputs of our own that its `parse` programs read beside ours,
+for what both have.
 
-Both sides are brought to {key: values}, one value a snapshot or interval. LKP drops what is 0 throughout before it stores it, and so does the
-comparison; times are not results. Numbers are equal to 12 digits, because LKP's sums are rounded differently in the last.
+Both sides are brought to {key: values}, one value a snapshot or interval. LKP drops what is 0
+throughout before it stores it, and so does the comparison; times are not results. Numbers are equal
+to 12 digits, because LKP's sums are rounded differently in the last.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ Keyed = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Pair:
-    """LKP's program and ours, and what ours gives under LKP's keys. `settle` takes out differences that are meant and have a reason."""
+    """LKP's program and ours, and what ours gives under LKP's keys. `settle` takes out
+    differences that are meant and have a reason."""
 
     lkp: str
     own: str
@@ -66,7 +69,8 @@ def _row(lkp_src: Path, pair: Pair) -> Row:
 
 
 def _outputs(lkp_src: Path, pair: Pair) -> Iterator[tuple[str, str, Keyed | None]]:
-    """(name, raw output, what LKP makes of it): fixtures with what is written beside them, the rest through LKP's parse."""
+    """(name, raw output, what LKP makes of it): fixtures with what is written beside them, the
+    rest through LKP's parse."""
     for expected in sorted((lkp_src / "spec" / "fixtures" / "stats" / pair.lkp).glob("*.yaml")):
         yield (
             f"fixture {expected.stem}",
@@ -182,7 +186,8 @@ def _second_name(ours: Keyed, theirs: Keyed) -> str:
 
 
 def _no_table(ours: Keyed, theirs: Keyed) -> str:
-    """LKP reads the table of runtest.py alone; of a run without a number it keeps the assertion as a stat, which is a failed run here."""
+    """LKP reads the table of runtest.py alone; of a run without a number it keeps the assertion
+    as a stat, which is a failed run here."""
     if not theirs:
         ours.clear()
         return "without runtest.py's table there is nothing for LKP"
@@ -193,7 +198,8 @@ def _no_table(ours: Keyed, theirs: Keyed) -> str:
 
 
 def _unit_for_event(ours: Keyed, theirs: Keyed) -> str:
-    """In blank-separated output LKP takes the unit for the event, and adds two clocks up under it."""
+    """In blank-separated output LKP takes the unit for the event, and adds two clocks up under
+    it."""
     settled = False
     for prefix in ("i.", "ps."):
         both = [ours.get(f"{prefix}{clock}", []) for clock in ("cpu-clock", "task-clock")]
@@ -207,7 +213,8 @@ def _unit_for_event(ours: Keyed, theirs: Keyed) -> str:
 
 
 def _busybox(ours: Keyed, theirs: Keyed) -> str:
-    """LKP knows GNU time only: of busybox's `0m 9.02s` it reads 0, and its too large resident set size it believes."""
+    """LKP knows GNU time only: of busybox's `0m 9.02s` it reads 0, and its too large resident
+    set size it believes."""
     if theirs.get("elapsed_time") == [0.0] and ours.get("elapsed_time", [0.0]) != [0.0]:
         for key in ("elapsed_time", "maximum_resident_set_size"):
             ours.pop(key, None)

@@ -1,4 +1,5 @@
-"""A lab with two bare-metal testboxes that stand in for each other, and what tests of testboxes ask of it."""
+"""A lab with two bare-metal testboxes that stand in for each other, and what tests of testboxes
+ask of it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ memory_mb: 1024
 
 
 def workers(folder: Path, **groups: str) -> Path:
-    """A worker's folder that has bare-metal testboxes besides the virtual ones; by keyword the group of each."""
+    """A worker's folder that has bare-metal testboxes besides the virtual ones; by keyword the
+    group of each."""
     shutil.copytree(ROOT / "workers" / "testboxes", folder / "testboxes")
     shutil.copytree(ROOT / "workers" / "kconfig", folder / "kconfig")
     for name, group in groups.items():
@@ -39,7 +41,8 @@ def workers(folder: Path, **groups: str) -> Path:
 
 
 def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
-    """Bare metal that needs `boots` boots of an anchor before it votes; rack7 and rack8 stand in for each other."""
+    """Bare metal that needs `boots` boots of an anchor before it votes; rack7 and rack8 stand in
+    for each other."""
     folder = tmp_path / "workers"
     found = folder if folder.is_dir() else workers(folder, rack7="rack", rack8="rack")
     return brain_environment(tmp_path / "state", db_url) | {
@@ -49,7 +52,8 @@ def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
 
 
 def compared(brain: Brain, *testboxes: str) -> str:
-    """Ask for a comparison of the tip with its parent on `testboxes`, whose kernels are built; its id."""
+    """Ask for a comparison of the tip with its parent on `testboxes`, whose kernels are built;
+    its id."""
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, testboxes=["vm-icount"])
 
@@ -127,7 +131,8 @@ def fail(brain: Brain, why: str) -> None:
 
 
 def ready_again(brain: Brain) -> None:
-    """Let Buildbot have ended what is given up and the pause between two attempts be over, and hand out."""
+    """Let Buildbot have ended what is given up and the pause between two attempts be over, and
+    hand out."""
     change(
         brain,
         "UPDATE dispatch SET state = 'over', result = 'cancelled', ended_at = now() WHERE state <> 'over' AND attempt IN"

@@ -163,7 +163,8 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
 
 
 def test_the_key_of_before_the_tokens_goes_on_working(conn: sa.Connection) -> None:
-    """The migration leaves one token, that of the key, for an operator who signed in with it before."""
+    """The migration leaves one token, that of the key, for an operator who signed in with it
+    before."""
     assert [(row["who"], row["role"], row["key"]) for row in access.tokens(conn)] == [
         ("operator", "operator", True)
     ]

@@ -1,4 +1,5 @@
-"""Every rule of Grafana's asks what the database answers, as the role that Grafana has, and finds what is wrong in a lab."""
+"""Every rule of Grafana's asks what the database answers, as the role that Grafana has, and
+finds what is wrong in a lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A backup taken while work goes on is enough to go on from: same culprit, nothing counted or mailed twice."""
+"""A backup taken while work goes on is enough to go on from: same culprit, nothing counted or
+mailed twice."""
 
 from __future__ import annotations
 

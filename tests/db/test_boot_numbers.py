@@ -1,4 +1,5 @@
-"""Boots of two purposes are never the same boot, however many boots a person asks for; base and head of one purpose stay pairs."""
+"""Boots of two purposes are never the same boot, however many boots a person asks for; base and
+head of one purpose stay pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 
-# What each boot was asked for, as its askers say; comparisons of tips, the pairs of a swing and the search share theirs.
+# What each boot was asked for, as its askers say; comparisons of tips, the pairs of a swing and the
+# search share theirs.
 _ASKED_FOR = """
 SELECT o.id, o.k, o.purpose, o.build_key, c.id AS comparison,
        CASE WHEN c.kind = 'gate' THEN 'gate ' || split_part(c.request_key, ':', 4) WHEN c.request_key LIKE 'fix:%' THEN 'fix'

@@ -1,4 +1,5 @@
-"""Testboxes in the database: what they do, controllers that fall silent or fight, screening, stand-ins, and mails that come once."""
+"""Testboxes in the database: what they do, controllers that fall silent or fight, screening,
+stand-ins, and mails that come once."""
 
 from __future__ import annotations
 

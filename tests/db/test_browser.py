@@ -1,4 +1,5 @@
-"""A person with a browser: reports, their incident, moderation and outbox, clicked through in Chromium as `swingbot web` serves them."""
+"""A person with a browser: reports, their incident, moderation and outbox, clicked through in
+Chromium as `swingbot web` serves them."""
 
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ def test_a_moderator_signs_in_says_why_and_drops_what_should_not_leave(lab: Lab)
 
 
 def test_a_form_without_its_token_changes_nothing(lab: Lab) -> None:
-    """As another site would send it: with the cookie's browser, without what only our page knows."""
+    """As another site would send it: with the cookie's browser, without what only our page
+    knows."""
     page = lab.page
     page.open(f"{lab.url}/login")
     page.value(f"document.querySelector('input[name=key]').value = '{lab.key}'")

@@ -1,4 +1,5 @@
-"""Clusters in the database: an attempt leases all nodes of its cluster or none, without deadlock."""
+"""Clusters in the database: an attempt leases all nodes of its cluster or none, without
+deadlock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Asking for a comparison over the web: by form and by script, within a quota, with nothing fetched and nothing binary."""
+"""Asking for a comparison over the web: by form and by script, within a quota, with nothing
+fetched and nothing binary."""
 
 from __future__ import annotations
 

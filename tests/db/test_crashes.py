@@ -1,7 +1,8 @@
-"""Kill the brain before and after every database commit and every call to the outside: the same culprit, nothing twice.
+"""Kill the brain before and after every database commit and every call to the outside: the same
+culprit, nothing twice.
 
-The points are numbered by `swingbot.service.checkpoint`; a sample of them is tried on each run, all of them with
-SWINGBOT_CRASH_ALL=1. Which sample is picked depends on the number of points alone.
+The points are numbered by `swingbot.service.checkpoint`; a sample of them is tried on each run, all
+of them with SWINGBOT_CRASH_ALL=1. Which sample is picked depends on the number of points alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ CULPRIT = 4
 COMMITS = [*[FakeCommit()] * (CULPRIT - 1), FakeCommit(speed=88), *[FakeCommit()] * 3]
 
 
-# Which boots a search asks for may depend on what came back first; that none counts twice or half may not.
+# Which boots a search asks for may depend on what came back first; that none counts twice or half
+# may not.
 _TWICE = "SELECT count(*) - count(DISTINCT (image_sha256, testbox, spec, series, purpose, k)) + count(*) - count(DISTINCT order_id) FROM boot"
 _HALF = """SELECT count(*) FROM boot b JOIN boot_spec s ON s.sha256 = b.spec
   WHERE (SELECT count(*) FROM run WHERE boot = b.id) <> (SELECT sum((j ->> 'runs')::int) FROM jsonb_array_elements(s.unit_jobs) j)"""

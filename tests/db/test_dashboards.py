@@ -1,4 +1,5 @@
-"""Every query of every dashboard runs on a migrated database, as the role that Grafana has, with Grafana's macros put in."""
+"""Every query of every dashboard runs on a migrated database, as the role that Grafana has, with
+Grafana's macros put in."""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ def brain(
 
 
 def compared(brain: Brain, job: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """A comparison of a kernel that is 10 % faster with its parent, 5 boots a side; the watched branch has one of its own beside it."""
+    """A comparison of a kernel that is 10 % faster with its parent, 5 boots a side; the watched
+    branch has one of its own beside it."""
     brain.fake.facts = facts  # type: ignore[assignment]
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)

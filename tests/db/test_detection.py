@@ -1,4 +1,5 @@
-"""From a suspicion to a proof: pairs of fresh boots, testboxes that move, creeping branches, noise records, anchors."""
+"""From a suspicion to a proof: pairs of fresh boots, testboxes that move, creeping branches,
+noise records, anchors."""
 
 from __future__ import annotations
 
@@ -178,7 +179,8 @@ def test_on_a_noisy_testbox_the_pairs_are_the_bisections_own(brain: Brain) -> No
 
 
 def a_past(conn: sa.Connection, level: float = 1000.0, kernels: int = 8) -> make.Box:
-    """Eight kernels with five boots each that have k's in common: shifts of 1 %, boots 0.2 %, runs 0.3 %."""
+    """Eight kernels with five boots each that have k's in common: shifts of 1 %, boots 0.2 %,
+    runs 0.3 %."""
     rng = np.random.default_rng(1)
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     shifts = rng.normal(0.0, 0.01, 5)
@@ -410,7 +412,8 @@ def test_the_command_line_shows_and_moves_testboxes(
 
 
 def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[int, make.Box]:
-    """A tree whose tips measured `levels`, oldest first, as comparisons that are done; gives the last one."""
+    """A tree whose tips measured `levels`, oldest first, as comparisons that are done; gives the
+    last one."""
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     kernels = [make.a_kernel(conn, tree, n) for n in range(len(levels) + 1)]
     number = 0

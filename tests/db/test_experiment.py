@@ -1,4 +1,5 @@
-"""Experiments as a person types them: planned, queued, measured, extended and printed, on a real database."""
+"""Experiments as a person types them: planned, queued, measured, extended and printed, on a real
+database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`idle` is true only when nothing is open and no further round would do anything: looked at after every transaction of whole stories."""
+"""`idle` is true only when nothing is open and no further round would do anything: looked at
+after every transaction of whole stories."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def tables(brain: Brain) -> dict[str, str | None]:
 
 
 def go_quiet(brain: Brain) -> None:
-    """Rounds until every change has been seen; one more must then leave every table as it is, whatever the lab has under way."""
+    """Rounds until every change has been seen; one more must then leave every table as it is,
+    whatever the lab has under way."""
     mailer, archive = mail_ways(brain.settings)
     for _ in range(MOST_ROUNDS):
         tick(brain.lab)
@@ -151,7 +153,8 @@ def test_once_a_lab_is_idle_nothing_changes_any_more_and_every_mail_has_arrived(
 def test_two_queries_one_after_the_other_can_miss_a_mail(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Why `idle` is one statement: here a report is drafted between a look at what is open and a look at the incidents."""
+    """Why `idle` is one statement: here a report is drafted between a look at what is open and a
+    look at the incidents."""
     boxes, made, _ = STORIES["one culprit, measured on two testboxes"]
     begin(brain, boxes, made)
     nothing_open, mails_at_rest = False, []

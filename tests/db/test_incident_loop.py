@@ -1,4 +1,5 @@
-"""Incidents through the whole brain, on real git repositories, a real database and a real mail server: copies, expected levels, fixes."""
+"""Incidents through the whole brain, on real git repositories, a real database and a real mail
+server: copies, expected levels, fixes."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def rows(brain: Brain, sql: str) -> list[tuple[object, ...]]:
 
 
 def rebased_copy(brain: Brain, made: list[str], *after: FakeCommit) -> str:
-    """Branch `next`: the culprit once more with another committer date, on the same parent, and commits after it."""
+    """Branch `next`: the culprit once more with another committer date, on the same parent, and
+    commits after it."""
     git(brain, "checkout", "-q", "-b", "next", made[2])
     git(brain, "commit", "-q", "--amend", "--no-edit", "--date", "2031-01-01T00:00:00Z")
     copy = git(brain, "rev-parse", "HEAD")

@@ -1,4 +1,5 @@
-"""One incident per culprit, on a real database: what is attached, what people say, and that nothing is sent twice."""
+"""One incident per culprit, on a real database: what is attached, what people say, and that
+nothing is sent twice."""
 
 from __future__ import annotations
 

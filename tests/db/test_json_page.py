@@ -1,4 +1,5 @@
-"""docs/json.md has the shape of each document that scripts get, as a lab gives it that has done a bit of everything."""
+"""docs/json.md has the shape of each document that scripts get, as a lab gives it that has done
+a bit of everything."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def documents(
 
 
 def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
-    """Every command with `--json` and every address that answers JSON, once something has happened."""
+    """Every command with `--json` and every address that answers JSON, once something has
+    happened."""
     first, last = commits[0], commits[-1]
     job = ("--job", "vm-page-fault.yaml", "--testbox", "vm-icount")
     waiting = lab.run("comparison asked for", "compare", first, commits[2], *job)["id"]
@@ -186,13 +188,15 @@ IN_WORDS = {
 
 @dataclass
 class Page:
-    """The tables of the page: shape -> key -> (optional, type). `used` and `seen` are what documents had."""
+    """The tables of the page: shape -> key -> (optional, type). `used` and `seen` are what
+    documents had."""
 
     shapes: dict[str, dict[str, tuple[bool, str]]]
     used: set[str] = field(default_factory=set)
 
     def check(self, value: Any, kind: str, where: str) -> list[str]:
-        """What is wrong with a value of a documented type; nothing if it fits one of the alternatives."""
+        """What is wrong with a value of a documented type; nothing if it fits one of the
+        alternatives."""
         problems: list[str] = []
         for option in kind.split(" or "):
             problems = self._one(value, option.strip(), where)

@@ -1,4 +1,5 @@
-"""What a comparison says about its two kernels: on its page, in its JSON, from what the builds left in the artifact store."""
+"""What a comparison says about its two kernels: on its page, in its JSON, from what the builds
+left in the artifact store."""
 
 from __future__ import annotations
 

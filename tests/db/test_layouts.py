@@ -1,4 +1,5 @@
-"""A bisection's boots of other layouts and on several testboxes: ordered, built, booted and learnt from, on a real database."""
+"""A bisection's boots of other layouts and on several testboxes: ordered, built, booted and
+learnt from, on a real database."""
 
 from __future__ import annotations
 

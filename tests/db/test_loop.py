@@ -1,4 +1,5 @@
-"""The brain from a moved branch to a delivered mail, on a real database, a real git repository and a real mail server."""
+"""The brain from a moved branch to a delivered mail, on a real database, a real git repository
+and a real mail server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Moderation on a real database: what people decided counts, what is stopped stays, what has changed since is looked at, pages decide."""
+"""Moderation on a real database: what people decided counts, what is stopped stays, what has
+changed since is looked at, pages decide."""
 
 from __future__ import annotations
 

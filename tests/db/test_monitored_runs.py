@@ -52,7 +52,8 @@ def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain:
         "perf-stat.context-switches",
         "perf-profile.lock_slowpath",
     }
-    # the third run of each boot is twice as slow: neither the mean nor the number of runs knows of it
+    # the third run of each boot is twice as slow: neither the mean nor the number of runs knows of
+    # it
     benchmark = rows[METRIC]
     assert (benchmark["base"]["boots"], benchmark["base"]["runs"], benchmark["verdict"]) == (
         5,

@@ -1,4 +1,5 @@
-"""Reports leave exactly once: real PostgreSQL, a real SMTP server, a real Maildir, and a sender that is killed everywhere."""
+"""Reports leave exactly once: real PostgreSQL, a real SMTP server, a real Maildir, and a sender
+that is killed everywhere."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class Server:
             time.sleep(0.02)
 
     def settle(self) -> None:
-        """Wait until it has done with clients that are gone: as in service, where an interrupted mail is looked up ten seconds later."""
+        """Wait until it has done with clients that are gone: as in service, where an interrupted
+        mail is looked up ten seconds later."""
         quiet = 0
         while quiet < 3:
             busy = any(
@@ -182,7 +184,8 @@ def run_sender(
     now: datetime,
     crash_at: int | None,
 ) -> int:
-    """One pass of the sender in a process of its own (a fork: an interpreter's start would cost a second); 0, or -9 when it met the checkpoint."""
+    """One pass of the sender in a process of its own (a fork: an interpreter's start would cost
+    a second); 0, or -9 when it met the checkpoint."""
     child = os.fork()
     if child == 0:
         status = 1

@@ -1,4 +1,5 @@
-"""Gates of proof from a culprit to its mail, on a real database and a real repository; kernels and testboxes are simulated."""
+"""Gates of proof from a culprit to its mail, on a real database and a real repository; kernels
+and testboxes are simulated."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
 
 
 def commit(brain: Brain, subject: str, /, **later: Any) -> str:
-    """A commit that says in a file of its own what is so from here on; reverting one does not conflict with others."""
+    """A commit that says in a file of its own what is so from here on; reverting one does not
+    conflict with others."""
     for name, value in later.items():
         (brain.repo / f"{name}.c").write_text(f"{value}\n")
     known = (

@@ -1,4 +1,5 @@
-"""The table of gates: what it carries over a migration, what it refuses, and what is written twice."""
+"""The table of gates: what it carries over a migration, what it refuses, and what is written
+twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Raw results from ingest to a directory on somebody's disk, and back into samples: the real store, database and web service."""
+"""Raw results from ingest to a directory on somebody's disk, and back into samples: the real
+store, database and web service."""
 
 from __future__ import annotations
 

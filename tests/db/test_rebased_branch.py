@@ -1,4 +1,5 @@
-"""A branch that is rebased, through the whole brain on PostgreSQL: recognised, mended, and what its page and `swingbot tree show` say of its patches."""
+"""A branch that is rebased, through the whole brain on PostgreSQL: recognised, mended, and what
+its page and `swingbot tree show` say of its patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From a culprit to its recipients: the whole way without the dry run, and each rule on a lab that stands still."""
+"""From a culprit to its recipients: the whole way without the dry run, and each rule on a lab
+that stands still."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A report's page: each gate with its boots, the plots, and a metric over the tips of its branch."""
+"""A report's page: each gate with its boots, the plots, and a metric over the tips of its
+branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A report's kit, from rows and artifacts to bytes: whole or not at all, the same twice, and clear about what is gone."""
+"""A report's kit, from rows and artifacts to bytes: whole or not at all, the same twice, and
+clear about what is gone."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def world(db_url: str, tmp_path: Path) -> Iterator[World]:
 
 
 def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: Path) -> list[int]:
-    """Report r1 with two boots of each side, their files in the store as a worker would have brought them."""
+    """Report r1 with two boots of each side, their files in the store as a worker would have
+    brought them."""
     tree, box = make.a_tree(conn), make.a_testbox(conn, unit_job=JOB)
     parent, culprit = make.a_kernel(conn, tree, 1), make.a_kernel(conn, tree, 2)
     for kernel, image in ((parent, b"parent image"), (culprit, b"commit image" * 9)):

@@ -1,4 +1,5 @@
-"""The Literals of states, statuses, kinds and outcomes name what the schema and the contract allow."""
+"""The Literals of states, statuses, kinds and outcomes name what the schema and the contract
+allow."""
 
 from __future__ import annotations
 

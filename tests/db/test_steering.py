@@ -1,4 +1,5 @@
-"""Reading and steering a bisection: log and replay, skips, hints, resuming, merges. On a real database and real git repositories."""
+"""Reading and steering a bisection: log and replay, skips, hints, resuming, merges. On a real
+database and real git repositories."""
 
 from __future__ import annotations
 
@@ -352,7 +353,8 @@ def merged(
     after: Sequence[FakeCommit],
     clean: bool = True,
 ) -> tuple[str, str, list[str]]:
-    """main-line commits, then a merge of a branch that left before them, then more. Returns (base, merge, ids of the branch)."""
+    """main-line commits, then a merge of a branch that left before them, then more. Returns
+    (base, merge, ids of the branch)."""
     base = git(brain, "rev-parse", "HEAD")
     git(brain, "checkout", "-q", "-b", "side")
     branch = add_commits(brain.repo, side)

@@ -1,4 +1,5 @@
-"""Calls of changed functions, from two built kernels to the answer of the gate, with a lab that answers at once."""
+"""Calls of changed functions, from two built kernels to the answer of the gate, with a lab that
+answers at once."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
 
 
 def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | GateResult:
-    """What it takes to see whether a commit's functions are called, once the commit and its parent were compared."""
+    """What it takes to see whether a commit's functions are called, once the commit and its
+    parent were compared."""
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     (head,) = add_commits(brain.repo, [commit])

@@ -1,4 +1,5 @@
-"""Work that is queued when the schema gets newer goes on; a program that is older than the database says so and does nothing."""
+"""Work that is queued when the schema gets newer goes on; a program that is older than the
+database says so and does nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ OLD = "0011"  # the last schema before testboxes had a state of their own
 
 
 def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
-    """Fill `old` with the tables of `revision`, and in them what `new` has in the columns that they have."""
+    """Fill `old` with the tables of `revision`, and in them what `new` has in the columns that
+    they have."""
     with dump.filling(old, revision) as there, snapshot(new) as here:
         # Base and head stood in the comparison itself before it had arms.
         columns_of_arms = ("base", "head")

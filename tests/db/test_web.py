@@ -43,7 +43,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Site:
-    """The service, its database, and a folder in which every artifact is found as `<sha256>` once a test writes it."""
+    """The service, its database, and a folder in which every artifact is found as `<sha256>`
+    once a test writes it."""
 
     client: TestClient
     conn: sa.Connection
@@ -103,7 +104,8 @@ def links(base: str, text: str) -> set[str]:
 
 
 def crawl(client: TestClient, start: str) -> set[str]:
-    """Follow every link from `start`; each must lead somewhere. Of each kind of raw file one is fetched."""
+    """Follow every link from `start`; each must lead somewhere. Of each kind of raw file one is
+    fetched."""
     seen: set[str] = set()
     todo, downloaded = {start}, set()
     while todo:
@@ -440,7 +442,8 @@ def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> N
 
 
 def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None:
-    """Not rows of builders: a branch that moves, found, bisected and mailed by the real decisions, then looked at."""
+    """Not rows of builders: a branch that moves, found, bisected and mailed by the real
+    decisions, then looked at."""
     settings = load(environ=brain_environment(tmp_path / "state", db_url))
     make_fakelinux(tmp_path / "linux", [])
     engine = make_engine(db_url)

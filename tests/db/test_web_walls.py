@@ -1,4 +1,5 @@
-"""The walls around the web service, by real HTTP: how often, how much, how slowly, and who may read."""
+"""The walls around the web service, by real HTTP: how often, how much, how slowly, and who may
+read."""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ def judge(clock: Clock, service: Service, number: str) -> int:
 
 
 def is_complete(found: Any) -> bool:
-    """Whether an experiment as JSON is done, all its kernels booted and every headline row judged."""
+    """Whether an experiment as JSON is done, all its kernels booted and every headline row
+    judged."""
     headlines = [row for row in found["rows"] if row["headline"]]
     return bool(
         found["status"] == "done"

@@ -189,7 +189,8 @@ def test_raw_results_of_both_sides_can_be_taken_home(demo: Demo, tmp_path: Path)
 def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of_ours_is(
     demo: Demo, tmp_path: Path
 ) -> None:
-    """The kit from the mail's address, in a root file system of a shell, tar, awk and QEMU: one boot of each kernel."""
+    """The kit from the mail's address, in a root file system of a shell, tar, awk and QEMU: one
+    boot of each kernel."""
     body = json.loads(demo.get("/report/r1.json"))["body"]
     (line,) = [line for line in body.splitlines() if "curl" in line]
     url = next(word for word in line.split() if word.startswith("http"))

@@ -1,4 +1,5 @@
-"""The wheel, installed beside nothing of this repository: plain commands without an extra, and a whole comparison."""
+"""The wheel, installed beside nothing of this repository: plain commands without an extra, and a
+whole comparison."""
 
 from __future__ import annotations
 

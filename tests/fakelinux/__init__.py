@@ -1,8 +1,8 @@
 """A kernel tree in miniature, whose real `make` takes a fraction of a second.
 
-It answers the targets that a kernel build uses (tinyconfig, merge_config.sh, olddefconfig, bzImage),
-compiles a handful of C files for real, and its image says in plain text what a simulated testbox wants
-to know: a line `speed=<n>` and a line `boots=yes` or `boots=no`.
+It answers the targets that a kernel build uses (tinyconfig, merge_config.sh, olddefconfig,
+bzImage), compiles a handful of C files for real, and its image says in plain text what a simulated
+testbox wants to know: a line `speed=<n>` and a line `boots=yes` or `boots=no`.
 
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(), FakeCommit(speed=82), FakeCommit(kind="broken")])
 """
@@ -27,13 +27,15 @@ START_SPEED = 100
 #   header      a header that most files include
 #   broken      it does not compile (mended by the next commit that is not broken)
 #   unbootable  the image says boots=no (mended likewise)
-#   slow        each object is half-written for half a minute before it is compiled (mended likewise): for killing builds
+# slow        each object is half-written for half a minute before it is compiled (mended likewise):
+# for killing builds
 Kind = Literal["code", "comment", "header", "broken", "unbootable", "slow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeCommit:
-    """One commit to make. Without a title it is called by its number; `speed` holds from here on."""
+    """One commit to make. Without a title it is called by its number; `speed` holds from here
+    on."""
 
     kind: Kind = "code"
     speed: int | None = None
@@ -55,7 +57,8 @@ class _State:
 
 
 def make_fakelinux(path: Path, commits: Sequence[FakeCommit] | int = 3) -> list[str]:
-    """Make a git repository (branch main, not bare) at `path`; returns the commit ids, the base's first.
+    """Make a git repository (branch main, not bare) at `path`; returns the commit ids, the base's
+    first.
 
     An integer makes so many commits of kind code. Equal arguments give equal ids.
     """
@@ -69,7 +72,8 @@ def make_fakelinux(path: Path, commits: Sequence[FakeCommit] | int = 3) -> list[
 
 
 def add_commits(path: Path, commits: Sequence[FakeCommit]) -> list[str]:
-    """Add commits to what is checked out in a repository that `make_fakelinux` made; returns their ids."""
+    """Add commits to what is checked out in a repository that `make_fakelinux` made; returns
+    their ids."""
     ids = []
     for commit in commits:
         state = _after(_state_of(path), commit)

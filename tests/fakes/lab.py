@@ -222,7 +222,8 @@ def _record(state: dict[str, Any]) -> bytes:
 
 
 def _gauss(*words: object) -> float:
-    """A unit Gaussian, near enough, that depends on the words alone: twelve uniform draws less six."""
+    """A unit Gaussian, near enough, that depends on the words alone: twelve uniform draws less
+    six."""
     return (
         sum(
             int.from_bytes(hashlib.sha256(f"{words}:{n}".encode()).digest()[:6], "big") / 2**48

@@ -1,4 +1,5 @@
-"""Rewrite the goldens (`make golden`); the diff is then read as the recipient of the mail would read it."""
+"""Rewrite the goldens (`make golden`); the diff is then read as the recipient of the mail would
+read it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ ALERTS = REPORTS / "alert"
 
 
 def report_facts(document: Path) -> ReportFacts:
-    """What a `*.in.yaml` says. `rows: {times: N, row: {...}}` is N rows with {n} in their texts replaced by 1, 2 ... N."""
+    """What a `*.in.yaml` says. `rows: {times: N, row: {...}}` is N rows with {n} in their texts
+    replaced by 1, 2 ... N."""
     facts = yaml.safe_load(document.read_text(encoding="utf-8"))
     rows = facts["rows"]
     if isinstance(rows, dict):

@@ -357,7 +357,8 @@ class Machine:
         return self.folder / "console.log"
 
     def command(self, what: str, *words: str) -> list[str]:
-        """One of the commands of this file, as an argument list that can stand in a testbox's file."""
+        """One of the commands of this file, as an argument list that can stand in a testbox's
+        file."""
         return [sys.executable, str(Path(__file__).resolve()), what, str(self.folder), *words]
 
     def power_command(self, what: str) -> list[str]:

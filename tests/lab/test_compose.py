@@ -101,7 +101,8 @@ def project(trees: Path) -> Iterator[Project]:
 
 
 def _secrets(place: Path) -> None:
-    """What `sh docker/prepare` makes, in a copy: this checkout keeps its own .env, if it has one."""
+    """What `sh docker/prepare` makes, in a copy: this checkout keeps its own .env, if it has
+    one."""
     (place / "copy" / "docker").mkdir(parents=True)
     shutil.copy(ROOT / "docker" / "prepare", place / "copy" / "docker")
     shutil.copy(ROOT / ".env.example", place / "copy")

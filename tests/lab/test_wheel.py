@@ -86,7 +86,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _enter(root: Path, binds: dict[Path, str], script: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell script in `root`, with this host's network, and nothing of its files but `binds`."""
+    """Run a shell script in `root`, with this host's network, and nothing of its files but
+    `binds`."""
     for inside in binds.values():
         (root / inside.lstrip("/")).mkdir(parents=True, exist_ok=True)
     for file in ("/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf"):

@@ -1,4 +1,5 @@
-"""The roles in ansible/, as far as they can be judged without a host; tests/lab/test_playbook.py runs them for real."""
+"""The roles in ansible/, as far as they can be judged without a host; tests/lab/test_playbook.py
+runs them for real."""
 
 from __future__ import annotations
 
@@ -168,7 +169,8 @@ def test_every_module_is_one_that_comes_with_ansible() -> None:
 
 
 def test_what_is_included_runs_whichever_tag_led_to_it() -> None:
-    """A task of an included file has its own tags alone: without `apply`, `--tags upgrade` would include it and run nothing of it."""
+    """A task of an included file has its own tags alone: without `apply`, `--tags upgrade` would
+    include it and run nothing of it."""
     for file in [*ANSIBLE.glob("roles/*/tasks/*.yml"), ANSIBLE / "site.yml"]:
         for task in tasks(read(file)):
             for module in ("ansible.builtin.include_tasks", "ansible.builtin.include_role"):
@@ -185,7 +187,8 @@ def test_removing_has_to_be_asked_for() -> None:
 
 
 def test_a_task_that_handles_a_secret_logs_nothing() -> None:
-    """Words that end in a secret's name; templates of settings hold none, those of Grafana's variables and workers' files do."""
+    """Words that end in a secret's name; templates of settings hold none, those of Grafana's
+    variables and workers' files do."""
     for file in ANSIBLE.glob("roles/*/tasks/*.yml"):
         for task in tasks(read(file)):
             text = yaml.safe_dump(

@@ -1,5 +1,6 @@
-"""No state makes `step` raise. States are drawn at random, sensible or not; `STATES=100000 pytest tests/unit/test_bisect_any_state.py` is
-the long form. Each is repeatable by its seed: `STATES=1 FIRST=SEED`."""
+"""No state makes `step` raise. States are drawn at random, sensible or not; `STATES=100000
+pytest tests/unit/test_bisect_any_state.py` is the long form. Each is repeatable by its seed:
+`STATES=1 FIRST=SEED`."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def a_state(rng: np.random.Generator) -> BisectionState:
 def observed(
     rng: np.random.Generator, boots: list[WantedBoot], last: int
 ) -> tuple[Observation, ...]:
-    """Levels of any sign and size, with a step, a creep or none; runs that are equal, noisy or wild."""
+    """Levels of any sign and size, with a step, a creep or none; runs that are equal, noisy or
+    wild."""
     scale = float(rng.choice([1.0, 1000.0, 1e-12, 1e12, -50.0, 0.0]))
     noise = float(rng.choice([0.0, 1e-6, 0.02, 0.5]))
     step = np.where(np.arange(last + 1) > last // 2, -0.1, 0.0)

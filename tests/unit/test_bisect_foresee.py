@@ -41,7 +41,8 @@ def seen(*boots: tuple[int, float, int], commits: int = 16, layout: float = 0.0)
 
 
 def two_levels(weight: float, apart: float, none: float = 0.0) -> Hypotheses:
-    """A step before kernel 8 with `weight`, behind it with the rest; levels known exactly, `apart` from each other."""
+    """A step before kernel 8 with `weight`, behind it with the rest; levels known exactly,
+    `apart` from each other."""
     zero = np.zeros(3)
     high = np.array([apart, apart, 0.0])
     return Hypotheses(
@@ -165,7 +166,8 @@ def test_answers_that_may_come_leave_the_belief_where_it_is_on_average(apart: fl
 
 
 def test_in_a_group_a_boot_that_is_asked_elsewhere_is_not_asked_again() -> None:
-    """Ten sd apart, one boot at the middle is as good as an answer: the next ones split what is left on either side."""
+    """Ten sd apart, one boot at the middle is as good as an answer: the next ones split what is
+    left on either side."""
     ends = [
         (end, value, box)
         for box in (0, 1, 2)

@@ -1,4 +1,5 @@
-"""The journal of a bisection, its replay, its explanation and its picture; on simulated benches, without a database."""
+"""The journal of a bisection, its replay, its explanation and its picture; on simulated benches,
+without a database."""
 
 from __future__ import annotations
 

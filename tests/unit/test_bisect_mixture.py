@@ -1,4 +1,5 @@
-"""The model for unpaired boots against itself written out without grids that adapt, sums that run or priors that are thinned."""
+"""The model for unpaired boots against itself written out without grids that adapt, sums that
+run or priors that are thinned."""
 
 from __future__ import annotations
 
@@ -66,8 +67,8 @@ def believed(state: BisectionState) -> tuple[Evidence, Posterior]:
 
 
 def likelihoods(ev: Evidence, theta: mixture._Theta, levels: Floats) -> Floats:
-    """(position, level) -> likelihood of the boots there. What an image is off by, by quadrature: most by their layout, odd ones
-    by far more."""
+    """(position, level) -> likelihood of the boots there. What an image is off by, by
+    quadrature: most by their layout, odd ones by far more."""
     nodes, shares = np.polynomial.hermite_e.hermegauss(31)
     shares = shares / shares.sum()
     kinds = [
@@ -96,7 +97,8 @@ def likelihoods(ev: Evidence, theta: mixture._Theta, levels: Floats) -> Floats:
 
 
 def written_out(state: BisectionState) -> Floats:
-    """P(commit 1..n), then P(none). Two levels on one wide, fine grid; layouts by quadrature; the prior of the effect as it is."""
+    """P(commit 1..n), then P(none). Two levels on one wide, fine grid; layouts by quadrature;
+    the prior of the effect as it is."""
     ev = gather(state, POLICY)
     columns = mixture._columns(ev, state.noise)
     levels = np.arange(-0.16, 0.10, 0.0008) + math.log(1000.0)
@@ -207,7 +209,8 @@ def test_what_testboxes_of_a_group_differ_by_tells_nothing_of_the_step() -> None
 
 
 def test_a_step_to_a_twentieth_is_believed_although_boots_differ_by_half() -> None:
-    """Recorded on a starved host: eight boots of two kernels, two runs each; the second kernel waits 200 us in every page fault."""
+    """Recorded on a starved host: eight boots of two kernels, two runs each; the second kernel
+    waits 200 us in every page fault."""
     good = [(79102, 52387), (27884, 199202), (24854, 155131)]
     bad = [(5240, 6528), (3560, 3012), (2254, 2421), (3149, 6532)]
     seen = tuple(

@@ -55,7 +55,8 @@ def believed(state: BisectionState) -> Posterior:
 def written_out(
     state: BisectionState,
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], float]:
-    """Every boot a row of one multivariate Student t per hypothesis: no sums, no closed forms. Vague normal in place of the flat level."""
+    """Every boot a row of one multivariate Student t per hypothesis: no sums, no closed forms.
+    Vague normal in place of the flat level."""
     noise, ev = state.noise, gather(state, POLICY)
     sd, _ = _pooled_noise(summarise(ev), noise)
     point, k, y = (

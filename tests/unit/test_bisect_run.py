@@ -332,7 +332,8 @@ def test_interrupted_it_says_how_to_go_on(bench: Bench) -> None:
         "import sys; from swingbot.app.commands.bisect_run import run; run()",
     ]
     words = [f"{bench.ids[0]}..main", "--repo", str(bench.repo), "--", *command]
-    # As at a terminal: where these tests run in the background SIGINT is ignored, and that is inherited.
+    # As at a terminal: where these tests run in the background SIGINT is ignored, and that is
+    # inherited.
     heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     child = subprocess.Popen([*argv, *words], stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     wait_for(lambda: (bench.table / "flag").exists())

@@ -1,4 +1,5 @@
-"""The parts of `swingbot bisect run`: what CMD said, noise, history, journal, and bisections of simulated worlds."""
+"""The parts of `swingbot bisect run`: what CMD said, noise, history, journal, and bisections of
+simulated worlds."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ POLICY = Policy()
 
 
 def emulated(**world: object) -> SimulatedBench:
-    """A repeatable testbox: almost no boot noise, kernels shift each other a little, k shifts all alike."""
+    """A repeatable testbox: almost no boot noise, kernels shift each other a little, k shifts
+    all alike."""
     return SimulatedBench(
         **{  # type: ignore[arg-type]
             "layout_noise": 0.002,
@@ -131,7 +132,8 @@ def test_in_a_group_the_ends_are_compared_on_one_testbox() -> None:
 
 
 def test_each_end_gets_its_share_of_the_boots() -> None:
-    """Two odd boots of the good end next to the culprit: with these alone the search would look for a step among equal kernels for ever."""
+    """Two odd boots of the good end next to the culprit: with these alone the search would look
+    for a step among equal kernels for ever."""
     bench = SimulatedBench(
         commits=100, culprit=4, effect=-0.0488, run_noise=0.02, boot_noise=0.02, runs=1, seed=140
     )
@@ -146,7 +148,8 @@ def test_each_end_gets_its_share_of_the_boots() -> None:
 
 
 def test_both_ends_once_more_means_a_number_that_neither_had() -> None:
-    """The good end was booted alone at k = 5, as the neighbour of a suspect: the lowest number that is free at the bad end is taken."""
+    """The good end was booted alone at k = 5, as the neighbour of a suspect: the lowest number
+    that is free at the bad end is taken."""
     bench = SimulatedBench(commits=8, culprit=4, effect=-0.05, run_noise=0.02, seed=3)
     state = a_state(bench, paired=True)
     made = [(0, k) for k in (0, 1, 2, 5)] + [(8, k) for k in range(5)]
@@ -167,7 +170,8 @@ def test_a_group_with_idle_testboxes_and_a_spent_budget_waits_for_nothing() -> N
 
 
 def in_group(*, history: bool = False) -> tuple[SimulatedBench, Ended]:
-    """The culprit is the first commit: the good end is its parent and the one kernel without the change."""
+    """The culprit is the first commit: the good end is its parent and the one kernel without the
+    change."""
     bench = SimulatedBench(
         commits=100,
         culprit=1,
@@ -404,7 +408,8 @@ def test_probabilities_sum_to_one_at_every_step(steps: int) -> None:
 
 
 def test_pairs_of_an_earlier_suspect_do_not_keep_a_confirmation_open() -> None:
-    """Point 7 was first confirmed against 6, then 8 against 7: at those k point 8 has boots of the search."""
+    """Point 7 was first confirmed against 6, then 8 against 7: at those k point 8 has boots of
+    the search."""
     noisy = NoisePrior(sd_run=0.01, sd_boot=0.001, sd_layout=0.0)
     state = a_state(SimulatedBench(commits=10, culprit=8), noise=noisy)
     level = {i: 1000.0 if i < 8 else 900.0 for i in range(11)}
@@ -443,7 +448,8 @@ def test_of_two_changes_only_one_that_is_a_single_commit_is_blamed() -> None:
 
 @pytest.mark.parametrize(("commits", "seed"), [(20, 1), (40, 2), (80, 2)])
 def test_a_creep_over_all_commits_ends_within_the_budget(commits: int, seed: int) -> None:
-    """Many changes are taken for two, and the parts for two again: all parts are of one bisection."""
+    """Many changes are taken for two, and the parts for two again: all parts are of one
+    bisection."""
     each = 0.88 ** (1 / commits) - 1
     bench = SimulatedBench(
         commits=commits,
@@ -517,7 +523,8 @@ def test_parts_of_a_range_that_overlap_are_looked_at_once_a_step(
 
 
 def test_an_end_is_not_booted_on_and_on_for_what_its_boots_share() -> None:
-    """Five steps in a range look at first like odd images, the bad end's own among them. More boots of that image say nothing of it."""
+    """Five steps in a range look at first like odd images, the bad end's own among them. More
+    boots of that image say nothing of it."""
     boots = [WantedBoot(0, k, "ends") for k in range(4)]
     boots += [WantedBoot(48, k, "ends") for k in range(12)]
     boots += [WantedBoot(i, 0, "search") for i in (12, 24)]

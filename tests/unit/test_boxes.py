@@ -477,7 +477,8 @@ def test_findings_are_printed_with_what_to_do(
 
 @pytest.fixture
 def service() -> Iterator[tuple[str, list[tuple[int, dict[str, Any]]], list[tuple[str, str, Any]]]]:
-    """A web service that gives the answers of a list, the last one for ever, and notes what it is asked: URL, answers, (method, controller, body)."""
+    """A web service that gives the answers of a list, the last one for ever, and notes what it
+    is asked: URL, answers, (method, controller, body)."""
     answers: list[tuple[int, dict[str, Any]]] = []
     asked: list[tuple[str, str, Any]] = []
 

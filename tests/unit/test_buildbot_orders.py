@@ -61,7 +61,8 @@ def test_a_boot_order_names_image_testbox_and_perturbation_and_no_repository() -
 
 
 def test_only_a_boot_of_another_purpose_than_the_search_names_its_purpose() -> None:
-    # A worker that knows no purposes refuses what it cannot perturb: the field is one that its schema does not have.
+    # A worker that knows no purposes refuses what it cannot perturb: the field is one that its
+    # schema does not have.
     assert "purpose" not in order_document(BOOT, TERMS, b"secret")
     fresh = check_order(
         order_document(dataclasses.replace(BOOT, purpose="gate-2"), TERMS, b"secret")

@@ -1,4 +1,5 @@
-"""The commands are imported when they are used: each place leads to one, and none brings what it does not need."""
+"""The commands are imported when they are used: each place leads to one, and none brings what it
+does not need."""
 
 from __future__ import annotations
 

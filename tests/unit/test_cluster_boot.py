@@ -275,7 +275,8 @@ def test_a_cluster_does_what_the_one_does_that_has_come_least_far(
 
 
 def test_controllers_that_want_two_boxes_in_opposite_order_all_get_them(tmp_path: Path) -> None:
-    """Four of them, two with each order, fifty times each; one that waits for the other's box while it holds its own would stand still for ever."""
+    """Four of them, two with each order, fifty times each; one that waits for the other's box
+    while it holds its own would stand still for ever."""
     inside, most, done = threading.Semaphore(1), [], []
 
     def want(*names: str) -> None:

@@ -1,4 +1,5 @@
-"""Comparison rows as JSON: what is stored stays readable, and what is written keeps its keys and their order."""
+"""Comparison rows as JSON: what is stored stays readable, and what is written keeps its keys and
+their order."""
 
 from __future__ import annotations
 

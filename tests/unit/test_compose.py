@@ -1,4 +1,5 @@
-"""The compose file that users get, without an engine: its rules hold, its variables are the ones that .env.example explains."""
+"""The compose file that users get, without an engine: its rules hold, its variables are the ones
+that .env.example explains."""
 
 from __future__ import annotations
 

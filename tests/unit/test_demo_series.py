@@ -1,4 +1,5 @@
-"""The series of the demo: every seed gives 20 commits that apply, with one culprit in a place of its own."""
+"""The series of the demo: every seed gives 20 commits that apply, with one culprit in a place of
+its own."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def quiet(line: str) -> None:
 
 @pytest.fixture(scope="session")
 def mm() -> Path:
-    """A repository of what our patches touch, from the real source. Kept: unpacking takes ten seconds."""
+    """A repository of what our patches touch, from the real source. Kept: unpacking takes ten
+    seconds."""
     if not tree.TARBALL.exists():
         pytest.skip(f"{tree.TARBALL} is not there: install linux-source-6.1")
     return tree.kept_import(tree.TARBALL, CACHE, quiet, only=tree.TOUCHED)

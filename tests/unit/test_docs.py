@@ -1,4 +1,5 @@
-"""What pages promise about the tree: paths and links that exist, and lines that a terminal shows."""
+"""What pages promise about the tree: paths and links that exist, and lines that a terminal
+shows."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ model: a model
 nr_cpu: 2
 memory_mb: 2048
 """
-# `lkp run -o LINK -s ... FILE` of the stand-in: makes a result root as LKP does, then what the test wants.
+# `lkp run -o LINK -s ... FILE` of the stand-in: makes a result root as LKP does, then what the test
+# wants.
 STAND_IN = """#!/bin/sh
 echo "$@" >>"$HERE/asked"
 root=$HERE/result/hackbench/defaults/$(hostname)/debian/defconfig/gcc/v6.1/0

@@ -1,4 +1,5 @@
-"""Stage 2 of detection: the Bayes factor is that of the model written out, and decisions are honest about what they saw."""
+"""Stage 2 of detection: the Bayes factor is that of the model written out, and decisions are
+honest about what they saw."""
 
 from __future__ import annotations
 

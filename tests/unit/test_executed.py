@@ -1,4 +1,5 @@
-"""Were changed functions called? The decision on kernels that are records made by hand; the script that counts on a tracefs made by hand."""
+"""Were changed functions called? The decision on kernels that are records made by hand; the
+script that counts on a tracefs made by hand."""
 
 from __future__ import annotations
 
@@ -268,7 +269,8 @@ def test_pass_needs_a_call_and_fail_needs_every_changed_function_to_have_been_co
 
 @pytest.fixture
 def tracefs(tmp_path: Path) -> Path:
-    """What tracefs shows: two CPUs, one in the form with times; a function in two pieces; one of a module."""
+    """What tracefs shows: two CPUs, one in the form with times; a function in two pieces; one of
+    a module."""
     place = tmp_path / "tracing"
     (place / "trace_stat").mkdir(parents=True)
     head = "  Function                               Hit\n  --------                               ---\n"

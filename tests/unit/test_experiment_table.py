@@ -1,4 +1,5 @@
-"""The table of an experiment: published tables come out as they were printed, nothing is wider than 78 columns."""
+"""The table of an experiment: published tables come out as they were printed, nothing is wider
+than 78 columns."""
 
 from __future__ import annotations
 

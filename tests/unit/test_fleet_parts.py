@@ -1,4 +1,5 @@
-"""The pure and the small parts of a fleet: addresses, endpoints, certificates, secrets, and what a worker never loads."""
+"""The pure and the small parts of a fleet: addresses, endpoints, certificates, secrets, and what
+a worker never loads."""
 
 from __future__ import annotations
 
@@ -176,7 +177,8 @@ def test_a_certificate_is_good_for_its_names_and_the_ca_stays(tmp_path: Path) ->
 
 
 def shaken(made: certificates.CertificateFiles, ca: str, name: str) -> bool:
-    """Whether a client that trusts `ca` and wants `name` takes the certificate: a handshake in memory."""
+    """Whether a client that trusts `ca` and wants `name` takes the certificate: a handshake in
+    memory."""
     server_side, client_side = (
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
         ssl.create_default_context(cadata=ca),

@@ -1,4 +1,5 @@
-"""Forms on pages: only a person whose role allows it changes something, and no other site can do it in that person's name."""
+"""Forms on pages: only a person whose role allows it changes something, and no other site can do
+it in that person's name."""
 
 from __future__ import annotations
 

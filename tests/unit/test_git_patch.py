@@ -1,4 +1,5 @@
-"""A commit as a mail that `git am` takes, byte for byte, whatever is in it; and why there is none."""
+"""A commit as a mail that `git am` takes, byte for byte, whatever is in it; and why there is
+none."""
 
 from __future__ import annotations
 

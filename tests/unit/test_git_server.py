@@ -1,4 +1,5 @@
-"""The mirror as build workers on other hosts see it: git's own daemon, as `swingbot git` runs it."""
+"""The mirror as build workers on other hosts see it: git's own daemon, as `swingbot git` runs
+it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def git(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 class Served:
-    """A mirror with three commits on branch main and one on no branch, next to a private repository."""
+    """A mirror with three commits on branch main and one on no branch, next to a private
+    repository."""
 
     def __init__(self, root: Path) -> None:
         with socket.socket() as probe:

@@ -1,4 +1,5 @@
-"""What may be fetched from, as text; and that git itself keeps to it, on real repositories and servers."""
+"""What may be fetched from, as text; and that git itself keeps to it, on real repositories and
+servers."""
 
 from __future__ import annotations
 
@@ -206,7 +207,8 @@ def redirecting() -> Iterator[tuple[str, list[str]]]:
 def test_a_server_that_sends_elsewhere_is_not_followed(
     tmp_path: Path, redirecting: tuple[str, list[str]]
 ) -> None:
-    """As every fetch is done; over http, which only the test allows, to do without a certificate."""
+    """As every fetch is done; over http, which only the test allows, to do without a
+    certificate."""
     from swingbot.adapters.git import _CAREFUL
 
     url, asked = redirecting

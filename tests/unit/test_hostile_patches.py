@@ -1,7 +1,8 @@
-"""Patches that attack the host that builds them: real Makefiles, real make, real walls. docs/walls.md has the table of what came of each.
+"""Patches that attack the host that builds them: real Makefiles, real make, real walls.
+docs/walls.md has the table of what came of each.
 
-Every attack leaves word in the build's own log of what it got hold of, so that a test can tell an attack that was held off
-from one that never ran.
+Every attack leaves word in the build's own log of what it got hold of, so that a test can tell an
+attack that was held off from one that never ran.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def repo(tmp_path: Path) -> Path:
 def hostile(
     repo: Path, script: str, *, after: str = "", files: dict[str, str] | None = None
 ) -> str:
-    """A commit whose Makefile runs `script` before it compiles anything, and `after` once the image is there."""
+    """A commit whose Makefile runs `script` before it compiles anything, and `after` once the
+    image is there."""
     makefile = (repo / "Makefile").read_text()
     makefile = makefile.replace("%.o: %.c .config\n", "%.o: %.c .config attack\n", 1)
     makefile = makefile.replace(
@@ -117,7 +119,8 @@ def said(out: Path) -> list[str]:
 
 
 def left_running(tmp_path: Path) -> list[str]:
-    """Processes that were started by builds of this test, wherever they went: their environment names its directory."""
+    """Processes that were started by builds of this test, wherever they went: their environment
+    names its directory."""
     found = []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):
@@ -279,7 +282,8 @@ def test_a_build_writes_nowhere_but_into_its_objects(
 def test_what_an_untrusted_build_plants_is_found_by_no_other(
     site: Site, repo: Path, tmp_path: Path, order: tuple[str, ...]
 ) -> None:
-    """It replaces objects with others that look finished, fills caches and /tmp, and leaves make's own files changed."""
+    """It replaces objects with others that look finished, fills caches and /tmp, and leaves
+    make's own files changed."""
     base = git(repo, "rev-parse", "HEAD")
     script = (
         "echo planted > /tmp/planted; echo 'int poison;' > poison.c; gcc -c -o poison.o poison.c\n"
@@ -337,7 +341,8 @@ def test_a_tree_that_brings_objects_of_its_own_is_no_kernel(
 
 
 def test_nothing_in_a_tree_makes_git_run_a_program(tmp_path: Path, repo: Path) -> None:
-    """Filters, diff drivers, hooks and monitors that a tree names; the ones that only a configuration can name are in ours of the work tree."""
+    """Filters, diff drivers, hooks and monitors that a tree names; the ones that only a
+    configuration can name are in ours of the work tree."""
     ran = tmp_path / "ran"
     program = f"#!/bin/sh\ntouch {ran}\ncat\n"
     attributes = "* filter=evil diff=evil merge=evil ident\n"

@@ -1,4 +1,5 @@
-"""What belongs to one incident, what a person may say of it, and what a level says about a change."""
+"""What belongs to one incident, what a person may say of it, and what a level says about a
+change."""
 
 from __future__ import annotations
 

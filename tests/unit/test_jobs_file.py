@@ -325,7 +325,8 @@ def test_a_huge_file_and_deep_nesting_are_refused() -> None:
 
 
 def message_of(text: str) -> str | None:
-    """What is wrong with a job; None for a good one. Any other exception is a failure of the test."""
+    """What is wrong with a job; None for a good one. Any other exception is a failure of the
+    test."""
     try:
         load_job(text, "j.yaml", PROGRAMS)
     except JobError as error:

@@ -231,13 +231,15 @@ def test_arbitrary_texts_that_include_each_other_are_jobs_or_a_job_error(
     ["a: {{\n", "{{ }}", "- - ", "a: ", "- 'x' {{ ", "<<: {file: a\n", '#line 1 "x"\n', "&a [*a, "],
 )
 def test_a_file_full_of_one_thing_takes_no_time(line: str) -> None:
-    # What is quadratic in the length of a file takes minutes here, and the test runner's patience is shorter.
+    # What is quadratic in the length of a file takes minutes here, and the test runner's patience
+    # is shorter.
     message_of(line * (MAX_CHARACTERS // len(line) - 5), {})
     message_of(line * (MAX_CHARACTERS // len(line) - 5) + "{{ 1 }}\n", {})
 
 
 def message_of(text: str, files: dict[str, str]) -> str | None:
-    """What is wrong with a job; None for a good one. Any other exception is a failure of the test."""
+    """What is wrong with a job; None for a good one. Any other exception is a failure of the
+    test."""
     try:
         load_job(combined(text, files), "j.yaml", PROGRAMS)
     except JobError as error:

@@ -1,4 +1,5 @@
-"""Two builds compared by their records: sizes, functions, data, configuration. No object is read here."""
+"""Two builds compared by their records: sizes, functions, data, configuration. No object is read
+here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""docs/licences.md names everything that we import, with the licence that its distribution declares."""
+"""docs/licences.md names everything that we import, with the licence that its distribution
+declares."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ def directory(place: Path) -> Path:
 
 
 def public_inbox(place: Path) -> Path:
-    """Version 2: an epoch of git in which each commit is a mail, in the file `m`, with its subject and sender."""
+    """Version 2: an epoch of git in which each commit is a mail, in the file `m`, with its
+    subject and sender."""
     epoch = place / "inbox/git/0.git"
     tree = place / "work"
     tree.mkdir(parents=True)

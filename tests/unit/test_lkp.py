@@ -1,4 +1,5 @@
-"""Runs that LKP did: the job that it is given, and which of its answers count. The numbers are of runs recorded by us with lkp-tests bbbc29c495."""
+"""Runs that LKP did: the job that it is given, and which of its answers count. The numbers are
+of runs recorded by us with lkp-tests bbbc29c495."""
 
 from __future__ import annotations
 

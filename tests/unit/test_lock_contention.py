@@ -96,7 +96,8 @@ esac
 
 
 def watched(tmp_path: Path, *command: str) -> tuple[int, str]:
-    """Exit status and what the monitor's script wrote around `command`, beside a perf that records nothing."""
+    """Exit status and what the monitor's script wrote around `command`, beside a perf that
+    records nothing."""
     (tmp_path / "perf").write_text(PERF)
     (tmp_path / "perf").chmod(0o755)
     (tmp_path / "table").write_text(HEAD)

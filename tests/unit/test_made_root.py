@@ -1,4 +1,5 @@
-"""What a killed mmdebstrap leaves mounted is neither seen by others nor removed with the directory."""
+"""What a killed mmdebstrap leaves mounted is neither seen by others nor removed with the
+directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who may leave by himself: earned classes, doubts, improvements, the last look before a mail leaves, the week's digest."""
+"""Who may leave by himself: earned classes, doubts, improvements, the last look before a mail
+leaves, the week's digest."""
 
 from __future__ import annotations
 

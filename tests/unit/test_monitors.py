@@ -1,4 +1,5 @@
-"""Monitors: what is made of proc files before and after a run, of perf by interval, of a profile; and runs that belong to a monitor."""
+"""Monitors: what is made of proc files before and after a run, of perf by interval, of a
+profile; and runs that belong to a monitor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Noise records find the spreads of simulated testboxes, with wild boots and small samples, and are worth what they say."""
+"""Noise records find the spreads of simulated testboxes, with wild boots and small samples, and
+are worth what they say."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def past(
     shared: bool = False,
     **sd: float,
 ) -> list[MeasuredBoot]:
-    """Boots of `codes` kernels; spreads by name: run, boot, day, layout, shift (of k, alike for all)."""
+    """Boots of `codes` kernels; spreads by name: run, boot, day, layout, shift (of k, alike for
+    all)."""
     rng = np.random.default_rng(seed)
 
     def draw(name: str, size: Any = None) -> Any:

@@ -1,4 +1,5 @@
-"""The form in which two builds of one function are compared, on objects that the compiler makes here."""
+"""The form in which two builds of one function are compared, on objects that the compiler makes
+here."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ COUNTS = {
     "cpu-migrations": Count(0, ""),
 }
 
-# The counters published with "slub: prefetch next freelist pointer", as perf printed them under a locale with decimal comma and spaces.
+# The counters published with "slub: prefetch next freelist pointer", as perf printed them under a
+# locale with decimal comma and spaces.
 LISTS_2011 = """
  Performance counter stats for './hackbench 50 process 4000' (32 runs):
 

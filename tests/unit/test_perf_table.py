@@ -1,4 +1,5 @@
-"""The table of `perf stat -r N`, against published ones and against what perf itself prints. Published figures are their authors', not measured here."""
+"""The table of `perf stat -r N`, against published ones and against what perf itself prints.
+Published figures are their authors', not measured here."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from swingbot.core.stats.rules import rule_for
 from swingbot_jobs.reading.perf_stat import read_perf_stat
 from swingbot_jobs.reading.perf_table import derived, mean_of, means_of, perf_table
 
-# "slub: prefetch next freelist pointer in slab_alloc()", December 2011: perf stat -r 32 hackbench 50 process 4000, before and after.
+# "slub: prefetch next freelist pointer in slab_alloc()", December 2011: perf stat -r 32 hackbench
+# 50 process 4000, before and after.
 BEFORE = {
     "task-clock": 327577.471718,
     "context-switches": 28866491,
@@ -41,7 +43,8 @@ AFTER = {
     "branch-misses": 941738280,
     "duration_time": 18.132070670e9,
 }
-# The perf of 2011 knew M/sec alone (0,088 for context-switches); the rates below are in the units that perf chooses today.
+# The perf of 2011 knew M/sec alone (0,088 for context-switches); the rates below are in the units
+# that perf chooses today.
 PRINTED = """\
  Performance counter stats for './hackbench 50 process 4000' (1 run in 1 boot):
 
@@ -72,7 +75,8 @@ DERIVED_AFTER = {
     "branch-misses": ["1.07% of all branches"],
 }
 
-# perf 6.1.192 itself: perf stat -v -r 3 --table, of a script that works longer at each call; -v prints each run's counts.
+# perf 6.1.192 itself: perf stat -v -r 3 --table, of a script that works longer at each call; -v
+# prints each run's counts.
 OF_PERF = """\
 [ perf stat: executing run #1 ... ]
 task-clock: 217394428 217394428 217394428

@@ -1,4 +1,5 @@
-"""What a build will cost, learnt from made-up histories; and how likely a commit is before anything was measured."""
+"""What a build will cost, learnt from made-up histories; and how likely a commit is before
+anything was measured."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ histories = st.lists(st.builds(MeasuredBuild, changes, st.floats(0, 1e4)), max_s
 
 
 def history(seed: int, builds: int = 40) -> list[MeasuredBuild]:
-    """A lab where a build takes 8 s, 2 s a source, 15 s for local headers, 120 s for wide ones, 60 s for Kconfig; one in ten waits for long."""
+    """A lab where a build takes 8 s, 2 s a source, 15 s for local headers, 120 s for wide ones,
+    60 s for Kconfig; one in ten waits for long."""
     rng = random.Random(seed)
     made = [MeasuredBuild(None, 200.0)]
     for number in range(builds):

@@ -1,4 +1,5 @@
-"""The storage protocols say what they promise, stay small, and have the methods that their implementations have."""
+"""The storage protocols say what they promise, stay small, and have the methods that their
+implementations have."""
 
 from __future__ import annotations
 

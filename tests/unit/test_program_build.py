@@ -1,4 +1,5 @@
-"""Benchmark programs built from a source that the operator names: real make, real walls, hostile Makefiles."""
+"""Benchmark programs built from a source that the operator names: real make, real walls, hostile
+Makefiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Taking a program's source in: an archive or a directory, and every way in which one can be hostile."""
+"""Taking a program's source in: an archive or a directory, and every way in which one can be
+hostile."""
 
 from __future__ import annotations
 

@@ -262,7 +262,8 @@ RECORDED = [files_of(raw).get("stdout", "") for raw in SAMPLES]
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
-    """Recorded output with lines dropped, doubled, shuffled and cut: closer to what really arrives than random text."""
+    """Recorded output with lines dropped, doubled, shuffled and cut: closer to what really
+    arrives than random text."""
     lines = draw(st.sampled_from(RECORDED)).splitlines(keepends=True) + draw(
         st.sampled_from(RECORDED)
     ).splitlines(keepends=True)

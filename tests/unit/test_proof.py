@@ -1,4 +1,5 @@
-"""Gates of proof: each with a case where it passes and one where it fails, on figures worked out by hand."""
+"""Gates of proof: each with a case where it passes and one where it fails, on figures worked out
+by hand."""
 
 from __future__ import annotations
 

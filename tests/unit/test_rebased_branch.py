@@ -1,4 +1,5 @@
-"""A branch that is rebuilt every day, through rounds of the brain on the store in memory and a real git repository."""
+"""A branch that is rebuilt every day, through rounds of the brain on the store in memory and a
+real git repository."""
 
 from __future__ import annotations
 
@@ -134,7 +135,8 @@ def test_ten_rebases_of_a_branch_with_a_culprit_that_is_mended_by_a_changed_patc
     assert it.statuses == ["fixed"]
     assert it.mails == ["first", "fixed"]
     assert (it.bisections(), it.kinds()["prove"]) == (1, 1)
-    # Each rebase: three boots of a new base and of the tip, and one pair of the culprit and its parent while it is there ...
+    # Each rebase: three boots of a new base and of the tip, and one pair of the culprit and its
+    # parent while it is there ...
     assert max(spent[:6]) <= 8
     # ... the new version and its parent, three boots each, once ...
     assert spent[6] <= 12

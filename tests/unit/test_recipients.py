@@ -1,4 +1,5 @@
-"""To whom a report goes: what get_maintainer.pl says, what an operator allows, and what a hostile tree can do about it."""
+"""To whom a report goes: what get_maintainer.pl says, what an operator allows, and what a
+hostile tree can do about it."""
 
 from __future__ import annotations
 

@@ -469,7 +469,8 @@ def git(place: Path, *words: str) -> str:
 
 
 def test_build_sh_applies_the_patches_where_the_commit_is_not_known(tmp_path: Path) -> None:
-    """A real repository without the experiment's commits; what `make` gets to see is the patched source."""
+    """A real repository without the experiment's commits; what `make` gets to see is the patched
+    source."""
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     theirs.mkdir()
     git(theirs, "init", "--quiet")

@@ -1,4 +1,5 @@
-"""The root file system: the archive, where binaries come from, and what is said when they can't come."""
+"""The root file system: the archive, where binaries come from, and what is said when they can't
+come."""
 
 from __future__ import annotations
 

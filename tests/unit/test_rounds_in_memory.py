@@ -1,4 +1,5 @@
-"""Rounds of the brain on the store in memory: orders, comparisons and bisections from request to answer, in milliseconds."""
+"""Rounds of the brain on the store in memory: orders, comparisons and bisections from request to
+answer, in milliseconds."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def test_only_a_guest_of_its_own_is_swept() -> None:
 def run_here(
     tmp_path: Path, unit_jobs: list[UnitJob], programs: dict[str, str], path: str = ""
 ) -> Results:
-    """Run the script on this machine, as a command driver would, and read what it sent; `path` is searched for programs first."""
+    """Run the script on this machine, as a command driver would, and read what it sent; `path`
+    is searched for programs first."""
     for name, text in programs.items():
         run = tmp_path / "programs" / name / "run"
         run.parent.mkdir(parents=True)

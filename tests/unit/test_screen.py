@@ -20,7 +20,8 @@ from swingbot.core.thresholds import SCREEN_BOOTS, SCREEN_FEWEST_TIPS
 def tips(
     seed: int, n: int, sd: float = 0.003, slope: float = 0.0, level: float = 500.0
 ) -> list[float]:
-    """Levels of n tips, the latest first; `slope` is the relative creep from one tip to the next."""
+    """Levels of n tips, the latest first; `slope` is the relative creep from one tip to the
+    next."""
     rng = np.random.default_rng(seed)
     return [float(v) for v in level * np.exp(rng.normal(0.0, sd, n) - slope * np.arange(n))]
 

@@ -1,4 +1,5 @@
-"""The same numbers as a mail's table, LKP's table, `perf stat` before and after, and a commit message."""
+"""The same numbers as a mail's table, LKP's table, `perf stat` before and after, and a commit
+message."""
 
 from __future__ import annotations
 

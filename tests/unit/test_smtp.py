@@ -150,7 +150,8 @@ def test_no_server_delays_a_mail_and_says_where_none_is() -> None:
 
 @pytest.fixture
 def scripted() -> Iterator[Script]:
-    """A server that answers each line it gets with the next of its lines, then breaks off; DATA's text is one line to it."""
+    """A server that answers each line it gets with the next of its lines, then breaks off;
+    DATA's text is one line to it."""
     threads: list[threading.Thread] = []
 
     def start(answers: list[bytes]) -> int:

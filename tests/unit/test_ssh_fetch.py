@@ -1,4 +1,5 @@
-"""Results over the network: the guest's own script behind busybox's nc, and the controller that fetches them."""
+"""Results over the network: the guest's own script behind busybox's nc, and the controller that
+fetches them."""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ def test_results_that_are_more_than_allowed_are_none() -> None:
 def test_results_are_right_or_none_however_the_first_copy_is_damaged(
     damage: list[tuple[int, str]],
 ) -> None:
-    """The second copy is whole, so as long as no line's damaged copy looks like a line the result is there; it is never another one."""
+    """The second copy is whole, so as long as no line's damaged copy looks like a line the
+    result is there; it is never another one."""
     first, second = framed(CONTENT), framed(CONTENT)
     for place, what in damage:
         place %= len(first)

@@ -1,4 +1,5 @@
-"""The small parts of the driver ssh: what SSH says, what a box says of itself, switches, images, the guest's scripts."""
+"""The small parts of the driver ssh: what SSH says, what a box says of itself, switches, images,
+the guest's scripts."""
 
 from __future__ import annotations
 
@@ -233,7 +234,8 @@ def test_a_console_command_that_ends_is_begun_anew(tmp_path: Path) -> None:
 
 
 def bzimage(config: bytes | None) -> bytes:
-    """As little of a bzImage as tells its machine and its configuration (Documentation/x86/boot.rst)."""
+    """As little of a bzImage as tells its machine and its configuration
+    (Documentation/x86/boot.rst)."""
     body = b"\x7fELF kernel" + (
         b"IKCFG_ST" + gzip.compress(config) + b"IKCFG_ED" if config is not None else b""
     )

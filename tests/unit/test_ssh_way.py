@@ -110,7 +110,8 @@ def test_the_kernel_under_test_is_entered_from_the_idle_system_alone() -> None:
 
 
 def test_an_order_enters_at_most_once() -> None:
-    """Once the box has left its idle system for an order, being found there again means that the order is over."""
+    """Once the box has left its idle system for an order, being found there again means that the
+    order is over."""
     for events in sequences(4):
         for length in range(len(events)):
             way, _ = follow(*events[:length])
@@ -121,7 +122,8 @@ def test_an_order_enters_at_most_once() -> None:
 
 
 def test_whatever_happens_deadlines_alone_bring_a_box_to_an_end() -> None:
-    """After any events, a box of which nothing is heard any more is lost after a bounded number of deadlines and power cycles."""
+    """After any events, a box of which nothing is heard any more is lost after a bounded number
+    of deadlines and power cycles."""
     for events in sequences(4):
         way, _ = follow(*events)
         acts, now = [], 10.0

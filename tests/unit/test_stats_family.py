@@ -1,4 +1,5 @@
-"""Rules of tables: their rows hold together, one row is an ordinary comparison, and what is known of one row costs the others nothing."""
+"""Rules of tables: their rows hold together, one row is an ordinary comparison, and what is
+known of one row costs the others nothing."""
 
 from __future__ import annotations
 
@@ -245,7 +246,8 @@ def test_a_table_is_judged_at_least_once() -> None:
 
 
 def test_modes_do_not_separate_one_of_many_rows() -> None:
-    """Boots of four kernels in one mode each look like changes; with seven rows, four boots do that too often."""
+    """Boots of four kernels in one mode each look like changes; with seven rows, four boots do
+    that too often."""
     assert [fewest_apart(rows) for rows in (1, 2, 4, 7, 39)] == [4, 5, 5, 6, 7]
     apart = [0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0]
     arms = an_experiment(apart, 5, sd=1e-4)

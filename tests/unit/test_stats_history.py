@@ -1,4 +1,5 @@
-"""A history of numbers: what it says of the next one, whatever wild values, creep or likeness of neighbours it has."""
+"""A history of numbers: what it says of the next one, whatever wild values, creep or likeness of
+neighbours it has."""
 
 from __future__ import annotations
 

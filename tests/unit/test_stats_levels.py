@@ -1,4 +1,5 @@
-"""Rules of levels: wild runs and boots, drift, nested spreads, classes of metrics, lost runs, blocks."""
+"""Rules of levels: wild runs and boots, drift, nested spreads, classes of metrics, lost runs,
+blocks."""
 
 from __future__ import annotations
 

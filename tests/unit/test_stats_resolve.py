@@ -1,4 +1,5 @@
-"""Rules of planning: what boots can show before any is spent; and published tables that the percentages have to reproduce."""
+"""Rules of planning: what boots can show before any is spent; and published tables that the
+percentages have to reproduce."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ PUBLISHED = yaml.safe_load((Path(__file__).parents[1] / "golden" / "published.ya
 def test_boots_for_losses_of_1_2_5_and_18_percent_are_those_of_the_noncentral_t(
     cv: float, needed: list[int]
 ) -> None:
-    """Boots a side for 95 % power at p < 0.005: the table that the project started from. A loss of p % is the log ratio of a gain of p / (1 - p)."""
+    """Boots a side for 95 % power at p < 0.005: the table that the project started from. A loss
+    of p % is the log ratio of a gain of p / (1 - p)."""
     plan = plan_comparison(KnownNoise(run=0.0, boot=cv), 1, 6, False, power=0.95)
     assert [plan.boots_for(100 * loss / (1 - loss)) for loss in (0.01, 0.02, 0.05, 0.18)] == needed
 

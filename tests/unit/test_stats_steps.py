@@ -1,4 +1,5 @@
-"""A whole history: steps where there are some, none where there are none, and what else it shows; the files that people have."""
+"""A whole history: steps where there are some, none where there are none, and what else it
+shows; the files that people have."""
 
 from __future__ import annotations
 

@@ -166,7 +166,8 @@ def test_noise_of_each_shape_has_its_spread_and_no_bias(shape: str) -> None:
 
 
 def test_worlds_of_recorded_results_are_still_the_same() -> None:
-    """Seeds stand in journals, tables and reports of defects: a new ingredient must not draw from what others draw from."""
+    """Seeds stand in journals, tables and reports of defects: a new ingredient must not draw
+    from what others draw from."""
     bench = SimulatedBench(
         run_noise=0.02, boot_noise=0.01, heavy=0.2, heavy_runs=0.1, bimodal=0.2,
         layout_noise=0.01, pert_noise=0.01, box_noise=0.01, drift=0.01, day_noise=0.01,

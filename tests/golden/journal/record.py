@@ -1,6 +1,8 @@
-"""Record journals of simulated bisections, once: `python -m tests.golden.journal.record` writes those that are not there yet.
+"""Record journals of simulated bisections, once: `python -m tests.golden.journal.record` writes
+those that are not there yet.
 
-A recorded journal is never written again. Later engines must load it, and decide each of its steps as the engine that recorded it did.
+A recorded journal is never written again. Later engines must load it, and decide each of its steps
+as the engine that recorded it did.
 """
 
 from __future__ import annotations
@@ -190,7 +192,8 @@ def _paired(bench: SimulatedBench) -> Play:
 
 
 def recorded(play: Play) -> list[journal.JournalStep]:
-    """The steps as the service notes them, until the bisection concludes and no person steers it any more."""
+    """The steps as the service notes them, until the bisection concludes and no person steers it
+    any more."""
     lab, policy = Laboratory(play.bench, play.state, Costs()), play.policy
     noted: list[journal.JournalStep] = []
     before: journal.Snapshot | None = None
