@@ -22,7 +22,10 @@ def main() -> int:
     lkp_src = Path(given)
     if not given or not (lkp_src / "sbin" / "split-job").is_file():
         print(
-            f"LKP_SRC={given}: name the directory of an lkp-tests checkout (it has sbin/split-job): make conformance LKP_SRC=~/lkp-tests",
+            (
+                f"LKP_SRC={given}: name the directory of an lkp-tests checkout (it has "
+                f"sbin/split-job): make conformance LKP_SRC=~/lkp-tests"
+            ),
             file=sys.stderr,
         )
         return 2
@@ -36,7 +39,8 @@ def main() -> int:
     print(table(rows))
     differing = sum(bool(row.differences) for row in rows)
     print(
-        f"{sum(row.compared for row in rows)} compared in {len(rows)} lines of this table, {differing} of them with differences"
+        f"{sum(row.compared for row in rows)} compared in {len(rows)} lines of this "
+        f"table, {differing} of them with differences"
     )
     return 1 if differing else 0
 

@@ -7,20 +7,49 @@ import random
 from functools import cache
 
 _BY_HAND = {
-    "included-base": "suite: hackbench\ntestcase: hackbench\nnr_threads:\n  - 1\n  - 50%\nhackbench:\n  mode: [process, threads]\n  ipc: pipe\n",
-    "included-two": "nr_threads: 2\nhackbench:\n  ipc: [pipe, socket]\n---\nhackbench:\n  mode: threads\n---\nfds: 7\n",
-    "order": "hackbench:\n  mode: [threads, process]\n  ipc: [socket, pipe]\nnr_threads: [2, 1]\niterations: 8\n",
-    "documents": "nr_threads: [1, 2]\nhackbench:\n  ipc: pipe\n---\nnr_threads: 3\n---\nhackbench:\n  mode: [process, threads]\n---\nloops: 9\n",
-    "dotted": "hackbench:\n  ipc: pipe\n  mode: threads\n---\nhackbench.ipc: socket\n---\nhackbench.ipc: [pipe, socket]\nhackbench.fds: 3\n",
+    "included-base": (
+        "suite: hackbench\ntestcase: hackbench\nnr_threads:\n  - 1\n  - 50%\nhackbench:\n  "
+        "mode: [process, threads]\n  ipc: pipe\n"
+    ),
+    "included-two": (
+        "nr_threads: 2\nhackbench:\n  ipc: [pipe, socket]\n---\nhackbench:\n  mode: threads\n"
+        "---\nfds: 7\n"
+    ),
+    "order": (
+        "hackbench:\n  mode: [threads, process]\n  ipc: [socket, pipe]\nnr_threads: [2, 1]\n"
+        "iterations: 8\n"
+    ),
+    "documents": (
+        "nr_threads: [1, 2]\nhackbench:\n  ipc: pipe\n---\nnr_threads: 3\n---\nhackbench:\n  "
+        "mode: [process, threads]\n---\nloops: 9\n"
+    ),
+    "dotted": (
+        "hackbench:\n  ipc: pipe\n  mode: threads\n---\nhackbench.ipc: socket\n---\n"
+        "hackbench.ipc: [pipe, socket]\nhackbench.fds: 3\n"
+    ),
     "dotted-base": "hackbench.ipc: pipe\nnr_threads: 4\n---\nhackbench.mode: threads\n",
-    "plus": "nr_threads: [1, 2]\nhackbench:\n---\nnr_threads+: [2, 3]\n---\nnr_threads+: 4\n---\nloops+: 5\n---\nhackbench.fds+: 6\n",
-    "minus": "mode: [process, threads]\nhackbench:\n  ipc: pipe\n---\nmode-: process\n---\nmode-:\n---\nhackbench.ipc-:\n---\nfds-:\n",
+    "plus": (
+        "nr_threads: [1, 2]\nhackbench:\n---\nnr_threads+: [2, 3]\n---\nnr_threads+: 4\n---\n"
+        "loops+: 5\n---\nhackbench.fds+: 6\n"
+    ),
+    "minus": (
+        "mode: [process, threads]\nhackbench:\n  ipc: pipe\n---\nmode-: process\n---\n"
+        "mode-:\n---\nhackbench.ipc-:\n---\nfds-:\n"
+    ),
     "block": "cluster: cs-localhost\nruntime: 1s\nif role server:\n  netserver:\nif role client:\n  netperf:\n    test: [TCP_RR, UDP_RR]\nnr_threads: [1, 2]\n"
     "---\nif role client:\n  netperf:\n    test: TCP_CRR\n    ip: [ipv4, ipv6]\n",
     "null-values": "nr_threads:\nhackbench:\n  ipc: [pipe, ~]\n  mode:\n",
-    "long-values": "will-it-scale:\n  nr_task: 1\n  mode: process\n  test: [abcdefghijklmnopqrstuvwxyz0123456789, a/b c, 'x%y:z=1+2.3', brk1]\n",
-    "braces": "nr_threads: {{ nr_cpu / 3 }}\nfds: [2, 3]\nhackbench:\n  loops: {{ fds * 10 + nr_cpu % 3 }}\n",
-    "braces-within": "hackbench:\n  datasize: {{ nr_cpu * 2 }}\n  ipc: pipe\n---\nhackbench.loops: {{ 7 / 2 }}\n",
+    "long-values": (
+        "will-it-scale:\n  nr_task: 1\n  mode: process\n  test: "
+        "[abcdefghijklmnopqrstuvwxyz0123456789, a/b c, 'x%y:z=1+2.3', brk1]\n"
+    ),
+    "braces": (
+        "nr_threads: {{ nr_cpu / 3 }}\nfds: [2, 3]\nhackbench:\n  loops: {{ fds * 10 + "
+        "nr_cpu % 3 }}\n"
+    ),
+    "braces-within": (
+        "hackbench:\n  datasize: {{ nr_cpu * 2 }}\n  ipc: pipe\n---\nhackbench.loops: {{ 7 / 2 }}\n"
+    ),
     "switched-off": "hackbench:\n  ipc: pipe\n  # mode: threads\n#nr_threads: 3\nloops: 2\n",
     "include": "<<: included-base.yaml\n",
     "include-over": "<<: included-base.yaml\n\nnr_threads: [3, 4]\nloops: 5\n",
@@ -30,7 +59,10 @@ _BY_HAND = {
     "include-flow": "<<: {file: included-two.yaml, nr_threads: 8}\n",
     "include-ignore": "<<: {file: included-two.yaml, ignore: [nr_threads]}\n",
     "setup": "cpufreq_governor: performance\nhackbench:\n  ipc: [pipe, socket]\n",
-    "numbers": "hackbench:\n  loops: [1, 20, 300]\n  fds: '010'\n---\nhackbench:\n  nr_threads: [12.5%, 3t]\n  iterations: [100x]\n",
+    "numbers": (
+        "hackbench:\n  loops: [1, 20, 300]\n  fds: '010'\n---\nhackbench:\n  nr_threads: "
+        "[12.5%, 3t]\n  iterations: [100x]\n"
+    ),
 }
 _VALUES = {
     "nr_threads": ("1", "50%", "200%"),

@@ -191,7 +191,8 @@ def split(lkp: Path, files: Iterable[Path], directory: Path) -> dict[Path, list[
     if status != 0 or not all(found.values()):
         empty = next((path for path, names in found.items() if not names), None)
         raise RuntimeError(
-            f"split-job ended with {status} and gave {empty} no names: {(wrong or said).strip()[-3500:]}"
+            f"split-job ended with {status} and gave {empty} no names: "
+            f"{(wrong or said).strip()[-3500:]}"
         )
     return found
 

@@ -120,7 +120,10 @@ def _differences(ours: Keyed, theirs: Keyed) -> Iterator[str]:
     for key in sorted(left.keys() | right.keys()):
         a, b = left.get(key), right.get(key)
         if a is None or b is None:
-            yield f"{key}: {'only LKP has it: ' + str(b[:3]) if b else 'only we have it: ' + str((a or [])[:3])}"
+            yield (
+                f"{key}: "
+                f"{'only LKP has it: ' + str(b[:3]) if b else 'only we have it: ' + str((a or [])[:3])}"
+            )
         elif len(a) != len(b) or not all(
             math.isclose(x, y, rel_tol=1e-12) for x, y in zip(a, b, strict=True)
         ):
@@ -131,7 +134,7 @@ def _told(found: Mapping[str, list[float]]) -> Keyed:
     return {key: values for key, values in found.items() if key != "time" and any(values)}
 
 
-# --- ours under LKP's keys -------------------------------------------------------------------------------------------
+# --- ours under LKP's keys ------------------------------------------------------------------------
 
 
 def _module(program: str) -> ModuleType:
@@ -175,7 +178,7 @@ def _profile(text: str) -> Keyed:
     return {key: [round(share, 2)] for key, share in read_profile(text).items() if share >= 0.05}
 
 
-# --- differences that are meant --------------------------------------------------------------------------------------
+# --- differences that are meant -------------------------------------------------------------------
 
 
 def _second_name(ours: Keyed, theirs: Keyed) -> str:

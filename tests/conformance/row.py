@@ -33,7 +33,10 @@ def table(rows: Iterable[Row]) -> str:
             else "not compared"
         )
         lines.append(
-            f"{row.what:{width}}  {row.compared:5}  {verdict}{'  ' + row.note if row.note else ''}".rstrip()
+            (
+                f"{row.what:{width}}  {row.compared:5}  "
+                f"{verdict}{'  ' + row.note if row.note else ''}"
+            ).rstrip()
         )
         lines += [f"    {difference}" for difference in row.differences]
     return "\n".join(lines)

@@ -84,11 +84,13 @@ def test_attempts_that_the_lab_spoils_are_told(lab: sa.Connection) -> None:
 
 def test_an_order_that_waits_while_nothing_ends_is_told_once_it_is_old(lab: sa.Connection) -> None:
     lab.exec_driver_sql(
-        "UPDATE attempt SET created_at = now() - interval '3 hours', ended_at = now() - interval '2 hours' WHERE ended_at IS NOT NULL"
+        "UPDATE attempt SET created_at = now() - interval '3 hours', ended_at = now() - "
+        "interval '2 hours' WHERE ended_at IS NOT NULL"
     )
     assert asked(lab, "swingbot-queue-stuck") == {}
     changed = lab.exec_driver_sql(
-        "UPDATE orders SET created_at = now() - interval '2 hours' WHERE state IN ('ready', 'running')"
+        "UPDATE orders SET created_at = now() - interval '2 hours' WHERE state IN "
+        "('ready', 'running')"
     ).rowcount
     assert changed > 0
     assert all(2 <= hours < 2.1 for hours in asked(lab, "swingbot-queue-stuck").values())

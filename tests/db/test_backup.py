@@ -32,7 +32,10 @@ from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.half_way import COMMITS, CULPRIT, in_the_middle, value
 
-_TWICE = "SELECT count(*) - count(DISTINCT (image_sha256, testbox, spec, series, purpose, k)) + count(*) - count(DISTINCT order_id) FROM boot"
+_TWICE = (
+    "SELECT count(*) - count(DISTINCT (image_sha256, testbox, spec, series, purpose, k)) + "
+    "count(*) - count(DISTINCT order_id) FROM boot"
+)
 
 
 def quiet(line: str) -> None:
@@ -96,7 +99,10 @@ def test_a_restored_service_finds_the_same_culprit_and_mails_nobody_by_itself(
             str(
                 value(
                     engine,
-                    "SELECT min(id) FROM attempt WHERE state = 'ended' AND created_at > (SELECT at FROM mail_switch)",
+                    (
+                        "SELECT min(id) FROM attempt WHERE state = 'ended' AND created_at > "
+                        "(SELECT at FROM mail_switch)"
+                    ),
                 )
             )
         )

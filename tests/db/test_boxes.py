@@ -160,9 +160,9 @@ def test_failures_in_a_row_quarantine_a_box_and_its_order_goes_on_elsewhere(brai
         assert state(brain) == "leased"
     fail(brain, "no route")
     assert box(brain)["state"] == "quarantined"
-    assert (
-        box(brain)["reason"]
-        == "failed: 3 attempts in a row were lost to the testbox or its controller; the last: the disk is full"
+    assert box(brain)["reason"] == (
+        "failed: 3 attempts in a row were lost to the testbox or its controller; the "
+        "last: the disk is full"
     )
     assert sent(brain) == ["testbox rack7 is quarantined"]
     brain.run()
@@ -257,7 +257,10 @@ def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(bra
     assert box(brain)["words"] == "leased, screening 1 of 3 boots"
     kinds = rows(
         brain,
-        "SELECT DISTINCT c.kind FROM boot b JOIN want w ON w.order_id = b.order_id JOIN comparison c ON c.id = w.comparison WHERE b.testbox = 'rack7'",
+        (
+            "SELECT DISTINCT c.kind FROM boot b JOIN want w ON w.order_id = b.order_id JOIN "
+            "comparison c ON c.id = w.comparison WHERE b.testbox = 'rack7'"
+        ),
     )
     assert [row["kind"] for row in kinds] == ["anchor"]
     brain.run()
@@ -360,7 +363,8 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: B
             if k < 2:
                 conn.execute(
                     sa.text(
-                        "UPDATE run SET status = 'invalid', reason = 'governor is powersave' WHERE boot = :b"
+                        "UPDATE run SET status = 'invalid', reason = 'governor is "
+                        "powersave' WHERE boot = :b"
                     ),
                     {"b": boot},
                 )
@@ -417,7 +421,8 @@ def test_testboxes_of_before_their_states_were_kept_are_what_they_are_and_need_n
     with old.begin() as conn:
         found = conn.execute(
             sa.text(
-                "SELECT testbox, state, why, attempt, screened_at IS NOT NULL FROM testbox_now ORDER BY testbox"
+                "SELECT testbox, state, why, attempt, screened_at IS NOT NULL FROM "
+                "testbox_now ORDER BY testbox"
             )
         )
         assert [tuple(row) for row in found] == [

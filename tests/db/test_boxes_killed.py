@@ -74,7 +74,10 @@ def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_an
             "losses": len([event for event in box(brain)["events"] if event["state"] == "lost"]),
             "leases of dead attempts": rows(
                 brain,
-                "SELECT l.attempt FROM lease l JOIN attempt a ON a.id = l.attempt WHERE a.state <> 'running'",
+                (
+                    "SELECT l.attempt FROM lease l JOIN attempt a ON a.id = l.attempt WHERE "
+                    "a.state <> 'running'"
+                ),
             ),
         }
         brain.engine.dispose()

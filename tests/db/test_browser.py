@@ -201,7 +201,8 @@ def test_a_form_without_its_token_changes_nothing(lab: Lab) -> None:
     page.click("form.stack button")
     page.open(f"{lab.url}/moderation")
     page.value(
-        f"document.querySelector('#r{lab.held} input[name=why]').value = 'x'; document.querySelector('#r{lab.held} input[name=token]').remove()"
+        f"document.querySelector('#r{lab.held} input[name=why]').value = 'x'; "
+        f"document.querySelector('#r{lab.held} input[name=token]').remove()"
     )
     page.click(f"#r{lab.held} button.stop")
     assert (

@@ -49,7 +49,8 @@ def test_a_submitter_sees_the_cost_and_queues(serve: Serve, page: Page) -> None:
     sign_in(page, site, "Ada Example", Role.SUBMITTER)
     pictured(page, "compare")
     page.value(
-        "for (const [n, v] of [['base', 'base'], ['head', 'tip'], ['boots', '3']]) document.querySelector(`form.stack input[name=${n}]`).value = v"
+        "for (const [n, v] of [['base', 'base'], ['head', 'tip'], ['boots', '3']]) "
+        "document.querySelector(`form.stack input[name=${n}]`).value = v"
     )
     page.click("form.stack button")
     assert "6 boots" in page.value("document.querySelector('section.card').innerText")

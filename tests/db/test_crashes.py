@@ -29,7 +29,10 @@ COMMITS = [*[FakeCommit()] * (CULPRIT - 1), FakeCommit(speed=88), *[FakeCommit()
 
 # Which boots a search asks for may depend on what came back first; that none counts twice or half
 # may not.
-_TWICE = "SELECT count(*) - count(DISTINCT (image_sha256, testbox, spec, series, purpose, k)) + count(*) - count(DISTINCT order_id) FROM boot"
+_TWICE = (
+    "SELECT count(*) - count(DISTINCT (image_sha256, testbox, spec, series, purpose, k)) + "
+    "count(*) - count(DISTINCT order_id) FROM boot"
+)
 _HALF = """SELECT count(*) FROM boot b JOIN boot_spec s ON s.sha256 = b.spec
   WHERE (SELECT count(*) FROM run WHERE boot = b.id) <> (SELECT sum((j ->> 'runs')::int) FROM jsonb_array_elements(s.unit_jobs) j)"""
 

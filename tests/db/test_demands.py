@@ -85,7 +85,10 @@ def headline(comparison: Mapping[str, Any]) -> dict[str, Any]:
 
 def attempts(brain: Brain, comparison: Mapping[str, Any]) -> list[tuple[int, str | None]]:
     """Number and reason of every attempt at the boots of a comparison."""
-    asked = "JOIN orders o ON o.id = a.order_id JOIN want w ON w.order_id = o.id WHERE o.kind = 'boot' AND w.comparison = :c"
+    asked = (
+        "JOIN orders o ON o.id = a.order_id JOIN want w ON w.order_id = o.id WHERE o.kind = "
+        "'boot' AND w.comparison = :c"
+    )
     with brain.engine.connect() as conn:
         found = conn.execute(
             sa.text(f"SELECT a.number, a.reason FROM attempt a {asked} ORDER BY o.id, a.number"),
@@ -105,7 +108,10 @@ def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(
     assert why in row["reason"]
     assert attempts(brain, comparison) == [(1, f"{why}; repeated"), (2, None)] * 10
     with brain.engine.connect() as conn:
-        asked = "FROM run r JOIN boot x ON x.id = r.boot JOIN want w ON w.order_id = x.order_id LEFT JOIN sample s ON s.run = r.id WHERE w.comparison = :c"
+        asked = (
+            "FROM run r JOIN boot x ON x.id = r.boot JOIN want w ON w.order_id = x.order_id "
+            "LEFT JOIN sample s ON s.run = r.id WHERE w.comparison = :c"
+        )
         found = conn.execute(
             sa.text(f"SELECT DISTINCT r.status, r.reason, s.value {asked}"),
             {"c": int(comparison["id"][1:])},
@@ -116,9 +122,8 @@ def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(
             for problem in read.status(conn)["problems"]
             if "testbox" in problem["text"]
         ]
-        assert (
-            problem
-            == f"testbox vm-icount: 10 boots of the last day do not count; reason of the last: {why}"
+        assert problem == (
+            f"testbox vm-icount: 10 boots of the last day do not count; reason of the last: {why}"
         )
 
 

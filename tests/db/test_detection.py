@@ -86,7 +86,10 @@ def test_a_swing_is_proven_by_fresh_pairs_which_the_bisection_begins_with(brain:
     )
     learnt = rows(
         brain,
-        "SELECT count(*) AS n FROM observation JOIN bisection_want w USING (bisection, idx, k) WHERE w.phase = 'history'",
+        (
+            "SELECT count(*) AS n FROM observation JOIN bisection_want w USING (bisection, "
+            "idx, k) WHERE w.phase = 'history'"
+        ),
     )
     assert learnt[0]["n"] == 2 * proof["boots"]
     shown = next(row for row in brain.facts("c", found["comparison"])["rows"] if row["proof"])
@@ -103,7 +106,10 @@ def test_of_several_jobs_only_the_one_that_swung_is_booted_for_proof(brain: Brai
         job_files=[JOB, other],
     )
     assert len([row for row in brain.facts("c", 2)["rows"] if row["headline"]]) == 2
-    of_proof = "JOIN comparison_part p ON p.comparison = c.id JOIN boot_spec s ON s.sha256 = p.spec WHERE kind = 'prove'"
+    of_proof = (
+        "JOIN comparison_part p ON p.comparison = c.id JOIN boot_spec s ON s.sha256 = p.spec "
+        "WHERE kind = 'prove'"
+    )
     (proof,) = rows(brain, f"SELECT c.*, s.unit_jobs FROM comparison c {of_proof}")
     assert len(proof["unit_jobs"]) == 1
     assert (proof["first_k"], proof["boots"] <= 4) == (0, True)
@@ -331,7 +337,8 @@ def idle(brain: Brain) -> None:
     with brain.engine.begin() as conn:
         conn.execute(
             sa.text(
-                "UPDATE orders SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL"
+                "UPDATE orders SET ended_at = ended_at - interval '1 hour' WHERE "
+                "ended_at IS NOT NULL"
             )
         )
 
@@ -434,7 +441,10 @@ def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
     _judged(brain, number, (box.name, make.UNIT_JOB, make.METRIC), levels[-1])
     (found,) = rows(
         brain,
-        "SELECT s.source, s.state, s.change_pct, s.anchor, v.subject FROM swing s JOIN variant v ON v.id = s.anchor",
+        (
+            "SELECT s.source, s.state, s.change_pct, s.anchor, v.subject FROM swing s JOIN "
+            "variant v ON v.id = s.anchor"
+        ),
     )
     assert (found["source"], found["state"]) == ("creep", "suspected")
     assert found["change_pct"] < -4

@@ -32,7 +32,10 @@ from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 
 MOST_ROUNDS = 12  # until the loop has nothing to do but wait for the lab
-_TABLES = "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'swingbot' AND c.relkind = 'r' ORDER BY 1"
+_TABLES = (
+    "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
+    "n.nspname = 'swingbot' AND c.relkind = 'r' ORDER BY 1"
+)
 _ALL_REPORTED = "SELECT bool_and(EXISTS (SELECT FROM report WHERE incident = i.id)) FROM incident i"
 
 
@@ -280,7 +283,7 @@ def test_what_was_there_before_rounds_were_recorded_has_to_be_seen(old: sa.Engin
         }
 
 
-# -- the command ----------------------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------
 
 
 def swingbot(brain: Brain, db_url: str, *words: str) -> tuple[int, str, str]:

@@ -123,7 +123,8 @@ def test_incidents_of_before_sightings_have_one_for_each_bisection_and_are_not_t
     with old.begin() as conn:
         found = conn.execute(
             sa.text(
-                "SELECT bisection, culprit, comparison, report, patch_id FROM sighting ORDER BY bisection"
+                "SELECT bisection, culprit, comparison, report, patch_id FROM sighting "
+                "ORDER BY bisection"
             )
         ).all()
         assert [tuple(row) for row in found] == [

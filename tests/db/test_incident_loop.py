@@ -202,7 +202,8 @@ def test_what_is_still_there_after_a_while_is_said_once_at_a_tip_that_was_measur
     with brain.engine.begin() as conn:
         conn.execute(
             sa.text(
-                "UPDATE report SET sent_at = sent_at - interval '31 days', created_at = created_at - interval '31 days'"
+                "UPDATE report SET sent_at = sent_at - interval '31 days', created_at = "
+                "created_at - interval '31 days'"
             )
         )
     boots = len(brain.fake.done)

@@ -129,7 +129,10 @@ class World:
             message_id=f"<i{incident}.{kind}.{revision}@x.org>",
             revision=revision,
         )
-        message = f"Message-ID: <i{incident}.{kind}.{revision}@x.org>\r\nReferences: <patch@lists.org>\r\n\r\nhello\r\n"
+        message = (
+            f"Message-ID: <i{incident}.{kind}.{revision}@x.org>\r\nReferences: "
+            f"<patch@lists.org>\r\n\r\nhello\r\n"
+        )
         self.conn.execute(
             sa.text("INSERT INTO outbox (report, message) VALUES (:r, :m)"),
             {"r": report, "m": message.encode()},
@@ -413,7 +416,8 @@ def test_an_invalid_incident_is_taken_back_once_where_its_mail_was_sent(world: W
         ((report, *_),) = tx.reports.of_incident(one, "retraction")
     row = world.conn.execute(
         sa.text(
-            "SELECT r.body, o.message FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :r"
+            "SELECT r.body, o.message FROM report r JOIN outbox o ON o.report = r.id "
+            "WHERE r.id = :r"
         ),
         {"r": report},
     ).one()

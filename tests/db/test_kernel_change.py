@@ -48,7 +48,8 @@ class Site:
         files = json.dumps({name: {"sha256": digest, "size": len(content)}})
         self.conn.execute(
             sa.text(
-                "UPDATE kernel_build SET files = files || CAST(:files AS jsonb) WHERE build_key = :key"
+                "UPDATE kernel_build SET files = files || CAST(:files AS jsonb) WHERE "
+                "build_key = :key"
             ),
             {"files": files, "key": key},
         )

@@ -85,7 +85,8 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
     with brain.engine.connect() as conn:
         images = conn.execute(
             sa.text(
-                "SELECT count(DISTINCT image_sha256) FROM boot x JOIN variant v USING (build_key) WHERE v.commit = :c"
+                "SELECT count(DISTINCT image_sha256) FROM boot x JOIN variant v USING "
+                "(build_key) WHERE v.commit = :c"
             ),
             {"c": base},
         )
@@ -141,7 +142,10 @@ def test_testboxes_of_a_group_share_a_bisection(brain: Brain) -> None:
     assert found["culprit"]["commit"] == made[5]
     assert {entry["box"] for entry in found["log"]} == {0, 1}
     with brain.engine.connect() as conn:
-        sql = "SELECT w.box, x.testbox FROM bisection_want w JOIN observation o USING (bisection, idx, k) JOIN boot x ON x.id = o.boot WHERE w.bisection = :b"
+        sql = (
+            "SELECT w.box, x.testbox FROM bisection_want w JOIN observation o USING "
+            "(bisection, idx, k) JOIN boot x ON x.id = o.boot WHERE w.bisection = :b"
+        )
         assert {tuple(row) for row in conn.execute(sa.text(sql), {"b": number})} == {
             (0, "vm-icount"),
             (1, "vm-twin"),

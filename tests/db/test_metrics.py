@@ -151,7 +151,7 @@ def test_every_alert_has_its_place_in_the_runbook() -> None:
             assert rule["alert"] in runbook
 
 
-# -- a disk that fills up -------------------------------------------------------------------------------------------
+# -- a disk that fills up --------------------------------------------------------------------------
 
 
 def _but_for_the_space_left(problem: dict[str, Any]) -> dict[str, Any]:
@@ -208,7 +208,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     )
     if mounted.returncode != 0:
         pytest.skip(
-            f"no file system can be mounted here ({mounted.stderr.strip()}): a disk that is really full is not tried"
+            f"no file system can be mounted here ({mounted.stderr.strip()}): a disk that "
+            f"is really full is not tried"
         )
     try:
         yield place

@@ -91,7 +91,8 @@ def test_wants_of_before_layouts_are_of_the_usual_one_on_the_one_testbox(old: sa
         ] == [(0, 0, 0)]
         conn.execute(
             sa.text(
-                "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, 0, 1, 'confirm', 2, 1)"
+                "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) "
+                "VALUES (:b, 0, 1, 'confirm', 2, 1)"
             ),
             {"b": bisection},
         )
@@ -122,7 +123,8 @@ def test_runs_of_before_demands_stay_as_they_are_and_new_ones_may_be_invalid(
         for number, status in enumerate(("invalid", "warmup"), start=1):
             conn.execute(
                 sa.text(
-                    "INSERT INTO run (boot, unit_job, number, status, reason) VALUES (:b, 'j', :n, :s, 'why')"
+                    "INSERT INTO run (boot, unit_job, number, status, reason) VALUES "
+                    "(:b, 'j', :n, :s, 'why')"
                 ),
                 {"b": boot, "n": number, "s": status},
             )
@@ -165,7 +167,8 @@ def test_runs_of_before_result_roots_get_a_place_each(old: sa.Engine) -> None:
     with old.begin() as conn:
         found = conn.execute(
             sa.text(
-                "SELECT rr.name, r.root_run, r.parser FROM run r JOIN result_root rr ON rr.id = r.result_root ORDER BY r.id"
+                "SELECT rr.name, r.root_run, r.parser FROM run r JOIN result_root rr ON "
+                "rr.id = r.result_root ORDER BY r.id"
             )
         ).all()
         names = [
@@ -234,7 +237,8 @@ def test_trees_and_variants_of_before_levels_are_trusted_and_a_commit_can_then_b
         conn.execute(sa.text("SET search_path TO swingbot"))
         tree = conn.execute(
             sa.text(
-                "INSERT INTO tree (name, url, branch, base_commit) VALUES ('linus', '/srv/linux', 'master', repeat('a', 40)) RETURNING id"
+                "INSERT INTO tree (name, url, branch, base_commit) VALUES ('linus', "
+                "'/srv/linux', 'master', repeat('a', 40)) RETURNING id"
             )
         ).scalar_one()
         add = (

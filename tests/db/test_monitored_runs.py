@@ -16,7 +16,10 @@ from tests.fakes.mail import brain_environment
 
 JOB = JobFile(
     name="watched.yaml",
-    text="runs: 2\nperf-profile:\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n",
+    text=(
+        "runs: 2\nperf-profile:\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  "
+        "size: 128M\n"
+    ),
 )
 
 
@@ -65,7 +68,10 @@ def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain:
     lock = rows["perf-profile.lock_slowpath"]
     assert (lock["base"]["runs"], lock["base"]["mean"], lock["verdict"]) == (5, 7.0, "same")
     with brain.engine.connect() as conn:
-        beside = "SELECT r.number, r.reason, s.metric FROM run r JOIN sample s ON s.run = r.id WHERE s.metric LIKE '%.beside.%'"
+        beside = (
+            "SELECT r.number, r.reason, s.metric FROM run r JOIN sample s ON s.run = r.id "
+            "WHERE s.metric LIKE '%.beside.%'"
+        )
         kept = conn.execute(sa.text(beside)).all()
     assert {row.number for row in kept} == {2}
     assert {row.metric for row in kept} == {f"perf-profile.beside.{METRIC}"}

@@ -92,7 +92,8 @@ def an_incident(conn: sa.Connection) -> int:
     commit = "a" * 40
     tree = conn.execute(
         sa.text(
-            "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t', 'u', 'b', :c) RETURNING id"
+            "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t', 'u', 'b', "
+            ":c) RETURNING id"
         ),
         {"c": commit},
     ).scalar_one()

@@ -127,7 +127,10 @@ def test_a_culprit_that_passes_every_gate_is_mailed_with_them(brain: Brain) -> N
     _asked_again(brain)
 
 
-_HEADS = "SELECT g.gate, v.commit FROM incident_gate g JOIN comparison_pair c ON c.id = g.comparison JOIN variant v ON v.id = c.head"
+_HEADS = (
+    "SELECT g.gate, v.commit FROM incident_gate g JOIN comparison_pair c ON c.id = "
+    "g.comparison JOIN variant v ON v.id = c.head"
+)
 _PRIORITIES = """SELECT DISTINCT o.priority FROM orders o JOIN want w ON w.order_id = o.id JOIN comparison c ON c.id = w.comparison
   WHERE c.kind = 'gate' AND o.purpose = 'gate'"""
 
@@ -143,10 +146,14 @@ def _asked_again(brain: Brain) -> None:
     assert (again["status"], again["tries"]) == ("pass", 2)
     assert not set(again["boots"]["head"]) & set(before["boots"]["head"])
     with brain.engine.begin() as conn:
-        of_culprit = "SELECT kb.image_sha256 FROM incident i JOIN variant v ON v.id = i.culprit JOIN kernel_build kb USING (build_key)"
+        of_culprit = (
+            "SELECT kb.image_sha256 FROM incident i JOIN variant v ON v.id = i.culprit JOIN "
+            "kernel_build kb USING (build_key)"
+        )
         conn.execute(
             sa.text(
-                f'UPDATE boot SET facts = facts || \'{{"qemu_version": "9.9"}}\' WHERE image_sha256 = ({of_culprit})'
+                f'UPDATE boot SET facts = facts || \'{{"qemu_version": "9.9"}}\' WHERE '
+                f"image_sha256 = ({of_culprit})"
             )
         )
     prove_again(brain.lab, 1, ["facts"])
@@ -243,7 +250,8 @@ def _more_boots_are_lost(brain: Brain) -> None:
     with brain.engine.begin() as conn:
         conn.execute(
             sa.text(
-                "UPDATE comparison SET status = 'failed' WHERE id = (SELECT comparison FROM incident)"
+                "UPDATE comparison SET status = 'failed' WHERE id = (SELECT comparison "
+                "FROM incident)"
             )
         )
         conn.execute(sa.text("UPDATE report SET state = 'dropped', withdrawn = 'for a test'"))

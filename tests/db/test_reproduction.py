@@ -358,9 +358,9 @@ def test_boots_from_before_these_files_were_kept_are_named(world: World) -> None
     world.conn.commit()
     missing = world.made.kit("r1").missing
     assert (
-        f"QEMU's arguments of boot x{world.boots[0]}: the boot was made by a version that did not store them"
-        in missing
-    )
+        f"QEMU's arguments of boot x{world.boots[0]}: the boot was made by a version that "
+        f"did not store them"
+    ) in missing
     assert any(
         line.startswith("rootfs.cpio: the boots were made by a version that did not store it")
         for line in missing

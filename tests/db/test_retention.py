@@ -160,7 +160,10 @@ def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(
     assert done.totals["results"].stays["kept for ever"] == 1
     with pytest.raises(
         Gone,
-        match=r"pruned on 2026-06-01 by the rule retention\.logs_days = 10: last used on 2025-04-27",
+        match=(
+            r"pruned on 2026-06-01 by the rule retention\.logs_days = 10: last used on "
+            r"2025-04-27"
+        ),
     ):
         store.open(logs["over"])
 
@@ -200,7 +203,10 @@ def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(
     attempt = make.an_attempt(conn, order)
     brought = stored(store, b"console of a boot that is not ingested yet")
     outcome = json.dumps({"files": {"console.log": {"sha256": brought, "size": 1}}})
-    change = "UPDATE attempt SET state = 'ended', outcome = CAST(:o AS jsonb), ended_at = :at, ingested_at = NULL WHERE id = :a"
+    change = (
+        "UPDATE attempt SET state = 'ended', outcome = CAST(:o AS jsonb), ended_at = :at, "
+        "ingested_at = NULL WHERE id = :a"
+    )
     conn.execute(
         sa.text("UPDATE orders SET state = 'done', ended_at = now() WHERE id = :o"), {"o": order}
     )
@@ -312,7 +318,7 @@ def test_the_command_shows_each_class_and_does_nothing_unless_told(
     assert not store.has(orphan)
 
 
-# -- a kernel that went and is needed again -------------------------------------------------------------------------
+# -- a kernel that went and is needed again --------------------------------------------------------
 
 
 def pruned(brain: Brain) -> Retained:
@@ -338,12 +344,14 @@ def want_one_boot_more(brain: Brain) -> None:
         # no pause before another
         conn.execute(
             sa.text(
-                "UPDATE attempt SET created_at = created_at - interval '1 hour', ended_at = ended_at - interval '1 hour'"
+                "UPDATE attempt SET created_at = created_at - interval '1 hour', "
+                "ended_at = ended_at - interval '1 hour'"
             )
         )
         conn.execute(
             sa.text(
-                "INSERT INTO comparison (kind, tree, first_k, boots) SELECT 'asked', tree, first_k + 1000, 1 FROM comparison LIMIT 1"
+                "INSERT INTO comparison (kind, tree, first_k, boots) SELECT 'asked', "
+                "tree, first_k + 1000, 1 FROM comparison LIMIT 1"
             )
         )
         conn.execute(
@@ -354,7 +362,8 @@ def want_one_boot_more(brain: Brain) -> None:
         )
         conn.execute(
             sa.text(
-                "INSERT INTO comparison_part (comparison, testbox, spec) SELECT (SELECT max(id) FROM comparison), testbox, spec FROM comparison_part LIMIT 1"
+                "INSERT INTO comparison_part (comparison, testbox, spec) SELECT (SELECT "
+                "max(id) FROM comparison), testbox, spec FROM comparison_part LIMIT 1"
             )
         )
 

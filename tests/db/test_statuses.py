@@ -62,7 +62,8 @@ def test_a_column_takes_what_its_literal_names(
 ) -> None:
     checks = conn.execute(
         sa.text(
-            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND conrelid = CAST('swingbot.' || :t AS regclass)"
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND "
+            "conrelid = CAST('swingbot.' || :t AS regclass)"
         ),
         {"t": table},
     ).scalars()

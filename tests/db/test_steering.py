@@ -97,7 +97,10 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
     testbox = brain.facts("b", number)["testbox"]
     drain(brain.lab, testbox, "its fan is loud")
     tick(brain.lab)
-    why = f"testbox {testbox} is drained: its fan is loud; `swingbot testbox resume {testbox}` when it is fit"
+    why = (
+        f"testbox {testbox} is drained: its fan is loud; `swingbot testbox resume {testbox}` "
+        f"when it is fit"
+    )
     shown = json.loads(swingbot("show", f"b{number}", "--json").output)
     assert (shown["status"], shown["waits"], shown["eta_seconds"]) == ("running", [why], None)
     assert f"waits for a testbox\n  waits: {why}\n" in swingbot("show", f"b{number}").output
@@ -133,9 +136,9 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
     tick(without)
     shown = swingbot("show", f"b{number}").output
     assert (
-        f"waits: testbox {name} no longer has a file in workers/testboxes; restore the file, or `swingbot cancel` the work that waits for it\n"
-        in shown
-    )
+        f"waits: testbox {name} no longer has a file in workers/testboxes; restore the "
+        f"file, or `swingbot cancel` the work that waits for it\n"
+    ) in shown
     assert name not in without.testboxes.present
     assert without.testboxes.known(name).name == name
     with pytest.raises(KeyError):
@@ -333,7 +336,7 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
     assert "bits of doubt" in swingbot("bisect", "explain", running).output
 
 
-# --- merges -----------------------------------------------------------------------------------------------------------------
+# --- merges ---------------------------------------------------------------------------------------
 
 
 def git(brain: Brain, *words: str) -> str:

@@ -173,7 +173,8 @@ def test_a_testbox_that_does_not_accept_any_more_is_handed_no_untrusted_order(br
     with brain.engine.connect() as conn:
         failed = conn.execute(
             sa.text(
-                "SELECT DISTINCT o.reason FROM orders o JOIN variant v ON v.id = o.variant WHERE o.kind = 'boot' AND v.trust = 'untrusted'"
+                "SELECT DISTINCT o.reason FROM orders o JOIN variant v ON v.id = "
+                "o.variant WHERE o.kind = 'boot' AND v.trust = 'untrusted'"
             )
         )
         assert failed.scalars().all() == [
@@ -188,7 +189,8 @@ def test_orders_and_what_is_shown_say_the_level(brain: Brain) -> None:
     with brain.engine.connect() as conn:
         row = conn.execute(
             sa.text(
-                "SELECT a.id, a.order_id FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.variant = :v LIMIT 1"
+                "SELECT a.id, a.order_id FROM attempt a JOIN orders o ON o.id = "
+                "a.order_id WHERE o.variant = :v LIMIT 1"
             ),
             {"v": head.id},
         ).one()

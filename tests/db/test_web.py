@@ -323,7 +323,10 @@ def test_running_things_look_again_and_finished_ones_do_not(site: Site) -> None:
 
 def test_hundreds_of_numbers_of_monitors_do_not_hide_the_benchmarks_own(own_site: Site) -> None:
     site = own_site
-    add = "INSERT INTO sample (run, metric, value) SELECT r.id, 'buddyinfo.zone.' || n, n FROM run r, generate_series(100, 399) AS n"
+    add = (
+        "INSERT INTO sample (run, metric, value) SELECT r.id, 'buddyinfo.zone.' || n, n FROM "
+        "run r, generate_series(100, 399) AS n"
+    )
     site.conn.execute(sa.text(add))
     site.conn.commit()
     text = page(site, f"/boot/x{site.lab.boot}")
@@ -385,7 +388,8 @@ def test_the_mailbox_shows_mails_latest_first_and_survives_hostile_ones(own_site
         b"Subject: one\nFrom: a@b\nDate: Mon, 02 Mar 2026 09:00:00 +0000\n\nhello <b>\n"
     )
     (new / "2.second:2,S").write_bytes(
-        b"Subject: =?utf-8?q?two_=C3=A9?=\nDate: rubbish\nContent-Type: text/plain; charset=klingon\n\n\xff\xfe\n"
+        b"Subject: =?utf-8?q?two_=C3=A9?=\nDate: rubbish\nContent-Type: text/plain; "
+        b"charset=klingon\n\n\xff\xfe\n"
     )
     (new / "3.third").write_bytes(f"Subject: {HOSTILE}\nFrom: <<<>>>@@\nTo: =?x\n\n".encode())
     text = page(site, "/mailbox")

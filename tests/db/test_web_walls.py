@@ -123,7 +123,9 @@ def test_who_takes_no_answer_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyP
     sink.commit()
     with socket.create_connection(("127.0.0.1", site.port), timeout=20) as connection:
         connection.sendall(
-            f"GET /artifacts/{hashlib.sha256(content).hexdigest()} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+            (
+                f"GET /artifacts/{hashlib.sha256(content).hexdigest()} HTTP/1.1\r\nHost: x\r\n\r\n"
+            ).encode()
         )
         assert connection.recv(1, socket.MSG_PEEK) == b"H", "the answer has begun"
         assert site.client.get("/healthz").status_code == 200, "others are answered meanwhile"

@@ -90,7 +90,10 @@ def test_what_needs_no_service_runs_without_an_extra(plain: Path, tmp_path: Path
 def test_bisect_run_finds_a_commit_without_an_extra(plain: Path, tmp_path: Path) -> None:
     repo = tmp_path / "repo"
     ids = make_fakelinux(repo, [FakeCommit(), FakeCommit(speed=50), FakeCommit()])
-    bench = f"git -C {repo} log --oneline $SWINGBOT_COMMIT | wc -l | awk '{{ print ($1 > 2 ? 50 : 100) }}'"
+    bench = (
+        f"git -C {repo} log --oneline $SWINGBOT_COMMIT | wc -l | awk "
+        f"'{{ print ($1 > 2 ? 50 : 100) }}'"
+    )
     words = ("--repo", str(repo), "--noise", "1", "--json", f"{ids[0]}..{ids[-1]}", "--")
     done = wheel.run(plain / "swingbot", "bisect", "run", *words, "sh", "-c", bench, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -102,7 +105,10 @@ def test_bisect_run_finds_a_commit_without_an_extra(plain: Path, tmp_path: Path)
     [
         (
             ["swingbot", "up", "--port", "1"],
-            'swingbot up needs the extras "master" and "worker": pip install \'swingbot[master,worker]\'',
+            (
+                'swingbot up needs the extras "master" and "worker": pip install '
+                "'swingbot[master,worker]'"
+            ),
         ),
         (
             ["swingbot", "tree", "add", "--nonsense"],

@@ -35,7 +35,10 @@ _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_numbe
 # What is in an image. `note` has no effect; `bound` is a speed that only the usual build has.
 _OF_IMAGE = ("speed", "code", "header", "boots", "note", "bound")
 # What any monitor sees that a job asks for; its run is twice as slow as the others.
-PROFILE = b"# Samples: 1K of event 'cycles'\n    30.00%     7.00%  [kernel.kallsyms]  [k] native_queued_spin_lock_slowpath\n"
+PROFILE = (
+    b"# Samples: 1K of event 'cycles'\n    30.00%     7.00%  [kernel.kallsyms]  [k] "
+    b"native_queued_spin_lock_slowpath\n"
+)
 
 
 @dataclass(kw_only=True)

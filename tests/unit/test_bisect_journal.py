@@ -262,7 +262,7 @@ def test_no_subject_of_a_commit_makes_a_line_of_its_own() -> None:
     assert len(logbook.read(text.split("\n"))) == 3
 
 
-# --- explaining -------------------------------------------------------------------------------------------------------------
+# --- explaining -----------------------------------------------------------------------------------
 
 
 def test_the_boots_that_tell_are_those_beside_the_step() -> None:
@@ -321,7 +321,7 @@ def test_before_any_boot_nothing_is_claimed() -> None:
     assert "Levels: not known yet; both ends are measured first." in lines
 
 
-# --- the picture ------------------------------------------------------------------------------------------------------------
+# --- the picture ----------------------------------------------------------------------------------
 
 
 def lines(n: int = 40, culprit: int = 20) -> list[PlotPoint]:

@@ -209,7 +209,7 @@ def test_a_stored_noise_record_means_what_it_did(given: dict[str, Any]) -> None:
     assert same(given["prior"], noise_prior(record, given["paired"]).to_json())
 
 
-# --- `swingbot bisect run` --------------------------------------------------------------------------------------------------
+# --- `swingbot bisect run` ------------------------------------------------------------------------
 
 
 def opened(name: str, place: Path) -> Journal:

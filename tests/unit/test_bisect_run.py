@@ -39,7 +39,10 @@ class Bench:
         return [
             "sh",
             "-c",
-            f'echo "$SWINGBOT_COMMIT $SWINGBOT_BOOT" >> {self.table}/started; . {self.table}/$SWINGBOT_COMMIT',
+            (
+                f'echo "$SWINGBOT_COMMIT $SWINGBOT_BOOT" >> {self.table}/started; . '
+                f"{self.table}/$SWINGBOT_COMMIT"
+            ),
         ]
 
     def started(self) -> list[str]:
@@ -155,7 +158,7 @@ def test_levels_of_any_sign_and_size_are_bisected(bench: Bench, before: str, aft
     )
 
 
-# --- commits that cannot be tested ------------------------------------------------------------------------------------------
+# --- commits that cannot be tested ----------------------------------------------------------------
 
 
 def test_status_125_skips_the_commit_and_its_neighbourhood_stays_possible(bench: Bench) -> None:
@@ -209,7 +212,7 @@ def marked(bench: Bench) -> list[int]:
     return left
 
 
-# --- what CMD prints --------------------------------------------------------------------------------------------------------
+# --- what CMD prints ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -247,14 +250,15 @@ def test_values_that_are_not_finite_tell_nothing(bench: Bench) -> None:
 def test_a_pattern_picks_the_numbers(bench: Bench) -> None:
     command = bench.says(
         lambda i: (
-            f"echo warm-up 7; echo 'time: {1.0 if i < 5 else 1.5} s'; echo 'time: {1.0 if i < 5 else 1.5} s'"
+            f"echo warm-up 7; echo 'time: {1.0 if i < 5 else 1.5} s'; echo 'time: "
+            f"{1.0 if i < 5 else 1.5} s'"
         )
     )
     facts = bench.facts(command, "--pattern", r"time: ([\d.]+) s", "--lower-is-better")
     assert (facts["culprit"]["commit"], facts["runs"]) == (bench.ids[5], 2 * facts["boots"])
 
 
-# --- the journal ------------------------------------------------------------------------------------------------------------
+# --- the journal ----------------------------------------------------------------------------------
 
 
 def test_cut_off_anywhere_it_goes_on_from_there(bench: Bench) -> None:
@@ -352,7 +356,7 @@ def wait_for(happened: Callable[[], bool]) -> None:
     raise AssertionError("it never happened")
 
 
-# --- checked-out commits ----------------------------------------------------------------------------------------------------
+# --- checked-out commits --------------------------------------------------------------------------
 
 
 def test_checkout_gives_cmd_the_commit_and_leaves_the_users_tree_alone(bench: Bench) -> None:
@@ -362,7 +366,10 @@ def test_checkout_gives_cmd_the_commit_and_leaves_the_users_tree_alone(bench: Be
     command = [
         "sh",
         "-c",
-        'test "$(git rev-parse HEAD)" = "$SWINGBOT_COMMIT" || exit 127; [ $(cat number) -lt 9 ] && echo 100 || echo 103',
+        (
+            'test "$(git rev-parse HEAD)" = "$SWINGBOT_COMMIT" || exit 127; [ $(cat number) '
+            "-lt 9 ] && echo 100 || echo 103"
+        ),
     ]
     assert bench.facts(command, "--checkout", "--jobs", "2")["culprit"]["commit"] == bench.ids[9]
     assert git(bench.repo, "status", "--porcelain", "--branch") == before
@@ -382,7 +389,7 @@ def test_several_at_once_find_the_same(bench: Bench) -> None:
     )
 
 
-# --- history ----------------------------------------------------------------------------------------------------------------
+# --- history --------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from swingbot.app.bisect_run.session import _zero
 from swingbot.core.bisect.thresholds import Policy
 from tests.bisect_run_worlds import World, a_wish, bisect, right
 
-# --- what CMD said ----------------------------------------------------------------------------------------------------------
+# --- what CMD said --------------------------------------------------------------------------------
 
 
 def test_each_line_is_a_run() -> None:
@@ -66,7 +66,7 @@ def test_any_output_gives_values_a_reason_or_a_sentence(out: str, status: int) -
     assert kinds == 1 and "\n" not in said
 
 
-# --- noise ------------------------------------------------------------------------------------------------------------------
+# --- noise ----------------------------------------------------------------------------------------
 
 ENDS = ("a", "b")
 
@@ -129,7 +129,7 @@ def test_the_capacity_fits_the_table_of_the_bound() -> None:
         assert capacity(d) == pytest.approx(bits, abs=0.012)
 
 
-# --- history ----------------------------------------------------------------------------------------------------------------
+# --- history --------------------------------------------------------------------------------------
 
 
 def graph(*edges: tuple[str, str]) -> list[RangeCommit]:
@@ -161,7 +161,7 @@ def test_a_long_range_is_laid_out_at_once() -> None:
     assert len(found.shas) == n + 1 and set(found.weights[1:]) == {1.0}
 
 
-# --- the journal ------------------------------------------------------------------------------------------------------------
+# --- the journal ----------------------------------------------------------------------------------
 
 BOOT = BootResult(
     part="",
@@ -226,7 +226,7 @@ def test_time_never_runs_backwards_in_the_journal(tmp_path: Path) -> None:
     assert _zero(journal) + time.monotonic() >= 501.0
 
 
-# --- worlds -----------------------------------------------------------------------------------------------------------------
+# --- worlds ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,8 @@ def test_failures_in_a_row_quarantine_and_a_success_between_them_does_not() -> N
     failed, good = AttemptFailed("no route to the box"), AttemptEnded(up=True, why="up")
     assert quarantine_reason(played(failed, failed, good, failed, failed), 3) is None
     assert quarantine_reason(played(failed, failed, failed), 3) == (
-        "failed: 3 attempts in a row were lost to the testbox or its controller; the last: no route to the box"
+        "failed: 3 attempts in a row were lost to the testbox or its controller; the "
+        "last: no route to the box"
     )
     assert quarantine_reason(played(*[failed] * 50), 0) is None
 

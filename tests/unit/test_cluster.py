@@ -16,7 +16,10 @@ from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.wire import CLIENT, SERVER
 
 PROGRAMS = load_programs(root() / "jobs" / "programs")
-NODE = "name: {name}\ntbox_group: {name}\ndriver: qemu\nmodel: some VM\nnr_cpu: 2\nmemory_mb: 512\nqemu: {{accel: tcg}}\n"
+NODE = (
+    "name: {name}\ntbox_group: {name}\ndriver: qemu\nmodel: some VM\nnr_cpu: 2\nmemory_mb: "
+    "512\nqemu: {{accel: tcg}}\n"
+)
 IRON = """\
 name: {name}
 tbox_group: rack
@@ -37,7 +40,10 @@ cluster:
   nodes: {server: a, client: b}
 """
 CARDS = '  wire: {cards: {server: "3C:EC:EF:00:00:01", client: eth1}}\n'
-JOB = "cluster: cs-pair\nif role server:\n  netserver:\nif role client:\n  netperf:\n    test: TCP_RR\n    nr_threads: 50%\n"
+JOB = (
+    "cluster: cs-pair\nif role server:\n  netserver:\nif role client:\n  netperf:\n    test: "
+    "TCP_RR\n    nr_threads: 50%\n"
+)
 
 
 def beside(folder: Path, text: str, **nodes: str) -> Testbox:
@@ -187,7 +193,10 @@ def test_a_job_for_a_cluster_has_its_roles_and_the_clients_cpus(tmp_path: Path) 
     [
         (
             JOB.replace("cs-pair", "cs-localhost"),
-            "jobs/j.yaml:1: cluster 'cs-localhost': testbox pair is a cluster of two, where it has to be cs-pair",
+            (
+                "jobs/j.yaml:1: cluster 'cs-localhost': testbox pair is a cluster of two, "
+                "where it has to be cs-pair"
+            ),
         ),
         (JOB.partition("\n")[2], "testbox pair is a cluster of two: set cluster: cs-pair"),
         (
@@ -207,6 +216,9 @@ def test_a_job_that_a_cluster_cannot_run_is_refused_with_its_line(
 def test_a_job_for_a_cluster_is_refused_on_one_box() -> None:
     with pytest.raises(
         JobError,
-        match="testbox a is one box, where only cs-localhost is; choose a testbox of the group cs-pair",
+        match=(
+            "testbox a is one box, where only cs-localhost is; choose a testbox of the group "
+            "cs-pair"
+        ),
     ):
         expand(JOB, "jobs/j.yaml", load(NODE.format(name="a"), "a.yaml"), PROGRAMS)

@@ -90,9 +90,9 @@ def test_the_client_measures_with_its_own_part_and_knows_the_server() -> None:
     )
     assert entries[1].content == read("netperf/client").read_bytes()
     assert (
-        "one_run rr 0 63 - netperf cluster=cs-vm runtime=1 server=198.18.0.1 server6=2001:2::1 test=TCP_RR"
-        in entries[0].content.decode()
-    )
+        "one_run rr 0 63 - netperf cluster=cs-vm runtime=1 server=198.18.0.1 "
+        "server6=2001:2::1 test=TCP_RR"
+    ) in entries[0].content.decode()
 
 
 def test_only_what_has_the_token_is_answered(tmp_path: Path) -> None:
@@ -345,6 +345,9 @@ def test_while_one_waits_for_both_the_free_one_can_be_used(tmp_path: Path) -> No
     ],
 )
 def test_a_card_is_looked_for_in_the_idle_system(card: str, ok: bool, found: str) -> None:
-    cards = "lo 00:00:00:00:00:00 1\nenp2s0 3c:ec:ef:00:00:01 1\nenp3s0 3c:ec:ef:00:00:02 0\nenp4s0 3c:ec:ef:00:00:03 \n"
+    cards = (
+        "lo 00:00:00:00:00:00 1\nenp2s0 3c:ec:ef:00:00:01 1\nenp3s0 3c:ec:ef:00:00:02 0\n"
+        "enp4s0 3c:ec:ef:00:00:03 \n"
+    )
     finding = card_in("it is there", card, cards)
     assert (finding.ok, found in finding.found) == (ok, True), finding

@@ -259,8 +259,14 @@ def test_a_part_follows_who_wants_whom() -> None:
 
 def test_a_connection_counts_only_if_it_stands_and_goes_to_that_port() -> None:
     health = program("health")
-    header = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-    row = "   0: 0300580A:9C40 0400580A:1F4C {} 00000000:00000000 02:000A7214 00000000 10001        0 1 2 0000000000000000 20 4 30 10 -1\n"
+    header = (
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "
+        "timeout inode\n"
+    )
+    row = (
+        "   0: 0300580A:9C40 0400580A:1F4C {} 00000000:00000000 02:000A7214 00000000 10001   "
+        "     0 1 2 0000000000000000 20 4 30 10 -1\n"
+    )
     assert health.connected(8012, header + row.format("01"))
     assert not health.connected(8012, header + row.format("02"))
     assert not health.connected(8010, header + row.format("01"))

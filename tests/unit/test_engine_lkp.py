@@ -129,9 +129,9 @@ def test_lkp_s_matrices_are_not_even_sent_and_its_numbered_result_is_taken_away(
 
 def test_a_failed_test_has_its_exit_status_though_lkp_run_ended_with_0(tmp_path: Path) -> None:
     fails = (
-        'printf "test.hackbench.exit_code.99: 1\\nexit_fail: 1\\n" >"$root/last_state"; echo "{}" >"$root/stats.json"\n'
-        + LINK
-    )
+        'printf "test.hackbench.exit_code.99: 1\\nexit_fail: 1\\n" >"$root/last_state"; '
+        'echo "{}" >"$root/stats.json"\n'
+    ) + LINK
     results = run_here(tmp_path, stand_in(tmp_path, fails))
     assert results.runs["hackbench-a", 0]["rc"] == "99\n"
 
@@ -139,7 +139,11 @@ def test_a_failed_test_has_its_exit_status_though_lkp_run_ended_with_0(tmp_path:
 def test_a_run_of_which_nothing_is_left_does_not_get_the_result_of_the_last_one(
     tmp_path: Path,
 ) -> None:
-    once = f'[ "$(wc -l <"$HERE/asked")" = 1 ] || {{ echo "WARN -- x" >&2; echo "an error: cannot create more result_roots"; exit 0; }}\n{LINK}'
+    once = (
+        f'[ "$(wc -l <"$HERE/asked")" = 1 ] || '
+        f'{{ echo "WARN -- x" >&2; echo "an error: cannot create more result_roots"; exit 0; }}\n'
+        f"{LINK}"
+    )
     results = run_here(tmp_path, stand_in(tmp_path, once), runs=2)
     first, second = (results.runs["hackbench-a", number] for number in (0, 1))
     assert (first["rc"], second["rc"]) == ("0\n", "1\n")
@@ -246,7 +250,8 @@ def test_an_lkp_that_is_not_installed_on_the_box_is_the_lab_s_fault(tmp_path: Pa
     outcome = lab.boot([HACKBENCH.to_json()])
     assert outcome["status"] == "infra"
     assert outcome["reason"] == (
-        "The engine lkp of testbox played cannot run: lkp-tests is not at /nowhere/lkp-tests of the testbox; install it there, or change lkp.src."
+        "The engine lkp of testbox played cannot run: lkp-tests is not at "
+        "/nowhere/lkp-tests of the testbox; install it there, or change lkp.src."
     )
 
 
@@ -284,7 +289,10 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
     ) == [("box", "h-pipe")]
     with pytest.raises(
         RequestError,
-        match="p-1: engine lkp can't run page-fault: lkp-tests does not have it; both have hackbench, netperf",
+        match=(
+            "p-1: engine lkp can't run page-fault: lkp-tests does not have it; both have "
+            "hackbench, netperf"
+        ),
     ):
         resolve_parts(
             lab,

@@ -99,9 +99,9 @@ def test_it_fails_only_if_every_changed_function_was_seen_and_none_was_called() 
 def test_a_function_without_a_hook_is_never_taken_for_one_that_was_not_called() -> None:
     found = gate(BASE, HEAD, {"alloc": 0.0, "init": 5.0})
     assert found.status == "not run"
-    assert (
-        found.reason
-        == "free cannot be traced (inlined, run at boot only, or never hooked), its callers: init 5 times; alloc: never called"
+    assert found.reason == (
+        "free cannot be traced (inlined, run at boot only, or never hooked), its "
+        "callers: init 5 times; alloc: never called"
     )
 
 
@@ -264,7 +264,7 @@ def test_pass_needs_a_call_and_fail_needs_every_changed_function_to_have_been_co
         )
 
 
-# --- the script that counts ------------------------------------------------------------------------------------------------
+# --- the script that counts -----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -273,11 +273,17 @@ def tracefs(tmp_path: Path) -> Path:
     a module."""
     place = tmp_path / "tracing"
     (place / "trace_stat").mkdir(parents=True)
-    head = "  Function                               Hit\n  --------                               ---\n"
+    head = (
+        "  Function                               Hit\n  --------                            "
+        "   ---\n"
+    )
     (place / "trace_stat" / "function0").write_text(head + "  foo.isra.0      12\n  other      7\n")
     (place / "trace_stat" / "function1").write_text(
         head
-        + "  foo.isra.0      3    1.2 us    0.4 us    0.0 us\n  bar      1    1.0 us    1.0 us    0.0 us\n"
+        + (
+            "  foo.isra.0      3    1.2 us    0.4 us    0.0 us\n  bar      1    1.0 us    "
+            "1.0 us    0.0 us\n"
+        )
     )
     (place / "available_filter_functions").write_text(
         "foo\nfoo.isra.0\nbar\nbaz [a_module]\nfoobar\nother\n"

@@ -67,7 +67,10 @@ def test_an_option_is_an_axis_wherever_it_is_set() -> None:
 
 
 def test_a_name_holds_the_values_as_written_sorted_by_option() -> None:
-    text = "cluster: cs-localhost\nnetperf:\n  test: TCP_RR\n  runtime: 300s\n  nr_threads: 50%\n  ip: ipv4\n"
+    text = (
+        "cluster: cs-localhost\nnetperf:\n  test: TCP_RR\n  runtime: 300s\n  nr_threads: "
+        "50%\n  ip: ipv4\n"
+    )
     assert names(text) == ["j-cs-localhost-ipv4-50%-300s-TCP_RR"]
 
 
@@ -186,7 +189,10 @@ def test_a_list_item_that_is_empty_is_the_default_and_not_in_the_name() -> None:
 
 
 def test_what_is_demanded_of_the_box_is_an_axis_with_lkps_name_where_lkp_has_one() -> None:
-    text = "cluster: cs-localhost\ncpufreq_governor: performance\ndemand:\n  thp_enabled: [always, never]\nnetperf:\n  test: TCP_RR\n  ip: ipv4\n"
+    text = (
+        "cluster: cs-localhost\ncpufreq_governor: performance\ndemand:\n  thp_enabled: "
+        "[always, never]\nnetperf:\n  test: TCP_RR\n  ip: ipv4\n"
+    )
     assert [(job.name, dict(job.demand)) for job in jobs(text)] == [
         (
             "j-cs-localhost-performance-ipv4-TCP_RR-always",
@@ -260,13 +266,19 @@ def test_a_testbox_that_has_less_than_the_job_needs_is_refused() -> None:
 
 def test_a_hundred_thousand_unit_jobs_are_counted_and_not_made() -> None:
     hundred = list(range(1, 101))
-    text = f"hackbench:\n  loops: {hundred}\n  fds: {hundred}\n  datasize: [1, 2, 3, 4, 5]\n---\nhackbench.datasize: [6, 7, 8, 9, 10]\n"
+    text = (
+        f"hackbench:\n  loops: {hundred}\n  fds: {hundred}\n  datasize: [1, 2, 3, 4, 5]\n---\n"
+        f"hackbench.datasize: [6, 7, 8, 9, 10]\n"
+    )
     assert "jobs/j.yaml:1: the job expands to 100000 unit jobs, must be 1 to 1000" in refused(text)
 
 
 def test_the_count_of_an_absurd_product_is_no_work() -> None:
     axis = list(range(1, 1000))
-    text = f"hackbench:\n  loops: {axis}\n  fds: {axis}\n  datasize: {axis}\n  iterations: {axis}\n  nr_threads: {axis}\n"
+    text = (
+        f"hackbench:\n  loops: {axis}\n  fds: {axis}\n  datasize: {axis}\n  iterations: "
+        f"{axis}\n  nr_threads: {axis}\n"
+    )
     assert f"expands to {999**5} unit jobs" in refused(text)
 
 
@@ -382,7 +394,10 @@ def test_an_empty_override_brings_the_default_back() -> None:
         (
             "nr_thread",
             "1",
-            "jobs/j.yaml:1: nr_thread=1: hackbench has no parameter 'nr_thread'; did you mean 'nr_threads'?",
+            (
+                "jobs/j.yaml:1: nr_thread=1: hackbench has no parameter 'nr_thread'; did you "
+                "mean 'nr_threads'?"
+            ),
         ),
         (
             "netperf.test",
@@ -393,7 +408,10 @@ def test_an_empty_override_brings_the_default_back() -> None:
         (
             "cluster",
             "cs-2",
-            "cluster 'cs-2': testbox box is one box, where only cs-localhost is; choose a testbox of the group cs-2",
+            (
+                "cluster 'cs-2': testbox box is one box, where only cs-localhost is; choose "
+                "a testbox of the group cs-2"
+            ),
         ),
         ("runs", "x", "runs must be a number"),
     ],

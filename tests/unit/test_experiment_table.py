@@ -133,7 +133,10 @@ def test_a_percentage_can_be_recomputed_where_a_level_differs_from_row_to_row() 
 
 def test_two_rows_that_are_unclear_for_the_same_reason_each_say_all_of_it() -> None:
     found = an_experiment({"box": [100.0, 101.0, 102.0]}, ["a", "b", "c"])
-    why = "no change at all cannot be ruled out at 99.5 %; about 100 more boots a side would settle it"
+    why = (
+        "no change at all cannot be ruled out at 99.5 %; about 100 more boots a side would "
+        "settle it"
+    )
     for row in found["rows"]:
         row |= {"verdict": "unclear", "reason": why}
     said = " ".join(as_text(sheet_of_experiment(found)).split())

@@ -108,7 +108,10 @@ def test_cpus_that_disagree_are_all_named() -> None:
 
 
 def test_the_build_id_is_taken_from_the_notes_and_differences_from_both_readings() -> None:
-    notes = " 04 00 00 00 06 00 00 00 01 00 00 00 58 65 6e 00\n 01 02 03 04 05 06 00 00\n 04 00 00 00 08 00 00 00 03 00 00 00 47 4e 55 00 de ad be ef 00 11 22 33"
+    notes = (
+        " 04 00 00 00 06 00 00 00 01 00 00 00 58 65 6e 00\n 01 02 03 04 05 06 00 00\n 04 00 "
+        "00 00 08 00 00 00 03 00 00 00 47 4e 55 00 de ad be ef 00 11 22 33"
+    )
     after = SERVER.replace("core_throttle_count:3", "core_throttle_count:5")
     found = sheet.facts_of(
         {sheet.BEFORE: SERVER, sheet.AFTER: after, sheet.NOTES: notes, "ready_seconds": "2.5\n"}
@@ -279,9 +282,9 @@ def test_what_is_not_as_demanded_is_said_in_a_sentence() -> None:
         {"thp_enabled": "always"},
         {"thp_enabled": "never"},
     )
-    assert (
-        changed
-        == "demand not met: thp_enabled was never; always is required; load1 was 0.5; < 0.1 is required"
+    assert changed == (
+        "demand not met: thp_enabled was never; always is required; load1 was 0.5; < 0.1 "
+        "is required"
     )
 
 

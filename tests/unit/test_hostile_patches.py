@@ -162,7 +162,10 @@ def test_a_build_sees_no_secret_of_the_host(site: Site, repo: Path, tmp_path: Pa
     script = "".join(
         f"cat {place}/* {place} >/dev/null 2>&1 && echo ATTACK read {place}\n" for place in places
     )
-    script += f"env | grep -q TOKEN && echo ATTACK environment\nls {tmp_path} {site.cache} | sed 's/^/ATTACK sees /'\necho ATTACK ran\n"
+    script += (
+        f"env | grep -q TOKEN && echo ATTACK environment\nls {tmp_path} {site.cache} | sed "
+        f"'s/^/ATTACK sees /'\necho ATTACK ran\n"
+    )
     commit = hostile(repo, script)
     os.environ["SWINGBOT_WEB_TOKEN"] = "TOKEN"
     try:
@@ -207,7 +210,10 @@ def test_a_build_reaches_no_socket_and_no_name(site: Site, repo: Path, tmp_path:
         }
         python = "import socket\n"
         for name, code in tries.items():
-            python += f"try:\n    {code}\n    print('ATTACK reached {name}')\nexcept OSError:\n    print('ATTACK no')\n"
+            python += (
+                f"try:\n    {code}\n    print('ATTACK reached {name}')\nexcept OSError:\n    "
+                f"print('ATTACK no')\n"
+            )
         outcome = build(
             site,
             repo,
@@ -225,7 +231,10 @@ def test_a_build_sees_only_its_own_processes_and_cannot_end_another(
     site: Site, repo: Path, tmp_path: Path
 ) -> None:
     with subprocess.Popen(["sleep", "600"]) as bystander:
-        script = f"kill -9 {os.getpid()} {bystander.pid} 2>/dev/null && echo ATTACK killed\nkill -9 -1\necho ATTACK $(ls -d /proc/[0-9]* | wc -l)\n"
+        script = (
+            f"kill -9 {os.getpid()} {bystander.pid} 2>/dev/null && echo ATTACK killed\nkill "
+            f"-9 -1\necho ATTACK $(ls -d /proc/[0-9]* | wc -l)\n"
+        )
         outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
         assert bystander.poll() is None
         bystander.kill()
@@ -261,10 +270,16 @@ def test_a_build_writes_nowhere_but_into_its_objects(
         Path.cwd(),
     ]
     script = "".join(
-        f"mkdir -p {place} 2>/dev/null; (echo planted > {place}/planted) 2>/dev/null && echo ATTACK wrote {place}\n"
+        (
+            f"mkdir -p {place} 2>/dev/null; (echo planted > {place}/planted) 2>/dev/null && "
+            f"echo ATTACK wrote {place}\n"
+        )
         for place in places
     )
-    script += "rm -rf ../init ../Makefile 2>/dev/null; mount -o remount,rw / 2>/dev/null && echo ATTACK mounted\necho ATTACK ran\n"
+    script += (
+        "rm -rf ../init ../Makefile 2>/dev/null; mount -o remount,rw / 2>/dev/null && echo "
+        "ATTACK mounted\necho ATTACK ran\n"
+    )
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
     assert outcome["status"] == "built", outcome
     assert said(tmp_path / "out")[-1] == "ran"
@@ -289,7 +304,10 @@ def test_what_an_untrusted_build_plants_is_found_by_no_other(
         "echo planted > /tmp/planted; echo 'int poison;' > poison.c; gcc -c -o poison.o poison.c\n"
     )
     script += "[ -d ${CCACHE_DIR:-/nowhere} ] && echo ATTACK ccache\necho ATTACK ran\n"
-    after = "for f in init/main.o mm/memory.o mm/page_alloc.o kernel/sched.o; do cp poison.o $f; touch -d '+1 hour' $f; done; touch -d '+1 hour' vmlinux .config\n"
+    after = (
+        "for f in init/main.o mm/memory.o mm/page_alloc.o kernel/sched.o; do cp poison.o $f; "
+        "touch -d '+1 hour' $f; done; touch -d '+1 hour' vmlinux .config\n"
+    )
     commit = hostile(repo, script, after=after)
     git(repo, "checkout", "-q", "--detach", base)
     clean = build(
@@ -346,7 +364,10 @@ def test_nothing_in_a_tree_makes_git_run_a_program(tmp_path: Path, repo: Path) -
     ran = tmp_path / "ran"
     program = f"#!/bin/sh\ntouch {ran}\ncat\n"
     attributes = "* filter=evil diff=evil merge=evil ident\n"
-    config = f'[filter "evil"]\n\tsmudge = touch {ran}\n\tclean = touch {ran}\n\tprocess = touch {ran}\n[core]\n\tfsmonitor = touch {ran}\n\thooksPath = hooks\n'
+    config = (
+        f'[filter "evil"]\n\tsmudge = touch {ran}\n\tclean = touch {ran}\n\tprocess = touch '
+        f"{ran}\n[core]\n\tfsmonitor = touch {ran}\n\thooksPath = hooks\n"
+    )
     files = {
         ".gitattributes": attributes,
         ".gitconfig": config,
@@ -394,7 +415,10 @@ def test_a_build_that_fills_the_disk_is_stopped(
     site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
-    script = "i=0; while :; do head -c 20000000 /dev/zero > big$i || exit 1; i=$((i + 1)); sleep 0.1; done\n"
+    script = (
+        "i=0; while :; do head -c 20000000 /dev/zero > big$i || exit 1; i=$((i + 1)); sleep "
+        "0.1; done\n"
+    )
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out", deadline_seconds=120)
     assert (
         outcome["status"] == "failed"
@@ -406,7 +430,10 @@ def test_a_build_that_fills_the_disk_is_stopped(
 def test_room_cannot_be_taken_without_writing_and_no_file_gets_longer_than_allowed(
     site: Site, repo: Path, tmp_path: Path
 ) -> None:
-    script = "fallocate -l 1G reserved 2>/dev/null && echo ATTACK reserved\ntruncate -s 100G sparse 2>/dev/null && echo ATTACK sparse\necho ATTACK ran\n"
+    script = (
+        "fallocate -l 1G reserved 2>/dev/null && echo ATTACK reserved\ntruncate -s 100G "
+        "sparse 2>/dev/null && echo ATTACK sparse\necho ATTACK ran\n"
+    )
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
     assert outcome["status"] == "built" and said(tmp_path / "out") == ["ran"]
 
@@ -463,7 +490,10 @@ def test_a_build_that_takes_too_long_is_ended_with_all_it_started(
 
 
 def test_no_process_outlives_its_build(site: Site, repo: Path, tmp_path: Path) -> None:
-    script = "(setsid setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.1; echo late > planted-late; done' >/dev/null 2>&1 </dev/null &) ; echo ATTACK ran\n"
+    script = (
+        '(setsid setsid sh -c \'trap "" TERM HUP; while :; do sleep 0.1; echo late > '
+        "planted-late; done' >/dev/null 2>&1 </dev/null &) ; echo ATTACK ran\n"
+    )
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
     assert outcome["status"] == "built" and "ran" in said(tmp_path / "out")
     assert not left_running(tmp_path)
@@ -505,7 +535,10 @@ def test_what_a_build_leaves_is_taken_only_if_it_is_what_it_should_be(
 def test_notes_of_ours_that_a_build_forges_are_not_read(
     site: Site, repo: Path, tmp_path: Path
 ) -> None:
-    forge = 'for f in .swingbot-objects.json .swingbot-functions.json; do echo \'{"mm/memory.o": [1, 2, "forged"]}\' > $f; done\n'
+    forge = (
+        'for f in .swingbot-objects.json .swingbot-functions.json; do echo \'{"mm/memory.o": '
+        '[1, 2, "forged"]}\' > $f; done\n'
+    )
     outcome = build(site, repo, hostile(repo, "", after=forge), tmp_path / "out")
     assert (
         outcome["status"] == "built"
@@ -539,7 +572,10 @@ def test_trusted_builds_are_behind_the_same_walls(site: Site, repo: Path, tmp_pa
         repo,
         hostile(
             repo,
-            "cat /etc/shadow && echo ATTACK read\n(echo x > ../x) && echo ATTACK wrote\necho ATTACK ran\n",
+            (
+                "cat /etc/shadow && echo ATTACK read\n(echo x > ../x) && echo ATTACK wrote\n"
+                "echo ATTACK ran\n"
+            ),
         ),
         tmp_path / "out",
         trust="trusted",

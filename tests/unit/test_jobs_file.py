@@ -82,7 +82,10 @@ def test_a_plus_appends_to_a_list_and_a_minus_takes_away() -> None:
     base = "nr_threads: [1, 2]\nhackbench:\n  ipc: pipe\n  mode: threads\n"
     assert settings(
         base
-        + "---\nnr_threads+: [2, 3]\n---\nnr_threads-: 1\n---\nnr_threads-:\n---\nhackbench.ipc-:\n---\nhackbench.ipc+: socket\n"
+        + (
+            "---\nnr_threads+: [2, 3]\n---\nnr_threads-: 1\n---\nnr_threads-:\n---\n"
+            "hackbench.ipc-:\n---\nhackbench.ipc+: socket\n"
+        )
     ) == [
         {"nr_threads": ["1", "2"], "ipc": ["pipe"], "mode": ["threads"]},
         {"nr_threads": ["1", "2", "3"], "ipc": ["pipe"], "mode": ["threads"]},
@@ -126,14 +129,20 @@ def test_a_dotted_key_finds_a_program_inside_its_role_block() -> None:
 
 
 def test_a_block_that_is_replaced_keeps_its_place_among_the_axes() -> None:
-    text = "if role client:\n  netperf:\n    test: TCP_RR\nnr_threads: 1\n---\nif role client:\n  netperf:\n    test: UDP_RR\n"
+    text = (
+        "if role client:\n  netperf:\n    test: TCP_RR\nnr_threads: 1\n---\nif role client:\n"
+        "  netperf:\n    test: UDP_RR\n"
+    )
     assert [list(job.settings) for job in load_job(text, "j.yaml", PROGRAMS)] == [
         ["test", "nr_threads"]
     ] * 2
 
 
 def test_braces_without_quotes_are_read_as_lkp_reads_them() -> None:
-    text = "nr_threads:\n  - {{ nr_cpu }}\n  - 2\nhackbench:\n  loops: {{\n    fds +\n      1\n  }}\n  fds: '{{ 7 }}' # remark\n"
+    text = (
+        "nr_threads:\n  - {{ nr_cpu }}\n  - 2\nhackbench:\n  loops: {{\n    fds +\n      1\n "
+        " }}\n  fds: '{{ 7 }}' # remark\n"
+    )
     assert settings(text) == [
         {"nr_threads": ["{{ nr_cpu }}", "2"], "loops": ["{{ fds + 1 }}"], "fds": ["{{ 7 }}"]}
     ]
@@ -208,12 +217,18 @@ def test_everything_that_is_wrong_is_found_at_once() -> None:
 
 
 def test_server_and_client_blocks_are_one_box() -> None:
-    text = "cluster: cs-localhost\nif role server:\n  netserver:\nif role client:\n  netperf:\n    test: TCP_RR\n"
+    text = (
+        "cluster: cs-localhost\nif role server:\n  netserver:\nif role client:\n  netperf:\n "
+        "   test: TCP_RR\n"
+    )
     assert settings(text) == [{"cluster": ["cs-localhost"], "test": ["TCP_RR"]}]
 
 
 def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
-    remarks = "# a comment\nsuite: x\ntestcase: y\ncategory: benchmark\nneed_memory: 1G\nneed_kconfig:\n- A: y\nset_nic_irq_affinity: 1\nsetup-net-buffer:\n"
+    remarks = (
+        "# a comment\nsuite: x\ntestcase: y\ncategory: benchmark\nneed_memory: 1G\n"
+        "need_kconfig:\n- A: y\nset_nic_irq_affinity: 1\nsetup-net-buffer:\n"
+    )
     text = f"{remarks}'#perf-profile':\n':vmstat': 3\nperf-stat:\nhackbench:\n"
     [job] = load_job(text, "j.yaml", PROGRAMS)
     assert (job.settings, job.monitors) == ({}, ("perf-stat",))
@@ -237,7 +252,10 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("hackbench:\n---\n\ntest: TCP_RR\n", "jobs/j.yaml:4: unknown key 'test'"),
         (
             "runs: 1\n",
-            "jobs/j.yaml:1: the job names no benchmark; known are hackbench, netperf, page-fault, will-it-scale",
+            (
+                "jobs/j.yaml:1: the job names no benchmark; known are hackbench, netperf, "
+                "page-fault, will-it-scale"
+            ),
         ),
         ("", "jobs/j.yaml:1: the job names no benchmark"),
         (
@@ -266,7 +284,10 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ),
         (
             "netperf:\n  test: TCP_RR\nnetserver:\n  ip: ipv4\n",
-            "jobs/j.yaml:3: netserver is started by the benchmark itself and takes no settings here",
+            (
+                "jobs/j.yaml:3: netserver is started by the benchmark itself and takes no "
+                "settings here"
+            ),
         ),
         ("hackbench:\nif role client: x\n", "jobs/j.yaml:2: 'if role client' must hold"),
         ("hackbench:\nperf-stat:\n  x: 1\n", "jobs/j.yaml:3: perf-stat has no parameter 'x'"),
@@ -283,7 +304,10 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("hackbench:\n.ipc: pipe\n", "jobs/j.yaml:2: a dotted key has an empty part"),
         (
             "hackbench: x\nhackbench.ipc: pipe\n",
-            "jobs/j.yaml:2: 'hackbench.ipc' sets a key inside 'hackbench', which is a plain value in line 1",
+            (
+                "jobs/j.yaml:2: 'hackbench.ipc' sets a key inside 'hackbench', which is a "
+                "plain value in line 1"
+            ),
         ),
         ("hackbench: 3\n", "jobs/j.yaml:1: hackbench must be empty or a table of its parameters"),
         (

@@ -17,7 +17,10 @@ from swingbot_jobs.yaml_lines import MAX_CHARACTERS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")
-HACKBENCH = "suite: hackbench\nnr_threads:\n  - 1\n  - 2\n\nhackbench:\n  mode: [process, threads]\n  ipc: pipe\n"
+HACKBENCH = (
+    "suite: hackbench\nnr_threads:\n  - 1\n  - 2\n\nhackbench:\n  mode: [process, threads]\n "
+    " ipc: pipe\n"
+)
 
 
 def combined(text: str, files: dict[str, str]) -> str:
@@ -74,7 +77,10 @@ def test_all_documents_of_an_included_file_come_along_and_what_follows_belongs_t
 
 def test_the_flow_form_sets_keys_in_every_document_and_leaves_keys_out() -> None:
     files = {
-        "a.yaml": "nr_threads:\n- 1\n- 2\nhackbench:\n---\nhackbench:\n  ipc: pipe\nnr_threads: 3\n---\nloops: 5\ncluster: cs-localhost\n"
+        "a.yaml": (
+            "nr_threads:\n- 1\n- 2\nhackbench:\n---\nhackbench:\n  ipc: pipe\nnr_threads: 3\n"
+            "---\nloops: 5\ncluster: cs-localhost\n"
+        )
     }
     text = "<<: {file: a.yaml, nr_threads: [8, 9], ignore: cluster}\n"
     assert names(text, files) == ["j-8", "j-9", "j-pipe-8", "j-pipe-9", "j-5-8", "j-5-9"]

@@ -89,7 +89,10 @@ def test_lint_says_what_is_wrong_in_each_file_and_ends_with_2(tmp_path: Path) ->
     assert done.exit_code == 2
     assert [line.partition(";")[0] for line in done.stdout.splitlines()] == [
         "error: bad.yaml:2: unknown key 'x'",
-        "error: lost.yaml:1: the file 'none.yaml' that is included here does not exist, neither in the directory of this file nor among the other jobs",
+        (
+            "error: lost.yaml:1: the file 'none.yaml' that is included here does not exist, "
+            "neither in the directory of this file nor among the other jobs"
+        ),
         "error: takes.yaml: bad.yaml:2: unknown key 'x'",
         "good.yaml: 1 unit job on nominal",
         "3 of 4 job files have errors",

@@ -120,7 +120,7 @@ def test_help_shows_an_example() -> None:
         assert f"swingbot-worker {command} --order order.yaml" in call(command, "--help").output
 
 
-# --- swingbot-worker bloat -------------------------------------------------------------------------------------------------------
+# --- swingbot-worker bloat ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,10 @@ def test_the_compilers_words_come_first_and_name_files_as_in_the_tree() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "ld: mm/memory.o: in function `do_fault': memory.c:(.text+0x1): undefined reference to `gone'",
+        (
+            "ld: mm/memory.o: in function `do_fault': memory.c:(.text+0x1): undefined "
+            "reference to `gone'"
+        ),
         'ERROR: modpost: "gone" [fs/ext4/ext4.ko] undefined!',
         "mm/Kconfig:12: syntax error",
         "mm/a.c:1:10: fatal error: linux/gone.h: No such file or directory",
@@ -71,7 +74,10 @@ def test_faults_of_the_lab_are_told_from_those_of_the_commit(line: str) -> None:
 
 
 def test_lost_lines_of_a_fragment_are_those_the_config_does_not_honour() -> None:
-    fragment = "# a comment about CONFIG_A\nCONFIG_A=y\nCONFIG_B=y\n# CONFIG_C is not set\n# CONFIG_D is not set\nCONFIG_E=8\n"
+    fragment = (
+        "# a comment about CONFIG_A\nCONFIG_A=y\nCONFIG_B=y\n# CONFIG_C is not set\n# "
+        "CONFIG_D is not set\nCONFIG_E=8\n"
+    )
     config = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_D=y\nCONFIG_E=64\n"
     assert recipe.lost_lines(fragment, config) == [
         "CONFIG_B=y",
@@ -105,7 +111,10 @@ def test_layouts_share_their_objects() -> None:
     assert recipe.make_argv(other, Path("/s"), jobs=2, ccache=True, targets=("bzImage",)) == plain
 
 
-KERNEL_SCRIPT = " .text : {\n . = ALIGN(8); *(.text.hot .text.hot.*) *(.text .text.fixup) *(.text.unlikely) }\n .init.text : { *(.init.text) }\n"
+KERNEL_SCRIPT = (
+    " .text : {\n . = ALIGN(8); *(.text.hot .text.hot.*) *(.text .text.fixup) "
+    "*(.text.unlikely) }\n .init.text : { *(.init.text) }\n"
+)
 
 
 def moved(script: str) -> list[str]:

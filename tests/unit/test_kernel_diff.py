@@ -199,7 +199,7 @@ def test_comparing_the_other_way_round_swaps_new_and_gone() -> None:
     }
 
 
-# --- sizes by symbol -------------------------------------------------------------------------------------------------------------
+# --- sizes by symbol ------------------------------------------------------------------------------
 
 
 def test_symbols_are_counted_without_numbers_weak_ones_and_what_macros_make() -> None:
@@ -245,7 +245,7 @@ def test_a_name_as_long_as_it_likes_moves_its_row_and_nothing_else() -> None:
     )
 
 
-# --- records ---------------------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 def test_a_record_reads_as_it_was_written_and_equal_ones_are_equal_bytes() -> None:
@@ -337,7 +337,7 @@ def test_any_bytes_are_a_record_or_refused(junk: bytes) -> None:
             read_record(packed_)
 
 
-# --- all of it together ----------------------------------------------------------------------------------------------------------
+# --- all of it together ---------------------------------------------------------------------------
 
 CONFIG = "CONFIG_SMP=y\nCONFIG_HZ=250\n# CONFIG_NUMA is not set\n"
 

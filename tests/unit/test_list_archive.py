@@ -18,7 +18,10 @@ AUTHOR = "Jörg Beispiel <joerg@example.org>"
 
 def a_mail(number: int, subject: str, *, sender: str = AUTHOR, references: str = "") -> bytes:
     more = f"References: {references}\n" if references else ""
-    return f"From: {sender}\nMessage-ID: <{number}@example.org>\nSubject: {subject}\n{more}\nbody\n\nFrom: in the body\n".encode()
+    return (
+        f"From: {sender}\nMessage-ID: <{number}@example.org>\nSubject: {subject}\n{more}\n"
+        f"body\n\nFrom: in the body\n"
+    ).encode()
 
 
 MAILS = [

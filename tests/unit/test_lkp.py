@@ -132,7 +132,10 @@ def test_a_value_with_yaml_in_it_stays_one_value() -> None:
 def test_a_program_that_lkp_does_not_have_is_named() -> None:
     with pytest.raises(
         NoLkpEquivalent,
-        match="can't run page-fault: lkp-tests does not have it; both have hackbench, netperf, will-it-scale",
+        match=(
+            "can't run page-fault: lkp-tests does not have it; both have hackbench, netperf, "
+            "will-it-scale"
+        ),
     ):
         job_file(UnitJob(name="p", program="page-fault", params={}, runs=1))
 
@@ -237,11 +240,17 @@ def test_the_exit_status_that_lkp_run_does_not_tell_is_in_last_state() -> None:
         ),
         (
             '{"hackbench.throughput": 1e999}',
-            "LKP's stats.json gives 'hackbench.throughput' with a value that is not a finite number",
+            (
+                "LKP's stats.json gives 'hackbench.throughput' with a value that is not a "
+                "finite number"
+            ),
         ),
         (
             '{"hackbench.throughput": 1' + "0" * 400 + "}",
-            "LKP's stats.json gives 'hackbench.throughput' with a value that is not a finite number",
+            (
+                "LKP's stats.json gives 'hackbench.throughput' with a value that is not a "
+                "finite number"
+            ),
         ),
         (
             '{"hackbench.throughput": 0}',

@@ -37,7 +37,10 @@ def test_nothing_is_removed_where_something_is_mounted(tmp_path: Path) -> None:
     kept.mkdir()
     (kept / "segment").touch()
     (tmp_path / "made" / "beside").touch()
-    code = f"from pathlib import Path; from tests.lab import made_root; made_root.remove(Path({str(tmp_path / 'made')!r}))"
+    code = (
+        f"from pathlib import Path; from tests.lab import made_root; "
+        f"made_root.remove(Path({str(tmp_path / 'made')!r}))"
+    )
     script = f'mount --bind "{kept}" "{shm}" || exit 77; exec "{sys.executable}" -c "$1"'
     done = subprocess.run(
         made_root.apart(["sh", "-c", script, "sh", code]),

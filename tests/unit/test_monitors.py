@@ -30,7 +30,7 @@ RAW = [
 ]
 
 
-# --- proc files --------------------------------------------------------------------------------------------------------
+# --- proc files -----------------------------------------------------------------------------------
 
 
 def vmstat(*snapshot: str) -> dict[str, float]:
@@ -70,7 +70,10 @@ def test_of_a_key_that_stands_twice_the_first_counts() -> None:
 
 
 def test_interrupts_of_cpus_are_summed_and_those_of_no_cpu_kept() -> None:
-    text = "            CPU0       CPU1\n  0:   3   4  IO-APIC   2-edge      timer\nLOC:  10  20   Local timer interrupts\nERR:  1\n"
+    text = (
+        "            CPU0       CPU1\n  0:   3   4  IO-APIC   2-edge      timer\nLOC:  10  "
+        "20   Local timer interrupts\nERR:  1\n"
+    )
     found = snapshots.interrupts(text.splitlines())
     assert found["0:IO-APIC.2-edge.timer"] == 7
     assert (
@@ -80,7 +83,7 @@ def test_interrupts_of_cpus_are_summed_and_those_of_no_cpu_kept() -> None:
     ) == (10, 20, 1)
 
 
-# --- perf by interval -------------------------------------------------------------------------------------------------
+# --- perf by interval -----------------------------------------------------------------------------
 
 
 def interval(at: str, **counts: str) -> str:
@@ -136,7 +139,10 @@ def test_an_interval_in_which_an_event_was_not_counted_has_none_rather_than_zero
 
 
 def test_the_halves_of_a_hybrid_cpu_add_up_within_an_interval() -> None:
-    lines = "     {at},5,,cpu_core/cpu-cycles/,1,100.00,,\n     {at},7,,cpu_atom/cpu-cycles/,1,100.00,,\n"
+    lines = (
+        "     {at},5,,cpu_core/cpu-cycles/,1,100.00,,\n     "
+        "{at},7,,cpu_atom/cpu-cycles/,1,100.00,,\n"
+    )
     assert samples(read_intervals(lines.format(at="1.0") + lines.format(at="2.0")))[
         "i.cpu-cycles"
     ] == [12.0]
@@ -159,7 +165,10 @@ def test_sockets_count_by_themselves_and_together() -> None:
         "     {at};1234.50;msec;task-clock;1;100.00;1.2;CPUs utilized\n",
         "     {at}     1,234.50 msec task-clock      #    1.2 CPUs utilized\n",
         "     {at} 1234.50 msec task-clock 1 100.00 1.2 CPUs utilized\n",
-        '{{"interval" : {at}, "counter-value" : "1234.500000", "unit" : "msec", "event" : "task-clock", "event-runtime" : 1}}\n',
+        (
+            '{{"interval" : {at}, "counter-value" : "1234.500000", "unit" : "msec", "event" '
+            ': "task-clock", "event-runtime" : 1}}\n'
+        ),
     ],
 )
 def test_intervals_are_read_in_every_form_that_perf_writes(line: str) -> None:
@@ -169,7 +178,10 @@ def test_intervals_are_read_in_every_form_that_perf_writes(line: str) -> None:
 
 
 def test_perfs_own_rates_are_summed_within_an_interval() -> None:
-    line = "     {at},8778,,context-switches,1,100.00,0.526,K/sec\n     {at},100,,page-faults,1,100.00,0.25,K/sec\n"
+    line = (
+        "     {at},8778,,context-switches,1,100.00,0.526,K/sec\n     "
+        "{at},100,,page-faults,1,100.00,0.25,K/sec\n"
+    )
     assert samples(read_intervals(line.format(at="1.0") + line.format(at="2.0")))[
         "i.metric.K/sec"
     ] == [0.776]
@@ -183,8 +195,14 @@ def test_perfs_own_rates_are_summed_within_an_interval() -> None:
         THREE[: THREE.index("3.0")],
         "1,,cycles,1,100.00,,\n",
         # a decimal comma beside commas between fields
-        "     1,000000000,12,5,msec,task-clock,1,100,00,1,2,CPUs utilized\n     2,000000000,12,5,msec,task-clock,1,100,00,1,2,CPUs utilized\n",
-        "     1.000000000,12,5,msec,task-clock,1,100,00,1,2,CPUs utilized\n     2.000000000,12,5,msec,task-clock,1,100,00,1,2,CPUs utilized\n",
+        (
+            "     1,000000000,12,5,msec,task-clock,1,100,00,1,2,CPUs utilized\n     "
+            "2,000000000,12,5,msec,task-clock,1,100,00,1,2,CPUs utilized\n"
+        ),
+        (
+            "     1.000000000,12,5,msec,task-clock,1,100,00,1,2,CPUs utilized\n     "
+            "2.000000000,12,5,msec,task-clock,1,100,00,1,2,CPUs utilized\n"
+        ),
     ],
 )
 def test_what_holds_no_whole_interval_is_refused(text: str) -> None:
@@ -192,7 +210,7 @@ def test_what_holds_no_whole_interval_is_refused(text: str) -> None:
         read_intervals(text)
 
 
-# --- profiles ------------------------------------------------------------------------------------------------------------
+# --- profiles -------------------------------------------------------------------------------------
 
 PROFILE = """# ========
 # Samples: 8K of event 'cycles:pp'
@@ -227,7 +245,7 @@ def test_a_profile_without_samples_or_header_is_refused() -> None:
             read_profile(text)
 
 
-# --- runs that belong to a monitor ------------------------------------------------------------------------------------
+# --- runs that belong to a monitor ----------------------------------------------------------------
 
 WATCHED = UnitJob(
     name="j-1",
@@ -320,7 +338,7 @@ JUDGED = {
 }
 
 
-# --- hostile input -------------------------------------------------------------------------------------------------------
+# --- hostile input --------------------------------------------------------------------------------
 
 
 @st.composite
@@ -337,7 +355,10 @@ def bytes_of(draw: st.DrawFn) -> bytes:
 @settings(max_examples=40, deadline=None)
 @given(content=bytes_of())
 @example(
-    content=b" Errors   Throughput   Util     Demand\nbytes   bytes    secs            #      #   10^6bits/sec\n\n212992   6"
+    content=(
+        b" Errors   Throughput   Util     Demand\nbytes   bytes    secs            #      #   "
+        b"10^6bits/sec\n\n212992   6"
+    )
 )
 @example(content=b"Size Time Throughput\n10^6bits\n1 2 3\n")
 def test_arbitrary_bytes_are_samples_or_one_sentence(

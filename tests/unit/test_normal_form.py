@@ -117,7 +117,10 @@ def test_lines_that_move_change_nothing(compare: Comparer) -> None:
 
 
 def test_a_function_before_the_others_moves_them_and_changes_none(compare: Comparer) -> None:
-    fresh = "int calls_before; __attribute__((noinline)) int fresh(int x) { calls_before = x; return x * 7; }\n"
+    fresh = (
+        "int calls_before; __attribute__((noinline)) int fresh(int x) { calls_before = x; "
+        "return x * 7; }\n"
+    )
     found = compare(SOURCE, fresh + SOURCE)
     assert names(found) == {"fresh", "calls_before"}
 
@@ -127,7 +130,10 @@ def test_sections_of_their_own_change_no_function(compare: Comparer) -> None:
 
 
 def test_short_jumps_to_a_neighbour_are_references_as_calls_are(compare: Comparer) -> None:
-    source = "int a(int x) { return x * 5; } __attribute__((noinline)) int b(int x) { return x + 2; } int c(int x) { return b(x * 3); }\n"
+    source = (
+        "int a(int x) { return x * 5; } __attribute__((noinline)) int b(int x) { return x + "
+        "2; } int c(int x) { return b(x * 3); }\n"
+    )
     found = compare(
         source, source.replace("x + 2", "(x + 2) * 11 + (x >> 3) * 17 + x / 3"), JUMPS, JUMPS
     )
@@ -188,7 +194,10 @@ def test_the_second_of_two_equal_references_is_not_taken_for_the_first(compare: 
 
 def test_a_constant_behind_an_address_does_not_hide_whose_address_it_is(compare: Comparer) -> None:
     # movl $imm32, static(%rip): the processor counts from behind the constant.
-    source = "static volatile int a[4], b, c; void f(void) { b = 1000; } int g(void) { return a[1] + b + c; }\n"
+    source = (
+        "static volatile int a[4], b, c; void f(void) { b = 1000; } int g(void) { return "
+        "a[1] + b + c; }\n"
+    )
     found = compare(
         source,
         source.replace("b = 1000", "c = 1000"),
@@ -269,7 +278,10 @@ def test_a_table_that_points_to_itself_comes_to_an_end(compare: Comparer) -> Non
 
 
 def test_an_initcall_of_another_level_or_function_is_a_change(compare: Comparer) -> None:
-    source = 'int a(void) { return 1; } int b(void) { return 2; }\nasm(".section .initcall4.init, \\"a\\"\\n__initcall__k__12_34_a4: .long a - .\\n.previous");\n'
+    source = (
+        'int a(void) { return 1; } int b(void) { return 2; }\nasm(".section .initcall4.init, '
+        '\\"a\\"\\n__initcall__k__12_34_a4: .long a - .\\n.previous");\n'
+    )
     assert compare(source, source.replace("12_34", "56_78")).nothing
     assert names(compare(source, source.replace(".long a", ".long b"))) == {"(.initcall4.init)"}
     assert names(compare(source, source.replace(".initcall4", ".initcall7"))) == {
@@ -284,13 +296,19 @@ def test_a_number_behind_a_file_name_in_a_variable_is_no_line(compare: Comparer)
 
 
 def test_stamps_of_the_build_do_not_count(compare: Comparer) -> None:
-    source = 'const char linux_banner[] = "Linux version 6.1 #1 Thu Jan 1"; struct { char version[65]; } init_uts_ns = {"#1"}; int kept = 1;\n'
+    source = (
+        'const char linux_banner[] = "Linux version 6.1 #1 Thu Jan 1"; struct { char '
+        'version[65]; } init_uts_ns = {"#1"}; int kept = 1;\n'
+    )
     head = source.replace("6.1 #1", "6.1 #2").replace('{"#1"}', '{"#2"}')
     assert compare(source, head, ("-Wl,--build-id=none",), ("-g0", "-frandom-seed=7")).nothing
 
 
 def test_assembler_without_sizes_is_compared_and_its_padding_is_not(compare: Comparer) -> None:
-    source = 'asm(".text\\n .globl raw\\nraw: mov %edi, %eax\\n ret\\n .balign 32\\n"); int f(int x) { return x; }\n'
+    source = (
+        'asm(".text\\n .globl raw\\nraw: mov %edi, %eax\\n ret\\n .balign 32\\n"); int f(int '
+        "x) { return x; }\n"
+    )
     padded = source.replace(".balign 32", ".balign 64")
     assert compare(source, padded).nothing
     assert names(compare(source, source.replace("%edi", "%esi"))) == {"(.text)"}
@@ -313,13 +331,13 @@ def test_names_lose_the_numbers_that_move(name: str, normal: str) -> None:
     assert normal_name(name) == normal
 
 
-# --- reading objects -------------------------------------------------------------------------------------------------------------
+# --- reading objects ------------------------------------------------------------------------------
 
 
 def test_symbols_and_sizes_are_those_of_nm_and_size(tmp_path: Path) -> None:
-    weak = (
-        SOURCE
-        + '__attribute__((weak)) int w(void) { return 1; } int wd __attribute__((weak)) = 3; int c __attribute__((section(".init.data"))) = 4;\n'
+    weak = SOURCE + (
+        "__attribute__((weak)) int w(void) { return 1; } int wd __attribute__((weak)) = "
+        '3; int c __attribute__((section(".init.data"))) = 4;\n'
     )
     for file in (compiled(weak, tmp_path), Path("/bin/true")):
         elf = read_elf(file)

@@ -17,7 +17,10 @@ from swingbot_jobs.reading.result import ParseError, Results
 
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 JOB = UnitJob(name="j-1", program="page-fault", params={"nr_task": "1", "mode": "process"}, runs=2)
-LINE = "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0 faults_per_second=2.00\n"
+LINE = (
+    "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0 "
+    "faults_per_second=2.00\n"
+)
 GOOD = {
     "stdout": LINE,
     "stderr": "",

@@ -260,7 +260,10 @@ def test_a_description_without_headers_is_the_message_and_a_bare_diff_is_named_a
     only_from = read(f"From: Ada <ada@example.org>\n\nmm: y\n\nWhy.\n{a_diff()}").patches[0]
     assert (only_from.author, only_from.message) == ("Ada <ada@example.org>", "mm: y\n\nWhy.\n")
     assert subjects(read(a_diff(), "fix-lock.patch")) == ["fix-lock"]
-    old = "--- linux.orig/mm/memory.c\t2024-01-01\n+++ linux/mm/memory.c\t2024-01-02\n@@ -1 +1 @@\n-a\n+b\n"
+    old = (
+        "--- linux.orig/mm/memory.c\t2024-01-01\n+++ linux/mm/memory.c\t2024-01-02\n@@ -1 +1 "
+        "@@\n-a\n+b\n"
+    )
     assert read(f"Fix.\n{old}").patches[0].diff == old.encode()
 
 
@@ -369,7 +372,10 @@ def parts(kind: str, text: str) -> str:
             "the patch of x.bin is binary",
         ),
         (
-            "diff --git a/x.bin b/x.bin\nindex 1..2 100644\nBinary files a/x.bin and b/x.bin differ\n",
+            (
+                "diff --git a/x.bin b/x.bin\nindex 1..2 100644\nBinary files a/x.bin and "
+                "b/x.bin differ\n"
+            ),
             "the patch of x.bin is binary",
         ),
         (f"diff --cc x\n{a_diff()}", "combined diff of a merge"),

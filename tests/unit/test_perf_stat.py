@@ -50,7 +50,10 @@ def test_what_perf_could_not_count_is_missing_and_a_counted_zero_is_not() -> Non
 
 
 def test_the_extra_column_of_repeated_runs_is_their_standard_error() -> None:
-    text = "1305.47,msec,task-clock,34.11%,1305474982,100.00,1.079,CPUs utilized\n537,,context-switches,18.65%,22359592,100.00,24.809,K/sec\n"
+    text = (
+        "1305.47,msec,task-clock,34.11%,1305474982,100.00,1.079,CPUs utilized\n"
+        "537,,context-switches,18.65%,22359592,100.00,24.809,K/sec\n"
+    )
     assert read_perf_stat(text) == {
         "task-clock": Count(1305.47, "msec", 34.11),
         "context-switches": Count(537, "", 18.65),
@@ -58,7 +61,10 @@ def test_the_extra_column_of_repeated_runs_is_their_standard_error() -> None:
 
 
 def test_comma_as_separator_and_as_decimal_sign_is_told_apart_by_the_columns() -> None:
-    text = "3413,28,msec,task-clock,3413276777,100,00,1,628,CPUs utilized\n8961,,context-switches,3413276777,100,00,2,625,K/sec\n"
+    text = (
+        "3413,28,msec,task-clock,3413276777,100,00,1,628,CPUs utilized\n"
+        "8961,,context-switches,3413276777,100,00,2,625,K/sec\n"
+    )
     assert read_perf_stat(text) == {
         "task-clock": Count(3413.28, "msec"),
         "context-switches": Count(8961, ""),
@@ -78,8 +84,14 @@ def test_the_halves_of_a_hybrid_cpu_are_added_up() -> None:
 
 
 def test_json_lines_are_read_with_and_without_repetition() -> None:
-    line = '{"counter-value" : "40.217725", "unit" : "msec", "event" : "task-clock", %s"event-runtime" : 40217725, "pcnt-running" : 100.00}\n'
-    none = '{"counter-value" : "<not supported>", "unit" : "", "event" : "cycles", "event-runtime" : 0}\n'
+    line = (
+        '{"counter-value" : "40.217725", "unit" : "msec", "event" : "task-clock", '
+        '%s"event-runtime" : 40217725, "pcnt-running" : 100.00}\n'
+    )
+    none = (
+        '{"counter-value" : "<not supported>", "unit" : "", "event" : "cycles", '
+        '"event-runtime" : 0}\n'
+    )
     assert read_perf_stat(line % "" + none) == {"task-clock": Count(40.217725, "msec")}
     assert read_perf_stat(line % '"variance" : 8.00, ') == {
         "task-clock": Count(40.217725, "msec", 8.0)
@@ -87,12 +99,18 @@ def test_json_lines_are_read_with_and_without_repetition() -> None:
 
 
 def test_a_json_line_that_holds_a_ratio_and_no_count_is_passed_over() -> None:
-    text = '{"metric-value" : "1.6", "metric-unit" : "insn per cycle"}\n{"counter-value" : "5.0", "unit" : "", "event" : "cycles"}\n'
+    text = (
+        '{"metric-value" : "1.6", "metric-unit" : "insn per cycle"}\n{"counter-value" : '
+        '"5.0", "unit" : "", "event" : "cycles"}\n'
+    )
     assert read_perf_stat(text) == {"cycles": Count(5, "")}
 
 
 def test_json_that_a_decimal_comma_broke_is_read_all_the_same() -> None:
-    text = '{"counter-value" : "40,217725", "unit" : "msec", "event" : "task-clock", "event-runtime" : 40217725, "pcnt-running" : 100,00}\n'
+    text = (
+        '{"counter-value" : "40,217725", "unit" : "msec", "event" : "task-clock", '
+        '"event-runtime" : 40217725, "pcnt-running" : 100,00}\n'
+    )
     assert read_perf_stat(text) == {"task-clock": Count(40.217725, "msec")}
 
 
@@ -101,7 +119,10 @@ def test_json_that_a_decimal_comma_broke_is_read_all_the_same() -> None:
     [
         "500,,cycles,1000,25.00,1.2,GHz\n7,,page-faults,4000,100.00,,\n",
         "500,,cycles,1.00%,1000,25.00,1.2,GHz\n7,,page-faults,0.00%,4000,100.00,,\n",
-        " Performance counter stats for 'x':\n\n   500      cycles      #  1.2 GHz      (25.00%)\n     7      page-faults\n",
+        (
+            " Performance counter stats for 'x':\n\n   500      cycles      #  1.2 GHz      "
+            "(25.00%)\n     7      page-faults\n"
+        ),
         '{"counter-value" : "500.0", "unit" : "", "event" : "cycles", "event-runtime" : 1000, "pcnt-running" : 25.00}\n'
         '{"counter-value" : "7.0", "unit" : "", "event" : "page-faults", "event-runtime" : 4000, "pcnt-running" : 100.00}\n',
     ],
@@ -114,7 +135,10 @@ def test_an_event_that_shared_its_counter_is_taken_as_perf_scaled_it(text: str) 
 
 
 def test_the_counts_of_a_group_are_read_like_any_other() -> None:
-    text = "9,,cycles,10,100.00,,\n<not counted>,,instructions,0,0.00,,\n3,,page-faults,10,100.00,,\n"  # -e {cycles,instructions},page-faults
+    text = (
+        "9,,cycles,10,100.00,,\n<not counted>,,instructions,0,0.00,,\n"
+        "3,,page-faults,10,100.00,,\n"
+    )  # -e {cycles,instructions},page-faults
     assert read_perf_stat(text) == {"cycles": Count(9, ""), "page-faults": Count(3, "")}
 
 

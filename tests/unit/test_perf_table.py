@@ -233,7 +233,7 @@ def test_the_noise_is_the_standard_error_and_never_the_stddev(values: list[float
     )
 
 
-# --- published comparisons: (base, head, printed) ---------------------------------------------------------------------
+# --- published comparisons: (base, head, printed) -------------------------------------------------
 
 PERCENTAGES = {
     # will-it-scale/page_fault1 in process mode, March 2018: each row against the one above it

@@ -34,7 +34,10 @@ all: page_fault1_processes page_fault1_threads
 """
 SOURCE = {
     "Makefile": MAKEFILE,
-    "main.c": '#include <stdio.h>\nint touch(void);\nint main(void) { printf("average:%d\\n", touch()); }\n',
+    "main.c": (
+        '#include <stdio.h>\nint touch(void);\nint main(void) { printf("average:%d\\n", '
+        "touch()); }\n"
+    ),
     "tests/page_fault1.c": "int touch(void) { return 7; }\n",
 }
 JOBS = [

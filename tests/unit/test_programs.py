@@ -82,7 +82,10 @@ def test_empty_output_and_rubbish_are_no_result(program: str, files: dict[str, s
 
 
 def hackbench(*times: str, tasks: int = 40) -> dict[str, str]:
-    head = f"Running in process mode with 1 groups using 40 file descriptors each (== {tasks} tasks)\nEach sender will pass 100 messages of 100 bytes\n"
+    head = (
+        f"Running in process mode with 1 groups using 40 file descriptors each (== {tasks} "
+        f"tasks)\nEach sender will pass 100 messages of 100 bytes\n"
+    )
     return {"stdout": "".join(f"{head}Time: {time}\n" for time in times)}
 
 
@@ -185,7 +188,10 @@ def test_what_a_program_said_is_quoted_without_control_characters() -> None:
 
 
 def test_a_mode_of_will_it_scale_that_did_not_run_is_missing_and_not_zero() -> None:
-    table = "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n4,1000,0.0,0,0.0,0\n"
+    table = (
+        "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n"
+        "4,1000,0.0,0,0.0,0\n"
+    )
     assert parse_run("will-it-scale", {"stdout": table}, {}, PROGRAMS) == {
         "will-it-scale.per_process_ops": [250.0],
         "will-it-scale.workload": [1000.0],
@@ -194,12 +200,18 @@ def test_a_mode_of_will_it_scale_that_did_not_run_is_missing_and_not_zero() -> N
 
 
 def test_a_row_of_will_it_scale_without_an_average_is_no_result() -> None:
-    table = "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n4,1000,0.0,-1,0.0,0\n"
+    table = (
+        "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n"
+        "4,1000,0.0,-1,0.0,0\n"
+    )
     with pytest.raises(ParseError, match="with 4 tasks, will-it-scale's threads printed no result"):
         parse_run("will-it-scale", {"stdout": table}, {}, PROGRAMS)
 
 
-ALIVE = "warmup\nmin:0 max:9 total:9\nmeasurement\nmin:0 max:8 total:8\nmin:3 max:8 total:11\naverage:9\n"
+ALIVE = (
+    "warmup\nmin:0 max:9 total:9\nmeasurement\nmin:0 max:8 total:8\nmin:3 max:8 total:11\n"
+    "average:9\n"
+)
 
 
 def test_a_copy_of_will_it_scale_that_died_is_not_averaged_over() -> None:
@@ -247,7 +259,10 @@ def test_instances_of_hackbench_have_numbers_of_their_own_and_none_may_be_silent
 
 
 def test_page_faults_tasks_that_are_missing_make_no_result() -> None:
-    line = "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0 faults_per_second=2.00\n"
+    line = (
+        "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0 "
+        "faults_per_second=2.00\n"
+    )
     assert parse_run("page-fault", {"stdout": line}, {"nr_task": "1"}, PROGRAMS) == {
         "page-fault.per_process_ops": [2.0]
     }
@@ -477,11 +492,17 @@ ALIASES = (
         ),
         (
             ALIASES + "  m: {describe: x, unit: s, alias_of: a}\n",
-            "new/meta.yaml:9: metrics 'm' is an alias of a, but differs from it in unit, class or direction",
+            (
+                "new/meta.yaml:9: metrics 'm' is an alias of a, but differs from it in unit, "
+                "class or direction"
+            ),
         ),
         (
             ALIASES + "  m: {describe: x, headline: true, alias_of: a}\n",
-            "new/meta.yaml:9: metrics 'm' is an alias of a, but no headline, family or target itself",
+            (
+                "new/meta.yaml:9: metrics 'm' is an alias of a, but no headline, family or "
+                "target itself"
+            ),
         ),
         (
             ALIASES + "  m: {describe: x, alias_of: {a: q=1}}\n",

@@ -141,7 +141,10 @@ def test_recipients_are_capped_people_before_lists() -> None:
     ("message", "identity"),
     [
         (
-            "mm: x\n\nText.\n\nSigned-off-by: A <a@b>\nLink: https://lore.kernel.org/r/20260102.1-2-a@example.org\n",
+            (
+                "mm: x\n\nText.\n\nSigned-off-by: A <a@b>\nLink: "
+                "https://lore.kernel.org/r/20260102.1-2-a@example.org\n"
+            ),
             "<20260102.1-2-a@example.org>",
         ),
         (
@@ -149,7 +152,10 @@ def test_recipients_are_capped_people_before_lists() -> None:
             "<a+b@example.org>",
         ),
         (
-            "mm: x\n\nLink: https://lore.kernel.org/all/old@x.org/ [1]\nLink: https://lkml.kernel.org/r/new@x.org",
+            (
+                "mm: x\n\nLink: https://lore.kernel.org/all/old@x.org/ [1]\nLink: "
+                "https://lkml.kernel.org/r/new@x.org"
+            ),
             "<new@x.org>",
         ),
         ("mm: x\n\nMessage-ID: <m@x.org>", "<m@x.org>"),
@@ -274,7 +280,10 @@ def test_a_service_that_is_not_root_sees_its_own_files_and_the_script_does_not()
     with tempfile.TemporaryDirectory() as place:
         secret = Path(place) / "secret"
         secret.write_text("x")
-        script = f'die "it reads our files" if -e "{secret}" || -e "/etc/passwd"; print "ada\\@example.org (open list)\\n" if -e "MAINTAINERS";'
+        script = (
+            f'die "it reads our files" if -e "{secret}" || -e "/etc/passwd"; print '
+            f'"ada\\@example.org (open list)\\n" if -e "MAINTAINERS";'
+        )
         repository = a_tree(Path(place) / "t", script)
         for path in (Path(place), *Path(place).rglob("*")):
             os.chown(path, 65534, 65534)

@@ -138,7 +138,10 @@ def test_will_it_scale_takes_each_test_in_its_mode(site: Site) -> None:
         (
             a_job("will-it-scale", test="page_fault1", mode="thread"),
             [],
-            r"page_fault1_threads of will-it-scale is not on this worker.* program build will-it-scale",
+            (
+                r"page_fault1_threads of will-it-scale is not on this worker.* program build "
+                r"will-it-scale"
+            ),
         ),
         (a_job("netperf", test="TCP_RR"), ["netperf"], "not the other program"),
         (
@@ -232,7 +235,10 @@ Signed-By:
 
 
 def test_both_formats_of_apt_name_the_mirror() -> None:
-    signed = "deb [signed-by=/usr/share/keyrings/k.gpg{}] http://mirror.example/debian bookworm non-free\n"
+    signed = (
+        "deb [signed-by=/usr/share/keyrings/k.gpg{}] http://mirror.example/debian bookworm "
+        "non-free\n"
+    )
     assert debian.non_free_list(
         list(debian.one_line_sources(ONE_LINE)), "bookworm"
     ) == signed.format(" trusted=yes")

@@ -163,7 +163,9 @@ def test_a_run_of_a_monitor_goes_through_it_and_not_through_the_counting(tmp_pat
         [job],
         {
             "prints": 'echo "$word"',
-            "watches": 'echo "$word $#" >"$sb_out"; "$@"; status=$?; echo over >>"$sb_out"; exit $status',
+            "watches": (
+                'echo "$word $#" >"$sb_out"; "$@"; status=$?; echo over >>"$sb_out"; exit $status'
+            ),
         },
     )
     plain, watched = results.runs["a-job", 0], results.runs["a-job", 1]

@@ -83,7 +83,10 @@ def test_files_get_back_what_was_in_them_in_turn(tmp_path: Path) -> None:
     (tmp_path / "same").write_text("[never] always\n")
     assert shell(
         tmp_path,
-        'hold 5 "$PWD"/one\nhold 7 "$PWD"/one "$PWD"/absent\nhold always "$PWD"/t*\nhold never "$PWD"/same\ncat one two same held\nput_back\n',
+        (
+            'hold 5 "$PWD"/one\nhold 7 "$PWD"/one "$PWD"/absent\nhold always "$PWD"/t*\nhold '
+            'never "$PWD"/same\ncat one two same held\nput_back\n'
+        ),
     ) == (
         f"7\nalways\n[never] always\n{tmp_path}/one 60\n{tmp_path}/one 5\n{tmp_path}/two madvise\n"
     )

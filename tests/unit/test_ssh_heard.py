@@ -16,7 +16,10 @@ from swingbot_worker.testbox.ssh.console_log import ConsoleReport, listen, resul
 from swingbot_worker.testbox.verdict import BootStatus
 
 TOKEN = "o7-a9-1234abcd"
-IDLE = "[    0.000000] Linux version 6.1.0-56-amd64 (debian) #1\r\n[    0.000000] Command line: root=LABEL=root ro\r\nBUG: unrelated\r\n"
+IDLE = (
+    "[    0.000000] Linux version 6.1.0-56-amd64 (debian) #1\r\n[    0.000000] Command line: "
+    "root=LABEL=root ro\r\nBUG: unrelated\r\n"
+)
 OURS = (
     "iron login: [  99.1] sysrq: Emergency Remount R/O\r\n[ 100.0] kexec_core: Starting new kernel\r\n"
     f"[    0.000000] Linux version 6.1.192 (swingbot@swingbot) #1\r\n[    0.000000] Command line: swingbot={TOKEN} panic=2\r\n"
@@ -113,7 +116,10 @@ def test_a_panic_is_judged_before_anything_else() -> None:
 
 
 def test_an_oops_that_panics_because_we_asked_for_it_is_an_oops() -> None:
-    oops = "[ 7.0] BUG: kernel NULL pointer dereference, address: 0\r\n[ 7.1] Kernel panic - not syncing: Fatal exception\r\n"
+    oops = (
+        "[ 7.0] BUG: kernel NULL pointer dereference, address: 0\r\n[ 7.1] Kernel panic - "
+        "not syncing: Fatal exception\r\n"
+    )
     verdict = boot_verdict.judge(heard(OURS + UP + oops), results=False)
     assert verdict is not None and (verdict.status, verdict.reason) == (
         BootStatus.OOPSED,

@@ -54,7 +54,8 @@ def test_lower_is_better_where_asked_and_for_times() -> None:
 def test_a_person_reads_levels_spreads_interval_and_reason() -> None:
     said = run("--base", "100,101;99,102", "--head", "100,103;98,99").stdout
     assert said.startswith(
-        "unclear (-0.50 %)\n  base 100.50 +- 0 between boots, +- 1.581 within boots (2 boots, 4 runs)\n"
+        "unclear (-0.50 %)\n  base 100.50 +- 0 between boots, +- 1.581 within boots (2 "
+        "boots, 4 runs)\n"
     )
     assert "95 % interval" in said
     assert "more boots a side would settle it" in said
@@ -137,7 +138,9 @@ _LONG = [
     ),
 ]
 TABLES = {
-    "json": '{"base": [[100, 101], [99, 102], [101, null]], "head": [[90, 91], [92, 90], [91, 93]]}',
+    "json": (
+        '{"base": [[100, 101], [99, 102], [101, null]], "head": [[90, 91], [92, 90], [91, 93]]}'
+    ),
     "csv": "side,boot,value\n" + "".join(f"{side},{boot},{value}\n" for side, boot, value in _LONG),
     "tsv": "base\thead\n100 101\t90 91\n99 102\t92 90\n101 -\t91 93\n",
 }
@@ -224,7 +227,10 @@ def test_the_order_of_boots_tells_turns_from_blocks() -> None:
 
 
 IN_BLOCKS = {
-    "json": '{"base": [[100], [100.1], [99.9], [100.2]], "head": [95, 95.1, 94.9, 95.2], "order": "bbbbhhhh"}',
+    "json": (
+        '{"base": [[100], [100.1], [99.9], [100.2]], "head": [95, 95.1, 94.9, 95.2], '
+        '"order": "bbbbhhhh"}'
+    ),
     "times.json": json.dumps(
         {
             "base": [{"runs": [100 + k / 10], "time": k} for k in range(4)],

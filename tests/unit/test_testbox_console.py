@@ -40,7 +40,10 @@ PATIENT = Limits(wall=100, quiet_boot=50, quiet_job=50)
         (
             NULL_POINTER + DIED,
             BootStatus.PANICKED,
-            "BUG: kernel NULL pointer dereference, address: 0000000000000008; Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009",
+            (
+                "BUG: kernel NULL pointer dereference, address: 0000000000000008; Kernel "
+                "panic - not syncing: Attempted to kill init! exitcode=0x00000009"
+            ),
         ),
         (
             "[ 1.0] kernel BUG at mm/page_alloc.c:1234!\n",
@@ -79,7 +82,10 @@ def test_the_first_telling_line_is_the_reason(text: str, status: BootStatus, rea
     "text",
     [
         "",
-        "[    0.0] Linux version 6.1\n[ 1.0] WARNING: CPU: 0 PID: 1 at mm/page_alloc.c:1 __alloc_pages\n",
+        (
+            "[    0.0] Linux version 6.1\n[ 1.0] WARNING: CPU: 0 PID: 1 at mm/page_alloc.c:1 "
+            "__alloc_pages\n"
+        ),
         "[   60.0] watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [hackbench:99]\n",
         "[   60.0] rcu: INFO: rcu_sched detected stalls on CPUs/tasks:\n",
         "[    0.0] Command line: panic=-1 oops=panic\n",
@@ -90,7 +96,10 @@ def test_warnings_and_a_starved_guest_do_not_condemn_a_kernel(text: str) -> None
 
 
 def trap(code: str, oops: str = "int3: 0000 [#1] SMP") -> str:
-    return f"[    4.4] {oops}\n[    4.4] RIP: 0010:__schedule+0x1c3/0x370\n[    4.4] Code: {code}\n[    4.5] RSP: 0018:ffffaf16 EFLAGS: 00000046\n{DIED}"
+    return (
+        f"[    4.4] {oops}\n[    4.4] RIP: 0010:__schedule+0x1c3/0x370\n[    4.4] Code: "
+        f"{code}\n[    4.5] RSP: 0018:ffffaf16 EFLAGS: 00000046\n{DIED}"
+    )
 
 
 @pytest.mark.parametrize(
