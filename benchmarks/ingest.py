@@ -124,8 +124,8 @@ class World:
             k=k // len(self.boxes),
             state="running",
         )
-        told = outcome(order)
-        return order, make.an_attempt(conn, order, outcome=told), told
+        result = outcome(order)
+        return order, make.an_attempt(conn, order, outcome=result), result
 
 
 def a_world(engine: sa.Engine, state: Path) -> World:

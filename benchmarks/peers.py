@@ -50,14 +50,14 @@ class Probe:
             if self.bench.root(idx) in self.bench.broken:
                 return None
             k = self._k[idx] = self._k.get(idx, -1) + 1
-            told, why = self.bench.boot(idx, k, at=self.now, order=self.boots)
+            measured, why = self.bench.boot(idx, k, at=self.now, order=self.boots)
             self.now += self.costs.of_boot(self.bench.runs)
             self.boots += 1
-            self.runs += len(told)
+            self.runs += len(measured)
             failures += why is not None
             if failures >= 3:
                 return None
-            values += told
+            values += measured
         return np.asarray(np.log(np.array(values)), dtype=np.float64)
 
 

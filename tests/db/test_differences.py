@@ -46,7 +46,7 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
         found = differences_of(
             tx, [base.image, head.image], VM, [box.spec] * 2, "", BootNumbers(list(ks))
         )
-        return found.must, found.told
+        return found.must, found.explanation
 
     assert known(range(4)) == (None, "thp_enabled differs: always in base, madvise in head")
     builders.a_boot(
@@ -88,7 +88,7 @@ def test_one_image_is_identical(conn: sa.Connection) -> None:
     found = differences_of(
         PgTransaction(conn), [kernel.image, kernel.image], VM, [box.spec] * 2, "", BootNumbers([0])
     )
-    assert (found.identical, found.must, found.told) == (True, None, None)
+    assert (found.identical, found.must, found.explanation) == (True, None, None)
 
 
 def two_settings(conn: sa.Connection) -> tuple[builders.Box, builders.Kernel, builders.Kernel, int]:
@@ -129,7 +129,7 @@ def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connect
     comparing = found.of(
         UnitJob(name="j", program="p", params={}, runs=1, compare_fact=("thp_enabled",))
     )
-    assert (comparing.must, comparing.told) == (
+    assert (comparing.must, comparing.explanation) == (
         None,
         "thp_enabled differs: always in base, madvise in head",
     )
@@ -137,7 +137,7 @@ def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connect
         UnitJob(name="j", program="p", params={}, runs=1, demand={"thp_enabled": "always"})
     )
     # it was so in the runs, whatever the boots began with
-    assert (demanding.must, demanding.told) == (None, None)
+    assert (demanding.must, demanding.explanation) == (None, None)
 
 
 def test_how_the_sheets_differ_is_the_first_that_is_shown(conn: sa.Connection) -> None:

@@ -517,7 +517,7 @@ def test_a_mended_parser_reads_history_again_and_says_what_changed(
     assert values(own_brain, METRIC) == old
     assert values(own_brain, "page-fault.faults") == []
     done = reparse(own_brain.lab, program="page-fault")
-    assert tried.told == done.told
+    assert tried.listed == done.listed
     assert done.metrics == {METRIC: {"changed": 12}, "page-fault.faults": {"added": 12}}
     assert done.comparisons == [1]
     new = values(own_brain, METRIC)

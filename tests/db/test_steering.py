@@ -172,9 +172,9 @@ def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(
     for _ in range(200):
         with pytest.raises(
             ExceptionGroup, match=f"^bisection b{broken}: TypeError: .*'sd'"
-        ) as told:
+        ) as failed:
             tick(brain.lab)
-        assert len(told.value.exceptions) == 1
+        assert len(failed.value.exceptions) == 1
         if brain.facts("b", other)["status"] != "running":
             break
         brain.fake.work()
@@ -214,12 +214,12 @@ def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_pat
     log = swingbot("bisect", "log", f"b{number}")
     assert log.exit_code == 0, log.output
     assert log.output == swingbot("bisect", "log", f"b{number}").output
-    for told in (
+    for sentence in (
         "ada: skip " + ids[10][:12] + " (hangs here)",
         "bob: hint " + ids[8][:12] + ": 20 times",
         "ended: culprit",
     ):
-        assert told in log.output
+        assert sentence in log.output
     (tmp_path / "b.log").write_text(log.output)
     (tmp_path / "b.json").write_text(swingbot("bisect", "log", f"b{number}", "--json").output)
     for what in (str(tmp_path / "b.log"), str(tmp_path / "b.json"), f"b{number}"):
@@ -242,8 +242,8 @@ def test_a_replay_names_the_first_step_that_is_decided_differently(
     done = swingbot("bisect", "replay", str(tmp_path / "b.log"))
     assert done.exit_code == 1
     assert "step 3 of" in done.output and '"because"' in done.output
-    told = json.loads(swingbot("bisect", "replay", str(tmp_path / "b.log"), "--json").output)
-    assert (told["same"], told["difference"]["step"]) == (False, 3)
+    replayed = json.loads(swingbot("bisect", "replay", str(tmp_path / "b.log"), "--json").output)
+    assert (replayed["same"], replayed["difference"]["step"]) == (False, 3)
 
 
 def test_advice_wakes_the_loop(brain: Brain) -> None:
@@ -284,13 +284,13 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
 def test_advice_that_makes_no_sense_is_refused_in_one_sentence(brain: Brain) -> None:
     _, ids = asked(brain, *plain(3))
     names = {"GOOD": ids[0], "SECOND": ids[2], "BAD": ids[-1]}
-    for given, told in REFUSED:
+    for given, sentence in REFUSED:
         words = list(given)
         for name, commit in names.items():
             words = [word.replace(name, commit) for word in words]
         done = swingbot("bisect", *words)
         assert done.exit_code == 2, (given, done.output)
-        assert told in done.output, (given, done.output)
+        assert sentence in done.output, (given, done.output)
         assert len(done.output.strip().splitlines()) == 1, (given, done.output)
     assert brain.count("bisection_steer") == 0
 
@@ -492,14 +492,14 @@ def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> Non
     assert facts["noise"]["sd_run"] > 0 and facts["levels"][0] > facts["levels"][1]
     explained = swingbot("bisect", "explain", f"b{number}")
     assert explained.exit_code == 0, explained.output
-    for told in (
+    for sentence in (
         "bits of uncertainty remain",
         "Next (search)",
         "Boots that changed the belief most",
         "What would change the conclusion",
         "Remaining, if boots behave",
     ):
-        assert told in explained.output
+        assert sentence in explained.output
     assert (
         json.loads(swingbot("bisect", "explain", f"b{number}", "--json").output)["forecast"][
             "boots"

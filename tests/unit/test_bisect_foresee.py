@@ -90,9 +90,9 @@ def test_levels_that_are_hardly_known_leave_little_to_be_told() -> None:
 
 def test_a_repeat_of_a_build_tells_less_than_another_build_where_layout_is_all_there_is() -> None:
     case = seen(*[(0, 100.0, 0), (16, 95.0, 0)] * 3, *[(8, 97.4, 0)] * 4, layout=0.02)
-    assert case.post is not None and case.post.told is not None
+    assert case.post is not None and case.post.hypotheses is not None
     repeat, rebuild = (
-        foreseen(case.ev, case.post, case.post.told, np.array([8]), new_layout=new)[0]
+        foreseen(case.ev, case.post, case.post.hypotheses, np.array([8]), new_layout=new)[0]
         for new in (False, True)
     )
     assert repeat < rebuild
@@ -101,7 +101,7 @@ def test_a_repeat_of_a_build_tells_less_than_another_build_where_layout_is_all_t
 def test_the_model_tells_what_each_hypothesis_says_of_the_levels() -> None:
     case = seen((0, 100.0, 0), (0, 101.0, 0), (16, 95.0, 0), (16, 94.0, 0), (8, 95.0, 0))
     assert case.post is not None
-    hypotheses = case.post.told
+    hypotheses = case.post.hypotheses
     assert hypotheses is not None and list(hypotheses.at) == [0, 8, 16]
     assert hypotheses.weight.sum() == pytest.approx(1.0)
     assert hypotheses.weight[0] > hypotheses.weight[1]  # kernel 8 looks like the bad end

@@ -209,7 +209,7 @@ def test_a_wait_that_only_sees_costs_move_is_not_worth_noting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "sentence"),
     [
         (lambda lines: [*lines[:-1], "{"], "not JSON"),
         (lambda lines: [*lines, "[]"], "not a record"),
@@ -239,11 +239,11 @@ def test_a_wait_that_only_sees_costs_move_is_not_worth_noting() -> None:
     ],
 )
 def test_a_spoilt_log_is_refused_in_one_sentence(
-    spoil: Callable[[list[str]], list[str]], told: str
+    spoil: Callable[[list[str]], list[str]], sentence: str
 ) -> None:
     steps, _, _ = played(a_range(), bench(), steps=4)
     lines = spoil(logbook.written(a_book(steps), people=False).splitlines())
-    with pytest.raises(JournalError, match=told) as refused:
+    with pytest.raises(JournalError, match=sentence) as refused:
         journal.replay(logbook.read(lines))
     assert "\n" not in str(refused.value)
 
@@ -277,9 +277,9 @@ def test_more_boots_than_can_be_looked_at_one_by_one_are_taken_together() -> Non
     _, state, order = played(a_range(), bench())
     many = [dataclasses.replace(o, k=o.k + 50 * i) for i in range(20) for o in order]
     state = dataclasses.replace(state, observations=tuple(many))
-    told = list(influences(state, POLICY, many))
-    assert len(told) <= 60
-    assert sum(len(i.boots) for i in told) == len(many)
+    groups = list(influences(state, POLICY, many))
+    assert len(groups) <= 60
+    assert sum(len(i.boots) for i in groups) == len(many)
 
 
 def test_an_explanation_says_what_both_answers_of_the_next_boot_would_do() -> None:

@@ -314,8 +314,8 @@ def counted(tracefs: Path, command: str, functions: str | None) -> tuple[int, st
 def test_what_was_asked_for_is_told_of_all_cpus_with_what_was_never_called_and_what_has_no_hook(
     tracefs: Path,
 ) -> None:
-    status, told = counted(tracefs, "exit 3", "foo bar baz gone")
-    assert (status, told) == (3, "calls\n15 foo.isra.0\n1 bar\n0 baz\n0 foo\n- gone\nend\n")
+    status, printed = counted(tracefs, "exit 3", "foo bar baz gone")
+    assert (status, printed) == (3, "calls\n15 foo.isra.0\n1 bar\n0 baz\n0 foo\n- gone\nend\n")
     assert parse_file(
         "function-profile", tracefs.parent / "function-profile", load_programs(PROGRAM.parent)
     )["samples"] == {

@@ -149,10 +149,10 @@ def test_the_combined_interval_is_that_of_the_difference() -> None:
 
 
 def test_a_gate_says_its_figures() -> None:
-    told = share.gate_result(log(-17.3), log(-17.1), "higher", what="other build layout: ")
-    assert told.status == "pass"
+    answer = share.gate_result(log(-17.3), log(-17.1), "higher", what="other build layout: ")
+    assert answer.status == "pass"
     assert (
-        told.reason
+        answer.reason
         == "other build layout: 17.1% worse (95% interval 16.93% to 17.27%), 99% of the commit's own 17.3%"
     )
     gone = share.gate_result(log(-17.3), log(-1.0), "higher")
@@ -166,14 +166,16 @@ def test_a_gate_says_its_figures() -> None:
 
 
 def test_a_mail_says_of_what_passed_how_much_is_there_and_of_what_failed_all_figures() -> None:
-    told = share.gate_result(log(-17.3), log(-17.1), "higher")
+    answer = share.gate_result(log(-17.3), log(-17.1), "higher")
     assert (
-        in_short(GateRow(gate="reproduced", status="pass", reason=told.reason, detail=told.detail))
+        in_short(
+            GateRow(gate="reproduced", status="pass", reason=answer.reason, detail=answer.detail)
+        )
         == "99% of it in another build layout"
     )
     assert (
-        in_short(GateRow(gate="tip", status="fail", reason=told.reason, detail=told.detail))
-        == told.reason
+        in_short(GateRow(gate="tip", status="fail", reason=answer.reason, detail=answer.detail))
+        == answer.reason
     )
     assert in_short(gate("code", "pass")) == "because"
 
@@ -277,7 +279,7 @@ def change(
 
 
 def test_changed_functions_pass_and_are_named_the_largest_difference_first() -> None:
-    told = code.gate_result(
+    answer = code.gate_result(
         change(
             (
                 changed("small", 100, 101),
@@ -287,17 +289,17 @@ def test_changed_functions_pass_and_are_named_the_largest_difference_first() -> 
             )
         )
     )
-    assert told.status == "pass"
+    assert answer.status == "pass"
     assert (
-        told.reason
+        answer.reason
         == "4 functions: fresh new, 64 bytes, free_unref_page 276 to 325 bytes, small 100 to 101 bytes and 1 more"
     )
-    assert told.detail["functions_total"] == 4
+    assert answer.detail["functions_total"] == 4
 
 
 def test_changed_data_alone_passes() -> None:
-    told = code.gate_result(change(data=(changed("table", 64, 64),)))
-    assert (told.status, told.reason) == ("pass", "1 variable: table 64 bytes, size unchanged")
+    answer = code.gate_result(change(data=(changed("table", 64, 64),)))
+    assert (answer.status, answer.reason) == ("pass", "1 variable: table 64 bytes, size unchanged")
 
 
 def test_a_commit_that_changes_no_code_fails() -> None:
@@ -314,31 +316,31 @@ def place(box: str, found: ComparisonRow | None, **facts: str) -> elsewhere.Test
 
 
 def test_a_change_that_another_testbox_shows_is_seen_elsewhere() -> None:
-    told = elsewhere.gate_result(
+    answer = elsewhere.gate_result(
         place("one", row(-17.0)),
         [place("two", row(-9.0)), place("three", row(-0.1, "same"), CPUs="1")],
     )
-    assert told.status == "pass"
+    assert answer.status == "pass"
     assert (
-        told.reason
+        answer.reason
         == "seen on two: 9.0% worse; not seen on three: 0.1% worse, same (CPUs 1 instead of 8)"
     )
 
 
 def test_a_change_that_no_other_testbox_shows_fails_and_says_what_sets_them_apart() -> None:
-    told = elsewhere.gate_result(
+    answer = elsewhere.gate_result(
         place("one", row(-17.0)), [place("two", row(0.1, "same"), model="Atom")]
     )
-    assert (told.status, told.detail["testboxes"][0]["apart"]) == (
+    assert (answer.status, answer.detail["testboxes"][0]["apart"]) == (
         "fail",
         ["model Atom instead of Xeon"],
     )
 
 
 def test_better_on_another_testbox_is_not_the_same_change() -> None:
-    told = elsewhere.gate_result(place("one", row(-17.0)), [place("two", row(5.0, "better"))])
-    assert told.status == "fail"
-    assert told.reason.startswith("in the opposite direction on two")
+    answer = elsewhere.gate_result(place("one", row(-17.0)), [place("two", row(5.0, "better"))])
+    assert answer.status == "fail"
+    assert answer.reason.startswith("in the opposite direction on two")
 
 
 def test_testboxes_that_cannot_tell_are_no_answer() -> None:

@@ -122,7 +122,7 @@ SCREEN_MORE_BOOTS: Final = 1
 SCREEN_FRESH_SHARE: Final = 0.3
 # Earlier tips that a new one is held against. More: a level that moved long ago still counts.
 SCREEN_TIPS: Final = 30
-# Tips of a branch that are looked at as one history. More: a page of steps that nobody remembers.
+# Tips of a branch that are looked at as one history. More: a page of forgotten steps.
 HISTORY_TIPS: Final = 400
 # Tips before which the comparison with the base alone is the screen. Fewer: a spread of a few tips
 # is a guess.
@@ -219,7 +219,7 @@ CHANGE_WIDTH_RECORDED: Final = 2.0
 # Robust standard deviations beyond which a value is wild. Smaller: heavy tails are called wild and
 # missing in the record.
 RECORD_WILD_SDS: Final = 6.0
-# A larger share is no outlier but how the metric is: all are kept.
+# A larger share is how the metric behaves, not an outlier: all are kept.
 RECORD_WILD_SHARE: Final = 0.2
 # Relative: nothing is known to repeat better than that.
 RECORD_FLOOR: Final = 1e-5
@@ -240,7 +240,7 @@ MAX_CERTAINTY: Final = 50.0
 # moved one spoils days of work.
 MOVED_LEVEL_P: Final = 6.3e-5
 MOVED_SPREAD_P: Final = 1e-4
-# Share of the metric's minimum effect below which a shift hurts nobody, however sure it is.
+# Share of the metric's minimum effect below which a shift is harmless, however certain.
 MOVED_LEAST_SHARE: Final = 0.25
 
 # --- which commit is likely before anything was measured (core/plan/relevance.py) ---
@@ -291,7 +291,7 @@ EXPLAINED_SHARE: Final = 0.6
 # Larger: half a fix closes an incident.
 GONE_SHARE: Final = 0.4
 # A change of which at least this share is left is still there. Smaller: what is neither gone nor
-# there is told as still there.
+# there is reported as still present.
 STILL_SHARE: Final = 0.6
 # Boots a side of the culprit's parent and a tip that is said to have the fix.
 FIX_BOOTS: Final = 5

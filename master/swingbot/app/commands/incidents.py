@@ -103,10 +103,10 @@ def show(session: CommandContext, id_: str, json_: bool) -> None:
     if json_:
         say_json(facts)
     else:
-        click.echo("\n".join(told(facts)))
+        click.echo("\n".join(incident_lines(facts)))
 
 
-def told(facts: text.Facts) -> list[str]:
+def incident_lines(facts: text.Facts) -> list[str]:
     """Format an incident as text."""
     culprit = facts["culprit"]
     lines = [f"{facts['id']} is {_status(facts)}: {culprit['commit'][:12]} {culprit['subject']}"]

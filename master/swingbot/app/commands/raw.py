@@ -187,9 +187,9 @@ def reparse_facts(done: Reparsed, *, program: str | None, dry_run: bool) -> dict
                     for name, reread in change.metrics.items()
                 },
             }
-            for change in done.told
+            for change in done.listed
         ],
-        "changes_left_out": done.changed - len(done.told),
+        "changes_left_out": done.changed - len(done.listed),
         "unreadable": [
             {"boot": ids.show("boot", boot), "reason": why} for boot, why in done.unreadable
         ],

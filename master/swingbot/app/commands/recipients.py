@@ -53,6 +53,6 @@ def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> 
     lines = [*(lines or ["no recipients"]), *([problem] if problem else [])]
     if addressees.dry_run:
         lines.append(f"dry run: it is sent only to {', '.join(addressees.to)} (mail.dry_run)")
-    elif addressees.nobody:
+    elif addressees.without_recipient:
         lines.append(f"so it would be held and sent to {', '.join(addressees.to)}")
     click.echo("\n".join(lines))

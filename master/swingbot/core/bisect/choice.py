@@ -171,7 +171,7 @@ class _Look:
         What is under way takes the share off that it takes off by rule; in a group, where it is a
         boot on each of the other testboxes, its answers are gone through.
         """
-        if self.post.told is None and not self.kernels.group:
+        if self.post.hypotheses is None and not self.kernels.group:
             return self.by_rule(under_way, box)
         alone = self.by_rule([], box)
         if self.kernels.group and under_way:
@@ -186,13 +186,13 @@ class _Look:
         )
 
     def _told(self, box: int) -> Hypotheses:
-        told = (
+        hypotheses = (
             on_testbox(self.ev, self.post, box, self.policy.prior_effect)
             if self.kernels.group
-            else self.post.told
+            else self.post.hypotheses
         )
-        assert told is not None
-        return told
+        assert hypotheses is not None
+        return hypotheses
 
     def _when_answered(
         self, rule: Floats, under_way: Sequence[tuple[int, int, int]], box: int
@@ -205,22 +205,22 @@ class _Look:
         believed = answered(on, asked, self.post.sd_layout**2 + self.post.boot_var)
         return self._foreseen(rule, [replace(on[box], weight=weight) for weight in believed])
 
-    def _foreseen(self, rule: Floats, told: Sequence[Hypotheses]) -> Floats:
-        """Bits of the positions that are worth a closer look, the mean over `told`."""
+    def _foreseen(self, rule: Floats, hypotheses: Sequence[Hypotheses]) -> Floats:
+        """Bits of the positions that are worth a closer look, the mean over `hypotheses`."""
         positions = self._worth_a_look(rule)
         measured = np.array(
             [p for p in positions if self.ev.layout_cost is not None and self.ev.at(int(p))],
             np.intp,
         )
         bits = np.zeros((2, self.ev.last + 1))
-        for each in told:
+        for each in hypotheses:
             bits[0, positions] += foreseen(
                 self.ev, self.post, each, positions, new_layout=False
-            ) / len(told)
+            ) / len(hypotheses)
             if len(measured):
                 bits[1, measured] += foreseen(
                     self.ev, self.post, each, measured, new_layout=True
-                ) / len(told)
+                ) / len(hypotheses)
         return bits
 
     def _worth_a_look(self, rule: Floats) -> Indices:
@@ -444,7 +444,7 @@ def information(p: Floats, d2: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def _told() -> Floats:
-    """(logit, ln d^2) -> share of the coin's entropy that is told, by quadrature."""
+    """(logit, ln d^2) -> share of the coin's entropy that is learned, by quadrature."""
     y = np.linspace(-8.0, 21.0, 2901)
     step = y[1] - y[0]
     table = np.empty((len(_LOGITS), len(_LN_D2)))
@@ -456,8 +456,8 @@ def _told() -> Floats:
             tails, heads = np.exp(-0.5 * y**2), np.exp(-0.5 * (y - d) ** 2)
             mixture = (1 - p) * tails + p * heads
             with np.errstate(divide="ignore", invalid="ignore"):
-                told = (1 - p) * tails * np.log(tails / mixture) + p * heads * np.log(
+                learned = (1 - p) * tails * np.log(tails / mixture) + p * heads * np.log(
                     heads / mixture
                 )
-            table[i, j] = np.nansum(told) * step / math.sqrt(2 * math.pi) / entropy
+            table[i, j] = np.nansum(learned) * step / math.sqrt(2 * math.pi) / entropy
     return np.clip(table, 0.0, 1.0)

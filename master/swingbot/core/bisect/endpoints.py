@@ -72,7 +72,7 @@ def _end_pairs(ev: Evidence) -> int:
 def _ask_ends(case: Assessment, pairs: int, why: str) -> Action:
     ev = case.ev
     there = {ev.key(b) for b in ev.asked}
-    # a k that cannot make a pair: a boot of it told nothing, or confirms a step beside the end
+    # a k that cannot make a pair: a boot of it had no result, or confirms a step beside the end
     broken = {k for p, k in ev.failed if p in (0, ev.last)}
     broken |= {b.k for b in ev.asked if b.phase == "confirm" and ev.where(b) in (0, ev.last)}
     requests: list[WantedBoot] = []

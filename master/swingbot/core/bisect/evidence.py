@@ -41,7 +41,7 @@ class Evidence:
     layout_cost: float | None
     boots: tuple[Observation, ...]  # that gave values, ordered by position, layout and k
     pending: tuple[WantedBoot, ...]
-    failed: tuple[tuple[int, int], ...]  # (position, k) of boots that told nothing
+    failed: tuple[tuple[int, int], ...]  # (position, k) of boots without a result
     ratio: bool  # effects are log ratios; else differences in `unit`
     unit: float
     first: int = 0  # position in the whole range of what is position 0 here

@@ -29,7 +29,7 @@ _WIDE: Final = 1e6  # variance of a level that nothing is known of, in variances
 
 
 def foreseen(
-    ev: Evidence, post: Posterior, told: Hypotheses, positions: Indices, *, new_layout: bool
+    ev: Evidence, post: Posterior, hypotheses: Hypotheses, positions: Indices, *, new_layout: bool
 ) -> Floats:
     """Bits that one boot of each of `positions` tells about where the step is, or that there is
     none.
@@ -38,7 +38,7 @@ def foreseen(
     what each of them foresees. `new_layout`: of another build of the same code.
     """
     layout, boot = post.sd_layout**2, post.boot_var
-    weights, mean, var = _sides(told, ev.mass, positions)
+    weights, mean, var = _sides(hypotheses, ev.mass, positions)
     shown = weights.max(axis=0) > _NEGLIGIBLE
     weights, mean, var = weights[:, shown], mean[shown], var[shown]
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
@@ -103,27 +103,32 @@ def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> 
     )
 
 
-def divided(told: Hypotheses, mass: Floats, positions: Sequence[int]) -> Hypotheses:
+def divided(hypotheses: Hypotheses, mass: Floats, positions: Sequence[int]) -> Hypotheses:
     """The same hypotheses, each gap cut at those of `positions` inside it: its parts say the same
     of the levels and share its probability by the prior of their commits. Positions outside of what
     was measured cut nothing.
     """
     at = np.array(
-        sorted({*told.at.tolist(), *(p for p in positions if told.at[0] < p < told.at[-1])}),
+        sorted(
+            {
+                *hypotheses.at.tolist(),
+                *(p for p in positions if hypotheses.at[0] < p < hypotheses.at[-1]),
+            }
+        ),
         np.intp,
     )
-    whole, upto = np.searchsorted(told.at, at[1:]) - 1, np.cumsum(mass)
+    whole, upto = np.searchsorted(hypotheses.at, at[1:]) - 1, np.cumsum(mass)
     share = (upto[at[1:]] - upto[at[:-1]]) / np.maximum(
-        (upto[told.at[1:]] - upto[told.at[:-1]])[whole], 1e-300
+        (upto[hypotheses.at[1:]] - upto[hypotheses.at[:-1]])[whole], 1e-300
     )
-    of = np.append(whole, len(told.weight) - 1)  # the last one: there is no step
+    of = np.append(whole, len(hypotheses.weight) - 1)  # the last one: there is no step
     return Hypotheses(
         at,
-        told.weight[of] * np.append(share, 1.0),
-        told.low[of],
-        told.low_var[of],
-        told.high[of],
-        told.high_var[of],
+        hypotheses.weight[of] * np.append(share, 1.0),
+        hypotheses.low[of],
+        hypotheses.low_var[of],
+        hypotheses.high[of],
+        hypotheses.high_var[of],
     )
 
 
@@ -143,11 +148,11 @@ def answered(
     true = np.minimum(np.searchsorted(np.cumsum(weight), ways), len(weight) - 1)
     ln = np.tile(np.log(np.maximum(weight, 1e-300)), (_ANSWERS, 1))
     for i, (position, box) in enumerate(asked):
-        told = on[box]
-        behind = np.append(told.at[1:] <= position, False)
+        hypotheses = on[box]
+        behind = np.append(hypotheses.at[1:] <= position, False)
         mean, var = (
-            np.where(behind, told.high, told.low),
-            np.where(behind, told.high_var, told.low_var) + noise,
+            np.where(behind, hypotheses.high, hypotheses.low),
+            np.where(behind, hypotheses.high_var, hypotheses.low_var) + noise,
         )
         quantile = (np.arange(1, _ANSWERS + 1) * math.sqrt(_PRIMES[i % len(_PRIMES)])) % 1.0
         value = mean[true] + np.sqrt(var[true]) * ndtri(quantile)
@@ -164,20 +169,22 @@ def _running(place: Indices, boxes: Indices, what: Floats, places: int) -> tuple
     return np.cumsum(table, axis=1), table.sum(axis=1)
 
 
-def _sides(told: Hypotheses, mass: Floats, positions: Indices) -> tuple[Floats, Floats, Floats]:
+def _sides(
+    hypotheses: Hypotheses, mass: Floats, positions: Indices
+) -> tuple[Floats, Floats, Floats]:
     """Weight of each hypothesis at each position, and mean and variance of the level it gives:
     first those with the step before the position, then those with the step behind it or none. A gap
     that a position divides stands on both sides by its commits' prior.
     """
     upto = np.cumsum(mass)
-    low, high = upto[told.at[:-1]], upto[told.at[1:]]
+    low, high = upto[hypotheses.at[:-1]], upto[hypotheses.at[1:]]
     before = np.clip((upto[positions][:, None] - low) / np.maximum(high - low, 1e-300), 0.0, 1.0)
-    gaps = told.weight[:-1] * before
-    none = np.full((len(positions), 1), told.weight[-1])
+    gaps = hypotheses.weight[:-1] * before
+    none = np.full((len(positions), 1), hypotheses.weight[-1])
     return (
-        np.concatenate([gaps, told.weight[:-1] - gaps, none], axis=1),
-        np.concatenate([told.high[:-1], told.low]),
-        np.concatenate([told.high_var[:-1], told.low_var]),
+        np.concatenate([gaps, hypotheses.weight[:-1] - gaps, none], axis=1),
+        np.concatenate([hypotheses.high[:-1], hypotheses.low]),
+        np.concatenate([hypotheses.high_var[:-1], hypotheses.low_var]),
     )
 
 

@@ -165,8 +165,8 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
         if along is None
         else _creep(points, levels, ranked, along, two[0], policy)
     )
-    told = [(thetas[p.before], thetas[p.behind]) for p in pairs]
-    still = _collect(columns, told, found, np.exp(ln - one), ev.mass, min_effect, two)
+    two_sides = [(thetas[p.before], thetas[p.behind]) for p in pairs]
+    still = _collect(columns, two_sides, found, np.exp(ln - one), ev.mass, min_effect, two)
     second = _wild(columns, thetas[theta], still)
     if thetas[theta].tight:
         off = thetas[theta].apart * thetas[theta].spread
@@ -741,7 +741,7 @@ def _collect(
         two=two[0],
         middle=two[1],
         df=columns.df,
-        told=_told(columns.at, found, weight),
+        hypotheses=_told(columns.at, found, weight),
         odd_images=odd_images,
         noisier=_noisier(thetas, per_theta),
         if_even=per_commit(columns.at, if_even, mass),

@@ -57,7 +57,9 @@ class Posterior:
     # first and last measured position between the two likeliest steps
     middle: tuple[int, int] | None
     wander: float = 0.0  # P(the testbox itself moved meanwhile)
-    told: Hypotheses | None = None  # where the model keeps them: unpaired boots of one testbox
+    hypotheses: Hypotheses | None = (
+        None  # where the model keeps them: unpaired boots of one testbox
+    )
     wild: tuple[
         float, ...
     ] = ()  # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
@@ -127,7 +129,7 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         wander=wander,
         wild=still.wild,
         mode=still.mode,
-        told=still.told,
+        hypotheses=still.hypotheses,
     )
 
 

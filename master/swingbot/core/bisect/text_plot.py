@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
-_TINY: Final = 0.002  # below, a commit that nobody looked at is told together with its neighbours
+_TINY: Final = 0.002  # below, an unmeasured commit is shown together with its neighbours
 _LEAST_WIDTH: Final = 48
 
 
@@ -40,7 +40,7 @@ def picture(
 ) -> str:
     """Bars of the probability per commit, with boots and their mean.
 
-    Stretches of commits that nobody suspects are one line.
+    A stretch of unsuspected commits is one line.
     """
     width = max(_LEAST_WIDTH, width)
     rows: list[tuple[str, float | None, str, str, str]] = []
@@ -85,7 +85,7 @@ def picture(
 
 
 def _groups(lines: Sequence[PlotPoint], everything: bool) -> list[list[PlotPoint]]:
-    """Neighbours that nobody looked at and nobody suspects go together, three or more of them."""
+    """Unmeasured and unsuspected neighbours go together, three or more of them."""
     groups: list[list[PlotPoint]] = []
     for line in lines:
         dull = not everything and _dull(line)

@@ -3,8 +3,8 @@ them.
 
 `Policy` holds those that callers set: the service from its settings, `swingbot bisect run` from its
 options, benchmarks to see what a number costs. The rest are constants. Each says its unit, what it
-means, and what happens when it moves. What is expected of the noise of a box that nobody has
-measured is `EMULATED` and `NOISY` in core/model/noise.py; grids and tolerances of the arithmetic
+means, and what happens when it moves. What is expected of the noise of an unmeasured testbox
+is `EMULATED` and `NOISY` in core/model/noise.py; grids and tolerances of the arithmetic
 stay where they are used.
 
 "sd" is a standard deviation, of one boot if nothing else is said; "relative" is a share: 0.01 is 1
@@ -37,7 +37,7 @@ class Policy:
     # never named there.
     unchecked: float = 0.9
     # P(culprit), given that there is one, at which its confirmation begins. Higher: boots that
-    # confirmation would have told as well; 0.9: 2 % more boots.
+    # confirmation would have decided as well; 0.9: 2 % more boots.
     suspect: float = 0.75
     # Boots in all, but for the last pairs of a confirmation. Lower: small effects on noisy boxes
     # end inconclusive; higher: a hopeless one holds the testbox for days.
@@ -46,7 +46,7 @@ class Policy:
     # Boots of each end before anything is judged. 1: no idea of the spread; more: boots spent where
     # one often needs none.
     boots_per_end: int = 2
-    # Boots of each end before we admit that the ends cannot be told apart.
+    # Boots of each end before we admit that the ends cannot be distinguished.
     max_end_boots: int = 30
     # P(no change that matters) at which the swing counts as not reproduced. Lower: true small
     # swings are dropped.
@@ -221,12 +221,12 @@ SHIFT_SD: Final = 0.05
 # Relative sd between testboxes of a group: as good as nothing is known. Smaller: a slower testbox
 # is taken for a step.
 TESTBOX_SD: Final = 0.5
-# Prior that a testbox wanders: nobody has looked; it was seen to; it was seen to stand still.
+# Prior that a testbox wanders: unknown; seen to wander; seen to stand still.
 # Larger: true steps are put down to the testbox; smaller: its drift names commits.
 WANDERS_UNKNOWN: Final = 0.1
 WANDERS_SEEN: Final = 0.9
 WANDERS_NOT_SEEN: Final = 0.005
-# By how much it then does: (sd, prior) where nobody has looked, (factor of the sd between days,
+# By how much it then does: (sd, prior) if unknown, (factor of the sd between days,
 # prior) where it was seen to.
 WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))
 WANDER_FACTORS: Final = ((0.5, 0.3), (1.0, 0.5), (2.0, 0.2))
@@ -275,7 +275,7 @@ ELSEWHERE_NONE: Final = 0.5
 
 # --- creep ---
 
-# Measured positions, and commits that can be the step, from which a line is told from a step.
+# Measured positions, and commits that can be the step, from which a line is distinguished from a step.
 # Fewer: any two steps are a line.
 CREEP_LEAST_POSITIONS: Final = 5
 CREEP_LEAST_COMMITS: Final = 8
@@ -300,7 +300,7 @@ CREEP_MANY_STEPS: Final = 4.0
 # a second change goes unsaid.
 EXPLAINED_SHARE: Final = (0.6, 1.6)
 # P(the step changes the spread of the boots) from which the answer says so. Lower: two odd boots
-# are told as a finding.
+# are reported as a finding.
 SPREAD_CHANGED_P: Final = 0.9
 # Probability of the commits that are listed when the budget is spent.
 LISTED_P: Final = 0.9

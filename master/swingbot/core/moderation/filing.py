@@ -52,7 +52,7 @@ class Addressed:
     problem: str = ""
 
     @property
-    def nobody(self) -> bool:
+    def without_recipient(self) -> bool:
         """Whether the operator is the only recipient."""
         return not self.would_to
 

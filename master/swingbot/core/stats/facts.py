@@ -144,7 +144,7 @@ def against(differing: Sequence[FactDifference]) -> str | None:
     )
 
 
-def told(differing: Sequence[FactDifference]) -> str | None:
+def explanation(differing: Sequence[FactDifference]) -> str | None:
     """Return the differences that may explain a change, as a sentence."""
     return _few([d.words for d in differing if d.kind in ("compared", "told")])
 

@@ -331,8 +331,8 @@ def _with_findings(
     verdict, reason = judged.verdict, judged.reason
     if known.identical:
         verdict, reason = "same", "the two kernel images are byte-identical"
-    elif known.told and judged.changed:
-        reason = f"{reason}; {known.told}" if reason else known.told
+    elif known.explanation and judged.changed:
+        reason = f"{reason}; {known.explanation}" if reason else known.explanation
     elif verdict == "invalid" and any(problems):
         reason = f"{reason}; {next(p for p in problems if p)[0]}"
     return replace(

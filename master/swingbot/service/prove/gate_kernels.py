@@ -228,7 +228,9 @@ def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     equal = f"of {sheets[0]}+{sheets[1]} boots"
     return GateResult(
         status="pass",
-        reason=f"{equal}; caused by the kernel itself: {known.told}" if known.told else equal,
+        reason=f"{equal}; caused by the kernel itself: {known.explanation}"
+        if known.explanation
+        else equal,
         detail=detail,
     )
 

@@ -59,7 +59,7 @@ def _rule(
         None if mail.shown else "fresh boots of culprit and parent do not show the change",
         mail.unproven,
         suspicion,
-        _no_recipient(addressed) if addressed.nobody else None,
+        _no_recipient(addressed) if addressed.without_recipient else None,
     ]
     told_in_digest = (
         mail.shown

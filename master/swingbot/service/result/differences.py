@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns
-from swingbot.core.stats.facts import BootSettings, FactDifference, against, differences, told
+from swingbot.core.stats.facts import (
+    BootSettings,
+    FactDifference,
+    against,
+    differences,
+    explanation,
+)
 from swingbot.service.ports import Transaction
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 from swingbot_jobs.testbox.definition import Testbox
@@ -28,9 +34,9 @@ class Differences:
         return against(self.facts)
 
     @property
-    def told(self) -> str | None:
+    def explanation(self) -> str | None:
         """Facts that differ, possibly because of the kernel itself."""
-        return told(self.facts)
+        return explanation(self.facts)
 
     def of(self, job: UnitJob) -> Differences:
         """Return the differences that matter for a job: facts that it demands were checked in its

@@ -52,7 +52,7 @@ class Reparsed:
     new: int = 0  # runs without a stored row
     metrics: dict[str, Counter[str]] = field(default_factory=dict)  # metric -> added, gone, changed
     statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
-    told: list[RunChange] = field(default_factory=list)  # the first MOST_LISTED
+    listed: list[RunChange] = field(default_factory=list)  # the first MOST_LISTED
     # (boot, why); the first MOST_LISTED
     unreadable: list[tuple[int, str]] = field(default_factory=list)
     lost: int = 0  # unreadable boots, which keep their stored values
@@ -65,8 +65,8 @@ class Reparsed:
             self.metrics.setdefault(metric, Counter())[reread.kind] += 1
         if change.old_status != change.new_status:
             self.statuses[change.old_status, change.new_status] += 1
-        if len(self.told) < MOST_LISTED:
-            self.told.append(change)
+        if len(self.listed) < MOST_LISTED:
+            self.listed.append(change)
 
     def note_unreadable(self, boot: int, why: str) -> None:
         self.lost += 1

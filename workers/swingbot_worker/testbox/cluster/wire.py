@@ -46,7 +46,7 @@ def devices(driver: ClusterDriver, role: str, folder: Path) -> Devices:
         return Devices()
     socket = folder / "wire"
     end = f"stream,id=wire,server={'on' if role == SERVER else 'off'},addr.type=unix,addr.path={escaped(socket)}"
-    # No ROM: nobody boots from this card.
+    # No ROM: nothing boots from this card.
     card = f"virtio-net-pci,netdev=wire,mac={driver.cards[role]},romfile="
     return Devices(
         argv=("-netdev", end, "-device", card), socket=None if role == SERVER else socket
