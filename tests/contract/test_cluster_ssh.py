@@ -25,7 +25,7 @@ def test_both_are_entered_and_both_go_home(two: Any) -> None:
     pair = two("up", "up")
     outcome = pair.boot()
     assert (outcome["status"], outcome["reason"]) == ("up", None), pair.log()
-    assert pair.phase_names == OUT
+    assert pair.told == OUT
     assert pair.run == ["idle", "idle"]
     assert (
         outcome["facts"]["entered_by"],
@@ -60,7 +60,7 @@ def test_a_panic_is_told_with_its_box_and_both_go_home(
     outcome = pair.boot()
     assert outcome["status"] == "panicked"
     assert outcome["reason"].startswith(says) and "Kernel panic" in outcome["reason"]
-    assert pair.phase_names[-1] == "idle"
+    assert pair.told[-1] == "idle"
     assert pair.run == ["idle", "idle"]
 
 
@@ -70,7 +70,7 @@ def test_a_box_that_cannot_begin_keeps_the_other_in_its_idle_system(two: Any) ->
     outcome = pair.boot()
     assert (outcome["status"], outcome["fault"]) == ("infra", "order")
     assert outcome["reason"].startswith(
-        "Cluster two, server serving: The kernel lacks what testbox serving needs: CONFIG_SCSI=y"
+        "Cluster two, server serving: The kernel lacks options that testbox serving needs: CONFIG_SCSI=y"
     )
     assert pair.worlds["asking"]["boot_id"] == before
     assert pair.run == ["idle", "idle"]
@@ -79,8 +79,8 @@ def test_a_box_that_cannot_begin_keeps_the_other_in_its_idle_system(two: Any) ->
 def test_what_the_wire_needs_is_looked_for_before_anything_begins(two: Any) -> None:
     pair = two("up", "up", cluster={"kconfig_needed": ["IXGBE"]})
     outcome = pair.boot()
-    assert (outcome["status"], outcome["fault"], pair.phase_names) == ("infra", "order", [])
-    assert "lacks what the wire of cluster two needs: CONFIG_IXGBE=y" in outcome["reason"]
+    assert (outcome["status"], outcome["fault"], pair.told) == ("infra", "order", [])
+    assert "lacks options that the wire of cluster two needs: CONFIG_IXGBE=y" in outcome["reason"]
 
 
 def test_a_box_that_does_not_come_back_is_lost_by_name(two: Any) -> None:

@@ -60,7 +60,7 @@ def test_a_hang_is_ended_by_the_power_switch(played: Any) -> None:
 def test_a_pulled_plug_is_no_fault_of_the_kernel(played: Any) -> None:
     box = played("unplugged")
     outcome = box.boot()
-    assert outcome["status"] == "infra" and "lost its power" in outcome["reason"]
+    assert outcome["status"] == "infra" and "lost power" in outcome["reason"]
     assert box.phases == OUT
 
 
@@ -76,7 +76,7 @@ def test_a_hang_under_a_switch_that_lies_loses_the_box(played: Any, tmp_path: Pa
 def test_a_hang_without_a_switch_loses_the_box_and_says_so(played: Any) -> None:
     box = played("hangs", power="none", return_seconds=1)
     outcome = box.boot()
-    assert outcome["status"] == "infra" and "no power switch is set up" in outcome["reason"]
+    assert outcome["status"] == "infra" and "no power switch" in outcome["reason"]
     assert box.phases[-1] == "lost"
 
 

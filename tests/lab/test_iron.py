@@ -83,7 +83,7 @@ def test_a_wrong_key_is_told_with_what_to_do(box: Iron, tmp_path: Path) -> None:
     key.chmod(0o600)
     box.describe(key=str(key))
     assert str(key) in refused(box)
-    assert not findings(box)["SSH reaches the box"][0]
+    assert not findings(box)["SSH reaches the testbox"][0]
 
 
 def test_another_host_key_is_told_and_not_trusted(box: Iron, tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_another_host_key_is_told_and_not_trusted(box: Iron, tmp_path: Path) -> 
     host, kind, key = box.machine.known_hosts.read_text().split()[:3]
     other.write_text(f"{host} {kind} {key[:-6]}AAAAAA\n")
     box.describe(known_hosts=str(other))
-    assert "shows another host key" in refused(box)
+    assert "has a host key that differs from" in refused(box)
     other.write_text("")
-    assert "compare it at the box's console" in refused(box)
+    assert "verify it at the testbox's console" in refused(box)
 
 
 def test_a_name_that_does_not_resolve_is_told(box: Iron) -> None:
@@ -105,7 +105,7 @@ def test_a_clock_that_is_years_off_is_told(box: Iron) -> None:
     box.machine.ssh("date -s 2001-01-01")
     try:
         assert "days off; set it" in refused(box)
-        assert "NTP" in findings(box)["its clock is right"][1]
+        assert "NTP" in findings(box)["its clock is correct"][1]
     finally:
         box.machine.ssh(f"date -s @{time.time():.0f}")
 
@@ -135,7 +135,7 @@ def test_a_kernel_of_another_architecture_is_told(box: Iron, tmp_path: Path) -> 
 
 def test_a_console_that_shows_nothing_is_told(box: Iron) -> None:
     box.describe(console={"command": ["sleep", "1000"]})
-    assert "does not show what its kernel prints" in refused(box)
+    assert "does not show kernel messages" in refused(box)
 
 
 def test_options_that_the_kernel_lacks_are_told_before_the_reboot(box: Iron) -> None:

@@ -77,7 +77,7 @@ def home(**more: str) -> idle_system.IdleSystemReport:
         ),
         ("ssh: connect to host box.example port 22: No route to host", Unreachable, "cable"),
         ("something new", Unreachable, "something new"),
-        ("", Unreachable, "it said nothing"),
+        ("", Unreachable, "it printed nothing"),
     ],
 )
 def test_what_ssh_says_becomes_a_sentence_that_says_what_to_do(
@@ -181,7 +181,7 @@ def test_space_that_is_not_told_is_not_taken_for_none() -> None:
 
 def test_a_box_of_another_architecture_than_the_controller_is_told() -> None:
     assert preflight.other_machine("box", home(), "x86_64") == ""
-    assert "drive it from one like it" in preflight.other_machine(
+    assert "use a controller with the architecture" in preflight.other_machine(
         "box", home(machine="aarch64"), "x86_64"
     )
 
@@ -216,7 +216,7 @@ def test_without_cycle_a_switch_goes_off_and_then_on(tmp_path: Path) -> None:
 
 
 def test_a_power_command_that_fails_is_quoted() -> None:
-    with pytest.raises(InfraError, match=r"'cycle' .* ended with status 3: no such outlet"):
+    with pytest.raises(InfraError, match=r"'cycle' .* failed with status 3: no such outlet"):
         power_switch.cycle(Power(cycle=("sh", "-c", "echo no such outlet; exit 3")))
 
 

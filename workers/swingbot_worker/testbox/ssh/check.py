@@ -1,4 +1,7 @@
-"""Check a bare-metal testbox without changing it, before its first order or when a problem occurs."""
+"""Check a bare-metal testbox without changing it.
+
+Run this before the first order, or to diagnose a problem.
+"""
 
 from __future__ import annotations
 
@@ -27,29 +30,29 @@ MEMORY_SHARE = 0.85
 
 def check(box: Testbox, driver: SshDriver) -> list[TuningFinding]:
     """Return the findings in order of dependence. Without SSH, checks that need it are skipped."""
-    found = [*_power(driver)]
+    findings = [*_power(driver)]
     link = Link(box.name, driver)
     try:
         link.check_files()
         home = idle_system.answer(link.run(idle_system.question(driver.workspace)))
     except InfraError as error:
         return [
-            *found,
+            *findings,
             TuningFinding(
-                what="SSH reaches the box", ok=False, found="no valid answer", do=str(error)
+                what="SSH reaches the testbox", ok=False, found="no valid answer", do=str(error)
             ),
         ]
-    found.append(
+    findings.append(
         TuningFinding(
-            what="SSH reaches the box",
+            what="SSH reaches the testbox",
             ok=True,
             found=f"{driver.user}@{driver.host} port {driver.port}, host key as pinned",
         )
     )
-    found += [*_system(box, driver, home), *_console(box, driver, link)]
+    findings += [*_system(box, driver, home), *_console(box, driver, link)]
     if box.tuning is not None:
-        found += tuning.findings(box.tuning, link.run(tuning.probe(box.tuning)))
-    return found
+        findings += tuning.findings(box.tuning, link.run(tuning.probe(box.tuning)))
+    return findings
 
 
 def _power(driver: SshDriver) -> Iterator[TuningFinding]:
@@ -93,27 +96,27 @@ def _system(
         found=f"Linux {home['release']}",
         do=f"reboot it: {why}" if why else "",
     )
-    wanted = os.uname().machine
+    host = os.uname().machine
     yield TuningFinding(
-        what="its architecture is this host's",
-        ok=home["machine"] == wanted,
+        what="it has the architecture of this host",
+        ok=home["machine"] == host,
         found=home["machine"],
-        do=preflight.other_machine(box.name, home, wanted),
+        do=preflight.other_machine(box.name, home, host),
     )
-    wrong = preflight.problems(box.name, driver, home, time.time())
-    for what, word, told in (
+    problems = preflight.problems(box.name, driver, home, time.time())
+    for what, word, value in (
         ("the SSH user is root", "root", f"uid {home['uid']}"),
-        ("its clock is right", "clock", _clock(home)),
-        ("it can kexec", "kexec", home["kexec"] or "no kexec"),
-        ("no lockdown", "locked", home["lockdown"] or "none"),
+        ("its clock is correct", "clock", _clock(home)),
+        ("it can kexec", "kexec", home["kexec"] or "no kexec command"),
+        ("it is not locked down", "locked", home["lockdown"] or "none"),
     ):
         if driver.enter == "kexec" or word not in ("kexec", "locked"):
-            do = next((sentence for sentence in wrong if word in sentence), "")
-            yield TuningFinding(what=what, ok=not do, found=told, do=do)
+            do = next((sentence for sentence in problems if word in sentence), "")
+            yield TuningFinding(what=what, ok=not do, found=value, do=do)
     yield _space(box, driver, home)
     yield from _size(box, home)
     if driver.results == "network":
-        sentence = next((sentence for sentence in wrong if "network card" in sentence), "")
+        sentence = next((sentence for sentence in problems if "network card" in sentence), "")
         yield TuningFinding(
             what="its network card is known",
             ok=not sentence,
@@ -129,50 +132,57 @@ def _clock(home: idle_system.IdleSystemReport) -> str:
 
 
 def _space(box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFinding:
-    told = f"{(home.number('space_kb') or 0) >> 10} MiB in {driver.workspace} ({home['space_kind']}), {(home.number('available_kb') or 0) >> 10} MiB of memory"
+    space, memory = home.number("space_kb") or 0, home.number("available_kb") or 0
+    free = (
+        f"{space >> 10} MiB in {driver.workspace} ({home['space_kind']}), "
+        f"{memory >> 10} MiB of memory"
+    )
     try:
         preflight.check_space(box.name, home, KERNEL, INITRD, driver)
     except InfraError as error:
         return TuningFinding(
-            what="kernel and root file system fit into its memory",
+            what="kernel and root file system fit in its memory",
             ok=False,
-            found=told,
+            found=free,
             do=str(error),
         )
     on_disk = home["space_kind"] not in ("tmpfs", "ramfs")
     do = (
-        "use a workspace in a tmpfs, such as /run/swingbot: no disk may be written"
+        "use a workspace on a tmpfs, such as /run/swingbot: the driver must not write to a disk"
         if on_disk
         else ""
     )
     return TuningFinding(
-        what="kernel and root file system fit into its memory", ok=not on_disk, found=told, do=do
+        what="kernel and root file system fit in its memory", ok=not on_disk, found=free, do=do
     )
 
 
 def _size(box: Testbox, home: idle_system.IdleSystemReport) -> Iterator[TuningFinding]:
     cpus, memory = home.number("nr_cpu"), home.number("memory_kb")
-    do = f"set nr_cpu and memory_mb in {box.name}.yaml to the actual values, or find out why they differ"
+    do = (
+        f"set nr_cpu and memory_mb in {box.name}.yaml to the actual values, "
+        "or find out why they differ"
+    )
     yield TuningFinding(
         what=f"it has {box.nr_cpu} CPUs",
         ok=cpus == box.nr_cpu,
         found=str(cpus),
         do="" if cpus == box.nr_cpu else do,
     )
-    there = (
+    plausible = (
         memory is not None
         and MEMORY_SHARE * box.memory_mb <= memory / 1024 <= box.memory_mb / MEMORY_SHARE
     )
     yield TuningFinding(
         what=f"it has {box.memory_mb} MiB of memory",
-        ok=there,
+        ok=plausible,
         found=f"{(memory or 0) >> 10} MiB",
-        do="" if there else do,
+        do="" if plausible else do,
     )
 
 
 def _kconfig(driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFinding:
-    told = ", ".join(driver.kconfig_needed) or "no list"
+    options = ", ".join(driver.kconfig_needed) or "no list"
     do = (
         ""
         if driver.kconfig_needed
@@ -180,15 +190,15 @@ def _kconfig(driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFin
         "(see ethtool -i) and its dependencies"
     )
     return TuningFinding(
-        what="what its card needs in the kernel's configuration is listed",
+        what="the kernel options that its network card needs are listed",
         ok=not do,
-        found=told,
+        found=options,
         do=do,
     )
 
 
 def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFinding]:
-    what = "the console shows what its kernel prints"
+    what = "the console shows kernel messages"
     if driver.console is None:
         yield TuningFinding(
             what=what,
@@ -211,7 +221,7 @@ def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFind
         except InfraError as error:
             yield TuningFinding(what=what, ok=False, found="it cannot be read", do=str(error))
             return
-        told = (
+        seen_text = (
             f"the test line was received, {raw.stat().st_size} bytes in total"
             if seen
             else f"{raw.stat().st_size} bytes without the test line"
@@ -219,6 +229,6 @@ def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFind
         yield TuningFinding(
             what=what,
             ok=seen,
-            found=told,
+            found=seen_text,
             do="" if seen else preflight.dead_console(box.name, raw.with_suffix(".err")),
         )

@@ -1,8 +1,8 @@
-"""What a box's console says of one order: when the kernel under test began, how it got on, its
-results, and that another kernel runs again. Pure.
+"""Parse the console of a testbox during one order. Pure.
 
-All of it is foreign text: a kernel under test, and whoever is root in it, can print anything, half
-lines and lies included.
+The console shows the start of the kernel under test, the progress of the job, the results, and the
+start of the next kernel. All of it is untrusted: the kernel under test, and any root process in
+it, can print anything, including partial lines and false messages.
 """
 
 from __future__ import annotations
@@ -18,59 +18,57 @@ from dataclasses import dataclass
 _BANNER = re.compile(r"^.{0,40}?Linux version \d", re.M)
 _FRAME = re.compile(r"SB:(\d{5}):([A-Za-z0-9+/=]{4,76}):")
 _HEAD = re.compile(r"SB\+(\d{1,6}):([0-9a-f]{64}):")
-# Lines of base64 that are looked at: 76 characters each, so 15 MB packed.
+# Maximum number of base64 lines to parse. At 76 characters each, this is 15 MB of base64.
 MOST_LINES = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleReport:
-    """`text` is the kernel's under test alone; `size` what it says that its results have, once the
-    job is done.
-    """
+    """State of the boot according to the console. `text` is that of the kernel under test only."""
 
-    began: bool  # a kernel that was given our word has printed its banner
-    up: bool  # its init has
-    done: bool
-    gone: bool  # a kernel that is not ours began after it: the box has reset
-    no_card: str  # what init says of a network card that it misses
+    began: bool  # a kernel with our token on its command line printed its banner
+    up: bool  # its init reported that it runs
+    done: bool  # its init reported that the job is complete
+    gone: bool  # another kernel started after it: the testbox has reset
+    no_card: str  # the report of init about a network problem, empty if none
     text: str
 
 
 def listen(text: str, token: str) -> ConsoleReport:
-    """Take the console's text since the box left its idle system apart."""
+    """Parse the console `text` printed since the testbox left its idle system."""
     starts = [match.start() for match in _BANNER.finditer(text)]
     parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=False)]
-    ours = next(
+    tested = next(
         (number for number, part in enumerate(parts) if f"swingbot={token}" in part[:20_000]), None
     )
-    if ours is None:
+    if tested is None:
         return ConsoleReport(began=False, up=False, done=False, gone=False, no_card="", text="")
-    mine = parts[ours]
-    said = re.findall(rf"swingbot: {re.escape(token)} (\w[^\r\n]{{0,100}})", mine)
+    own_text = parts[tested]
+    messages = re.findall(rf"swingbot: {re.escape(token)} (\w[^\r\n]{{0,100}})", own_text)
     return ConsoleReport(
         began=True,
-        up="up" in said,
-        done=any(word.startswith("done ") for word in said),
-        gone=len(parts) > ours + 1,
-        no_card=next((word for word in said if word.startswith("no ")), ""),
-        text=without_frames(mine),
+        up="up" in messages,
+        done=any(message.startswith("done ") for message in messages),
+        gone=len(parts) > tested + 1,
+        no_card=next((message for message in messages if message.startswith("no ")), ""),
+        text=without_frames(own_text),
     )
 
 
 def without_frames(text: str) -> str:
-    """The text without lines of results, and without the carriage returns of a serial line."""
-    kept = [
+    """Return `text` without the lines of results and without carriage returns."""
+    lines = [
         line for line in text.replace("\r", "").split("\n") if not line.startswith(("SB:", "SB+"))
     ]
-    return "\n".join(kept)
+    return "\n".join(lines)
 
 
 def results(text: str, most: int) -> bytes | None:
-    """The results that stand in the text, None as long as no full set does. At most `most` bytes
-    unpacked.
+    """Return the results contained in `text`, or None if they are incomplete.
 
-    Each line may come several times and damaged: of each the copies that occur are tried, the whole
-    is right when its sha256 is.
+    Also returns None if the unpacked results exceed `most` bytes. Each line may occur several times
+    and be damaged: up to four different copies of each line are tried, and the SHA-256 checksum
+    selects the valid combination.
     """
     heads = list(dict.fromkeys(_HEAD.findall(text)))[-4:]
     if not heads:

@@ -78,8 +78,8 @@ class Ssh:
             raise InfraError(session.trouble)
         if verdict is None or (way.state is State.LOST and verdict.status not in _EVIDENT):
             raise InfraError(
-                f"Testbox {self.box.name} is lost: {session.why_lost} Its order says nothing about "
-                f"the kernel; see {session.log_file}."
+                f"Testbox {self.box.name} is lost: {session.why_lost} The order has no verdict "
+                f"about the kernel; see {session.log_file}."
             )
         rootfs = request.payload.system
         facts: dict[str, Fact] = {

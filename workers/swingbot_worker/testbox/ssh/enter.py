@@ -1,6 +1,4 @@
-"""What is run on a box, or on the controller, to leave the idle system: shell text and argument
-lists. Pure.
-"""
+"""Commands that leave the idle system, run on the testbox or on the controller. Pure."""
 
 from __future__ import annotations
 
@@ -9,49 +7,61 @@ from collections.abc import Sequence
 
 from swingbot_jobs.testbox.ssh import SshDriver
 
-# It has to outlive the SSH connection that starts it, and give that time to end.
+# Runs a command in the background, so that it outlives the SSH connection that starts it.
 _LATER = "nohup setsid sh -c {} >/dev/null 2>&1 </dev/null &"
 
 
 def kexec_load(kernel: str, initrd: str, cmdline: str) -> str:
-    """Load the kernel under test beside the running one, by whichever of the two system calls the
-    idle kernel allows; then the files may go.
+    """Return the script that loads the kernel under test.
+
+    It tries both kexec system calls, because the idle kernel may allow only one of them. The files
+    can be removed afterwards.
     """
-    load = f"-l {shlex.quote(kernel)} --initrd={shlex.quote(initrd)} --command-line={shlex.quote(cmdline)}"
+    load = (
+        f"-l {shlex.quote(kernel)} --initrd={shlex.quote(initrd)} "
+        f"--command-line={shlex.quote(cmdline)}"
+    )
     return f"PATH=$PATH:/usr/sbin:/sbin; kexec -c {load} 2>/dev/null || kexec -s {load}"
 
 
 def kexec_go(workspace: str) -> str:
-    """Put the disks to rest and jump.
+    """Return the script that remounts all file systems read-only and executes the loaded kernel.
 
-    If the jump fails, reset: a system with its disks at rest is of no use.
+    If kexec fails, the script resets the machine, because a system with read-only disks is not
+    usable.
     """
-    rest = (
+    command = (
         "sleep 1; sync; echo u >/proc/sysrq-trigger; sleep 1; kexec -e; echo b >/proc/sysrq-trigger"
     )
-    return f"PATH=$PATH:/usr/sbin:/sbin; rm -rf {shlex.quote(workspace)}; {_LATER.format(shlex.quote(rest))}"
+    return (
+        f"PATH=$PATH:/usr/sbin:/sbin; rm -rf {shlex.quote(workspace)}; "
+        f"{_LATER.format(shlex.quote(command))}"
+    )
 
 
 def reboot() -> str:
-    """Reboot the system that answers, the polite way and, should that not be done after a minute,
-    the other one.
-    """
-    rest = "sleep 1; systemctl reboot || reboot; sleep 60; sync; echo b >/proc/sysrq-trigger"
-    return f"PATH=$PATH:/usr/sbin:/sbin; {_LATER.format(shlex.quote(rest))}"
+    """Return the script that reboots the running system, by force if it still runs after a minute."""
+    command = "sleep 1; systemctl reboot || reboot; sleep 60; sync; echo b >/proc/sysrq-trigger"
+    return f"PATH=$PATH:/usr/sbin:/sbin; {_LATER.format(shlex.quote(command))}"
 
 
 def once(driver: SshDriver, kernel: str, initrd: str, cmdline: str) -> Sequence[str]:
-    """The box's own command that makes the next boot one of the kernel under test, with its places
-    filled in.
+    """Return `reboot_command`, which selects the kernel under test for the next boot only.
+
+    Replaces its placeholders {kernel}, {initrd} and {cmdline}.
     """
-    filled = []
+    argv = []
     for word in driver.reboot_command:
-        for place, value in (("{kernel}", kernel), ("{initrd}", initrd), ("{cmdline}", cmdline)):
-            word = word.replace(place, value)
-        filled.append(word)
-    return filled
+        for placeholder, value in (
+            ("{kernel}", kernel),
+            ("{initrd}", initrd),
+            ("{cmdline}", cmdline),
+        ):
+            word = word.replace(placeholder, value)
+        argv.append(word)
+    return argv
 
 
 def marker(token: str) -> str:
-    """Say something on the console of the idle system that we then look for."""
+    """Return the script that prints a test line on the console of the idle system."""
     return f"echo '<2>swingbot: marker {token}' >/dev/kmsg"

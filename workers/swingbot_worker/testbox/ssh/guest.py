@@ -1,10 +1,9 @@
-"""What the kernel under test starts: PID 1 of a bare-metal testbox, and the words on the kernel's
-command line. Pure.
+"""PID 1 of a bare-metal testbox under test, and the kernel command line that starts it. Pure.
 
-It does what the virtual machine's does (workers/rootfs/init), but has neither a port for results
-nor anyone who ends it: results wait in memory until the job is over and go out then, and the box
-reboots itself. While the job runs nothing of ours does but a line on the console now and then,
-printed by the shell itself without starting anything.
+This init does the same work as the init of virtual machines (workers/rootfs/init). However, it has
+no port for results, and no host process ends it: it stores the results in memory until the job is
+complete, sends them, and reboots the testbox. While the job runs, swingbot only prints an
+occasional line on the console, with a shell builtin, so that no process is started.
 """
 
 from __future__ import annotations
@@ -19,20 +18,19 @@ from swingbot_worker.rootfs import cpio
 
 INIT = "ssh/init"
 WORD = "swingbot"
-# Seconds between two signs of life on the console.
+# Interval of the heartbeat on the console, in seconds.
 BEAT_SECONDS = 15
-# What the results port waits for whoever fetches them.
+# Seconds for which the guest serves its results to the driver.
 SERVE_SECONDS = 180
-# Characters of base64 in a line of results on the console.
+# Base64 characters per line of results on the console.
 LINE = 76
-# Each line is printed this often: a console that shares its line with the kernel's own text loses
-# some.
+# Number of times that each line is printed: kernel messages on the same console damage some lines.
 ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkCard:
-    """The network card that results leave by: its hardware address, and its address or `dhcp`."""
+    """Network card that sends the results: MAC address, and IP address with prefix or `dhcp`."""
 
     mac: str
     address: str
@@ -40,45 +38,48 @@ class NetworkCard:
 
 
 def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int, job: str = "") -> str:
-    """The kernel's command line. `token` tells this boot from any other, in and out of the guest.
+    """Return the kernel command line.
 
-    The words of the `job` come last: of a parameter set twice, the kernel takes the last value.
+    `token` identifies this boot, inside and outside of the guest. The kernel reboots
+    `panic_seconds` after a panic; the guest waits `delay_us` microseconds before the job. The
+    parameters of the job come last, because the last value of a repeated parameter wins.
     """
-    ours = (
+    parameters = (
         *(f"{WORD}={token}", f"rdinit=/{INIT}", f"panic={panic_seconds}", "oops=panic"),
         *("printk.time=1", "printk.devkmsg=on", f"swingbot.delay_us={delay_us}"),
     )
-    return joined(*ours, *shlex.split(box.cmdline), job)
+    return joined(*parameters, *shlex.split(box.cmdline), job)
 
 
 def entries(
     token: str, secret: str, results: str, card: NetworkCard | None, port: int
 ) -> Sequence[cpio.Entry]:
-    """The files that a bare-metal testbox gets beside the job: its init, and what this boot needs
-    to know, which the command line need not show.
+    """Return the additional files of a bare-metal testbox: its init and the settings of this boot.
+
+    The settings are in a file because they include a secret, which the command line would show.
     """
-    known = {"token": token, "secret": secret, "results": results, "port": str(port)}
+    settings = {"token": token, "secret": secret, "results": results, "port": str(port)}
     if card is not None:
-        known |= {"mac": card.mac, "address": card.address, "gateway": card.gateway}
-    told = "".join(f"{name}={shlex.quote(value)}\n" for name, value in known.items())
-    filled = (
+        settings |= {"mac": card.mac, "address": card.address, "gateway": card.gateway}
+    boot_settings = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
+    init = (
         _INIT.replace("@BEAT@", str(BEAT_SECONDS))
         .replace("@SERVE@", str(SERVE_SECONDS))
         .replace("@LINE@", str(LINE))
     )
-    filled = filled.replace("@ROUNDS@", " ".join(str(number) for number in range(ROUNDS)))
-    made = [
-        cpio.file(INIT, filled.encode(), executable=True),
-        cpio.file("ssh/boot", told.encode()),
+    init = init.replace("@ROUNDS@", " ".join(str(number) for number in range(ROUNDS)))
+    return [
+        cpio.file(INIT, init.encode(), executable=True),
+        cpio.file("ssh/boot", boot_settings.encode()),
         cpio.file("ssh/serve", _SERVE.encode(), executable=True),
+        cpio.file("ssh/lease", _LEASE.encode(), executable=True),
     ]
-    return [*made, cpio.file("ssh/lease", _LEASE.encode(), executable=True)]
 
 
 _INIT = r"""#!/bin/busybox sh
 # shellcheck shell=dash
-# PID 1 of a bare-metal testbox under test: mounts, loopback, the order's delay, the job, the
-# results, reboot.
+# PID 1 of a bare-metal testbox under test: mounts file systems, configures loopback, waits for the
+# delay of the order, runs the job, sends the results, and reboots.
 export PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LC_ALL=C
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -87,34 +88,35 @@ mkdir -p /dev/pts /dev/shm
 mount -t devpts pts /dev/pts
 mount -t tmpfs shm /dev/shm
 mount -t tracefs trace /sys/kernel/tracing 2>/dev/null
-mount -t tmpfs -o size=64m results /run # a run that floods its output fills this, not memory
+mount -t tmpfs -o size=64m results /run # limits a run that floods its output
 mkdir -p /out
 mount -t tmpfs -o size=300m out /out
 
-# shellcheck disable=SC1091 # made for this boot
+# shellcheck disable=SC1091 # generated for this boot
 . /ssh/boot
 say() {
 	echo "<2>swingbot: $token $*" >/dev/kmsg
 }
 
 ip link set lo up
-ip addr add 127.0.0.2/32 dev lo # glibc leaves 127.0.0.1 out of account (AI_ADDRCONFIG): netperf -4 needs one more
+# AI_ADDRCONFIG of glibc ignores 127.0.0.1; netperf -4 needs another address.
+ip addr add 127.0.0.2/32 dev lo
 
 delay=
-# shellcheck disable=SC2013 # words are wanted
+# shellcheck disable=SC2013 # splits words on purpose
 for word in $(cat /proc/cmdline); do
 	case $word in swingbot.delay_us=*) delay=${word#*=} ;; esac
 done
 [ -z "$delay" ] || usleep "$delay"
 
 mkfifo /ssh/never
-exec 4<>/ssh/never # nobody writes: reading it with a limit is a pause that starts no process
+exec 4<>/ssh/never # has no writer: a read with a timeout is a pause that starts no process
 : >/out/results.tar
 say up
 if [ ! -e /job/run.sh ]; then
 	say no job
 else
-	trap : CHLD # ends the pause
+	trap : CHLD # interrupts the pause
 	read -r last _ </proc/uptime
 	sh /job/run.sh 3>>/out/results.tar 4<&- &
 	job=$!
@@ -140,7 +142,7 @@ over_console() {
 		base64 -w @LINE@ /out/packed | awk '{ printf "SB:%05d:%s:\n", NR - 1, $0 }'
 		echo "SB+$lines:${sum%% *}:"
 	done >/dev/console
-	sleep 2 # what stands in the line's buffer would not outlive the reboot
+	sleep 2 # drain the serial buffer, which the reboot would discard
 }
 
 over_network() {
@@ -178,7 +180,7 @@ reboot -f
 """
 
 _SERVE = r"""#!/bin/busybox sh
-# One connection: results for whoever knows this boot's secret.
+# Serves one connection: sends the results to a client that knows the secret of this boot.
 . /ssh/boot
 read -r -t 20 word || exit 1
 [ "$word" = "$secret" ] || exit 1

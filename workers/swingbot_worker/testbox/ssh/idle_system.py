@@ -1,4 +1,4 @@
-"""What answers on a box: one question that is asked over SSH, and what its answer means. Pure."""
+"""Identify the system that runs on a testbox, by one script that runs over SSH. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox.ssh.guest import WORD
 
-# One look at the box, as `name=value` lines: everything that a boot or a check needs, in one
-# connection.
-_ASK = r"""
+# Prints all properties that a boot or a check needs as `name=value` lines, in one connection.
+_PROBE = r"""
 say() { printf '%s=%s\n' "$1" "$2"; }
 say boot_id "$(cat /proc/sys/kernel/random/boot_id)"
 say release "$(uname -r)"
@@ -35,14 +34,19 @@ say port "${SSH_CONNECTION##* }"
 card=$(ip -o route get "$client" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
 say card "$card"
 say mac "$(cat "/sys/class/net/$card/address" 2>/dev/null)"
-say address "$(ip -o -4 addr show dev "$card" scope global 2>/dev/null | awk 'NR == 1 { print $4 }')"
-say gateway "$(ip -o -4 route show default dev "$card" 2>/dev/null | sed -n 's/.* via \([^ ]*\).*/\1/p' | head -n 1)"
+say address "$(
+	ip -o -4 addr show dev "$card" scope global 2>/dev/null | awk 'NR == 1 { print $4 }'
+)"
+say gateway "$(
+	ip -o -4 route show default dev "$card" 2>/dev/null |
+		sed -n 's/.* via \([^ ]*\).*/\1/p' | head -n 1
+)"
 """
 
 
 @dataclass(frozen=True, slots=True)
 class IdleSystemReport:
-    """What the box said; every value as it was printed, missing ones empty."""
+    """Properties of the running system as printed; a missing one is the empty string."""
 
     said: Mapping[str, str]
 
@@ -50,17 +54,18 @@ class IdleSystemReport:
         return self.said.get(name, "")
 
     def number(self, name: str) -> int | None:
+        """Return a property as a number; None if it is missing or not a decimal number."""
         value = self[name]
         return int(value) if value.isascii() and value.isdecimal() and len(value) < 16 else None
 
 
 def question(workspace: str) -> str:
-    """The script that asks."""
-    return _ASK.replace("@WORKSPACE@", workspace)
+    """Return the script that prints the properties; `workspace` is created if it is missing."""
+    return _PROBE.replace("@WORKSPACE@", workspace)
 
 
 def answer(text: str) -> IdleSystemReport:
-    """Read the answer; lines that are none of ours (a login banner) are left out."""
+    """Parse the output of the script. Other lines, such as a login banner, are ignored."""
     return IdleSystemReport(
         {
             match[1]: match[2][:4000]
@@ -71,11 +76,12 @@ def answer(text: str) -> IdleSystemReport:
 
 
 def strange(idle: IdleSystemReport, driver: SshDriver) -> str | None:
-    """Why what answers is not the box's idle system; None if it is."""
+    """Return why the running system is not the idle system, or None if it is."""
     if f"{WORD}=" in idle["cmdline"]:
         return f"it runs a kernel that was started for an order ({_word(idle['cmdline'])})"
     if driver.idle_release and not fnmatch.fnmatchcase(idle["release"], driver.idle_release):
-        return f"it runs Linux {idle['release'] or 'of unknown release'}, its idle system has {driver.idle_release}"
+        release = f"Linux {idle['release']}" if idle["release"] else "an unknown Linux release"
+        return f"it runs {release}, but its idle system has {driver.idle_release}"
     return None
 
 
@@ -84,8 +90,10 @@ def _word(cmdline: str) -> str:
 
 
 def space_needed(kernel: int, initrd: int) -> tuple[int, int]:
-    """KiB that kernel and initramfs (sizes in bytes) need in the workspace, and of memory beside:
-    kexec copies both, and the kernel unpacks the second.
+    """Return the KiB that a boot needs: in the workspace, and in memory in addition to it.
+
+    `kernel` and `initrd` are sizes in bytes. kexec copies both files, and the kernel under test
+    unpacks the initramfs.
     """
     files = (kernel + initrd) // 1024 + 4096
     return files, files + 65536

@@ -1,5 +1,6 @@
-"""SSH to a box's idle system by the OpenSSH client: the host key is pinned, nothing is asked, and
-what goes wrong is told in one sentence.
+"""Run commands on the idle system of a testbox with the OpenSSH client.
+
+The host key is pinned, and the client never prompts. Each failure is reported in one sentence.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError, process
 
 CONNECT_SECONDS = 10
-# ssh's own exit status for whatever is not the remote command's.
+# Exit status of ssh for its own errors, as opposed to those of the remote command.
 _OWN_STATUS = 255
-# Bytes in a second that the slowest link we allow for brings over.
+# Bytes per second of the slowest supported link.
 SLOWEST = 200_000
 ANSWER_BYTES = 1 << 20
 
@@ -32,7 +33,7 @@ class LoginRefused(InfraError):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The way to one box. `name` is for sentences."""
+    """SSH access to one testbox. `name` is used in error messages."""
 
     name: str
     driver: SshDriver
@@ -53,10 +54,10 @@ class Link:
             )
 
     def run(self, script: str, *, timeout: float = 60.0, stdin: bytes | None = None) -> str:
-        """What a shell script prints on the box.
+        """Run a shell script on the testbox and return its output.
 
-        Raises Unreachable or Refused if it cannot be started, InfraError if it fails or takes too
-        long.
+        Raises Unreachable if the testbox does not answer within `timeout` seconds, LoginRefused if
+        it refuses the login, and InfraError if the script fails.
         """
         done = process.output(ssh_argv(self.driver, script), timeout=timeout, stdin=stdin)
         text = done.text[:ANSWER_BYTES]
@@ -68,22 +69,23 @@ class Link:
             raise fault(self.name, self.driver, text)
         if done.rc != 0:
             raise InfraError(
-                f"On testbox {self.name} a command failed with status {done.rc}: {_last(text)}"
+                f"A command on testbox {self.name} failed with status {done.rc}: {_last(text)}"
             )
         return text
 
     def put(self, path: str, content: bytes) -> None:
-        """Bring `content` to `path` on the box and make sure that it got there whole."""
+        """Write `content` to `path` on the testbox.
+
+        Raises InfraError if its SHA-256 checksum differs on the testbox.
+        """
         digest, packed = (
             hashlib.sha256(content).hexdigest(),
             gzip.compress(content, compresslevel=1, mtime=0),
         )
-        place = shlex.quote(path)
-        script = (
-            f'umask 077; mkdir -p "$(dirname {place})" && gzip -dc >{place} && sha256sum <{place}'
-        )
-        told = self.run(script, timeout=120 + len(packed) / SLOWEST, stdin=packed)
-        if told.split()[:1] != [digest]:
+        target = shlex.quote(path)
+        script = f'umask 077; mkdir -p "$(dirname {target})" && gzip -dc >{target} && sha256sum <{target}'
+        answer = self.run(script, timeout=120 + len(packed) / SLOWEST, stdin=packed)
+        if answer.split()[:1] != [digest]:
             raise InfraError(
                 f"{path} arrived on testbox {self.name} with a different sha256; check its memory "
                 "and the network."
@@ -91,8 +93,10 @@ class Link:
 
 
 def ssh_argv(driver: SshDriver, script: str) -> list[str]:
-    """The OpenSSH command that runs `script` there: no user's settings, no agent, no question, one
-    key and one known host. Pure.
+    """Return the OpenSSH command that runs `script` on the testbox. Pure.
+
+    It ignores user settings, uses no agent, never prompts, and accepts only the configured key and
+    known host.
     """
     options = {
         "BatchMode": "yes",
@@ -127,7 +131,7 @@ def ssh_argv(driver: SshDriver, script: str) -> list[str]:
     ]
 
 
-# What the OpenSSH client prints (9.2), and what it means for whoever looks after the box.
+# Messages of the OpenSSH client (9.2), and the corresponding explanation for the operator.
 _FAULTS = (
     (
         "Could not resolve hostname",
@@ -156,7 +160,7 @@ _FAULTS = (
         "Permission denied",
         LoginRefused,
         "does not accept the key {key} for {user}; add its public half to that user's "
-        "authorized_keys on the box",
+        "authorized_keys on the testbox",
     ),
     (
         "error in libcrypto",
@@ -188,24 +192,25 @@ _FAULTS = (
 )
 
 
-def fault(name: str, driver: SshDriver, said: str) -> InfraError:
-    """The sentence for what the SSH client printed when it failed by itself. Pure."""
+def fault(name: str, driver: SshDriver, output: str) -> InfraError:
+    """Return the error for the output of an SSH client that itself failed. Pure."""
     for words, kind, sentence in _FAULTS:
-        if words in said:
-            filled = sentence.format(
+        if words in output:
+            explanation = sentence.format(
                 host=driver.host,
                 port=driver.port,
                 user=driver.user,
                 key=driver.key,
                 known_hosts=driver.known_hosts,
             )
-            return kind(f"Testbox {name} {filled}.")
+            return kind(f"Testbox {name} {explanation}.")
     return Unreachable(
         f"Testbox {name} does not answer over SSH at {driver.host} port {driver.port}: "
-        f"{_last(said)}"
+        f"{_last(output)}"
     )
 
 
 def _last(text: str) -> str:
-    line = next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+    lines = reversed(text.splitlines())
+    line = next((line for line in lines if line.strip()), "it printed nothing")
     return printable(line.strip()[:300])

@@ -1,4 +1,4 @@
-"""A box's power switch and console, which are commands of the operator."""
+"""Power switch and console of a testbox, both run by commands from the testbox file."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Sequence
 from swingbot_jobs.testbox.ssh import Console, Power
 from swingbot_worker import InfraError, process
 
-# A PDU or BMC may take its time; one that takes longer is as good as none.
+# Timeout of a power command. PDUs and BMCs are slow; one that exceeds this counts as failed.
 SWITCH_SECONDS = 120.0
-# Between off and on: power supplies hold their voltage for a while.
+# Pause between off and on, because power supplies hold their voltage for some time.
 OFF_SECONDS = 5.0
-# What ipmitool, virsh, Redfish clients, labgrid and PDU tools print, in any case.
+# Output of ipmitool, virsh, Redfish clients, labgrid and PDU tools; case is ignored.
 _OFF = re.compile(r"\boff\b|\bshut\b|\bpowered down\b", re.I)
 _ON = re.compile(r"\bon\b|\brunning\b|\bpowered up\b", re.I)
 
 
-def state(said: str) -> str:
-    """`on`, `off` or `unknown`, from what a status command prints. Pure."""
-    if _OFF.search(said):
+def state(output: str) -> str:
+    """Return `on`, `off` or `unknown` from the output of a status command. Pure."""
+    if _OFF.search(output):
         return "off"
-    return "on" if _ON.search(said) else "unknown"
+    return "on" if _ON.search(output) else "unknown"
 
 
 def status(power: Power | None) -> str:
-    """Whether the box has power, `unknown` where its switch does not tell.
+    """Return `on` or `off`, or `unknown` if there is no switch or it does not report its state.
 
     Raises InfraError if the command fails.
     """
@@ -34,10 +34,13 @@ def status(power: Power | None) -> str:
 
 
 def cycle(power: Power, pause: float = OFF_SECONDS) -> None:
-    """Off and on again. Raises InfraError if a command fails."""
+    """Switch the power off and on again, with `pause` seconds between.
+
+    Raises InfraError if a command fails.
+    """
     if power.cycle:
         _run(power.cycle, "cycle")
-        if power.on and status(power) == "off":  # many a switch only cycles what is on
+        if power.on and status(power) == "off":  # some switches only cycle a machine that is on
             _run(power.on, "on")
     else:
         _run(power.off, "off")
@@ -46,24 +49,25 @@ def cycle(power: Power, pause: float = OFF_SECONDS) -> None:
 
 
 def console_argv(console: Console) -> Sequence[str]:
-    """The command that prints the console, begun anew whenever it ends: a BMC drops its sessions.
+    """Return the command that prints the console.
 
-    A device is set up by stty first. Pure.
+    It restarts when it exits, because BMCs drop their sessions. A serial device is configured with
+    stty first. Pure.
     """
-    again = 'while :; do "$@"; sleep 1; done'
+    restart = 'while :; do "$@"; sleep 1; done'
     if console.command:
-        return ["sh", "-c", again, "sh", *console.command]
-    line = 'stty -F "$0" "$1" raw -echo clocal && exec cat "$0"'
-    return ["sh", "-c", again, "sh", "sh", "-c", line, console.device, str(console.baud)]
+        return ["sh", "-c", restart, "sh", *console.command]
+    read_device = 'stty -F "$0" "$1" raw -echo clocal && exec cat "$0"'
+    return ["sh", "-c", restart, "sh", "sh", "-c", read_device, console.device, str(console.baud)]
 
 
 def _run(argv: Sequence[str], what: str) -> str:
     done = process.output(list(argv), timeout=SWITCH_SECONDS)
     if done.timed_out or done.rc != 0:
-        how = "took too long" if done.timed_out else f"ended with status {done.rc}"
+        how = "timed out" if done.timed_out else f"failed with status {done.rc}"
         last = next(
             (line.strip() for line in reversed(done.text.splitlines()) if line.strip()),
-            "it said nothing",
+            "it printed nothing",
         )
         raise InfraError(f"The power command {what!r} ({argv[0]}) {how}: {last[:300]}")
     return done.text

@@ -1,5 +1,6 @@
-"""What is looked at on a box before an order leaves its idle system, so that our own faults are
-told as such while the box is safe.
+"""Checks that run before an order leaves the idle system of a testbox.
+
+They report infrastructure failures while the testbox is still in a safe state.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ from swingbot_worker.testbox.kernel import Kernel, machine_of
 from swingbot_worker.testbox.ssh.guest import NetworkCard
 from swingbot_worker.testbox.ssh.idle_system import IdleSystemReport, space_needed
 
-# A clock that is further off was never set: what is dated by it, such as certificates and logs, is
-# of no use.
+# A clock with a larger error was never set, and breaks certificates and log timestamps.
 CLOCK_SECONDS = 24 * 3600
 
 
 def check(name: str, kernel: Kernel, driver: SshDriver, home: IdleSystemReport) -> None:
-    """Raise InfraError, with what to do, if this order cannot leave this idle system; OrderError if
-    no kernel like this one can, on this box.
+    """Check that `kernel` can be booted from the idle system `home`.
+
+    Raises InfraError with the remedy if the testbox is not ready, and OrderError if this kernel
+    cannot run on the testbox at all.
     """
-    for why in problems(name, driver, home, time.time()):
-        raise InfraError(why)
-    if why := other_machine(name, home, os.uname().machine):
-        raise InfraError(why)
+    for problem in problems(name, driver, home, time.time()):
+        raise InfraError(problem)
+    if problem := other_machine(name, home, os.uname().machine):
+        raise InfraError(problem)
     machine = machine_of(kernel.image.read_bytes())
     if machine is not None and home["machine"] and machine != home["machine"]:
         raise OrderError(
@@ -40,63 +42,68 @@ def check(name: str, kernel: Kernel, driver: SshDriver, home: IdleSystemReport) 
     if missing := kernel.lacks(driver.kconfig_needed):
         lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
         raise OrderError(
-            f"The kernel lacks what testbox {name} needs: {lines}; add them to the tree's kernel "
-            "configuration."
+            f"The kernel lacks options that testbox {name} needs: {lines}; add them to the kernel "
+            "configuration of the tree."
         )
 
 
-def other_machine(name: str, home: IdleSystemReport, here: str) -> str:
-    """The sentence for a box of another architecture than `here`, whose programs make up the root
-    file system; empty if it is the same.
+def other_machine(name: str, home: IdleSystemReport, host: str) -> str:
+    """Return the error if the architecture of the testbox differs from that of this `host`.
+
+    Returns the empty string if they match. The root file system contains programs of this host.
     """
-    if home["machine"] in ("", here):
+    if home["machine"] in ("", host):
         return ""
-    return f"Testbox {name} is a machine of {home['machine']}, but its root file system is made of this host's programs for {here}; drive it from one like it."
+    return (
+        f"Testbox {name} has the architecture {home['machine']}, but its root file system contains "
+        f"programs of this host, which is {host}; use a controller with the architecture of the "
+        "testbox."
+    )
 
 
 def problems(name: str, driver: SshDriver, home: IdleSystemReport, now: float) -> list[str]:
     """Return the problems that prevent any order, each with its remedy. Pure."""
-    found = []
+    sentences = []
     if home["uid"] != "0":
-        found.append(
+        sentences.append(
             f"{driver.user} is not root on testbox {name}, as the driver ssh requires; set "
             "ssh.user to root."
         )
     clock = home.number("clock")
     if clock is not None and abs(clock - now) > CLOCK_SECONDS:
-        found.append(
+        sentences.append(
             f"The clock of testbox {name} is {abs(clock - now) / 86400:.0f} days off; set it, and "
             "let it follow NTP (timedatectl set-ntp true)."
         )
     if driver.enter == "kexec":
-        found += _kexec_problems(name, home)
+        sentences += _kexec_problems(name, home)
     if (
         driver.results == "network"
         and driver.network.how == "idle"
         and not (home["mac"] and home["address"])
     ):
-        found.append(
+        sentences.append(
             f"The network card of testbox {name} cannot be determined from its idle system; set "
             "ssh.network to its address."
         )
-    return found
+    return sentences
 
 
 def _kexec_problems(name: str, home: IdleSystemReport) -> list[str]:
     if not home["kexec"]:
         return [
-            f"kexec is not on testbox {name}; apt-get install kexec-tools there, or set ssh.enter "
-            "to reboot."
+            f"Testbox {name} has no kexec command; run apt-get install kexec-tools on it, or set "
+            "ssh.enter to reboot."
         ]
     if home["lockdown"] not in ("", "none"):
         return [
-            f"Testbox {name} is locked down ({home['lockdown']}) and takes no unsigned kernel; "
-            "switch Secure Boot off, or set ssh.enter to reboot."
+            f"Testbox {name} is locked down ({home['lockdown']}) and rejects unsigned kernels; "
+            "disable Secure Boot, or set ssh.enter to reboot."
         ]
     if home["kexec_disabled"] == "1":
         return [
-            f"kernel.kexec_load_disabled is 1 on testbox {name}; remove that from its sysctl "
-            "settings and reboot it."
+            f"kernel.kexec_load_disabled is 1 on testbox {name}; remove it from the sysctl settings "
+            "and reboot the testbox."
         ]
     return []
 
@@ -106,33 +113,34 @@ def check_space(
 ) -> None:
     """Raise InfraError if kernel and initramfs (bytes) do not fit into the box's memory."""
     files, memory = space_needed(kernel, initrd)
-    for what, there, needed in (
+    for what, free, needed in (
         (driver.workspace, home.number("space_kb"), files),
         ("its memory", home.number("available_kb"), files + memory),
     ):
-        if there is not None and there < needed:
+        if free is not None and free < needed:
             raise InfraError(
-                f"Testbox {name} has {there >> 10} MiB free in {what}, but {needed >> 10} MiB are "
+                f"Testbox {name} has {free >> 10} MiB free in {what}, but {needed >> 10} MiB are "
                 "needed; free some, or set ssh.workspace."
             )
 
 
 def check_tuning(name: str, wanted: Tuning, printed: str) -> None:
-    """Raise InfraError if the box's own system is not kept quiet as its file demands; `printed`:
-    what the probe printed.
+    """Raise InfraError if the idle system does not match the tuning profile `wanted`.
+
+    `printed` is the output of the tuning probe.
     """
-    wrong = [finding for finding in tuning.findings(wanted, printed) if not finding.ok]
-    if wrong:
-        told = "; ".join(f"{finding.what}: {finding.found}" for finding in wrong[:3])
-        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+    failures = [finding for finding in tuning.findings(wanted, printed) if not finding.ok]
+    if failures:
+        details = "; ".join(f"{finding.what}: {finding.found}" for finding in failures[:3])
+        more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
         raise InfraError(
-            f"The idle system of testbox {name} is not tuned as {wanted.name} says: {told}{more}; "
-            f"{wrong[0].do}."
+            f"The idle system of testbox {name} does not match {wanted.name}: {details}{more}; "
+            f"{failures[0].do}."
         )
 
 
 def card(driver: SshDriver, home: IdleSystemReport) -> NetworkCard | None:
-    """The card that results leave by; None where they leave by the console."""
+    """Return the network card that sends the results; None if the console sends them."""
     if driver.results != "network":
         return None
     if driver.network.how == "dhcp":
@@ -145,27 +153,30 @@ def card(driver: SshDriver, home: IdleSystemReport) -> NetworkCard | None:
 
 
 def dead_console(name: str, errors: Path) -> str:
-    """The sentence for a console on which the idle system was not heard."""
-    said = errors.read_text(errors="replace").strip().splitlines() if errors.exists() else []
-    why = f" (its command said: {said[-1][:200]})" if said else ""
+    """Return the error for a console that does not show the test line of the idle system.
+
+    `errors` is the stderr file of the console command.
+    """
+    lines = errors.read_text(errors="replace").strip().splitlines() if errors.exists() else []
+    why = f" (its command reported: {lines[-1][:200]})" if lines else ""
     return (
-        f"The console of testbox {name} does not show what its kernel prints{why}; see to "
-        "ssh.console, and that the idle system's command line has the "
-        "same console= as the testbox's cmdline."
+        f"The console of testbox {name} does not show kernel messages{why}; check ssh.console, "
+        "and that the command line of the idle system has the same console= parameter as "
+        "cmdline in the testbox file."
     )
 
 
 def run_here(argv: Sequence[str]) -> None:
-    """Run the operator's command on this host."""
+    """Run `reboot_command` on this host. Raises InfraError if it fails."""
     done = process.output(list(argv), timeout=180.0)
     if done.rc != 0 or done.timed_out:
         last = next(
             (line.strip() for line in reversed(done.text.splitlines()) if line.strip()),
-            "it said nothing",
+            "it printed nothing",
         )
         raise InfraError(f"reboot_command ({argv[0]}) failed with status {done.rc}: {last[:300]}")
 
 
 def quoted(argv: Sequence[str]) -> str:
-    """The operator's command as the text that a shell on the box takes."""
+    """Return `reboot_command` as a script for the shell of the testbox."""
     return f"PATH=$PATH:/usr/sbin:/sbin; {shlex.join(argv)}"

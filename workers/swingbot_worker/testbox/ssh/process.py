@@ -1,6 +1,6 @@
-"""What runs beside the driver: the command that prints a console.
+"""Run the console command in the background while the driver works.
 
-It ends with us, as all that the worker starts.
+The command is killed when the worker exits, as are all processes that the worker starts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from swingbot_worker import process
 
 @contextlib.contextmanager
 def beside(argv: Sequence[str], sink: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `argv` while the block runs, stdout into `sink` and stderr into `<sink>.err`; its whole
-    process group is ended then.
+    """Run `argv` during the `with` block, then kill its process group.
 
-    Its stdin stays open and empty: console programs end with their stdin. Raises InfraError if the
-    program is not there.
+    Appends stdout to `sink` and stderr to `<sink>.err`. Stdin stays open and empty, because console
+    programs exit at the end of their stdin. Raises InfraError if the program does not exist.
     """
     with sink.open("ab") as out, sink.with_suffix(".err").open("ab") as err:
         child = subprocess.Popen(

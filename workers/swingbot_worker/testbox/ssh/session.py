@@ -1,4 +1,4 @@
-"""One order on one box: does what the way (way.py) says next, and tells it what happened."""
+"""Run one order on one testbox: perform the actions of state_machine and report the events to it."""
 
 from __future__ import annotations
 
@@ -39,43 +39,42 @@ from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import CONSOLE_BYTES, RESULTS_BYTES, ended
 
 LOOK_SECONDS = 0.5
-# Between two attempts over SSH at a box that is on its way.
+# Pause between two SSH connection attempts.
 KNOCK_SECONDS = 3.0
-# A box that was told to leave its idle system has done so after this, or something is wrong.
+# Time within which a testbox leaves its idle system after the command.
 LEAVE_SECONDS = 45.0
-# Signs of life come every 15 s while the job runs; a console is late or loses a line now and then.
+# A heartbeat is printed every 15 s while the job runs, but a console may delay or lose some lines.
 QUIET_SECONDS = 90.0
 MARKER_SECONDS = 20.0
-# Of a console on which results are printed: far more than a serial line carries within any
-# deadline.
+# Maximum console output that includes results, more than a serial line transfers in any deadline.
 FRAMES_BYTES = 32 << 20
 
 
 class _DidNotLeave(InfraError):
-    """The box answers, and has not gone anywhere."""
+    """The testbox answers, but has not left its idle system."""
 
 
 @dataclass(kw_only=True)
 class Session:
-    """One order on one box. `raw` grows with whatever the console prints."""
+    """One order on one testbox. The console output is appended to the file `raw`."""
 
     box: Testbox
     driver: SshDriver
     link: Link
     request: Request
     raw: Path
-    token: str = field(init=False)  # tells this boot from any other
+    token: str = field(init=False)  # identifies this boot
     secret: str = field(default_factory=lambda: secrets.token_hex(16))
     verdict: Verdict | None = None
-    trouble: str | None = None  # a fault of the lab that counts more than any verdict
-    home: idle_system.IdleSystemReport | None = None  # the idle system that we left
-    cycled: int = 0  # how often the power switch said that it had done so
+    trouble: str | None = None  # an infrastructure failure, which overrides any verdict
+    home: idle_system.IdleSystemReport | None = None  # the idle system before the boot, or after it
+    cycled: int = 0  # number of power cycles that the switch reported as completed
     facts: dict[str, Fact] = field(default_factory=dict)
-    _left: bool = False  # it was told to leave its idle system
-    _from: int = 0  # where in `raw` this order begins
+    _leaving: bool = False  # the command to leave the idle system was sent
+    _from: int = 0  # offset in `raw` of the output of this boot
     _changed: float = 0.0
     _size: int = 0
-    _last: Exception | None = None  # why nobody answered
+    _last: Exception | None = None  # why the last SSH attempt failed
 
     def __post_init__(self) -> None:
         self.token = f"{self.request.order}-{self.request.attempt}-{secrets.token_hex(4)}"
@@ -89,85 +88,88 @@ class Session:
             file.write(line + "\n")
 
     def run(self) -> TestboxProgress:
-        """To the end of the way.
+        """Run the order until the testbox is idle or lost, and return its final progress.
 
-        Raises InfraError if the order could not begin; the box is in its idle system then, or was
-        never out of it.
+        Raises InfraError if the order could not start; the testbox is then in its idle system.
         """
-        way, act = leased(time.monotonic()), Action.LOOK
-        began = way.since
+        progress, act = leased(time.monotonic()), Action.LOOK
+        began = progress.since
         while act not in (Action.DONE, Action.GIVE_UP):
-            event = self._do(act, way)
+            event = self._do(act, progress)
             now = time.monotonic()
-            before, (way, act) = way.state, step(way, event, now)
-            self.log(f"{now - began:7.1f} s  {before} + {event} -> {way.state}: {act}")
-            if way.state is not before:
-                self._tell(way)
-        return way
+            before, (progress, act) = progress.state, step(progress, event, now)
+            self.log(f"{now - began:7.1f} s  {before} + {event} -> {progress.state}: {act}")
+            if progress.state is not before:
+                self._report_phase(progress)
+        return progress
 
-    def _do(self, act: Action, way: TestboxProgress) -> Event:
+    def _do(self, act: Action, progress: TestboxProgress) -> Event:
         if act is Action.ENTER:
             return self._enter()
         if act is Action.WATCH:
-            return self._watch(way)
+            return self._watch(progress)
         if act is Action.CYCLE:
             return self._cycle()
         if act is Action.REBOOT:
             with contextlib.suppress(Unreachable):
                 self.link.run(enter.reboot())
             time.sleep(KNOCK_SECONDS)
-        return self._look(way)
+        return self._look(progress)
 
-    def _tell(self, way: TestboxProgress) -> None:
+    def _report_phase(self, progress: TestboxProgress) -> None:
         why = (
             self.trouble
             or (self.verdict.reason if self.verdict else None)
             or f"order {self.request.order}"
         )
-        if way.state is State.LOST:
+        if progress.state is State.LOST:
             why = self.why_lost
-        if way.state is not State.LEASED:
-            self.request.tell_phase(str(way.state), why[:2000])
+        if progress.state is not State.LEASED:
+            self.request.tell_phase(str(progress.state), why[:2000])
 
     @property
     def why_lost(self) -> str:
-        """The last sentences about a box that does not come back."""
-        tried = (
+        """Explanation for a testbox that does not return to its idle system."""
+        cycles = (
             f" Its power was cycled {self.cycled} times without effect: check that the power "
             "command switches this testbox."
             if self.cycled
             else ""
         )
-        return f"{self._last or 'It does not return.'}{tried}"
+        return f"{self._last or 'It does not return to its idle system.'}{cycles}"
 
-    # --- who answers
+    # --- the system that answers
 
-    def _look(self, way: TestboxProgress) -> Event:
-        """Until somebody answers whom the way can use, or the state has lasted too long."""
+    def _look(self, progress: TestboxProgress) -> Event:
+        """Poll over SSH until a usable system answers or the deadline of the state expires."""
         began = time.monotonic()
-        while time.monotonic() < deadline(way, self._times()):
-            found = self._knock()
-            if found is Event.FOUND_IDLE and way.entered is not None:
-                self.facts["return_seconds"] = round(time.monotonic() - way.since, 1)
-            if found is Event.FOUND_IDLE or (found is Event.FOUND_STRANGE and not way.rebooted):
-                return found
+        while time.monotonic() < deadline(progress, self._times()):
+            event = self._knock()
+            if event is Event.FOUND_IDLE and progress.entered is not None:
+                self.facts["return_seconds"] = round(time.monotonic() - progress.since, 1)
+            if event is Event.FOUND_IDLE or (
+                event is Event.FOUND_STRANGE and not progress.rebooted
+            ):
+                return event
             if (
-                way.entered is None
-                and not way.cycles
+                progress.entered is None
+                and not progress.cycles
                 and time.monotonic() - began > KNOCK_SECONDS
                 and power_switch.status(self.driver.power) == "off"
             ):
-                self.log("it is switched off")
+                self.log("the testbox is switched off")
                 return Event.DEADLINE
             time.sleep(KNOCK_SECONDS)
         return Event.DEADLINE
 
     def _knock(self) -> Event | None:
-        """Who answers over SSH: the idle system (not the one we left, before it has left), a
-        strange kernel, or nobody.
+        """Connect over SSH once and return the event for the system that answers.
+
+        Returns None if no system answers, or if the testbox has not left its idle system yet.
+        Raises LoginRefused if the first login is refused.
         """
         try:
-            found = idle_system.answer(
+            system = idle_system.answer(
                 self.link.run(idle_system.question(self.driver.workspace), timeout=45.0)
             )
         except InfraError as error:
@@ -175,16 +177,16 @@ class Session:
                 raise
             self._last = error
             return None
-        if why := idle_system.strange(found, self.driver):
-            self.log(f"strange kernel: {why}")
+        if why := idle_system.strange(system, self.driver):
+            self.log(f"not the idle system: {why}")
             self._last = InfraError(f"Testbox {self.box.name} is not in its idle system: {why}.")
             return Event.FOUND_STRANGE
-        if self._left and self.home is not None and found["boot_id"] == self.home["boot_id"]:
+        if self._leaving and self.home is not None and system["boot_id"] == self.home["boot_id"]:
             self._last = _DidNotLeave(
-                f"Testbox {self.box.name} is still in the idle system that it should have left."
+                f"Testbox {self.box.name} is still in the idle system, which it should have left."
             )
             return None
-        self.home = found
+        self.home = system
         return Event.FOUND_IDLE
 
     # --- into the kernel under test
@@ -209,8 +211,8 @@ class Session:
             "idle_release": self.home["release"],
         }
         self.request.node.ready()
-        self._from, self._left = self._changed_size(), True
-        with contextlib.suppress(Unreachable):  # it may be gone before SSH has said good-bye
+        self._from, self._leaving = self._changed_size(), True
+        with contextlib.suppress(Unreachable):  # it may reboot before SSH disconnects
             self.link.run(
                 enter.kexec_go(self.driver.workspace)
                 if self.driver.enter == "kexec"
@@ -219,13 +221,15 @@ class Session:
         return Event.ENTERED
 
     def _initrd(self, home: idle_system.IdleSystemReport) -> bytes:
-        """Root file system, job and what this boot needs to know; its SSH server listens where the
-        way in leads, through whatever stands between.
+        """Return the initramfs: root file system, job, and the settings of this boot.
+
+        The guest serves results on the port of the idle system's SSH server, because firewalls and
+        port forwarding between controller and testbox already let it through.
         """
         card, port = preflight.card(self.driver, home), home.number("port") or self.driver.port
-        known = guest.entries(self.token, self.secret, self.driver.results, card, port)
+        settings = guest.entries(self.token, self.secret, self.driver.results, card, port)
         target, payload = self.raw.with_name("initrd.made"), self.request.payload
-        rootfs.with_job(payload.system, [*payload.entries, *known], target)
+        rootfs.with_job(payload.system, [*payload.entries, *settings], target)
         return target.read_bytes()
 
     def _stage(self, kernel: bytes, initrd: bytes, cmdline: str) -> None:
@@ -247,8 +251,9 @@ class Session:
         self.link.run(load, timeout=180.0)
 
     def _check_console(self) -> None:
-        """Say something on the idle system's console and wait for it: a console that shows nothing
-        tells of no panic either.
+        """Print a test line on the console of the idle system and wait for it.
+
+        Raises InfraError if it does not appear: such a console would not show a panic either.
         """
         if self.driver.console is None:
             return
@@ -264,62 +269,63 @@ class Session:
 
     # --- in the kernel under test
 
-    def _watch(self, way: TestboxProgress) -> Event:
-        """Until something happens that matters to the way."""
+    def _watch(self, progress: TestboxProgress) -> Event:
+        """Watch the kernel under test until an event occurs."""
         knocked = time.monotonic()
         self._changed = time.monotonic()
         while True:
             time.sleep(LOOK_SECONDS)
             now = time.monotonic()
             self._changed_size()
-            said = console_log.listen(self._text(self._from), self.token)
-            if said.up and way.state is State.BOOTING:
+            report = console_log.listen(self._text(self._from), self.token)
+            if report.up and progress.state is State.BOOTING:
                 return Event.UP
-            if self._over(said):
+            if self._over(report):
                 return Event.ENDED
-            if not said.began and now - knocked > KNOCK_SECONDS:
+            if not report.began and now - knocked > KNOCK_SECONDS:
                 knocked = now
-                if (found := self._home_without_a_word(way)) is not None:
-                    return found
+                if (event := self._returned_silently(progress)) is not None:
+                    return event
             if self.driver.power is not None and (why := self.request.node.given_up()):
                 self.verdict = Verdict(status=BootStatus.TIMED_OUT, reason=why)
                 return Event.DEADLINE
-            if now > deadline(way, self._times()):
-                self.verdict = self._late(said)
+            if now > deadline(progress, self._times()):
+                self.verdict = self._late(report)
                 return Event.DEADLINE
-            quiet = QUIET_SECONDS if said.up else self.request.limits.quiet_boot
+            quiet = QUIET_SECONDS if report.up else self.request.limits.quiet_boot
             if self.driver.console is not None and now - self._changed > quiet:
-                if not said.began:
+                if not report.began:
                     self._still_there()
-                self.verdict = console.judge(said.text) or Verdict(
-                    status=BootStatus.HUNG, reason=boot_verdict.silent(said, quiet)
+                self.verdict = console.judge(report.text) or Verdict(
+                    status=BootStatus.HUNG, reason=boot_verdict.silent(report, quiet)
                 )
                 self._check_power()
                 return Event.QUIET
 
-    def _over(self, said: console_log.ConsoleReport) -> bool:
-        """Whether the kernel under test is through, by its own words or by those of the one that
-        came after; then `verdict` is set.
+    def _over(self, report: console_log.ConsoleReport) -> bool:
+        """Return True and set `verdict` if the boot is over.
+
+        The output of the kernel under test shows this, or that of the kernel which runs after it.
         """
         results = self.request.results
-        if not ended(results) and (said.done or self.driver.console is None):
-            self._take_results(said)
-        told = boot_verdict.judge(said, ended(results))
-        most = FRAMES_BYTES if said.done else CONSOLE_BYTES
-        if told is None and self._size - self._from > most:
-            told = Verdict(
+        if not ended(results) and (report.done or self.driver.console is None):
+            self._take_results(report)
+        verdict = boot_verdict.judge(report, ended(results))
+        most = FRAMES_BYTES if report.done else CONSOLE_BYTES
+        if verdict is None and self._size - self._from > most:
+            verdict = Verdict(
                 status=BootStatus.TIMED_OUT,
                 reason=f"the console was flooded with more than {most >> 20} MiB",
             )
-        self.verdict = told
-        return told is not None
+        self.verdict = verdict
+        return verdict is not None
 
-    def _take_results(self, said: console_log.ConsoleReport) -> None:
+    def _take_results(self, report: console_log.ConsoleReport) -> None:
         if self.driver.results == "console":
             content = console_log.results(self._text(self._from), RESULTS_BYTES)
             if content is not None:
                 self.request.results.write_bytes(content)
-        elif not said.no_card:
+        elif not report.no_card:
             try:
                 fetch.fetch(
                     self.driver.host,
@@ -331,26 +337,26 @@ class Session:
             except fetch.NotServing:
                 time.sleep(KNOCK_SECONDS if self.driver.console is None else LOOK_SECONDS)
 
-    def _home_without_a_word(self, way: TestboxProgress) -> Event | None:
-        """Whether SSH answers although no kernel under test was ever heard of."""
-        found = self._knock()
-        if found is not None:
+    def _returned_silently(self, progress: TestboxProgress) -> Event | None:
+        """Return the event if SSH answers before the kernel under test printed anything."""
+        event = self._knock()
+        if event is not None:
             self.verdict, self.trouble = boot_verdict.never_began(self.box.name, self.driver)
-            return found
-        if time.monotonic() - (way.entered or 0.0) > LEAVE_SECONDS:
+            return event
+        if time.monotonic() - (progress.entered or 0.0) > LEAVE_SECONDS:
             self._still_there()
         return None
 
     def _still_there(self) -> None:
-        """Raise InfraError if the box was last seen in the idle system that it should have left."""
+        """Raise InfraError if the testbox was last seen in the idle system it should have left."""
         if isinstance(self._last, _DidNotLeave):
             raise InfraError(
                 f"{self._last} See driver.log; the command that enters the kernel under test has "
                 "no effect."
             )
 
-    def _late(self, said: console_log.ConsoleReport) -> Verdict:
-        last = console.last_line(said.text)
+    def _late(self, report: console_log.ConsoleReport) -> Verdict:
+        last = console.last_line(report.text)
         after = f"last on the console: {last}" if last else "the console is empty"
         return Verdict(
             status=BootStatus.TIMED_OUT,
@@ -366,13 +372,16 @@ class Session:
             self.log(str(error))
             return
         if state == "off":
-            self.trouble = f"Testbox {self.box.name} lost power while the order ran; check its fuse and its power switch."
+            self.trouble = (
+                f"Testbox {self.box.name} lost power while the order ran; check its fuse and its "
+                "power switch."
+            )
 
     def _cycle(self) -> Event:
         if self.driver.power is None:
             self._last = InfraError(
-                f"Testbox {self.box.name} does not return, and has no power switch; reset it by "
-                "hand."
+                f"Testbox {self.box.name} does not return to its idle system and has no power switch; "
+                "reset it by hand."
             )
             return Event.NO_POWER
         try:
@@ -397,12 +406,12 @@ class Session:
             return file.read(64 << 20).decode(errors="replace")
 
     def kernel_text(self) -> str:
-        """What the kernel under test printed, as far as it is worth keeping."""
+        """Return the console output of the kernel under test, at most CONSOLE_BYTES characters."""
         return console_log.listen(self._text(self._from), self.token).text[:CONSOLE_BYTES]
 
     def _times(self) -> Times:
         limits = self.request.limits
-        # The network's quiet boot, too, is covered: without a console nothing else ends it.
+        # Without a console, only this deadline ends a boot, so it covers the whole order.
         return Times(
             booting=limits.wall,
             running=limits.wall,

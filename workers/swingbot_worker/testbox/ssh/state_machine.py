@@ -1,13 +1,12 @@
-"""The way of a box through one order: from its idle system into the kernel under test and back.
-Pure.
+"""State machine of a testbox during one order, from its idle system and back to it. Pure.
 
     leased -> booting -> running -> returning -> idle
        \\          \\_______________/      |
-        `-> returning (first brought home) `-> lost
+        `-> returning (to idle first)      `-> lost
 
-`step` takes where the box is and what happened, and says where it is then and what to do. Whoever
-drives does that and comes back with what happened next. Each state but the two ends has a deadline;
-letting it pass is an event too, so no state lasts for ever. Times are seconds.
+`step` maps a state and an event to the next state and an action. The driver performs the action and
+passes the resulting event to `step`. Each state except the two final ones has a deadline, and an
+expired deadline is an event too, so no state lasts forever. Times are in seconds.
 """
 
 from __future__ import annotations
@@ -18,40 +17,41 @@ from enum import StrEnum
 
 class State(StrEnum):
     LEASED = "leased"  # leased for this order; its current system is being determined
-    BOOTING = "booting"  # on its way into the kernel under test
+    BOOTING = "booting"  # booting the kernel under test
     RUNNING = "running"  # the job runs in the kernel under test
-    RETURNING = "returning"  # on its way into its idle system
-    IDLE = "idle"  # there, with the order done with or not
-    LOST = "lost"  # out of reach; a person has to look
+    RETURNING = "returning"  # rebooting into its idle system
+    IDLE = "idle"  # in its idle system again, whether the order succeeded or not
+    LOST = "lost"  # unreachable; needs a person
 
 
 class Event(StrEnum):
     FOUND_IDLE = "found_idle"  # SSH answers in the idle system
-    FOUND_STRANGE = "found_strange"  # SSH answers, in a kernel that is not the idle system's
-    ENTERED = "entered"  # the command that leaves the idle system was given
-    UP = "up"  # the kernel under test says that the job begins
-    # the kernel under test is through with the job, or has broken: the verdict is known
-    ENDED = "ended"
+    FOUND_STRANGE = "found_strange"  # SSH answers, but from another kernel
+    ENTERED = "entered"  # the command that leaves the idle system was sent
+    UP = "up"  # the kernel under test reports that the job begins
+    ENDED = "ended"  # the job has completed or the kernel has failed: the verdict is known
     QUIET = "quiet"  # no sign of life for too long
-    DEADLINE = "deadline"  # the state has lasted too long
-    CYCLED = "cycled"  # the power was switched off and on, so it says
-    NO_POWER = "no_power"  # there is no power switch, or it fails
+    DEADLINE = "deadline"  # the deadline of the state has expired
+    CYCLED = "cycled"  # the power switch reports a completed power cycle
+    NO_POWER = "no_power"  # the testbox has no power switch, or the switch failed
 
 
 class Action(StrEnum):
-    LOOK = "look"  # see who answers, again and again
-    ENTER = "enter"  # send everything and leave the idle system
-    WATCH = "watch"  # listen to the kernel under test
-    REBOOT = "reboot"  # ask the system that answers to reboot
+    LOOK = "look"  # poll over SSH until a system answers
+    ENTER = "enter"  # copy the files and leave the idle system
+    WATCH = "watch"  # watch the kernel under test
+    REBOOT = "reboot"  # ask the running system to reboot
     CYCLE = "cycle"  # switch the power off and on
-    DONE = "done"  # it is home
-    GIVE_UP = "give_up"  # it is lost
+    DONE = "done"  # the testbox is in its idle system
+    GIVE_UP = "give_up"  # the testbox is lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long a state may last: `running` counts from entering, as the order's limit does; `home`
-    from any reset to the idle system.
+    """Maximum duration of each state, in seconds.
+
+    `running` counts from the moment the testbox leaves its idle system, as the limit of the order
+    does. `home` is the time from any reset to the idle system.
     """
 
     booting: float
@@ -62,84 +62,90 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxProgress:
-    """Where a box is. `since` is when the state, or the last attempt at it, began."""
+    """Progress of a testbox. `since` is the start of the state, or of the last attempt to leave it."""
 
     state: State
     since: float
-    entered: float | None = None  # when it left its idle system for this order
-    rebooted: bool = False  # it was asked to go home already
-    cycles: int = 0  # power cycles on this way home
+    entered: float | None = None  # time when it left its idle system for this order
+    rebooted: bool = False  # it has already been asked to reboot into its idle system
+    cycles: int = 0  # power cycles during this return
 
 
-# A box that two power cycles do not bring back will not be brought back by a third.
+# Maximum number of power cycles per return. A third one would not help either.
 CYCLES = 2
 ENDS = (State.IDLE, State.LOST)
 
 
 def leased(now: float) -> TestboxProgress:
-    """The beginning: an order has the box."""
+    """Return the initial state: the testbox is leased for an order."""
     return TestboxProgress(state=State.LEASED, since=now)
 
 
-def deadline(way: TestboxProgress, times: Times) -> float:
-    """When DEADLINE falls due; infinity at an end."""
-    if way.state in ENDS:
+def deadline(progress: TestboxProgress, times: Times) -> float:
+    """Return the time at which DEADLINE occurs; infinity in a final state."""
+    if progress.state in ENDS:
         return float("inf")
-    entered = way.since if way.entered is None else way.entered
-    if way.state is State.BOOTING:
-        return min(entered + times.running, way.since + times.booting)
-    if way.state is State.RUNNING:
+    entered = progress.since if progress.entered is None else progress.entered
+    if progress.state is State.BOOTING:
+        return min(entered + times.running, progress.since + times.booting)
+    if progress.state is State.RUNNING:
         return entered + times.running
     return (
-        way.since
+        progress.since
         + times.home
-        + (times.panic if way.state is State.RETURNING and not way.cycles else 0.0)
+        + (times.panic if progress.state is State.RETURNING and not progress.cycles else 0.0)
     )
 
 
-def step(way: TestboxProgress, event: Event, now: float) -> tuple[TestboxProgress, Action]:
-    """Where the box is after `event`, and what to do.
+def step(progress: TestboxProgress, event: Event, now: float) -> tuple[TestboxProgress, Action]:
+    """Return the progress after `event`, and the next action.
 
-    An event that means nothing in a state changes nothing.
+    An event that is irrelevant in the current state changes nothing.
     """
-    if way.state in (State.LEASED, State.RETURNING):
-        return _homeward(way, event, now)
-    if way.state in (State.BOOTING, State.RUNNING):
-        return _outward(way, event, now)
-    if way.state is State.LOST and event is Event.FOUND_IDLE:  # somebody has looked after it
-        return replace(way, state=State.IDLE, since=now), Action.DONE
-    return way, Action.DONE if way.state is State.IDLE else Action.GIVE_UP
+    if progress.state in (State.LEASED, State.RETURNING):
+        return _homeward(progress, event, now)
+    if progress.state in (State.BOOTING, State.RUNNING):
+        return _outward(progress, event, now)
+    if progress.state is State.LOST and event is Event.FOUND_IDLE:  # a person has repaired it
+        return replace(progress, state=State.IDLE, since=now), Action.DONE
+    return progress, Action.DONE if progress.state is State.IDLE else Action.GIVE_UP
 
 
-def _homeward(way: TestboxProgress, event: Event, now: float) -> tuple[TestboxProgress, Action]:
+def _homeward(
+    progress: TestboxProgress, event: Event, now: float
+) -> tuple[TestboxProgress, Action]:
     if event is Event.FOUND_IDLE:
-        if way.entered is not None:
-            return replace(way, state=State.IDLE, since=now), Action.DONE
-        return replace(way, state=State.LEASED, since=now, rebooted=False, cycles=0), Action.ENTER
-    if event is Event.ENTERED and way.state is State.LEASED:
+        if progress.entered is not None:
+            return replace(progress, state=State.IDLE, since=now), Action.DONE
+        return replace(
+            progress, state=State.LEASED, since=now, rebooted=False, cycles=0
+        ), Action.ENTER
+    if event is Event.ENTERED and progress.state is State.LEASED:
         return TestboxProgress(state=State.BOOTING, since=now, entered=now), Action.WATCH
-    if event is Event.FOUND_STRANGE and not way.rebooted:
-        return replace(way, state=State.RETURNING, since=now, rebooted=True), Action.REBOOT
+    if event is Event.FOUND_STRANGE and not progress.rebooted:
+        return replace(progress, state=State.RETURNING, since=now, rebooted=True), Action.REBOOT
     if event is Event.CYCLED:
-        return replace(way, state=State.RETURNING, since=now), Action.LOOK
+        return replace(progress, state=State.RETURNING, since=now), Action.LOOK
     if event is Event.NO_POWER:
-        return replace(way, state=State.LOST, since=now), Action.GIVE_UP
+        return replace(progress, state=State.LOST, since=now), Action.GIVE_UP
     if event is Event.DEADLINE:
-        if way.cycles >= CYCLES:
-            return replace(way, state=State.LOST, since=now), Action.GIVE_UP
-        return replace(way, state=State.RETURNING, since=now, cycles=way.cycles + 1), Action.CYCLE
-    return way, Action.LOOK
+        if progress.cycles >= CYCLES:
+            return replace(progress, state=State.LOST, since=now), Action.GIVE_UP
+        return replace(
+            progress, state=State.RETURNING, since=now, cycles=progress.cycles + 1
+        ), Action.CYCLE
+    return progress, Action.LOOK
 
 
-def _outward(way: TestboxProgress, event: Event, now: float) -> tuple[TestboxProgress, Action]:
-    if event is Event.UP and way.state is State.BOOTING:
-        return replace(way, state=State.RUNNING, since=now), Action.WATCH
+def _outward(progress: TestboxProgress, event: Event, now: float) -> tuple[TestboxProgress, Action]:
+    if event is Event.UP and progress.state is State.BOOTING:
+        return replace(progress, state=State.RUNNING, since=now), Action.WATCH
     if event is Event.FOUND_IDLE:
-        return replace(way, state=State.IDLE, since=now), Action.DONE
-    if event is Event.ENDED:  # it reboots by itself, or panic= does it
-        return replace(way, state=State.RETURNING, since=now), Action.LOOK
+        return replace(progress, state=State.IDLE, since=now), Action.DONE
+    if event is Event.ENDED:  # it reboots by itself, or because of panic=
+        return replace(progress, state=State.RETURNING, since=now), Action.LOOK
     if event is Event.FOUND_STRANGE:
-        return replace(way, state=State.RETURNING, since=now, rebooted=True), Action.REBOOT
+        return replace(progress, state=State.RETURNING, since=now, rebooted=True), Action.REBOOT
     if event in (Event.QUIET, Event.DEADLINE):
-        return replace(way, state=State.RETURNING, since=now, cycles=1), Action.CYCLE
-    return way, Action.WATCH
+        return replace(progress, state=State.RETURNING, since=now, cycles=1), Action.CYCLE
+    return progress, Action.WATCH
