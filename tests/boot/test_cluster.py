@@ -120,6 +120,6 @@ def test_a_kernel_whose_configuration_lacks_the_card_is_not_booted(
     outcome = wired_lab(tmp_path, image).boot([RR])
     assert (outcome["status"], outcome["fault"]) == ("infra", "order")
     assert (
-        "lacks what the wire of cluster cs-vm needs: CONFIG_VIRTIO_NET=y;"
+        "lacks options that the wire of cluster cs-vm needs: CONFIG_VIRTIO_NET=y;"
         " add them to the tree's kernel configuration (the fragment"
     ) in outcome["reason"]

@@ -79,7 +79,7 @@ def test_a_box_that_cannot_begin_keeps_the_other_in_its_idle_system(two: Any) ->
 def test_what_the_wire_needs_is_looked_for_before_anything_begins(two: Any) -> None:
     pair = two("up", "up", cluster={"kconfig_needed": ["IXGBE"]})
     outcome = pair.boot()
-    assert (outcome["status"], outcome["fault"], pair.told) == ("infra", "order", [])
+    assert (outcome["status"], outcome["fault"], pair.phase_names) == ("infra", "order", [])
     assert "lacks options that the wire of cluster two needs: CONFIG_IXGBE=y" in outcome["reason"]
 
 

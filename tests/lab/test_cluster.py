@@ -61,7 +61,7 @@ def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(
     assert outcome["status"] == "hung"
     assert (
         "client vm-tcg: the server did not answer at 198.18.0.1,"
-        " although the wire has a carrier here"
+        " although this end of the wire has a carrier"
     ) in outcome["reason"]
 
 

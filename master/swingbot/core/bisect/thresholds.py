@@ -275,7 +275,8 @@ ELSEWHERE_NONE: Final = 0.5
 
 # --- creep ---
 
-# Measured positions, and commits that can be the step, from which a line is distinguished from a step.
+# Measured positions, and commits that can be the step, from which a line and a step are
+# distinguished.
 # Fewer: any two steps are a line.
 CREEP_LEAST_POSITIONS: Final = 5
 CREEP_LEAST_COMMITS: Final = 8

@@ -1,3 +1,3 @@
-"""Driver `cluster`: two testboxes with a wire between them, booted into the same kernel through
-their own drivers.
+"""Driver `cluster`: boots the same kernel on two testboxes that are connected by a wire, each
+through its own driver.
 """

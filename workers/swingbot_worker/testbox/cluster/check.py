@@ -1,4 +1,4 @@
-"""Has a cluster what it needs: both of its boxes, and a wire between them."""
+"""Check the requirements of a cluster: both testboxes, and the wire between them."""
 
 from __future__ import annotations
 
@@ -16,35 +16,39 @@ from swingbot_worker.testbox.driver import Driver
 from swingbot_worker.testbox.qemu import argv
 from swingbot_worker.testbox.ssh.link import Link
 
-# The first that has sockets of the file system for a wire (-netdev stream, addr.type=unix).
+# First version with Unix domain sockets for network devices (-netdev stream, addr.type=unix).
 QEMU_NEEDED: Final = (7, 2)
-# Each card of the idle system: its name, hardware address, and carrier, which cannot be read of one
-# that is down.
-_CARDS: Final = 'for d in /sys/class/net/*; do echo "${d##*/} $(cat $d/address) $(cat $d/carrier 2>/dev/null)"; done'
+# Prints name, MAC address and carrier of each network card of the idle system. The carrier of a
+# card that is down cannot be read.
+_CARDS: Final = (
+    "for d in /sys/class/net/*; do "
+    'echo "${d##*/} $(cat $d/address) $(cat $d/carrier 2>/dev/null)"; done'
+)
 
 
 def check(driver: ClusterDriver, nodes: Mapping[str, Driver]) -> list[TuningFinding]:
-    """What the driver of each box finds, with its role and name before it, and the wire; boxes that
-    are one description are looked at once.
+    """Return the findings of each testbox, prefixed with role and name, and those of the wire.
+
+    If both nodes use the same testbox file, it is checked once.
     """
-    found: list[TuningFinding] = []
+    findings: list[TuningFinding] = []
     for name in driver.boxes:
         roles = [role for role in ROLES if driver.nodes[role].name == name]
         node = driver.nodes[roles[0]]
-        inner = nodes[roles[0]].check()
+        node_findings = nodes[roles[0]].check()
         if isinstance(node.driver, SshDriver) and all(
-            finding.ok for finding in inner if finding.what.startswith("SSH")
+            finding.ok for finding in node_findings if finding.what.startswith("SSH")
         ):
-            inner.append(_card(node, node.driver, driver.cards[roles[0]]))
-        found += [
+            node_findings.append(_card(node, node.driver, driver.cards[roles[0]]))
+        findings += [
             replace(finding, what=f"{' and '.join(roles)} {name}: {finding.what}")
-            for finding in inner
+            for finding in node_findings
         ]
-    return [*found, _qemu()] if driver.virtual else found
+    return [*findings, _qemu()] if driver.virtual else findings
 
 
 def _card(node: Testbox, driver: SshDriver, card: str) -> TuningFinding:
-    what = f"its end of the wire, {card}, is there"
+    what = f"its end of the wire, {card}, exists"
     try:
         cards = Link(node.name, driver).run(_CARDS)
     except InfraError as error:
@@ -53,49 +57,53 @@ def _card(node: Testbox, driver: SshDriver, card: str) -> TuningFinding:
 
 
 def card_in(what: str, card: str, cards: str) -> TuningFinding:
-    """Whether `cards`, a line for each, has this one, and a carrier on it as far as that can be
-    told. Pure.
+    """Return the finding about `card`: whether it exists and, if known, has a carrier. Pure.
+
+    `cards` has one line per card: name, MAC address, and carrier (0, 1 or nothing).
     """
     lines = [line.split() for line in cards.splitlines() if line.strip()]
-    mine = next((words for words in lines if card in (words[0], *words[1:2])), None)
-    if mine is None and ":" not in card:
+    fields = next((words for words in lines if card in (words[0], *words[1:2])), None)
+    if fields is None and ":" not in card:
         return TuningFinding(
             what=what,
             ok=True,
-            found="a name of the kernel under test, which the idle system need not have",
+            found="not in the idle system, but the kernel under test may use other names",
         )
-    if mine is None:
-        there = ", ".join(" ".join(words[:2]) for words in lines)[:300]
+    if fields is None:
+        present = ", ".join(" ".join(words[:2]) for words in lines)[:300]
         return TuningFinding(
             what=what,
             ok=False,
-            found=f"no; there are {there}",
-            do="correct wire.cards of the cluster's file",
+            found=f"missing; the cards are {present}",
+            do="correct wire.cards in the cluster file",
         )
-    if mine[2:3] == ["0"]:
+    if fields[2:3] == ["0"]:
         return TuningFinding(
             what=what,
             ok=False,
-            found=f"{mine[0]}, without a carrier",
-            do="plug the cable in at both ends",
+            found=f"{fields[0]}, without a carrier",
+            do="plug in the cable at both ends",
         )
     return TuningFinding(
         what=what,
         ok=True,
-        found=f"{mine[0]}, {'with a carrier' if mine[2:3] == ['1'] else 'down in the idle system'}",
+        found=(
+            f"{fields[0]}, "
+            f"{'with a carrier' if fields[2:3] == ['1'] else 'down in the idle system'}"
+        ),
     )
 
 
 def _qemu() -> TuningFinding:
     try:
-        said = process.output([argv.PROGRAM, "--version"], timeout=60).text.partition("\n")[0]
+        version = process.output([argv.PROGRAM, "--version"], timeout=60).text.partition("\n")[0]
     except InfraError as error:
-        return TuningFinding(what="QEMU can make the wire", ok=False, found="no", do=str(error))
-    match = re.search(r"version (\d+)\.(\d+)", said)
-    good = match is not None and (int(match[1]), int(match[2])) >= QEMU_NEEDED
+        return TuningFinding(what="QEMU supports the wire", ok=False, found="no", do=str(error))
+    match = re.search(r"version (\d+)\.(\d+)", version)
+    new_enough = match is not None and (int(match[1]), int(match[2])) >= QEMU_NEEDED
     return TuningFinding(
-        what="QEMU can make the wire",
-        ok=good,
-        found=said[:100],
-        do="" if good else "install QEMU 7.2 or later on this host",
+        what="QEMU supports the wire",
+        ok=new_enough,
+        found=version[:100],
+        do="" if new_enough else "install QEMU 7.2 or later on this host",
     )

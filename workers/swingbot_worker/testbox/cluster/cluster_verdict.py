@@ -1,5 +1,6 @@
-"""What two boots together came to: one verdict about their kernel, or a fault of the lab, each with
-the box that it was seen on. Pure.
+"""Combine the outcomes of two boots into one verdict or one infrastructure failure. Pure.
+
+The reason names the testbox on which it was observed.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from swingbot_worker import InfraError, OrderError
 from swingbot_worker.testbox.cluster.script import CARD, CARRIER, PROGRAM, SILENCE
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
-# What a kernel shows of itself counts more than what another box misses; the worst first.
+# A failure that the kernel itself reports outweighs silence. Both lists start with the worst.
 _EVIDENT: Final = (BootStatus.PANICKED, BootStatus.OOPSED)
 _SILENT: Final = (BootStatus.HUNG, BootStatus.TIMED_OUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOutcome:
-    """How one node's boot ended: with a verdict, or with a fault of ours.
+    """Outcome of the boot of one node: a verdict or an infrastructure failure.
 
-    `trouble` is what it says of the wire, its own words behind ours.
+    `trouble` describes a problem with the wire: a keyword of script.py, then details from the node.
     """
 
     role: str
     box: str
     verdict: Verdict | None = None
     fault: InfraError | None = None
-    given_up: bool = False  # ended by us, because of the other one
+    given_up: bool = False  # stopped because of the other node
     trouble: str = ""
 
     @property
@@ -38,31 +39,34 @@ class NodeOutcome:
 
     @property
     def well(self) -> bool:
-        """It went through its job, and the wire was there."""
+        """Whether the node completed its job without a problem with the wire."""
         return (
             self.verdict is not None and self.verdict.status is BootStatus.UP and not self.trouble
         )
 
 
 def judge(cluster: str, endings: tuple[NodeOutcome, NodeOutcome]) -> Verdict:
-    """The verdict about the kernel, which both boxes boot.
+    """Return the verdict about the kernel, which both testboxes boot.
 
-    Raises InfraError for a fault of ours, OrderError for an order that cannot be done here.
+    Raises InfraError for an infrastructure failure, and OrderError for an order that this cluster
+    cannot carry out.
     """
     _refuse_order(cluster, endings)
     own = [ending for ending in endings if not ending.given_up]
-    if told := _told(own, _EVIDENT):
-        return told
+    if verdict := _worst(own, _EVIDENT):
+        return verdict
     for ending in own:
         if ending.fault is not None:
             raise InfraError(f"Cluster {cluster}, {ending.who}: {ending.fault}")
     _refuse_wire(cluster, endings)
-    if told := _told(own, _SILENT):
-        return told
+    if verdict := _worst(own, _SILENT):
+        return verdict
     if troubled := next((ending for ending in own if ending.trouble), None):
-        return Verdict(status=BootStatus.HUNG, reason=_words(troubled))
+        return Verdict(status=BootStatus.HUNG, reason=_explain(troubled))
     if late := next((ending for ending in endings if ending.given_up), None):
-        return late.verdict or Verdict(status=BootStatus.HUNG, reason=f"{late.who} did not end")
+        return late.verdict or Verdict(
+            status=BootStatus.HUNG, reason=f"{late.who} did not complete"
+        )
     return Verdict(status=BootStatus.UP)
 
 
@@ -72,7 +76,7 @@ def _refuse_order(cluster: str, endings: tuple[NodeOutcome, NodeOutcome]) -> Non
             raise OrderError(f"Cluster {cluster}, {ending.who}: {ending.fault}")
 
 
-def _told(endings: list[NodeOutcome], statuses: tuple[BootStatus, ...]) -> Verdict | None:
+def _worst(endings: list[NodeOutcome], statuses: tuple[BootStatus, ...]) -> Verdict | None:
     for status in statuses:
         for ending in endings:
             if ending.verdict is not None and ending.verdict.status is status:
@@ -81,31 +85,39 @@ def _told(endings: list[NodeOutcome], statuses: tuple[BootStatus, ...]) -> Verdi
 
 
 def _refuse_wire(cluster: str, endings: tuple[NodeOutcome, NodeOutcome]) -> None:
-    """A card without a carrier is a cable that is out: seen on either end, and no kernel's fault as
-    far as one boot can tell.
+    """Raise InfraError if either end of the wire has no carrier.
+
+    The usual cause is an unplugged cable, and one boot cannot show that the kernel is at fault.
     """
     ends = [ending for ending in endings if ending.trouble.startswith(CARRIER)]
     if ends:
-        at = " and ".join(
+        places = " and ".join(
             f"{ending.who} ({printable(ending.trouble.partition(' ')[2][:40])})" for ending in ends
         )
         raise InfraError(
-            f"The wire of cluster {cluster} has no carrier at {at}; check the cable and any "
+            f"The wire of cluster {cluster} has no carrier at {places}; check the cable and any "
             "devices between its ends."
         )
 
 
-def _words(ending: NodeOutcome) -> str:
+def _explain(ending: NodeOutcome) -> str:
     kind, _, rest = ending.trouble.partition(" ")
-    said = printable(rest[:200])
+    detail = printable(rest[:200])
     if kind == CARD:
-        return f"{ending.who}: the kernel under test has no network card {said}, which is its end of the wire"
+        return (
+            f"{ending.who}: the kernel under test has no network card {detail}, which is its end "
+            "of the wire"
+        )
     if kind == SILENCE and ending.role == CLIENT:
-        return f"{ending.who}: the server did not answer at {said}, although the wire has a carrier here"
+        return (
+            f"{ending.who}: the server did not answer at {detail}, although this end of the wire "
+            "has a carrier"
+        )
     if kind == SILENCE:
         return (
-            f"{ending.who}: nothing was heard of the client, although the wire has a carrier here"
+            f"{ending.who}: the client did not send a request, although this end of the wire has a "
+            "carrier"
         )
     if kind == PROGRAM:
-        return f"{SERVER}: {said}"
+        return f"{SERVER}: {detail}"
     return f"{ending.who}: the wire could not be used ({printable(ending.trouble[:200])})"

@@ -1,9 +1,9 @@
-"""The driver `cluster`: two testboxes with a wire, booted into the same kernel through their own
-drivers, one to serve and one to measure.
+"""The driver `cluster`: boots the same kernel on a server and a client connected by a wire.
 
-Both are leased at once or not at all, and neither leaves its own system before all is well with
-both. Their boots go on beside each other and find each other over the wire; what comes of both is
-one outcome. Results and console at the top are the client's, the server's are named so.
+Each testbox boots through its own driver. Both are leased together or not at all, and neither
+leaves its idle system before the checks of both succeed. The boots run in parallel, contact each
+other over the wire, and produce one outcome. Files without a prefix are those of the client; the
+files of the server have the prefix `server.`.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from swingbot_worker.testbox.driver import (
 )
 from swingbot_worker.testbox.kernel import Kernel
 
-# QEMU's arguments are one guest's, which alone repeats nothing: no node's stand at the top.
+# Each node has its own QEMU arguments, which do not reproduce the boot alone, so both are prefixed.
 OF_BOTH = ("qemu.json",)
-# What each driver leaves that is kept; the server's with its role before the name.
+# Files of each driver to store; those of the server are prefixed with its role.
 KEPT = tuple(name for name in driver.FILES if name not in ("job.sh", *OF_BOTH))
 FILES = (
     *(f"{SERVER}.{name}" for name in (*KEPT, *OF_BOTH)),
     *(f"{CLIENT}.{name}" for name in OF_BOTH),
 )
-# From one box being ready for the other until that one is, at most: this, and some boots.
+# Part of the maximum wait for the other testbox; four boot times are added.
 WAIT_SECONDS = 20
 
 
@@ -64,10 +64,10 @@ class Cluster:
 
     def payload(self, job: Job) -> Payload:
         wait = int(WAIT_SECONDS + 4 * self.box.boot_seconds)
-        words = script.HandshakeTerms(token=secrets.token_hex(8), wait=wait)
+        terms = script.HandshakeTerms(token=secrets.token_hex(8), wait=wait)
         read = partial(_part, job.site.jobs / "programs")
         entries = {
-            role: script.entries(role, self.how, job.unit_jobs, read, words) for role in ROLES
+            role: script.entries(role, self.how, job.unit_jobs, read, terms) for role in ROLES
         }
         system = rootfs.prepare(job.unit_jobs, job.site)
         return Payload(
@@ -80,7 +80,7 @@ class Cluster:
     def boot(self, request: Request) -> Boot:
         self._check_kernel(request.kernel)
         with request.lease() as locks:
-            endings, spoilt = self._sound_play(request, locks)
+            endings, spoilt = self._boot_until_valid(request, locks)
         _keep(request.out)
         verdict = judge(self.box.name, (endings[SERVER].ending, endings[CLIENT].ending))
         facts = {
@@ -99,16 +99,20 @@ class Cluster:
     def _check_kernel(self, kernel: Kernel) -> None:
         if missing := kernel.lacks(self.how.kconfig_needed):
             lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
-            hint = " (the fragment net-virtio has them: vm-x86_64+net-virtio)"
+            hint = " (the fragment net-virtio contains them: vm-x86_64+net-virtio)"
             raise OrderError(
-                f"The kernel lacks what the wire of cluster {self.box.name} needs: {lines}; "
-                f"add them to the tree's kernel configuration{hint if self.how.virtual else ''}."
+                f"The kernel lacks options that the wire of cluster {self.box.name} needs: "
+                f"{lines}; add them to the kernel configuration of the tree"
+                f"{hint if self.how.virtual else ''}."
             )
 
-    def _sound_play(
+    def _boot_until_valid(
         self, request: Request, locks: Sequence[int]
     ) -> tuple[Mapping[str, NodeRun], int]:
-        """Boot both until QEMU itself has spoilt neither; how they ended, and how often it did."""
+        """Boot both nodes again until no fault of QEMU invalidates the boot.
+
+        Returns the outcomes by role, and the number of invalid boots.
+        """
         for spoilt in range(SPOILT_BOOTS):
             with tempfile.TemporaryDirectory(prefix="swingbot-wire-") as work:
                 pair = NodePair(self.how, self.nodes, request.tell_phase)
@@ -123,14 +127,14 @@ class Cluster:
             if stale is None or spoilt + 1 == SPOILT_BOOTS:
                 return endings, spoilt
             request.tell(
-                f"QEMU tripped over its own translation on {stale.who}; booting both again"
+                f"QEMU executed a stale translation on {stale.who}; booting both testboxes again"
             )
         raise AssertionError("unreachable")
 
     def _node(
         self, role: str, request: Request, locks: Sequence[int], pair: NodePair, work: Path
     ) -> Request:
-        """One node's part of the request."""
+        """Return the request for one node."""
         out, devices = request.out / role, wire.devices(self.how, role, work)
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
@@ -155,18 +159,18 @@ class Cluster:
 
 
 def _part(programs: Path, path: str) -> bytes:
-    """A file of `jobs/programs`."""
+    """Read a file of `jobs/programs`. Raises InfraError if it does not exist."""
     try:
         return (programs / path).read_bytes()
     except FileNotFoundError:
         raise InfraError(
-            f"The program {path.partition('/')[0]} has no part for a cluster: {programs / path} is "
-            "not there."
+            f"The program {path.partition('/')[0]} does not support clusters: {programs / path} "
+            "does not exist."
         ) from None
 
 
 def _text(entries: Mapping[str, Sequence[Entry]]) -> bytes:
-    """What runs on both: each file under a line that says what it is."""
+    """Return the files of both nodes as one text, each below a line with its role and path."""
     return b"".join(
         f"# --- {role}: {entry.path}\n".encode() + entry.content
         for role in ROLES
@@ -175,7 +179,7 @@ def _text(entries: Mapping[str, Sequence[Entry]]) -> bytes:
 
 
 def _keep(out: Path) -> None:
-    """The nodes' files beside each other, as an outcome names them."""
+    """Move the files of both nodes to `out`, with their names in the outcome."""
     for role in ROLES:
         for name in (*KEPT, *OF_BOTH):
             path = out / role / name
@@ -187,7 +191,7 @@ def _keep(out: Path) -> None:
 
 
 def _server_facts(played: NodeRun, out: Path) -> Mapping[str, Fact]:
-    """All that is known of the server, its names behind `server.`."""
+    """Return all facts of the server, prefixed with `server.`."""
     results = out / f"{SERVER}.results.tar"
-    told = facts_of(read_results(results).facts) if results.is_file() else {}
-    return {f"{OF_SERVER}{name}": value for name, value in {**told, **played.facts}.items()}
+    guest_facts = facts_of(read_results(results).facts) if results.is_file() else {}
+    return {f"{OF_SERVER}{name}": value for name, value in {**guest_facts, **played.facts}.items()}

@@ -1,6 +1,4 @@
-"""Two boots beside each other: each in a thread of its own, through its own driver, with what one
-has to know of the other.
-"""
+"""Boot two nodes in parallel, each in its own thread and through its own driver."""
 
 from __future__ import annotations
 
@@ -17,27 +15,26 @@ from swingbot_worker.testbox.cluster.cluster_verdict import NodeOutcome
 from swingbot_worker.testbox.cluster.script import TROUBLE
 from swingbot_worker.testbox.driver import Boot, Driver, Fact, Request, TellPhase
 
-# A server that the client said farewell to is off within this.
+# Time within which the server shuts down after the client has completed.
 LATE_SECONDS = 60.0
-# From one box being ready to leave its own system until the other one is: that one may have to be
-# brought home first.
+# Maximum wait for the other node to be ready: it may have to return to its idle system first.
 READY_SECONDS = 3600.0
-# What a cluster does is what the one does that has come least far; home again are both or none.
+# The phase of a cluster is that of the node which has progressed least.
 _ORDER = ("booting", "running", "returning", "idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRun:
-    """One node's part: how it ended, and the facts that its driver knows."""
+    """Outcome of one node, and the facts reported by its driver."""
 
     ending: NodeOutcome
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
 
 def together(phases: Mapping[str, str]) -> str | None:
-    """What both are doing, as one testbox; None while one of them has not said anything.
+    """Return the phase of the cluster as one testbox; None until both nodes have reported one.
 
-    Lost is lost.
+    The cluster is lost if either node is lost.
     """
     if "lost" in phases.values():
         return "lost"
@@ -45,7 +42,7 @@ def together(phases: Mapping[str, str]) -> str | None:
 
 
 class NodePair:
-    """Both nodes of one order. `tell_phase` is told what both do as one testbox."""
+    """Both nodes of one order. `tell_phase` receives the phase of the cluster as one testbox."""
 
     def __init__(
         self, cluster: ClusterDriver, drivers: Mapping[str, Driver], tell_phase: TellPhase
@@ -55,14 +52,14 @@ class NodePair:
         self._barrier = threading.Barrier(len(ROLES))
         self._lock = threading.Lock()
         self._phases: dict[str, str] = {}
-        self._told: str | None = None
+        self._reported: str | None = None
         self._played: dict[str, NodeRun] = {}
         self._ended: dict[str, float] = {}
         self._given_up: set[str] = set()
         self._stopped = False
 
     def play(self, requests: Mapping[str, Request]) -> Mapping[str, NodeRun]:
-        """Boot both and wait for both. An exception here, as SIGTERM's, ends both."""
+        """Boot both nodes and wait for them. An exception, such as that of SIGTERM, stops both."""
         threads = [
             threading.Thread(target=self._play, args=(role, requests[role]), daemon=True, name=role)
             for role in ROLES
@@ -79,15 +76,15 @@ class NodePair:
         return self._played
 
     def _play(self, role: str, request: Request) -> None:
-        made: Boot | None = None
+        boot: Boot | None = None
         fault: InfraError | None = None
         try:
-            made = self._drivers[role].boot(request)
+            boot = self._drivers[role].boot(request)
         except InfraError as error:
             fault = error
         except Exception as error:
             fault = InfraError(f"the driver failed: {type(error).__name__}: {error}")
-        told = (
+        trouble = (
             read_results(request.results).facts.get(TROUBLE, "")
             if request.results.is_file()
             else ""
@@ -95,34 +92,35 @@ class NodePair:
         ending = NodeOutcome(
             role=role,
             box=self._names[role],
-            verdict=made.verdict if made else None,
+            verdict=boot.verdict if boot else None,
             fault=fault,
             given_up=role in self._given_up,
-            trouble=told.strip(),
+            trouble=trouble.strip(),
         )
         with self._lock:
-            self._played[role] = NodeRun(ending=ending, facts=made.facts if made else {})
+            self._played[role] = NodeRun(ending=ending, facts=boot.facts if boot else {})
             self._ended[role] = time.monotonic()
         if fault is not None:
             self._barrier.abort()
 
     def ready(self, role: str) -> None:
-        """Wait until the other one is ready too. Raises InfraError if it will not be."""
+        """Wait until the other node is ready too. Raises InfraError if it cannot start."""
         try:
             self._barrier.wait(READY_SECONDS)
         except threading.BrokenBarrierError:
             other = self._names[_other(role)]
             self._given_up.add(role)
             raise InfraError(
-                f"Nothing was booted on it, because its {_other(role)} {other} could not start."
+                f"This node was not booted because its {_other(role)} {other} could not start."
             ) from None
 
     def why_give_up(self, role: str) -> str | None:
-        """Why nobody waits for this one any more: the other one is through, and has not come to a
-        good end, or long ago.
+        """Return why this node is no longer needed, or None if it is.
+
+        It is not needed if the other node has failed, or if the client completed LATE_SECONDS ago.
         """
         if self._stopped:
-            return "it was ended"
+            return "the order was stopped"
         with self._lock:
             played, ended = self._played.get(_other(role)), self._ended.get(_other(role), 0.0)
         if played is None:
@@ -132,19 +130,22 @@ class NodePair:
             return None
         self._given_up.add(role)
         if played.ending.well:
-            return f"{role} {self._names[role]}: not done {LATE_SECONDS:.0f} s after the client was"
-        return f"ended, because its {_other(role)} had ended"
+            return (
+                f"{role} {self._names[role]}: still running {LATE_SECONDS:.0f} s after the client "
+                "completed"
+            )
+        return f"stopped because its {_other(role)} failed"
 
     def phase(self, role: str) -> TellPhase:
         def tell(phase: str, why: str) -> None:
             with self._lock:
                 self._phases[role] = phase
-                now = together(self._phases)
-                if now is None or now == self._told:
+                phase_of_both = together(self._phases)
+                if phase_of_both is None or phase_of_both == self._reported:
                     return
-                self._told = now
+                self._reported = phase_of_both
             name = self._names[role]
-            self._tell_phase(now, f"{role} {name}: {why}"[:2000])
+            self._tell_phase(phase_of_both, f"{role} {name}: {why}"[:2000])
 
         return tell
 

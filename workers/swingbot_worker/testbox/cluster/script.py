@@ -1,11 +1,12 @@
-"""What the two boxes of a cluster run instead of the usual script: the same facts and runs, with a
-wire and an understanding about who does what when.
+"""Job scripts of the two nodes of a cluster. Pure.
 
-Both bring up their card. The server then waits for the client's word on a port of the wire: `serve
-UNIT_JOB NUMBER` makes it begin afresh for that run, as on one box where each run has a server of
-its own; `bye` ends it. The client says so before each run, outside of the run's time. Neither
-starts anything while a run is timed: the server sleeps in `read`, but for a line on its console now
-and then. Pure; variables of ours begin with sb_.
+They send the same facts and runs as the script of a single testbox, and synchronize over the wire.
+
+Both nodes bring up their network card. The server then waits for requests of the client on a TCP
+port: `serve UNIT_JOB NUMBER` restarts its program for that run, because on a single testbox each
+run has its own server too; `bye` stops the server. The client sends the request before each run,
+outside of the measured time. Neither node starts a process during a run: the server sleeps in
+`read` and only prints an occasional line on its console. Shell variables begin with sb_.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from swingbot_worker.rootfs import cpio
 from swingbot_worker.runner.facts import held
 
 PORT: Final = 1001
-# A real link negotiates for some seconds.
+# Maximum time for link negotiation, which takes some seconds on real hardware.
 CARRIER_SECONDS: Final = 30
-# A server that was reached before is back after a run within this.
+# Maximum time until a server that has answered before is ready for the next run.
 AGAIN_SECONDS: Final = 60
-# Between two signs of life of a box that waits.
+# Interval of the heartbeat of a waiting node.
 BEAT_SECONDS: Final = 15
-# the fact that says why the wire could not be used; its first word is one of these
+# Fact that explains why the wire could not be used. Its first word is one of the keywords below.
 TROUBLE: Final = "wire_trouble"
 CARD, CARRIER, SILENCE, PROGRAM = "card", "carrier", "silence", "program"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandshakeTerms:
-    """What both ends have to agree on.
+    """Parameters that both nodes share.
 
-    `wait`: seconds from one box being ready until the other one is, at most.
+    `wait`: maximum seconds from one node being ready until the other one is.
     """
 
     token: str
@@ -52,8 +53,9 @@ def entries(
     read: Callable[[str], bytes],
     words: HandshakeTerms,
 ) -> list[cpio.Entry]:
-    """The job files of one node, its script first; `read` gives a file of `jobs/programs` by its
-    path.
+    """Return the job files of one node, its script first.
+
+    `read` returns the contents of a file of `jobs/programs` by its path.
     """
     programs = sorted({job.program for job in jobs})
     if role == SERVER:
@@ -72,11 +74,11 @@ def entries(
         for name in programs
     ]
     monitors = sorted({name for job in jobs for name in job.monitors})
-    watching = [
+    monitor_files = [
         cpio.file(f"job/programs/{name}/run", read(f"{name}/run"), executable=True)
         for name in monitors
     ]
-    return [_script(_client(driver, jobs, words)), *files, *watching]
+    return [_script(_client(driver, jobs, words)), *files, *monitor_files]
 
 
 def _script(text: str) -> cpio.Entry:
@@ -84,19 +86,20 @@ def _script(text: str) -> cpio.Entry:
 
 
 def _client(driver: ClusterDriver, jobs: Sequence[UnitJob], words: HandshakeTerms) -> str:
-    there = {"server": driver.address(SERVER), "server6": driver.address(SERVER, "ipv6")}
+    addresses = {"server": driver.address(SERVER), "server6": driver.address(SERVER, "ipv6")}
     more = _wire(driver, CLIENT, words) + _filled(
-        _CLIENT, {"SERVER": there["server"], "WAIT": str(words.wait), "AGAIN": str(AGAIN_SECONDS)}
+        _CLIENT,
+        {"SERVER": addresses["server"], "WAIT": str(words.wait), "AGAIN": str(AGAIN_SECONDS)},
     )
-    runs = "\n".join(line for job in jobs for line in runner.lines(job, _served(job, there)))
+    runs = "\n".join(line for job in jobs for line in runner.lines(job, _served(job, addresses)))
     return runner.framed(
         jobs, more, f"probe_monitors\nwire_up && find_server\n{runs}\nfarewell", alone=True
     )
 
 
-def _served(job: UnitJob, there: Mapping[str, str]) -> Callable[[int], str]:
-    """The line of one run, once the server is ready for it."""
-    line_of, name = runner.run_of(job, there), shlex.quote(job.name)
+def _served(job: UnitJob, addresses: Mapping[str, str]) -> Callable[[int], str]:
+    """Return a function from the run number to the lines that wait for the server and run it."""
+    line_of, name = runner.run_of(job, addresses), shlex.quote(job.name)
     return lambda number: (
         f"if served {name} {number}; then\n{line_of(number)}\nelse\nnot_served {name} {number}\nfi"
     )
@@ -152,12 +155,12 @@ sb_token=@TOKEN@
 sb_port=@PORT@
 sb_trouble=
 
-# say TEXT: on the console, where whoever drives us looks for signs of life
+# say TEXT: print on the console, where the driver expects a heartbeat
 say() {
 	echo "<2>swingbot: $*" >/dev/kmsg
 }
 
-# trouble WORD...: why the wire cannot be used; the first reason is told
+# trouble WORD...: record why the wire cannot be used; only the first reason is reported
 trouble() {
 	[ -n "$sb_trouble" ] || {
 		sb_trouble=$*
@@ -170,7 +173,7 @@ carrier() {
 	[ "$(cat "/sys/class/net/$sb_wire/carrier" 2>/dev/null)" = 1 ]
 }
 
-# wire_up: our card gets its addresses, and has a carrier
+# wire_up: set the addresses of the network card and wait for its carrier
 wire_up() {
 	sb_wire=
 	for sb_file in /sys/class/net/*; do
@@ -202,13 +205,13 @@ wire_up() {
 """
 
 _CLIENT: Final = r"""
-# ask WORD...: sb_said becomes what the server answers, nothing if it does not
+# ask WORD...: set sb_said to the answer of the server, empty if it does not answer
 ask() {
 	sb_said=$(printf '%s\n' "$sb_token $*" | timeout 20 nc -w 5 @SERVER@ "$sb_port" 2>/dev/null)
 }
 
-# answers ANSWER SECONDS WORD...: ask until the server says ANSWER; not if it says that it cannot,
-# or for so many seconds something else or nothing, or the wire has had no carrier for ten seconds
+# answers ANSWER SECONDS WORD...: ask until the server answers ANSWER; fail if it answers "cannot",
+# if ANSWER does not arrive within SECONDS, or if the carrier is lost for ten seconds
 answers() {
 	sb_answer=$1
 	clock
@@ -247,12 +250,13 @@ find_server() {
 	answers waiting @WAIT@ state
 }
 
-# served UNIT_JOB NUMBER: whether the server is ready for this run
+# served UNIT_JOB NUMBER: succeed once the server is ready for this run
 served() {
-	[ -z "$sb_trouble" ] && answers ok @AGAIN@ serve "$1" "$2" && answers "serving $1 $2" @AGAIN@ state
+	[ -z "$sb_trouble" ] && answers ok @AGAIN@ serve "$1" "$2" &&
+		answers "serving $1 $2" @AGAIN@ state
 }
 
-# not_served UNIT_JOB NUMBER: this run was not made
+# not_served UNIT_JOB NUMBER: send a failed run, because the server was not ready for it
 not_served() {
 	sb_at=$1/$2
 	mkdir -p "$sb_at"
@@ -263,7 +267,7 @@ not_served() {
 	rm -rf "${sb_at%/*}"
 }
 
-# farewell: the server need not wait any more
+# farewell: stop the server
 farewell() {
 	[ -n "$sb_trouble" ] || ask bye
 	[ -z "$sb_wire" ] || carrier || trouble carrier "$sb_wire"
@@ -271,21 +275,22 @@ farewell() {
 """
 
 _SERVER: Final = r"""
-# start PROGRAM NAME=VALUE...: what the client asks of this program is answered when this returns
+# start PROGRAM NAME=VALUE...: start the server of PROGRAM; it accepts requests on return
 start() {
 	sb_serve=$sb_programs/$1/serve
 	shift
-	timeout -s KILL 30 env "$@" "$sb_serve" >serve.log 2>&1 </dev/null 3>&- 5>&- || sb_cannot="cannot serve: $(tail -n 1 serve.log | cut -c 1-200)"
+	timeout -s KILL 30 env "$@" "$sb_serve" >serve.log 2>&1 </dev/null 3>&- 5>&- ||
+		sb_cannot="cannot serve: $(tail -n 1 serve.log | cut -c 1-200)"
 }
 
-# serve UNIT_JOB NUMBER: afresh, for one run; nothing of the last one lives on
+# serve UNIT_JOB NUMBER: stop all processes of the last run and start the server for this one
 serve() {
 	sweep
 	put_back
 	sb_cannot=
 	case $1 in
 @CASES@
-	*) sb_cannot="cannot serve $1: there is no such job" ;;
+	*) sb_cannot="cannot serve $1: the job does not exist" ;;
 	esac
 	echo "${sb_cannot:-serving $1 $2}" >state
 	listen
@@ -313,7 +318,11 @@ serve_all() {
 		*)
 			say beat
 			[ $((sb_now - sb_last)) -lt @SILENCE@00 ] || {
-				if carrier; then trouble silence "of the client"; else trouble carrier "$sb_wire"; fi
+				if carrier; then
+					trouble silence "of the client"
+				else
+					trouble carrier "$sb_wire"
+				fi
 				break
 			}
 			;;
@@ -330,11 +339,11 @@ command -v put_back >/dev/null || put_back() {
 }
 """
 
-# Started for each connection, with the connection as its input and output.
+# Runs for each connection, with the connection as stdin and stdout.
 _ANSWER: Final = r"""#!/bin/busybox sh
 # shellcheck shell=dash
-# Generated by swingbot_worker.testbox.cluster: one word of the client, for whoever knows this
-# boot's token.
+# Generated by swingbot_worker.testbox.cluster: handles one request of a client that knows the token
+# of this boot.
 cd "${SWINGBOT_WORK:-/run/swingbot}" || exit 1
 # shellcheck disable=SC3045 # busybox has it
 read -r -t 20 token word rest || exit 1

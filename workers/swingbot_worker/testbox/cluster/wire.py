@@ -1,6 +1,6 @@
-"""The wire of two virtual machines: a socket of this host's file system between two network cards.
+"""Wire between two virtual machines: a Unix domain socket that connects their network cards.
 
-Between bare-metal testboxes it is a cable, and nothing is to do.
+Bare-metal testboxes are connected by a cable, which needs no setup.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from swingbot_jobs.testbox.wire import SERVER
 from swingbot_worker import InfraError
 from swingbot_worker.testbox.qemu.argv import escaped
 
-# QEMU binds its end in its first tenth of a second.
+# Timeout for the socket, which QEMU creates within 0.1 s of its start.
 SOCKET_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devices:
-    """More arguments for one guest's QEMU.
+    """Additional QEMU arguments for one guest.
 
-    It must not be started before `socket` is there; None: it makes it itself, or there is none.
+    QEMU must not start before `socket` exists. If `socket` is None, no wait is needed.
     """
 
     argv: Sequence[str] = ()
     socket: Path | None = None
 
     def wait(self) -> None:
+        """Wait until `socket` exists. Raises InfraError after SOCKET_SECONDS."""
         give_up = time.monotonic() + SOCKET_SECONDS
         while self.socket is not None and not self.socket.exists():
             if time.monotonic() > give_up:
@@ -41,12 +42,18 @@ class Devices:
 
 
 def devices(driver: ClusterDriver, role: str, folder: Path) -> Devices:
-    """The card of one end. The server's QEMU listens in `folder`, the client's connects."""
+    """Return the network card of one node.
+
+    QEMU of the server listens on a socket in `folder`, and QEMU of the client connects to it.
+    """
     if not driver.virtual:
         return Devices()
     socket = folder / "wire"
-    end = f"stream,id=wire,server={'on' if role == SERVER else 'off'},addr.type=unix,addr.path={escaped(socket)}"
-    # No ROM: nothing boots from this card.
+    end = (
+        f"stream,id=wire,server={'on' if role == SERVER else 'off'},addr.type=unix,"
+        f"addr.path={escaped(socket)}"
+    )
+    # No option ROM is needed, because no guest boots from this card.
     card = f"virtio-net-pci,netdev=wire,mac={driver.cards[role]},romfile="
     return Devices(
         argv=("-netdev", end, "-device", card), socket=None if role == SERVER else socket

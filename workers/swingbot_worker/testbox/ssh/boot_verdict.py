@@ -61,8 +61,8 @@ def never_began(name: str, driver: SshDriver) -> tuple[Verdict | None, str | Non
     if driver.enter == "reboot":
         return None, (
             f"Testbox {name} rebooted into its idle system instead of the kernel under test: "
-            "reboot_command does not select the next boot; "
-            "run it by hand, and check that the firmware boots the kernel that the command installs."
+            "reboot_command does not select the next boot; run it by hand, and check that the "
+            "firmware boots the kernel that the command installs."
         )
     if driver.console is None:
         return Verdict(

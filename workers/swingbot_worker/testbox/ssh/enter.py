@@ -40,7 +40,7 @@ def kexec_go(workspace: str) -> str:
 
 
 def reboot() -> str:
-    """Return the script that reboots the running system, by force if it still runs after a minute."""
+    """Return the script that reboots the running system, by force after a minute."""
     command = "sleep 1; systemctl reboot || reboot; sleep 60; sync; echo b >/proc/sysrq-trigger"
     return f"PATH=$PATH:/usr/sbin:/sbin; {_LATER.format(shlex.quote(command))}"
 

@@ -83,7 +83,10 @@ class Link:
             gzip.compress(content, compresslevel=1, mtime=0),
         )
         target = shlex.quote(path)
-        script = f'umask 077; mkdir -p "$(dirname {target})" && gzip -dc >{target} && sha256sum <{target}'
+        script = (
+            f'umask 077; mkdir -p "$(dirname {target})" && '
+            f"gzip -dc >{target} && sha256sum <{target}"
+        )
         answer = self.run(script, timeout=120 + len(packed) / SLOWEST, stdin=packed)
         if answer.split()[:1] != [digest]:
             raise InfraError(

@@ -102,8 +102,8 @@ def _kexec_problems(name: str, home: IdleSystemReport) -> list[str]:
         ]
     if home["kexec_disabled"] == "1":
         return [
-            f"kernel.kexec_load_disabled is 1 on testbox {name}; remove it from the sysctl settings "
-            "and reboot the testbox."
+            f"kernel.kexec_load_disabled is 1 on testbox {name}; remove it from the sysctl "
+            "settings and reboot the testbox."
         ]
     return []
 

@@ -1,4 +1,4 @@
-"""Run one order on one testbox: perform the actions of state_machine and report the events to it."""
+"""Run one order on one testbox, controlled by state_machine."""
 
 from __future__ import annotations
 
@@ -380,8 +380,8 @@ class Session:
     def _cycle(self) -> Event:
         if self.driver.power is None:
             self._last = InfraError(
-                f"Testbox {self.box.name} does not return to its idle system and has no power switch; "
-                "reset it by hand."
+                f"Testbox {self.box.name} does not return to its idle system and has no power "
+                "switch; reset it by hand."
             )
             return Event.NO_POWER
         try:

@@ -62,7 +62,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxProgress:
-    """Progress of a testbox. `since` is the start of the state, or of the last attempt to leave it."""
+    """Progress of a testbox. `since` is the start of the state, or of the last attempt."""
 
     state: State
     since: float
