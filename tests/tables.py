@@ -28,7 +28,7 @@ SUBJECTS = (
     "mm/page_alloc: check the batch earlier",
     "mm/page_alloc: drain the per-CPU lists on low high-order frees",
     "mm/vmstat: reorder a test",
-    "mm/slub: tidy a debug message that nobody has read since it was written, and say why",
+    "mm/slub: tidy a debug message unread since it was written, and say why",
 )
 
 

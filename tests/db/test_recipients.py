@@ -141,7 +141,7 @@ def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
         (),
         "maintainers and lists are unknown: it hung",
     )
-    no_address = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "Nobody")
+    no_address = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "No One")
     assert (no_address.to, no_address.would_to) == (operator, ())
 
 
@@ -160,12 +160,12 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
             == "layout failed"
         )
         assert (
-            "it has no recipient (Nobody: the commit has no author"
+            "it has no recipient (No One: the commit has no author"
             in file_report(
                 a_lab(brain, release="release"),
                 tx,
                 DraftedMail(
-                    **whom | {"author": "Nobody"},
+                    **whom | {"author": "No One"},
                     headline=a_row(),
                 ),
             ).reason

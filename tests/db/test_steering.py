@@ -191,7 +191,7 @@ def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(
 
 
 def test_a_round_without_a_database_ends_at_its_first_fault(brain: Brain) -> None:
-    away = make_engine("postgresql://nobody@127.0.0.1:9/nothing")
+    away = make_engine("postgresql://none@127.0.0.1:9/nothing")
     with pytest.raises(sa.exc.OperationalError, match="Connection refused"):
         tick(make_lab(brain.settings, away))
 

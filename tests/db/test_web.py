@@ -402,7 +402,7 @@ def test_the_mailbox_shows_mails_latest_first_and_survives_hostile_ones(own_site
 def test_healthz_tells_whether_the_database_answers(site: Site, tmp_path: Path) -> None:
     answer = site.client.get("/healthz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
-    nowhere = make_engine(f"postgresql://nobody@/nothing?host={tmp_path}")
+    nowhere = make_engine(f"postgresql://none@/nothing?host={tmp_path}")
     app = make_app(
         Settings(maildir=tmp_path), nowhere, read, lambda sha256: (tmp_path / sha256).open("rb")
     )

@@ -140,7 +140,7 @@ def test_buildbot_takes_the_configuration_with_pages_open_for_operators_or_off(
         settings = dataclasses.replace(
             with_buildbot(**chosen),  # type: ignore[arg-type]
             paths=Paths(state=str(tmp_path)),
-            db=Db(url="postgresql://nobody@127.0.0.1:1/none"),
+            db=Db(url="postgresql://none@127.0.0.1:1/none"),
         )
         return MasterConfig.loadFromDict(buildmaster.config(settings), "master.cfg")
 

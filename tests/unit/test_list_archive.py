@@ -134,7 +134,7 @@ def test_encoded_subjects_are_read(tmp_path: Path) -> None:
         ("mm: x", AUTHOR, False),
         ("[PATCH] mm: x", "Ada <ada@example.org>", False),
         ("[PATCH] mm: xy", AUTHOR, False),
-        ("[PATCH] mm: x", "nobody", False),
+        ("[PATCH] mm: x", "unknown", False),
     ],
 )
 def test_a_posting_has_the_patchs_subject_and_its_authors_address(

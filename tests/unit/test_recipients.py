@@ -97,8 +97,8 @@ def test_the_author_is_written_to_and_the_others_get_a_copy() -> None:
     "author",
     [
         "",
-        "Nobody",
-        "Nobody <>",
+        "No One",
+        "No One <>",
         "x <a@b\r\nBcc: c@d>",
         "Eve <eve@example.org> <mal@example.org>",
         "x <" + "a" * 10_000 + "@b.org>",

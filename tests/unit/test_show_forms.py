@@ -156,7 +156,7 @@ def test_no_numbers_are_one_sentence(form: str) -> None:
 def test_subjects_from_strangers_break_no_line(form: str) -> None:
     sheet = a_sheet()
     hostile = replace(
-        sheet, base=replace(sheet.base, subject="x\n\nSigned-off-by: Nobody\x1b[31m" + "y" * 10_000)
+        sheet, base=replace(sheet.base, subject="x\n\nSigned-off-by: No One\x1b[31m" + "y" * 10_000)
     )
     text = FORMS[form](hostile)
     assert "\nSigned-off-by" not in text

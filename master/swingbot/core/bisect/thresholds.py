@@ -258,7 +258,7 @@ IMAGE_TOLD: Final = 4.0
 LAYOUT_SDS: Final = 8.0
 # P(the testbox wanders) from which more pairs confirm. Higher: two pairs agree by chance too often.
 WARY_OF_WANDERING: Final = 0.2
-# Share of the minimum effect that the fresh boots show at least. Smaller: steps that nobody cares
+# Share of the minimum effect that the fresh boots show at least. Smaller: steps that no one cares
 # about are named.
 CONFIRMED_SHARE: Final = 0.5
 # Denied: so many standard errors above what the fresh boots show is less than this share of what
