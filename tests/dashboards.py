@@ -1,5 +1,4 @@
-"""Grafana's way of asking, without Grafana: every query of every dashboard,
-with macros and variables put in.
+"""Run every query of every dashboard as Grafana would, with macros and variables expanded.
 
 `ask(conn)` runs them all as the role that Grafana has; the end-to-end test calls it with the
 database of its demo.
@@ -29,8 +28,8 @@ def dashboards() -> list[dict[str, Any]]:
 
 
 def queries(dashboard: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(where it stands, SQL, format) of all variables, annotations and panels,
-    in the order in which Grafana needs them.
+    """(location, SQL, format) of all variables, annotations and panels, in the order in which
+    Grafana needs them.
     """
     for variable in dashboard["templating"]["list"]:
         if variable["type"] == "query":
@@ -50,9 +49,9 @@ def _seconds(interval: str) -> int:
 def expand(
     sql: str, variables: dict[str, list[str]], start: datetime, end: datetime, interval: str = "1h"
 ) -> str:
-    """Grafana's macros and variables as its PostgreSQL data source puts them in.
+    """Expand Grafana's macros and variables as its PostgreSQL data source does.
 
-    Fails on one that it does not know.
+    Fails on an unknown one.
     """
 
     def quoted(match: re.Match[str]) -> str:
@@ -87,14 +86,14 @@ def run(conn: sa.Connection, sql: str) -> tuple[list[str], list[Any]]:
 
 
 def make_reader(conn: sa.Connection) -> None:
-    """Grafana's role, and its right to the views of this database."""
+    """Create Grafana's role and grant it the views of this database."""
     roles.grant_views(conn)
 
 
 def asked_all(
     conn: sa.Connection, dashboard: dict[str, Any], start: datetime, end: datetime
 ) -> dict[str, tuple[str, list[str], list[Any]]]:
-    """Where -> format, columns and rows of every query, asked on `conn` as Grafana's role."""
+    """Location -> format, columns and rows of every query, run on `conn` as Grafana's role."""
     return answered(partial(run, conn), dashboard, start, end)
 
 
@@ -106,7 +105,7 @@ def answered(
 ) -> dict[str, tuple[str, list[str], list[Any]]]:
     """The same by whatever takes SQL and gives columns and rows.
 
-    Each variable takes what its own query gives, as a viewer's first look does.
+    Each variable has all values of its own query, as on a viewer's first visit.
     """
     variables: dict[str, list[str]] = {}
     multi = {
@@ -126,9 +125,9 @@ def answered(
 
 
 def ask(conn: sa.Connection) -> dict[str, int]:
-    """Run every query over the last 30 days on `conn` (autocommit); says how many rows each gave.
+    """Run every query over the last 30 days on `conn` (autocommit); return their row counts.
 
-    Raises what PostgreSQL says.
+    Raises the errors of PostgreSQL.
     """
     make_reader(conn)
     now = datetime.now(UTC)

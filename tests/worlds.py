@@ -1,4 +1,4 @@
-"""Simulated testboxes: what kernels, boots and runs are like in worlds whose truth is known.
+"""Simulated testboxes: kernels, boots and runs of worlds with a known truth.
 
 Shares nothing with the engine.
 
@@ -30,7 +30,7 @@ RECORDED = Path(__file__).parent / "calibration" / "vm-tcg.json"
 
 
 Draw = Callable[[np.random.Generator, float, int], NDArray[np.float64]]
-# So many values of a spread. All but "gauss" have that sd too, and mean 0.
+# Draw n values with a given spread. All but "gauss" have that sd too, and mean 0.
 SHAPES: dict[str, Draw] = {
     "gauss": lambda rng, sd, n: rng.normal(0.0, sd, n),
     "student": lambda rng, sd, n: sd / math.sqrt(3.0) * rng.standard_t(3, n),
@@ -105,8 +105,8 @@ class SimulatedBench:
     creep: float = 0.0  # log level per day
     # the scale
     quantum: float = 0.0  # values are multiples of it, the metric's unit
-    cap: float = math.inf  # no value is above it, the metric's unit
-    # kernels that tell nothing
+    cap: float = math.inf  # upper limit of all values, the metric's unit
+    # kernels without a measurement
     skip_rate: float = 0.0  # share of inner kernels that do not build
     unbuildable: Sequence[int] = ()
     unbootable: Sequence[int] = ()

@@ -1,5 +1,4 @@
-"""Shows which composed worlds were drawn and what is honest by now, in whichever process they
-were."""
+"""Report which composed worlds were drawn and which families are honest by now, from all processes."""
 
 from __future__ import annotations
 

@@ -158,8 +158,7 @@ def _stage_1(
 def decide(
     pairs: Array, prior: PairPrior, gate: Gate
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Stage 2 of many tips at once: which are accepted, and after how many pairs each was
-    decided."""
+    """Stage 2 of many tips at once: the accepted tips, and the number of pairs per decision."""
     accepted, used = np.zeros(len(pairs), dtype=bool), np.full(len(pairs), gate.max_pairs)
     left = np.arange(len(pairs))
     for n in range(1, gate.max_pairs + 1):

@@ -1,2 +1,4 @@
-"""How far we agree with lkp-tests: its job files and its fixtures through its programs and ours.
-Nothing of it is in this repository."""
+"""Conformance with lkp-tests: its job files and fixtures, run through its programs and swingbot's.
+
+This repository contains no part of lkp-tests.
+"""

@@ -1,5 +1,7 @@
-"""Job files of our own for the corners of the language, a part of them drawn at random: LKP and
-we must name the same unit jobs."""
+"""Job files for the corner cases of the language, some of them random.
+
+LKP and swingbot must name the same unit jobs.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ _TOP = [key for key in _VALUES if "." not in key]
 def cases() -> dict[str, str]:
     """Job files by name; those called `included-...` are only included. Always the same.
 
-    Left out is what LKP itself stumbles over: `key-: value` where key is or becomes a plain value
+    Omitted are the cases in which LKP itself fails: `key-: value` where key is or becomes a plain value
     or empty (an exception), and `program.key-:` where the program has no settings (which takes the
     program away).
     """

@@ -77,7 +77,7 @@ FAILS: Final = "hackbench-refused"
 
 
 def check(lkp_src: Path) -> list[Row]:
-    """One row, or why there is none."""
+    """One row, or the reason why it is missing."""
     what = "engine lkp"
     if os.geteuid() != 0:
         return [Row(what=what, compared=0, note="LKP has to be root")]
@@ -91,8 +91,10 @@ def check(lkp_src: Path) -> list[Row]:
 
 
 def run(lkp_src: Path, jobs: list[UnitJob], place: Path) -> Path:
-    """Run `jobs` through LKP; the results.tar that came back. `place` is an empty directory for
-    the root file system. Raises InfraError."""
+    """Run `jobs` through LKP and return the path of results.tar.
+
+    `place` is an empty directory for the root file system. Raises InfraError.
+    """
     site, box = from_environment(), load(BOX.format(src=lkp_src), "conformance.yaml")
     root, results = place / "root", place / "results.tar"
     root.mkdir()
@@ -119,8 +121,10 @@ def run(lkp_src: Path, jobs: list[UnitJob], place: Path) -> Path:
 
 
 def _inside(root: Path, results: Path) -> str:
-    """Shell text that runs the job below `root` with the file systems that it needs; the
-    settings of the machine can only be read."""
+    """Shell script that runs the job below `root` with the file systems that it needs.
+
+    The settings of the host are mounted read-only.
+    """
     return f"""mount --make-rprivate /
 hostname conformance
 mount -t proc proc '{root}/proc'

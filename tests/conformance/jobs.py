@@ -35,7 +35,7 @@ VALUES: Final = (
     ("hackbench", "iterations", ("8", "100x")),
     ("page-fault", "size", ("4096", "64K", "128M", "2G", "1T", "4g", "64KB")),
 )
-# Reads "CPUS KEY VALUE" lines and prints what LKP makes of each value before a program sees it.
+# Reads "CPUS KEY VALUE" lines and prints each value as LKP passes it to a program.
 RESOLVE: Final = """
 require "#{ENV['LKP_SRC']}/lib/job"
 require "#{ENV['LKP_SRC']}/lib/unit"
@@ -86,8 +86,10 @@ def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
 
 
 def _without_idle(names: list[str], out: Path) -> tuple[list[str], list[str]]:
-    """The names of jobs that run something, and those that name no benchmark: LKP makes a job of
-    a base that only lends its keys, we do not."""
+    """Names of jobs that run a benchmark, and names of those that do not.
+
+    LKP makes a job of a base file that only provides keys; swingbot does not.
+    """
     benchmarks = "|".join(
         name
         for name, program in load_programs(JOBS / "programs").items()
@@ -147,7 +149,7 @@ def _values(lkp: Path) -> Row:
 
 
 def _resolved(cpus: int, program: str, key: str, value: str) -> str:
-    """Our value; 0 where ours is an error because nothing would run."""
+    """swingbot's value, or 0 if swingbot reports an error because nothing would run."""
     needed = (
         "  test: TCP_RR\n"
         if program == "netperf"
@@ -198,7 +200,7 @@ def split(lkp: Path, files: Iterable[Path], directory: Path) -> dict[Path, list[
 
 
 def differences(theirs: list[str], ours: list[str]) -> Iterator[str]:
-    """Names that one side alone has, or the first place at which the order differs."""
+    """Names on only one side, or the first position at which the order differs."""
     yield from (f"only LKP: {name}" for name in theirs if name not in ours)
     yield from (f"only swingbot: {name}" for name in ours if name not in theirs)
     if sorted(set(theirs)) == sorted(set(ours)):
@@ -229,7 +231,7 @@ def _problems(path: Path) -> list[JobError]:
 
 
 def _with_host(lkp_src: Path, place: Path) -> Path:
-    """A directory that is lkp-tests but for `hosts/`, which holds our box."""
+    """A copy of lkp-tests by symbolic links, except `hosts/`, which has the conformance testbox."""
     place.mkdir()
     for entry in lkp_src.iterdir():
         if entry.name != "hosts":

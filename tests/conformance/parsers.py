@@ -1,7 +1,6 @@
-"""Parsers: lkp-tests' fixtures, and outputs of our own that its `parse` programs read beside ours,
-for what both have.
+"""Parsers: lkp-tests' fixtures and recorded outputs, parsed by LKP and by swingbot.
 
-Both sides are brought to {key: values}, one value a snapshot or interval. LKP drops what is 0
+Both sides are converted to {key: values}, with one value per snapshot or interval. LKP drops what is 0
 throughout before it stores it, and so does the comparison; times are not results. Numbers are equal
 to 12 digits, because LKP's sums are rounded differently in the last.
 """
@@ -31,8 +30,10 @@ Keyed = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Pair:
-    """LKP's program and ours, and what ours gives under LKP's keys. `settle` takes out
-    differences that are meant and have a reason."""
+    """LKP's program, swingbot's, and swingbot's values under LKP's keys.
+
+    `settle` removes intended differences and returns the reason.
+    """
 
     lkp: str
     own: str
@@ -69,8 +70,8 @@ def _row(lkp_src: Path, pair: Pair) -> Row:
 
 
 def _outputs(lkp_src: Path, pair: Pair) -> Iterator[tuple[str, str, Keyed | None]]:
-    """(name, raw output, what LKP makes of it): fixtures with what is written beside them, the
-    rest through LKP's parse."""
+    """(name, raw output, LKP's values): fixtures with their expected values, other outputs through
+    LKP's parser."""
     for expected in sorted((lkp_src / "spec" / "fixtures" / "stats" / pair.lkp).glob("*.yaml")):
         yield (
             f"fixture {expected.stem}",
@@ -201,8 +202,7 @@ def _no_table(ours: Keyed, theirs: Keyed) -> str:
 
 
 def _unit_for_event(ours: Keyed, theirs: Keyed) -> str:
-    """In blank-separated output LKP takes the unit for the event, and adds two clocks up under
-    it."""
+    """In blank-separated output LKP reads the unit as the event and adds up both clocks under it."""
     settled = False
     for prefix in ("i.", "ps."):
         both = [ours.get(f"{prefix}{clock}", []) for clock in ("cpu-clock", "task-clock")]
@@ -216,8 +216,8 @@ def _unit_for_event(ours: Keyed, theirs: Keyed) -> str:
 
 
 def _busybox(ours: Keyed, theirs: Keyed) -> str:
-    """LKP knows GNU time only: of busybox's `0m 9.02s` it reads 0, and its too large resident
-    set size it believes."""
+    """LKP supports only GNU time: it reads busybox's `0m 9.02s` as 0 and accepts its wrong resident
+    set size."""
     if theirs.get("elapsed_time") == [0.0] and ours.get("elapsed_time", [0.0]) != [0.0]:
         for key in ("elapsed_time", "maximum_resident_set_size"):
             ours.pop(key, None)

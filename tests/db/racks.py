@@ -1,5 +1,4 @@
-"""A lab with two bare-metal testboxes that stand in for each other, and what tests of testboxes
-ask of it."""
+"""A lab with two interchangeable bare-metal testboxes, and helpers for tests of testboxes."""
 
 from __future__ import annotations
 
@@ -31,8 +30,10 @@ memory_mb: 1024
 
 
 def workers(folder: Path, **groups: str) -> Path:
-    """A worker's folder that has bare-metal testboxes besides the virtual ones; by keyword the
-    group of each."""
+    """A workers directory with bare-metal testboxes in addition to the virtual ones.
+
+    `groups`: testbox name -> its tbox_group.
+    """
     shutil.copytree(ROOT / "workers" / "testboxes", folder / "testboxes")
     shutil.copytree(ROOT / "workers" / "kconfig", folder / "kconfig")
     for name, group in groups.items():
@@ -41,8 +42,10 @@ def workers(folder: Path, **groups: str) -> Path:
 
 
 def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
-    """Bare metal that needs `boots` boots of an anchor before it votes; rack7 and rack8 stand in
-    for each other."""
+    """Bare-metal testboxes that need `boots` anchor boots before their results count.
+
+    rack7 and rack8 are interchangeable.
+    """
     folder = tmp_path / "workers"
     found = folder if folder.is_dir() else workers(folder, rack7="rack", rack8="rack")
     return brain_environment(tmp_path / "state", db_url) | {
@@ -52,8 +55,10 @@ def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
 
 
 def compared(brain: Brain, *testboxes: str) -> str:
-    """Ask for a comparison of the tip with its parent on `testboxes`, whose kernels are built;
-    its id."""
+    """Request a comparison of the tip with its parent on `testboxes`, with both kernels built.
+
+    Returns the comparison's id.
+    """
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, testboxes=["vm-icount"])
 
@@ -79,7 +84,7 @@ def compared(brain: Brain, *testboxes: str) -> str:
 
 
 def turn(brain: Brain, times: int = 1) -> None:
-    """Ticks without a lab that works: orders are handed out, nothing comes back."""
+    """Tick without a working lab: orders are dispatched, and no results arrive."""
     for _ in range(times):
         tick(brain.lab)
 
@@ -124,15 +129,14 @@ def lapse(brain: Brain, name: str = "rack7") -> None:
 
 
 def fail(brain: Brain, why: str) -> None:
-    """The boot that is handed out ends as a failure of the lab."""
+    """End the dispatched boot as an infrastructure failure."""
     brain.fake.infra = 1
     assert brain.fake.work() == 1
     turn(brain)
 
 
 def ready_again(brain: Brain) -> None:
-    """Let Buildbot have ended what is given up and the pause between two attempts be over, and
-    hand out."""
+    """End abandoned dispatches, skip the pause between two attempts, and dispatch."""
     change(
         brain,
         "UPDATE dispatch SET state = 'over', result = 'cancelled', ended_at = now() WHERE state <> 'over' AND attempt IN"
@@ -146,7 +150,7 @@ def ready_again(brain: Brain) -> None:
 
 
 class DeadLab(FakeLab):
-    """On its testboxes nothing comes up."""
+    """A lab whose testboxes never boot."""
 
     def _boot(self, row: Any) -> dict[str, Any]:
         return {"status": "hung", "reason": "no word on the console for 60 s"}
