@@ -224,15 +224,15 @@ def test_a_wait_that_only_sees_costs_move_is_not_worth_noting() -> None:
         ),
         (
             lambda lines: [line.replace('"digest":"', '"digest":"0') for line in lines],
-            "do not give the state",
+            "do not match the recorded state",
         ),
         (
             lambda lines: [line.replace('"weight"', '"wait"') for line in lines],
-            "do not give the state",
+            "do not match the recorded state",
         ),
         (
             lambda lines: [line.replace('"points":{', '"points":{"x":7,') for line in lines],
-            "no facts of a step",
+            "the facts of the step are not valid",
         ),
         (lambda lines: [line for line in lines if '"step"' not in line], "no steps"),
         (lambda lines: ["[" * 100_000], "not JSON"),
@@ -307,7 +307,7 @@ def test_a_named_culprit_comes_with_how_many_boots_would_clear_it() -> None:
         "ops/s",
         lambda s: f"{s:.0f} s",
     )
-    assert any(line.startswith("It is over: confirmed by") for line in lines)
+    assert any(line.startswith("Finished: confirmed by") for line in lines)
     assert not any("\n" in line for line in lines)
 
 
@@ -318,7 +318,7 @@ def test_before_any_boot_nothing_is_claimed() -> None:
     lines = paragraphs(
         found, state, [(f"{i:040x}", "s") for i in range(9)], "", lambda s: f"{s:.0f} s"
     )
-    assert "Levels: not known yet; both ends are measured first." in lines
+    assert "Levels: unknown until both ends are measured." in lines
 
 
 # --- the picture ----------------------------------------------------------------------------------
