@@ -157,7 +157,7 @@ def test_results_are_kept_and_offered_until_the_service_is_back(
     eventually("the work is done", lambda: (worker.place / "outcome.json").exists())
     eventually(
         "it says what it waits for",
-        lambda: "the service is away" in (worker.place / "executor.log").read_text(),
+        lambda: "the service is unavailable" in (worker.place / "executor.log").read_text(),
     )
     assert command.poll() is None
     assert (worker.place / "out" / "results.tar").exists()
@@ -176,5 +176,5 @@ def test_a_state_directory_that_cannot_be_written_is_said(worker: Worker) -> Non
     worker.state.write_text("a file")
     rc, text = finish(worker.attempt())
     assert rc == 1
-    assert "needs a directory" in text
+    assert "needs a writable directory" in text
     assert "Traceback" not in text

@@ -329,7 +329,7 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_box_boot_its_anchor(brain: Br
     assert (box(brain)["reason"] or "").startswith(
         "moved: the anchor kernel no longer gives results"
     )
-    assert sent(brain) == ["testbox rack7 is not what it was"]
+    assert sent(brain) == ["testbox rack7 has drifted"]
 
 
 def test_boxes_that_are_set_right_by_hand_or_by_a_crash_agree_again_after_a_tick(

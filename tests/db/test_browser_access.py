@@ -69,7 +69,7 @@ def test_who_lacks_the_role_or_has_a_wrong_token_is_told_in_a_sentence(
     site = serve()
     sign_in(page, site, "Rea", Role.READER)
     words = page.value("document.querySelector('main').innerText")
-    assert "Asking for a comparison needs the role submitter" in words
+    assert "Requesting a comparison requires the role submitter" in words
     assert page.value("document.querySelector('form.stack')") is None
     pictured(page, "compare-reader")
     page.open(f"http://127.0.0.1:{site.web.port}/login")

@@ -271,7 +271,7 @@ def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_ther
         (
             99,
             LoopHeartbeat(age_seconds=1, problem="it broke"),
-            ["last round failed and is tried again: it broke"],
+            ["last round failed and is repeated: it broke"],
         ),
         (4, LoopHeartbeat(age_seconds=9999, problem=None), ["no order", "not completed a round"]),
     ],

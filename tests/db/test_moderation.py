@@ -471,6 +471,6 @@ def test_a_digest_has_a_page_without_an_incident(office: Office, tmp_path: Path)
         lambda sha256: (tmp_path / sha256).open("rb"),
     )
     with TestClient(app) as client:
-        assert "what got better in a week" in client.get(f"/report/r{number}").text
+        assert "improvements of a week" in client.get(f"/report/r{number}").text
         assert client.get(f"/report/r{number}.json").json()["incident"] is None
         assert client.get("/reports").status_code == client.get("/").status_code == 200

@@ -314,7 +314,7 @@ def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_th
     brain.watch(base)
     brain.run()
     found = gates(brain)
-    assert found["reproduced"]["reason"].startswith("not over after")
+    assert found["reproduced"]["reason"].startswith("not completed after")
     assert found["revert"]["reason"] == "conflict in state.json"
     assert (
         found["series"]["reason"]
@@ -354,7 +354,7 @@ def test_the_culprit_of_a_bisection_by_hand_is_measured_and_proved_when_somebody
         brain.facts("i")["culprit"]["commit"],
     ) == (culprit, culprit)
     assert gates(brain) == {} and brain.count("report") == 0
-    with pytest.raises(RequestError, match="is no gate"):
+    with pytest.raises(RequestError, match="is not a gate"):
         prove_again(brain.lab, 1, ["tipp"])
     assert prove_again(brain.lab, 1, []) == []
     with pytest.raises(RequestError, match="is being measured against its parent"):
@@ -381,11 +381,12 @@ def _on_the_command_line(brain: Brain) -> None:
 
     assert ask("proof", "show", "i9") == (
         2,
-        "swingbot: incident i9 does not exist; `swingbot list incidents` shows all incidents\n",
+        "swingbot: i9 does not exist or was not measured against its parent; "
+        "`swingbot list incidents` lists all incidents\n",
     )
     assert ask("proof", "run", "i9")[0] == 2
     assert ask("proof", "run", "i1", "--gate", "tipp")[1].startswith(
-        "swingbot: 'tipp' is no gate; known are reproduced, "
+        "swingbot: 'tipp' is not a gate; the gates are reproduced, "
     )
     status, shown = ask("proof", "show", "i1")
     assert status == 0 and "conflict in state.json" in shown

@@ -667,6 +667,6 @@ def test_swingbot_reparse_says_in_words_and_as_json_what_changed(
     text = swingbot(own_brain, "reparse", "--program", "page-fault").stdout
     assert "12 runs changed" in text
     assert f"{old[0]:.15g} -> {old[0] / 2:.15g}" in text
-    assert "left as they are: c1" in text
+    assert "not changed: c1" in text
     unknown = swingbot(own_brain, "reparse", "--program", "netpref")
     assert (unknown.exit_code, "program 'netpref' does not exist" in unknown.stderr) == (2, True)

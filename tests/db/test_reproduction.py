@@ -408,7 +408,7 @@ def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: Worl
             assert METRIC in answer.text
         for path, sentence in (
             ("/report/r1/pdf.txt", "are mail.txt, lkp.txt"),
-            ("/report/r1/perf.txt", "no counters"),
+            ("/report/r1/perf.txt", "no perf stat counters"),
             ("/report/r9/lkp.txt", "no report r9"),
         ):
             answer = client.get(path)

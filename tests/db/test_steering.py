@@ -183,7 +183,7 @@ def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(
     run(brain.settings, brain.engine, brain.lab, until=lambda: next(rounds_left))
     assert capfd.readouterr().err.count("| TypeError: ") == 1  # twice the same is logged once
     assert (
-        f"the loop's last round failed and is tried again: round: bisection b{broken}: TypeError: "
+        f"the loop's last round failed and is repeated: round: bisection b{broken}: TypeError: "
         in swingbot("status").output
     )
     swingbot("cancel", f"b{broken}")
@@ -333,7 +333,7 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
     assert log.count("# came: ") == 4  # at once: what was there when the journal began
     done = swingbot("bisect", "replay", running)
     assert (done.exit_code, done.output[:7]) == (0, "1 steps"), done.output
-    assert "bits of doubt" in swingbot("bisect", "explain", running).output
+    assert "bits of uncertainty" in swingbot("bisect", "explain", running).output
 
 
 # --- merges ---------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ def test_a_merge_that_is_slow_by_itself_is_named_itself(brain: Brain) -> None:
     brain.run()
     above, below = brain.facts("b", 1), brain.facts("b", 2)
     assert (above["culprit"]["commit"], below["status"]) == (merge, "not_reproduced")
-    assert above["branches"][0]["words"].endswith("itself: neither side alone shows it")
+    assert above["branches"][0]["words"].endswith("itself: neither side alone shows the change")
     assert brain.facts("i")["culprit"]["commit"] == merge
     assert len(brain.mails) == 1
 

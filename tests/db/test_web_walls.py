@@ -299,7 +299,7 @@ def test_an_attempts_token_brings_one_result_and_then_nothing(serve: Serve) -> N
     assert [tell(site, attempt) for _ in range(2)] == [201, 200]
     assert tell(site, attempt, reason="another") == 409
     after = put(site, attempt, b"d")
-    assert after.status_code == 403 and "writes nothing more" in after.json()["error"]
+    assert after.status_code == 403 and "accepts nothing more" in after.json()["error"]
     assert list((site.settings.artifacts / "incoming").iterdir()) == []
 
 
