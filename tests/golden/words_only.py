@@ -79,6 +79,11 @@ def main(argv: list[str]) -> int:
     if len(argv) != 1:
         print(__doc__, file=sys.stderr)
         return 2
+    try:
+        _git("rev-parse", "--verify", "--quiet", f"{argv[0]}^{{commit}}")
+    except subprocess.CalledProcessError:
+        print(f"{argv[0]!r} is not a commit of this repository", file=sys.stderr)
+        return 2
     changed = _git("diff", "--name-status", "--no-renames", argv[0], "--", GOLDENS).splitlines()
     problems = []
     for status, name in (line.split("\t") for line in changed):
