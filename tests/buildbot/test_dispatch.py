@@ -178,7 +178,9 @@ def test_a_database_that_dies_in_mid_boot_costs_nothing_but_time(
         server.kill()
         try:
             box.let_go()
-            eventually("the executor waits", lambda: "the service is unavailable" in log.read_text())
+            eventually(
+                "the executor waits", lambda: "the service is unavailable" in log.read_text()
+            )
         finally:
             server.start()
         wait_for_end(lab, attempt)

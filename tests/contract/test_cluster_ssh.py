@@ -25,7 +25,7 @@ def test_both_are_entered_and_both_go_home(two: Any) -> None:
     pair = two("up", "up")
     outcome = pair.boot()
     assert (outcome["status"], outcome["reason"]) == ("up", None), pair.log()
-    assert pair.told == OUT
+    assert pair.phase_names == OUT
     assert pair.run == ["idle", "idle"]
     assert (
         outcome["facts"]["entered_by"],
@@ -60,7 +60,7 @@ def test_a_panic_is_told_with_its_box_and_both_go_home(
     outcome = pair.boot()
     assert outcome["status"] == "panicked"
     assert outcome["reason"].startswith(says) and "Kernel panic" in outcome["reason"]
-    assert pair.told[-1] == "idle"
+    assert pair.phase_names[-1] == "idle"
     assert pair.run == ["idle", "idle"]
 
 

@@ -90,7 +90,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({"tree": "nope"}, "no tree 'nope'"),
+        ({"tree": "nope"}, "tree 'nope' does not exist"),
         ({"head": ""}, "head is missing"),
         ({"head": "base"}, "the same commit"),
         ({"head": "nosuch"}, "only fetched commits can be compared"),
@@ -98,7 +98,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ({"head": "HEAD^{/x}"}, "not a valid commit name"),
         ({"head": "--output=x"}, "not a valid commit name"),
         ({"head": "a" * 5000}, "characters"),
-        ({"boots": 0}, "1 to 50"),
+        ({"boots": 0}, "between 1 and 50"),
         ({"boots": 10**9}, "number of boots"),
         ({"job": "../../etc/passwd"}, "does not exist; use one of"),
         ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "does not exist; use one of"),
@@ -117,7 +117,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
             {"patch": "Subject: [PATCH 2/2] x\n\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"},
             "patch 1/2 is missing",
         ),
-        ({"patch": 5}, "patch a text"),
+        ({"patch": 5}, "patch a string"),
         ({"boots": True}, "boots a number"),
         ({"set": {"x": 1}}, "Send an object with these keys"),
         ({"tree": {"a": 1}}, "must be strings"),

@@ -383,7 +383,7 @@ def test_after_a_split_later_findings_go_where_their_commit_is(world: World) -> 
 
 @pytest.mark.parametrize(
     ("number", "into", "why"),
-    [(1, 1, "into itself"), (1, 99, "no incident i99"), (99, 1, "no incident i99")],
+    [(1, 1, "into itself"), (1, 99, "i99 does not exist"), (99, 1, "i99 does not exist")],
 )
 def test_a_merge_that_makes_no_sense_is_refused(
     world: World, number: int, into: int, why: str
@@ -398,7 +398,9 @@ def test_merging_into_a_duplicate_names_where_it_went(world: World) -> None:
     world.merge(one, two)
     with pytest.raises(RequestError, match=f"merged into i{two}"):
         world.merge(three, one)
-    with pytest.raises(RequestError, match=f"i{one} was itself merged into i{two}|i{one} was merged into i{two}"):
+    with pytest.raises(
+        RequestError, match=f"i{one} was itself merged into i{two}|i{one} was merged into i{two}"
+    ):
         world.merge(one, three)
 
 

@@ -269,8 +269,8 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("skip", "b1", "BAD..GOOD"), "does not come before"),
     (("skip", "b1", "--undo", "SECOND"), "none of these commits is skipped in b1"),
     (("skip", "b1", "nosuch"), "nosuch"),
-    (("hint", "b1", "SECOND", "--factor", "0"), "from 0.001 to 1000"),
-    (("hint", "b1", "SECOND", "--factor", "nan"), "from 0.001 to 1000"),
+    (("hint", "b1", "SECOND", "--factor", "0"), "between 0.001 and 1000"),
+    (("hint", "b1", "SECOND", "--factor", "nan"), "between 0.001 and 1000"),
     (("hint", "b1", "GOOD"), "is the good end"),
     (("hint", "b1", "SECOND", "--why", "x" * 501), "--why is longer"),
     (("resume", "b1", "--boots", "10"), "b1 is running"),
@@ -431,7 +431,7 @@ def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain:
         merge,
         None,
     )
-    assert "b2 searches the branch" in above["branches"][0]["words"]
+    assert "b2 searches the merged branch" in above["branches"][0]["words"]
     assert brain.count("incident") == 0
     done = swingbot("wait", "b1", "--timeout", "0")
     assert done.exit_code == 1

@@ -199,7 +199,7 @@ def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
     }
     boots_made = Counter(boot["arm"] for boot in row["boot_list"])
     up = Counter(boot["arm"] for boot in row["boot_list"] if boot["outcome"] == "up")
-    arms = []
+    described = []
     for arm in arms:
         kernel = kernels[arm["variant"]]
         state, reason = kernel["build"] or "waiting", None
@@ -209,12 +209,12 @@ def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
             state, reason = "failed", lost[kernel["build_key"]]["reason"]
         elif state == "waiting" and kernel["build_order_state"] == "running":
             state = "building"
-        arms.append(
+        described.append(
             arm
             | {"variant": kernel, "state": state, "reason": reason}
             | {"boots": boots_made[arm["arm"]], "up": up[arm["arm"]]}
         )
-    return arms
+    return described
 
 
 def _progress(row: Row) -> Row:
