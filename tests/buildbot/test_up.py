@@ -152,7 +152,7 @@ def test_a_taken_port_is_one_sentence(service: Service) -> None:
         listener.listen()
         assert service.up().wait(60) == 1
     assert (
-        f"port {service.port + 1} of 127.0.0.1, needed for Buildbot's pages, is taken"
+        f"port {service.port + 1} of 127.0.0.1, needed for Buildbot's pages, is in use"
         in service.said()
     )
     assert len(service.said().splitlines()) == 1

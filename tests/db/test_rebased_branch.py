@@ -150,7 +150,7 @@ def _looks_right(world: World, monkeypatch: pytest.MonkeyPatch, culprit: str) ->
     assert result.exit_code == 0, result.output
     (line,) = [line for line in result.output.splitlines() if culprit[:12] in line]
     assert "i1 open" in line
-    assert "worse, 3 a side" in line
+    assert "worse, 3 boots per kernel" in line
     assert "mm/a:" not in result.output
     assert "mm/a:" in CliRunner().invoke(main, ["tree", "show", "fake", "--all"]).output
     facts = json.loads(CliRunner().invoke(main, ["tree", "show", "fake", "--json"]).output)
