@@ -415,7 +415,7 @@ def test_mail_is_stopped_and_resumed_from_the_outbox(office: Office, client: Tes
         == 303
     )
     assert (
-        "Mail is stopped" in client.get("/outbox").text
+        "Mail has been stopped" in client.get("/outbox").text
         and client.get("/outbox.json").json()["switch"]["who"] == "operator (web)"
     )
     client.post("/moderation/switch", data={"token": token, "act": "resume"})
