@@ -396,11 +396,9 @@ def test_a_merge_that_makes_no_sense_is_refused(
 def test_merging_into_a_duplicate_names_where_it_went(world: World) -> None:
     one, two, three = world.note(2), world.note(4), world.note(3)
     world.merge(one, two)
-    with pytest.raises(RequestError, match=f"merged into i{two}"):
+    with pytest.raises(RequestError, match=f"i{one} was itself merged into i{two}"):
         world.merge(three, one)
-    with pytest.raises(
-        RequestError, match=f"i{one} was itself merged into i{two}|i{one} was merged into i{two}"
-    ):
+    with pytest.raises(RequestError, match=f"i{one} is already merged into i{two}"):
         world.merge(one, three)
 
 

@@ -139,7 +139,7 @@ def _asked_again(brain: Brain) -> None:
     """The same incident: fresh boots for a gate, and facts that are not equal any more."""
     before = gates(brain)["tip"]
     prove_again(brain.lab, 1, ["tip"])
-    with pytest.raises(RequestError, match="tip of i1 is under way"):
+    with pytest.raises(RequestError, match="tip of i1 is in progress"):
         prove_again(brain.lab, 1, ["tip"])
     brain.run()
     again = gates(brain)["tip"]
@@ -354,7 +354,7 @@ def test_the_culprit_of_a_bisection_by_hand_is_measured_and_proved_when_somebody
         brain.facts("i")["culprit"]["commit"],
     ) == (culprit, culprit)
     assert gates(brain) == {} and brain.count("report") == 0
-    with pytest.raises(RequestError, match="is not a gate"):
+    with pytest.raises(RequestError, match="'tipp' is not a valid gate"):
         prove_again(brain.lab, 1, ["tipp"])
     assert prove_again(brain.lab, 1, []) == []
     with pytest.raises(RequestError, match="is being measured against its parent"):
@@ -381,12 +381,11 @@ def _on_the_command_line(brain: Brain) -> None:
 
     assert ask("proof", "show", "i9") == (
         2,
-        "swingbot: i9 does not exist or was not measured against its parent; "
-        "`swingbot list incidents` lists all incidents\n",
+        "swingbot: incident i9 does not exist; `swingbot list incidents` shows all incidents\n",
     )
     assert ask("proof", "run", "i9")[0] == 2
     assert ask("proof", "run", "i1", "--gate", "tipp")[1].startswith(
-        "swingbot: 'tipp' is not a gate; the gates are reproduced, "
+        "swingbot: 'tipp' is not a valid gate; choose from reproduced, "
     )
     status, shown = ask("proof", "show", "i1")
     assert status == 0 and "conflict in state.json" in shown

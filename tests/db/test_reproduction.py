@@ -247,7 +247,7 @@ def test_what_is_gone_is_named_and_the_rest_can_be_had(world: World, tmp_path: P
     kit = kit_of(world)
     assert len(kit.missing) == 2
     assert kit.missing[0].startswith(
-        "bzImage of the commit's kernel: it is no longer in the artifact store (sha256 "
+        "bzImage of the commit's kernel: it was removed from the artifact store (sha256 "
     )
     answer = world.client.get("/report/r1/reproduce.tar.gz")
     assert (answer.status_code, "no longer in the artifact store" in answer.text) == (404, True)
@@ -275,7 +275,10 @@ def test_a_disk_that_is_full_in_the_middle_leaves_nothing_and_says_so(
     target = tmp_path / "there" / "r1.tar.gz"
     target.parent.mkdir()
     kit = world.made.kit("r1")
-    with files_of_at_most(4096), pytest.raises(OSError, match=r"make room there.*r1\.tar\.gz"):
+    with (
+        files_of_at_most(4096),
+        pytest.raises(OSError, match=r"free some disk space, or choose another path.*r1\.tar\.gz"),
+    ):
         world.made.write(kit, target)
     with files_of_at_most(4096), pytest.raises(OSError, match="large"):
         world.made.unpack(kit, tmp_path / "there" / "kit")

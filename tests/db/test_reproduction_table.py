@@ -168,6 +168,7 @@ def test_another_testbox_is_chosen_by_its_name(world: World) -> None:
     assert world.kit("e1", testbox="vm-icount").directory == "swingbot-e1"
     answer = world.client.get("/experiment/e1/reproduce.tar.gz?testbox=lkp-box-1")
     assert answer.status_code == 404
+    assert "e1 can no longer be fully reproduced: job.cpio: the boots were made" in answer.text
     with pytest.raises(NotFound, match="e1 did not run on 'toaster'; it ran on lkp-box-1, vm-icou"):
         world.kit("e1", testbox="toaster")
 
@@ -325,7 +326,7 @@ def test_the_page_of_an_experiment_leads_to_its_kit_once_it_is_over(world: World
     assert "reproduce.tar.gz" not in world.client.get("/experiment/e1").text
     with pytest.raises(NotFound, match="e1 cannot be reproduced yet: it is running; `swingbot wai"):
         world.kit("e1")
-    with pytest.raises(BadId, match="bisection"):
+    with pytest.raises(BadId, match="'b1' is the id of a bisection; give the id of a report"):
         world.made.kit("b1")
 
 

@@ -200,5 +200,5 @@ def test_one_user_who_does_everything_needs_no_roles(fresh_databases: Callable[[
 
 
 def test_a_user_who_may_not_make_roles_is_told_so(database: Database) -> None:
-    with pytest.raises(roles.RolesError, match=r"permission denied.*needs a superuser"):
+    with pytest.raises(roles.RolesError, match=r"permission denied.*needs a database superuser"):
         roles.make(database.engine(roles.SERVICE), {})

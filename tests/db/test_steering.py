@@ -98,12 +98,12 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
     drain(brain.lab, testbox, "its fan is loud")
     tick(brain.lab)
     why = (
-        f"testbox {testbox} is drained: its fan is loud; `swingbot testbox resume {testbox}` "
+        f"testbox {testbox} is drained: its fan is loud; run `swingbot testbox resume {testbox}` "
         f"when it is fit"
     )
     shown = json.loads(swingbot("show", f"b{number}", "--json").output)
     assert (shown["status"], shown["waits"], shown["eta_seconds"]) == ("running", [why], None)
-    assert f"waits for a testbox\n  waits: {why}\n" in swingbot("show", f"b{number}").output
+    assert f"waits for a testbox\n  waiting: {why}\n" in swingbot("show", f"b{number}").output
     assert f"open      b{number}  running, waits for a testbox\n" in swingbot("status").output
     page = (
         TestClient(
@@ -136,7 +136,7 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
     tick(without)
     shown = swingbot("show", f"b{number}").output
     assert (
-        f"waits: testbox {name} no longer has a file in workers/testboxes; restore the "
+        f"  waiting: testbox {name} no longer has a file in workers/testboxes; restore the "
         f"file, or `swingbot cancel` the work that waits for it\n"
     ) in shown
     assert name not in without.testboxes.present
@@ -224,7 +224,9 @@ def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_pat
     (tmp_path / "b.json").write_text(swingbot("bisect", "log", f"b{number}", "--json").output)
     for what in (str(tmp_path / "b.log"), str(tmp_path / "b.json"), f"b{number}"):
         done = swingbot("bisect", "replay", what)
-        assert (done.exit_code, "byte for byte" in done.output) == (0, True), done.output
+        assert (done.exit_code, "every decision is the same" in done.output) == (0, True), (
+            done.output
+        )
     assert swingbot("bisect", "replay", "-", input=log.output).exit_code == 0
 
 
@@ -236,12 +238,12 @@ def test_a_replay_names_the_first_step_that_is_decided_differently(
     lines = swingbot("bisect", "log", f"b{number}", "--json").output.splitlines()
     steps = [i for i, line in enumerate(lines) if '"step":' in line]
     changed = json.loads(lines[steps[2]])
-    changed["action"]["why"] = "because"
+    changed["action"]["points"] = [9]
     lines[steps[2]] = json.dumps(changed)
     (tmp_path / "b.log").write_text("\n".join(lines))
     done = swingbot("bisect", "replay", str(tmp_path / "b.log"))
     assert done.exit_code == 1
-    assert "step 3 of" in done.output and '"because"' in done.output
+    assert "step 3 of" in done.output and "[9]" in done.output
     replayed = json.loads(swingbot("bisect", "replay", str(tmp_path / "b.log"), "--json").output)
     assert (replayed["same"], replayed["difference"]["step"]) == (False, 3)
 
@@ -274,7 +276,7 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("hint", "b1", "GOOD"), "is the good end"),
     (("hint", "b1", "SECOND", "--why", "x" * 501), "--why is longer"),
     (("resume", "b1", "--boots", "10"), "b1 is running"),
-    (("resume", "b1", "--boots", "0"), "from 1 to"),
+    (("resume", "b1", "--boots", "0"), "--boots must be between 1 and 10000"),
     (("replay", "b1"), "no recorded steps"),
     (("replay", "README.md"), "not JSON"),
     (("log", "b77"), "b77 does not exist"),
@@ -330,9 +332,9 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
     assert swingbot("bisect", "visualize", old, "--ascii", "--width", "90").exit_code == 0
     advance_bisections(brain.lab, Faults(brain.lab))
     log = swingbot("bisect", "log", running).output
-    assert log.count("# came: ") == 4  # at once: what was there when the journal began
+    assert log.count("# result: ") == 4  # at once: what was there when the journal began
     done = swingbot("bisect", "replay", running)
-    assert (done.exit_code, done.output[:7]) == (0, "1 steps"), done.output
+    assert (done.exit_code, done.output[:16]) == (0, "replayed 1 step:"), done.output
     assert "bits of uncertainty" in swingbot("bisect", "explain", running).output
 
 
