@@ -22,6 +22,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit, KitArtifact, KitMember, members
+from swingbot.core.text.numbers import count
 from swingbot.service.ports import GitError
 from swingbot.service.report.pack_reproduction import pack
 from swingbot.service.report.pack_table import pack_table
@@ -43,8 +44,8 @@ class IncompleteReproduction(Exception):
             f"; and {len(missing) - 5} more" if len(missing) > 5 else ""
         )
         super().__init__(
-            f"{id} cannot be reproduced in full, {len(missing)}"
-            f" item{'s are' if len(missing) != 1 else ' is'} missing: {listed}"
+            f"{id} can no longer be fully reproduced; {count(len(missing), 'item')}"
+            f" {'is' if len(missing) == 1 else 'are'} missing: {listed}"
         )
         self.missing = tuple(missing)
 

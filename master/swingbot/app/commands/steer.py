@@ -15,6 +15,7 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.core.bisect import explain_text, journal, logbook
 from swingbot.core.model import ids
+from swingbot.core.text.numbers import count
 from swingbot.service.bisect import steer as steering
 from swingbot.service.bisect.explain import explain_bisection
 from swingbot.service.bisect.journal import engine
@@ -64,9 +65,10 @@ def log_(session: CommandContext, id_: str, json_: bool) -> None:
 @pass_session
 @guarded
 def replay(session: CommandContext, what: str, json_: bool) -> None:
-    """Replay a log and check that every decision is the same, byte for byte.
+    """Replay a log and check that every decision is the same.
 
-    If one differs, prints the first difference; exit status 1.
+    The wording of the reasons is not compared. If a decision differs, prints the first difference;
+    exit status 1.
 
     \b
     Examples:
@@ -95,7 +97,7 @@ def replay(session: CommandContext, what: str, json_: bool) -> None:
             }
         )
     elif done.difference is None:
-        click.echo(f"replayed {done.steps} steps: all decisions are the same, byte for byte")
+        click.echo(f"replayed {count(done.steps, 'step')}: every decision is the same")
     else:
         click.echo(
             f"the decision of step {done.difference.step} of {len(steps)} differs\n"
