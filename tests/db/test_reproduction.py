@@ -9,7 +9,6 @@ import io
 import json
 import resource
 import subprocess
-import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +19,7 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
-from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import load
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
@@ -30,42 +27,26 @@ from swingbot.core.reproduce import ReportKit, members
 from swingbot.web import tables
 from swingbot.web.app import make_app
 from swingbot_db import read
-from swingbot_db.engine import make_engine
 from swingbot_worker.rootfs import contents, cpio
 from swingbot_worker.rootfs.programs import Binary
 from tests import builders as make
+from tests.kits import KitService, kit_service, unpacked
 
 JOB = "page-fault-process-1"
 METRIC = "page-fault.per_process_ops"
 
 
-@dataclass(frozen=True)
-class World:
-    made: Reproductions
-    client: TestClient
-    conn: sa.Connection
-    store: Path
+@dataclass(frozen=True, kw_only=True)
+class World(KitService):
     boots: list[int]
-    put: Callable[[bytes], dict[str, Any]]
 
 
 @pytest.fixture
 def world(db_url: str, tmp_path: Path) -> Iterator[World]:
-    settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path / "state")})
-    artifacts, engine = Artifacts(settings.artifacts), make_engine(db_url)
-
-    def put(content: bytes) -> dict[str, Any]:
-        sha256 = hashlib.sha256(content).hexdigest()
-        artifacts.put(io.BytesIO(content), sha256)
-        return {"sha256": sha256, "size": len(content)}
-
-    made = Reproductions(engine, artifacts, settings)
-    app = make_app(settings, engine, read, artifacts.open, kits=made)
-    with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
-        boots = _report(conn, put, tmp_path)
-        conn.commit()
-        yield World(made, client, conn, settings.artifacts, boots, put)
-    engine.dispose()
+    with kit_service(db_url, tmp_path / "state") as service:
+        boots = _report(service.conn, service.put, tmp_path)
+        service.conn.commit()
+        yield World(**vars(service), boots=boots)
 
 
 def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: Path) -> list[int]:
@@ -154,13 +135,6 @@ def kit_of(world: World) -> ReportKit:
     return kit
 
 
-def unpacked(content: bytes, place: Path) -> Path:
-    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        tar.extractall(place)
-    (directory,) = place.iterdir()
-    return directory
-
-
 def test_what_the_web_service_hands_out_is_whole_and_every_file_is_as_its_sum_says(
     world: World, tmp_path: Path
 ) -> None:
@@ -229,7 +203,7 @@ def test_the_scripts_of_a_kit_start_and_say_what_they_need(world: World, tmp_pat
 
 
 def gone(world: World, sha256: str) -> None:
-    for file in world.store.rglob(f"{sha256[2:]}*"):
+    for file in world.settings.artifacts.rglob(f"{sha256[2:]}*"):
         file.unlink()
 
 
@@ -304,7 +278,7 @@ def test_a_file_that_was_changed_in_the_store_is_not_handed_on(
     sha256 = image.sha256  # type: ignore[union-attr]  # an artifact
     gone(world, sha256)
     # of the same length, stored plainly
-    (world.store / sha256[:2] / sha256[2:]).write_bytes(b"PARENT image")
+    (world.settings.artifacts / sha256[:2] / sha256[2:]).write_bytes(b"PARENT image")
     with pytest.raises(ArtifactError, match=r"kernels/parent/bzImage .* damaged"):
         world.made.write(kit, tmp_path / "r1.tar.gz")
     assert not (tmp_path / "r1.tar.gz").exists()

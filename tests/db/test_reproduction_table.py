@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
-from swingbot.app.reproduction import Reproductions
-from swingbot.app.settings import load
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import TableKit, members
 from swingbot.service.report import kit_parts
-from swingbot.web.app import make_app
-from swingbot_db import read
-from swingbot_db.engine import make_engine
 from swingbot_worker.rootfs import contents, cpio
 from tests import builders as make
+from tests.kits import KitService, kit_service, unpacked
 from tests.tables import JOBS, METRICS, an_experiment
 
 NAMES = ("v6.1", "batch<<2", "$(touch hacked) '../x'", "gcc head")
 QEMU = ["qemu-system-x86_64", "-kernel", "bzImage", "-initrd", "initrd"]
 
 
-@dataclass(frozen=True)
-class World:
-    made: Reproductions
-    client: TestClient
-    conn: sa.Connection
-    mirror: Path
-    put: Callable[[bytes], dict[str, Any]]
-
+class World(KitService):
     def kit(self, id: str, **more: Any) -> TableKit:
         kit = self.made.kit(id, **more)
         assert isinstance(kit, TableKit)
@@ -54,19 +38,8 @@ class World:
 
 @pytest.fixture
 def world(db_url: str, tmp_path: Path) -> Iterator[World]:
-    settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path / "state")})
-    artifacts, engine = Artifacts(settings.artifacts), make_engine(db_url)
-
-    def put(content: bytes) -> dict[str, Any]:
-        sha256 = hashlib.sha256(content).hexdigest()
-        artifacts.put(io.BytesIO(content), sha256)
-        return {"sha256": sha256, "size": len(content)}
-
-    made = Reproductions(engine, artifacts, settings)
-    app = make_app(settings, engine, read, artifacts.open, kits=made)
-    with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
-        yield World(made, client, conn, settings.mirror, put)
-    engine.dispose()
+    with kit_service(db_url, tmp_path / "state") as service:
+        yield World(**vars(service))
 
 
 def an_experiment_with_files(world: World, **more: Any) -> None:
@@ -104,13 +77,6 @@ def keep_files(world: World, job: dict[str, Any]) -> None:
         files=json.dumps(files),
         facts=json.dumps({"qemu_version": "QEMU emulator version 7.2.22"}),
     )
-
-
-def unpacked(content: bytes, place: Path) -> Path:
-    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        tar.extractall(place)
-    (directory,) = place.iterdir()
-    return directory
 
 
 def test_an_experiment_with_a_failed_row_and_two_testboxes_is_one_whole_kit(
@@ -263,7 +229,7 @@ def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_pa
         git(repo, "add", "file")
         git(repo, "commit", "--quiet", "-m", f"change {number}\n\n$(touch hacked)")
         commits.append(git(repo, "rev-parse", "HEAD"))
-    subprocess.run(["git", "clone", "--quiet", "--bare", repo, world.mirror], check=True)
+    subprocess.run(["git", "clone", "--quiet", "--bare", repo, world.settings.mirror], check=True)
     # the third kernel is two commits beyond the second, the fourth is not in the mirror
     for arm, commit in ((0, commits[0]), (1, commits[1]), (2, commits[3])):
         world.execute(
