@@ -1,6 +1,4 @@
-"""Facts of a boot from the guest's output: `grep .
-
-FILES` of the files that the list of facts names.
+"""Facts of a boot from the guest's output of `grep . FILES`, the files that facts.yaml names.
 
 The text is untrusted: a broken kernel may have written it. Anything malformed is ignored.
 """

@@ -25,7 +25,7 @@ class SecretTooShort(Exception):
 def read(file: Path) -> str:
     """Return the secret in `file`.
 
-    Raises Unreadable or TooShort; the advice depends on the caller's side.
+    Raises UnreadableSecret or SecretTooShort; the advice depends on the caller's side.
     """
     try:
         lines = file.read_text().splitlines()

@@ -77,7 +77,7 @@ def counts(change: CodeChange) -> dict[str, dict[str, int]]:
 
 
 def by_size(changes: Iterable[ChangedSymbol]) -> list[ChangedSymbol]:
-    """Sort key: the largest size differences first, then by name."""
+    """Return `changes` sorted: the largest size differences first, then by name."""
     return sorted(
         changes, key=lambda one: (-abs((one.head or 0) - (one.base or 0)), one.name, one.object)
     )

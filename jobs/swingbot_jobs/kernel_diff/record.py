@@ -4,12 +4,13 @@ objects.
 A build's file functions.json.gz:
 
     {"version": 2, "compiler": "gcc ...", "flags": ["-O2", ...],
-     "sizes": {"text", "data", "bss"}                     of vmlinux, bytes as binutils' `size`
-     counts them "symbols": {"t": {name: bytes}, "d", "b", "r"},       of vmlinux,
-     as scripts/bloat-o-meter counts them "objects": {"mm/slub.o": [sha256, [text, data, bss],
-     [part, ...], [part, ...]]}}      code, then data
+     "sizes": {"text", "data", "bss"},
+     "symbols": {"t": {name: bytes}, "d", "b", "r"},
+     "objects": {"mm/slub.o": [sha256, [text, data, bss], [part, ...], [part, ...]]}}
 
-where a part is [name, bytes, shape, constants, [name, ...]], see `SymbolRecord`.
+`sizes` are those of vmlinux in bytes, as binutils' `size` counts them, and `symbols` those of its
+symbols, as scripts/bloat-o-meter counts them. An object has the parts of its code, then those of
+its data; a part is [name, bytes, shape, constants, [name, ...]], see `SymbolRecord`.
 The record comes from a worker, which may have compiled untrusted code: everything in it is checked
 before use.
 """

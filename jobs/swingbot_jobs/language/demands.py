@@ -13,8 +13,8 @@ from swingbot_jobs.yaml_lines import JobError, LocatedValue, suggest
 
 @cache
 def lkp_keys() -> frozenset[str]:
-    """LKP's programs that set a fact: `cpufreq_governor: performance`, `transparent_hugepage:
-    {thp_enabled: always}`.
+    """LKP's programs that set a fact, such as `cpufreq_governor: performance` or
+    `transparent_hugepage: {thp_enabled: always}`.
     """
     return frozenset(fact.lkp.partition(".")[0] for fact in facts.known().values() if fact.lkp)
 

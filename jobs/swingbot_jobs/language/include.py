@@ -1,9 +1,10 @@
 """`<<: other.yaml`: job files that include other files, before YAML is parsed.
 
 An include replaces its line with text, as in LKP: later lines of the file may set a key again,
-and a file of several documents includes all of them. `<<: {file: base.yaml, disk: 1SSD, ignore:
-[mode]}` sets top-level keys in every document of the included file, and removes those of `ignore`.
-The resulting text needs no other file; its `#line` marks keep the positions for messages.
+and a file of several documents includes all of them.
+`<<: {file: base.yaml, disk: 1SSD, ignore: [mode]}` sets top-level keys in every document of the
+included file, and removes those of `ignore`. The resulting text needs no other file; its `#line`
+marks keep the positions for messages.
 """
 
 from __future__ import annotations

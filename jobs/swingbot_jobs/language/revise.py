@@ -1,8 +1,8 @@
 """Merging of the documents of a job file, as LKP merges them.
 
 The first document is the base; each later one is merged over it by top-level key,
-and later documents do not affect each other. In addition to plain keys there are `a.b:
-v` (set b inside a, leave the rest of a), `a+: v` (append to a) and `a-: v` (remove v from a;
+and later documents do not affect each other. In addition to plain keys there are
+`a.b: v` (set b inside a, leave the rest of a), `a+: v` (append to a) and `a-: v` (remove v from a;
 `a-:` alone removes a). A key keeps its first position when its value changes:
 the order of keys is the order of axes.
 """
@@ -51,8 +51,9 @@ def _is_revision(key: str) -> bool:
 
 
 def _block_with(key: str, table: Mapping[str, LocatedValue]) -> list[str]:
-    """Return the path of the `if role` block with `key`, so that `netperf.test:
-    TCP_RR` finds netperf there too; empty without one.
+    """Return the path of the `if role` block with `key`, or an empty path without one.
+
+    So `netperf.test: TCP_RR` finds netperf there too.
     """
     blocks = (
         name

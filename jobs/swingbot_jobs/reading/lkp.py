@@ -57,7 +57,7 @@ def job_file(job: UnitJob) -> str:
     """Return the job for `lkp run` as YAML, without axes and LKP's monitors,
     with the values that swingbot's own runner passes.
 
-    Raises NoPendant.
+    Raises NoLkpEquivalent.
     """
     refuse_unknown([job])
     head = (
@@ -82,7 +82,7 @@ def job_file(job: UnitJob) -> str:
 
 
 def refuse_unknown(jobs: Iterable[UnitJob]) -> None:
-    """Raise NoPendant for the first of `jobs` that LKP can't run."""
+    """Raise NoLkpEquivalent for the first of `jobs` that LKP can't run."""
     for job in jobs:
         if job.program not in PENDANTS:
             raise NoLkpEquivalent(

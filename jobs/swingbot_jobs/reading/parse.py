@@ -69,8 +69,8 @@ def parse_run(
 
 
 def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dict[str, object]:
-    """Return the document that `swingbot parse PROGRAM FILE` prints: `{"program", "samples":
-    {metric: [values]}}`.
+    """Return the document that `swingbot parse PROGRAM FILE` prints:
+    `{"program", "samples": {metric: [values]}}`.
 
     `path` is the output of a program or a monitor, or the directory of one run.
     The parameters are not known here, so missing instances go unnoticed.

@@ -129,7 +129,7 @@ def perf_table(
 
 
 def _lines(event: str, mean: Mean, behind: Sequence[tuple[str, str]], boots: int) -> list[str]:
-    """Yield one line for each number derived from the event; the last one has the `+-`."""
+    """Return one line for each number derived from the event; the last one has the `+-`."""
     # perf does not group the digits of a clock, whatever the locale.
     value = f"{mean.value:18.6f}" if event in CLOCKS else f"{mean.value:18,.0f}"
     heads = [f"{value} {event:<25}", *[" " * 44 for _ in behind[1:]]]

@@ -5,8 +5,8 @@ Ansible and the worker read the same list. A testbox alternates between its own 
 kernel under test with a root file system in RAM, and what is set in one is lost in the other,
 so each item says where it applies:
 
-    boot     facts of the kernel under test: the runner sets those that can be set,
-    and a run with another value is invalid
+    boot     facts of the kernel under test: the runner sets those that can be set, and a run with
+             another value is invalid
     cmdline  words on the command line of the kernel under test
     idle     facts of the box's own system, between orders
     sysctl   kernel parameters of the box's own system that are not facts

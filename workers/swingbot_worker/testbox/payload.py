@@ -14,7 +14,10 @@ from swingbot_worker.testbox.driver import Job, Payload
 
 
 def in_guest(box: Testbox, job: Job) -> Payload:
-    """Return the payload of a testbox that boots swingbot's root file system with only the job."""
+    """Return the payload of a testbox that boots swingbot's root file system with only the job.
+
+    Raises InfraError that names the packages to install.
+    """
     entries = _entries(box, job, alone=True)
     rootfs = engine.prepare(box, job.unit_jobs, job.site)
     return Payload(script=_text(entries), entries=entries, rootfs=rootfs)
