@@ -190,3 +190,11 @@ def test_what_cannot_be_compared_exits_2_with_one_sentence(
     (two_builds / "damaged" / "functions.json.gz").write_bytes(b"no gzip")
     done = call("bloat", two_builds / base, two_builds / head)
     assert done.exit_code == 2 and sentence in done.stderr and "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("group", [(), ("program",)])
+def test_no_summary_of_a_command_is_cut_at_80_columns(group: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*group, "--help"], terminal_width=80)
+    assert result.exit_code == 0
+    assert "Commands:" in result.output
+    assert "..." not in result.output.partition("Commands:")[2]

@@ -118,11 +118,12 @@ def _summary(place: AttemptDirectory) -> str:
 
 @click.command(
     name="attempt",
-    epilog=(
-        "Example:  swingbot-worker attempt --order order.json --state /var/lib/swingbot-worker   "
-        "Exit status: 0 an outcome of any status was delivered, 1 no outcome was delivered, "
-        "2 invalid usage or order."
-    ),
+    epilog="""\b
+Example:
+  swingbot-worker attempt --order order.json --state /var/lib/swingbot-worker
+
+Exit status: 0 an outcome of any status was delivered, 1 no outcome was delivered, 2 invalid usage
+or order.""",
 )
 @click.option(
     "--order",
@@ -138,7 +139,7 @@ def _summary(place: AttemptDirectory) -> str:
     help="Directory where attempts are kept until they are delivered.",
 )
 def command(order_file: Path, state: Path) -> None:
-    """Execute an order once; repeated calls attach to the running attempt."""
+    """Execute an order once, or attach to its running attempt."""
     state = state.absolute()
     try:
         order = read_order(order_file)

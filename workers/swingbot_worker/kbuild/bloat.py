@@ -48,7 +48,10 @@ _CLASSES = {"all": ("tdbr", "Function"), "text": ("t", "Function"), "data": ("db
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(base: Path, head: Path, kind: str | None, most: int, as_json: bool) -> None:
-    """Compare two kernels and list the functions that grew, shrank or changed their code."""
+    """Compare two kernels function by function.
+
+    Lists the functions that grew, shrank or changed their code.
+    """
     if base.is_dir() != head.is_dir():
         _wrong("give two directories or two files")
     try:

@@ -31,7 +31,10 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group("program")
 def command() -> None:
-    """Build unpackaged benchmark programs and list the programs that jobs need."""
+    """Build benchmark programs, and list those that jobs need.
+
+    Only programs that are not packaged have to be built.
+    """
 
 
 @command.command("build", epilog=BUILD_EXAMPLE)
@@ -67,7 +70,10 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
 @command.command("list", epilog=LIST_EXAMPLE)
 @AS_JSON
 def list_programs(as_json: bool) -> None:
-    """List the programs of each shipped job, and how to install missing ones."""
+    """List the programs that each shipped job needs.
+
+    For each missing program, prints how to install it.
+    """
     try:
         jobs = job_needs(from_environment())
     except InfraError as error:

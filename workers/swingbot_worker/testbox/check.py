@@ -26,8 +26,11 @@ def check(box: Testbox) -> list[TuningFinding]:
 
 @click.command(
     name="check",
-    epilog="Example:  swingbot-worker check box1   "
-    "Exit status: 0 nothing is missing, 1 something is missing, 2 unknown testbox or invalid file.",
+    epilog="""\b
+Example:
+  swingbot-worker check box1
+
+Exit status: 0 nothing is missing, 1 something is missing, 2 unknown testbox or invalid file.""",
 )
 @click.argument("name", metavar="BOX")
 @click.option(
