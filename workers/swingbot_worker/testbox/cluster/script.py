@@ -51,7 +51,7 @@ def entries(
     driver: ClusterDriver,
     jobs: Sequence[UnitJob],
     read: Callable[[str], bytes],
-    words: HandshakeTerms,
+    terms: HandshakeTerms,
 ) -> list[cpio.Entry]:
     """Return the job files of one node, its script first.
 
@@ -63,9 +63,9 @@ def entries(
             cpio.file(f"job/programs/{name}/serve", read(f"{name}/serve"), executable=True)
             for name in programs
         ]
-        answer = _filled(_ANSWER, {"TOKEN": shlex.quote(words.token)})
+        answer = _filled(_ANSWER, {"TOKEN": shlex.quote(terms.token)})
         return [
-            _script(_server(driver, jobs, words)),
+            _script(_server(driver, jobs, terms)),
             cpio.file("job/wire/answer", answer.encode(), executable=True),
             *files,
         ]
@@ -78,18 +78,18 @@ def entries(
         cpio.file(f"job/programs/{name}/run", read(f"{name}/run"), executable=True)
         for name in monitors
     ]
-    return [_script(_client(driver, jobs, words)), *files, *monitor_files]
+    return [_script(_client(driver, jobs, terms)), *files, *monitor_files]
 
 
 def _script(text: str) -> cpio.Entry:
     return cpio.file("job/run.sh", text.encode(), executable=True)
 
 
-def _client(driver: ClusterDriver, jobs: Sequence[UnitJob], words: HandshakeTerms) -> str:
+def _client(driver: ClusterDriver, jobs: Sequence[UnitJob], terms: HandshakeTerms) -> str:
     addresses = {"server": driver.address(SERVER), "server6": driver.address(SERVER, "ipv6")}
-    more = _wire(driver, CLIENT, words) + _filled(
+    more = _wire(driver, CLIENT, terms) + _filled(
         _CLIENT,
-        {"SERVER": addresses["server"], "WAIT": str(words.wait), "AGAIN": str(AGAIN_SECONDS)},
+        {"SERVER": addresses["server"], "WAIT": str(terms.wait), "AGAIN": str(AGAIN_SECONDS)},
     )
     runs = "\n".join(line for job in jobs for line in runner.lines(job, _served(job, addresses)))
     return runner.framed(
@@ -105,14 +105,14 @@ def _served(job: UnitJob, addresses: Mapping[str, str]) -> Callable[[int], str]:
     )
 
 
-def _server(driver: ClusterDriver, jobs: Sequence[UnitJob], words: HandshakeTerms) -> str:
+def _server(driver: ClusterDriver, jobs: Sequence[UnitJob], terms: HandshakeTerms) -> str:
     longest = max(
         (runner.limit_of(job, monitor) for job in jobs for monitor in (None, *job.monitors)),
         default=0,
     )
     cases = "\n".join(_case(job) for job in jobs)
-    silence = max(words.wait, longest + 2 * AGAIN_SECONDS)
-    more = _wire(driver, SERVER, words) + _filled(
+    silence = max(terms.wait, longest + 2 * AGAIN_SECONDS)
+    more = _wire(driver, SERVER, terms) + _filled(
         _SERVER, {"CASES": cases, "SILENCE": str(silence), "BEAT": str(BEAT_SECONDS)}
     )
     return runner.framed(jobs, more, "wire_up && serve_all", alone=True)
@@ -130,12 +130,12 @@ def _case(job: UnitJob) -> str:
     )
 
 
-def _wire(driver: ClusterDriver, role: str, words: HandshakeTerms) -> str:
+def _wire(driver: ClusterDriver, role: str, terms: HandshakeTerms) -> str:
     values = {
         "CARD": driver.cards[role],
         "IPV4": driver.ipv4[role],
         "IPV6": driver.ipv6[role],
-        "TOKEN": words.token,
+        "TOKEN": terms.token,
     }
     plain = {"PORT": str(PORT), "CARRIER": str(CARRIER_SECONDS)}
     return _filled(_WIRE, {name: shlex.quote(value) for name, value in values.items()} | plain)

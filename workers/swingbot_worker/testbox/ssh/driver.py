@@ -53,10 +53,10 @@ class Ssh:
         ):
             session = Session(box=self.box, driver=self.how, link=link, request=request, raw=raw)
             try:
-                way = session.run()
+                progress = session.run()
             finally:
                 request.console.write_text(session.kernel_text())
-        return self._ended(request, session, way)
+        return self._ended(request, session, progress)
 
     def check(self) -> list[TuningFinding]:
         return check.check(self.box, self.how)
@@ -72,11 +72,11 @@ class Ssh:
         ):
             yield raw
 
-    def _ended(self, request: Request, session: Session, way: TestboxProgress) -> Boot:
+    def _ended(self, request: Request, session: Session, progress: TestboxProgress) -> Boot:
         verdict = session.verdict
         if session.trouble:
             raise InfraError(session.trouble)
-        if verdict is None or (way.state is State.LOST and verdict.status not in _EVIDENT):
+        if verdict is None or (progress.state is State.LOST and verdict.status not in _EVIDENT):
             raise InfraError(
                 f"Testbox {self.box.name} is lost: {session.why_lost} The order has no verdict "
                 f"about the kernel; see {session.log_file}."
