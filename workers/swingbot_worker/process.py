@@ -71,7 +71,6 @@ def run(
 
     stdout and stderr are appended to `log` (None: discarded).
 
-
     `watch` is called about every `watch_seconds` with the elapsed seconds. When the command exits,
     times out or an exception passes through, its whole process group is killed. Raises InfraError
     if the program is not installed.

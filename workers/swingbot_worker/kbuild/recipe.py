@@ -26,7 +26,7 @@ LLVM_RECIPE = 1
 # make runs with these variables only, so that neither secrets nor settings of the host get into a
 # build, and equal sources give equal images: kbuild writes date, user, host and build number into
 # the kernel.
-# An empty LOCALVERSION prevents it from appending a "+" according to git.
+# An empty LOCALVERSION keeps it from asking git whether to append a "+".
 ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LC_ALL": "C",
@@ -74,10 +74,8 @@ def make_argv(
 ) -> list[str]:
     """Return the make command for `targets` (or make variables).
 
-    O= is a directory inside the source.
-
-    With a directory inside the source, kbuild writes relative paths into every command line, and
-    ccache finds objects that another work tree on this host compiled.
+    O= is a directory inside the source, so that kbuild writes relative paths into every command
+    line, and ccache finds objects that another work tree on this host compiled.
     """
     compilers = make_variables(spec.compiler, prefix="ccache " if ccache else "")
     return [

@@ -69,9 +69,7 @@ def finished(
 ) -> Rootfs:
     """Add busybox's applets to `tree` and store it as an archive in the cache.
 
-    `tree` already contains `binaries`, whose facts are merged with `facts`.
-
-    `facts` are added to those of the binaries.
+    `tree` already contains `binaries`; `facts` are added to the facts of the binaries.
     """
     tree.add_opened_later()
     busybox = next(binary for binary in binaries if Path(binary.target).name == "busybox")
