@@ -125,7 +125,7 @@ def check_space(
 
 
 def check_tuning(name: str, wanted: Tuning, printed: str) -> None:
-    """Raise InfraError if the idle system does not match the tuning profile `wanted`.
+    """Raise InfraError if the idle system does not match the tuning list `wanted`.
 
     `printed` is the output of the tuning probe.
     """
@@ -134,8 +134,8 @@ def check_tuning(name: str, wanted: Tuning, printed: str) -> None:
         details = "; ".join(f"{finding.what}: {finding.found}" for finding in failures[:3])
         more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
         raise InfraError(
-            f"The idle system of testbox {name} does not match {wanted.name}: {details}{more}; "
-            f"{failures[0].do}."
+            f"The idle system of testbox {name} does not match the tuning list {wanted.name}: "
+            f"{details}{more}; {failures[0].do}."
         )
 
 
