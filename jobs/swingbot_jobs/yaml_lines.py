@@ -19,9 +19,8 @@ from typing import Final
 import yaml
 
 MAX_CHARACTERS = 64 * 1024  # YAML is parsed at about 30 KB per second
-MAX_VALUES = (
-    20_000  # aliases count each time they are used: a few lines can expand to billions of values
-)
+# Aliases count each time they are used: a few lines can expand to billions of values.
+MAX_VALUES = 20_000
 MAX_DEPTH = 20
 # Plain scalars that YAML 1.1 reads as a number, a boolean or a date and prints differently:
 # 010, 1_000, 1.50, 12:30, yes, :name.
@@ -185,8 +184,8 @@ class _Reader:
             file, line = self._places.at(key_node.start_mark.line)
             if not isinstance(key_node, yaml.ScalarNode):
                 raise self._error(
-                    f"{file}:{line}: a key must be plain text; put quotes around values with {{{{"
-                    f" }}}}"
+                    f"{file}:{line}: a key must be plain text;"
+                    " put quotes around values with {{ }}"
                 )
             key = str(key_node.value)
             first = table.get(key)

@@ -88,9 +88,8 @@ def twins(files: Sequence[tuple[str, str]]) -> list[LintFinding]:
         LintFinding(
             "error",
             (
-                f"{path}:1: has the same job name as {other}, {name},"
-                " and so would its results;"
-                " rename one"
+                f"{path}:1: has the same job name as {other}, {name}, and their results would"
+                " have the same names too; rename one"
             ),
         )
         for name, path, other in twice

@@ -93,9 +93,8 @@ class Metric:
     describe: str
     # False: stored and shown with its run, but not compared (hundreds of symbols and interrupts)
     judged: bool = True
-    headline: bool = (
-        False  # a main result: its swings are judged and bisected; other metrics are shown with it
-    )
+    # a main result: its swings are judged and bisected; other metrics are shown with it
+    headline: bool = False
     min_effect_when: tuple[
         tuple[str, str, float], ...
     ] = ()  # (parameter, pattern of its value, percent); the first match wins
@@ -137,9 +136,8 @@ class Program:
     # requests
     when: When = "always"
     gives: str = ""  # prefix of its metrics' names, if not its own name
-    serves: bool = (
-        False  # has `serve` and `client` in addition to `run`, for the two testboxes of a cluster
-    )
+    # has `serve` and `client` in addition to `run`, for the two testboxes of a cluster
+    serves: bool = False
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
     @property

@@ -61,16 +61,16 @@ def job_file(job: UnitJob) -> str:
     """
     refuse_unknown([job])
     head = (
-        f"suite: {job.program}\ntestcase: {job.program}\ncategory:"
-        " benchmark\nneed_monitors: 'false'\n"
+        f"suite: {job.program}\ntestcase: {job.program}\ncategory: benchmark\n"
+        "need_monitors: 'false'\n"
     )
     if job.program != "netperf":
         return f"{head}{job.program}:\n{_settings(job.params, 2)}"
     server = _settings({"ip": job.params.get("ip", "ipv4")}, 0)
     cluster = job.params.get("cluster", "cs-localhost")
     roles = (
-        f"cluster: {json.dumps(cluster)}\nnode_roles:"
-        f" server client\n{server}if role server:\n  netserver:\nif role client:\n  netperf:\n"
+        f"cluster: {json.dumps(cluster)}\nnode_roles: server client\n{server}"
+        "if role server:\n  netserver:\nif role client:\n  netperf:\n"
     )
     return (
         head

@@ -160,8 +160,7 @@ def _cards(table: StrictTable, wire: StrictTable | None) -> dict[str, str]:
                 role,
                 (
                     f"{role} is {card!r}, must be a card's hardware address such as"
-                    " 3c:ec:ef:00:00:01,"
-                    " or its name in the kernel under test"
+                    " 3c:ec:ef:00:00:01, or its name in the kernel under test"
                 ),
             )
         cards[role] = card.lower() if _MAC.fullmatch(card.lower()) else card

@@ -194,9 +194,8 @@ class Testbox:
         DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
     )
     cmdline: str = ""  # added to the kernel command line
-    accepts: Trust = (
-        "trusted"  # untrusted: boots any kernel, because it is discarded or cleaned afterwards
-    )
+    # untrusted: boots any kernel, because it is discarded or cleaned afterwards
+    accepts: Trust = "trusted"
     # required facts of all its boots, including those of the tuning list
     demand: Mapping[str, str] = field(default_factory=dict)
     tuning: Tuning | None = None  # settings that reduce noise
@@ -264,8 +263,8 @@ class Testbox:
             if sets and what not in self.can_set:
                 raise ValueError(
                     f"testbox {self.name} can't set what the job requests with {sets} (can_set in"
-                    " its"
-                    " file, and what its driver and engine can); use another testbox, or remove it"
+                    " its file, and what its driver and engine can); use another testbox, or"
+                    " remove it"
                 )
         settings.check_words(cmdline, trust)
         for job in unit_jobs:

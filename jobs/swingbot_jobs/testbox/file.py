@@ -280,8 +280,7 @@ def _lkp(table: StrictTable) -> LkpEngine:
             "src",
             (
                 f"src is {engine.src!r}, must be the absolute path of an lkp-tests directory,"
-                " of letters,"
-                " digits and '/', '.', '_', '-', '+'"
+                " of letters, digits and '/', '.', '_', '-', '+'"
             ),
         )
     if engine.commit and not COMMIT.fullmatch(engine.commit):

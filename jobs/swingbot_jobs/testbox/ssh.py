@@ -85,9 +85,8 @@ class SshDriver:
     workspace: str = "/run/swingbot"
     kconfig_needed: tuple[str, ...] = ()
     network: Address = field(default_factory=Address)
-    idle_release: str = (
-        ""  # pattern of `uname -r` in the idle system, with * and ?; empty: not checked
-    )
+    # pattern of `uname -r` in the idle system, with * and ?; empty: not checked
+    idle_release: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the public facts: neither addresses nor the words of commands,
@@ -176,8 +175,7 @@ def _console(table: StrictTable) -> Console | None:
             "console",
             (
                 "console must be none, or have one of command (words that print the console) and"
-                " device"
-                " (a serial line of this host)"
+                " device (a serial line of this host)"
             ),
         )
     return console

@@ -15,9 +15,8 @@ SCRIPT = "swingbot-layout.lds"  # below the object directory
 # multiple of 16.
 STEP = 16
 GAPS = 4  # 0..3 steps between two objects
-LEAD = (
-    256  # 0..255 steps before the first: moves everything after it, including data, by up to a page
-)
+# 0..255 steps before the first: moves everything after it, including data, by up to a page.
+LEAD = 256
 _MAIN_TEXT = re.compile(r"\*\(\.text[ )]")
 
 

@@ -29,9 +29,8 @@ def walls_for(trust: Trust) -> Sandbox | None:
     if probe.sandbox is None and trust == "untrusted":
         raise InfraError(
             "This kernel is not trusted, so it must be built behind walls, which this worker does "
-            "not have "
-            f"({walls.missing(probe.walls[:1])}); run `swingbot-worker walls` for details and see "
-            "docs/walls.md."
+            f"not have ({walls.missing(probe.walls[:1])}); run `swingbot-worker walls` for details "
+            "and see docs/walls.md."
         )
     return probe.sandbox
 

@@ -115,9 +115,8 @@ def _files(paths: Iterable[str]) -> Iterator[cpio.Entry]:
 def _place(path: str) -> str | None:
     """Return the guest path of a package's file: /bin and /lib are under /usr."""
     if not path.startswith("/") or path == "/.":
-        return (
-            None  # `dpkg-query -L` prints empty lines between packages, and notes about diversions
-        )
+        # `dpkg-query -L` prints empty lines between packages, and notes about diversions
+        return None
     place = path.lstrip("/")
     if _MERGED.match(place):
         place = f"usr/{place}"

@@ -1,8 +1,8 @@
 """Find the binaries of each benchmark program on this worker.
 
-Binaries in the operator's benchmarks.dir take precedence, then those of `swingbot-worker program
-build`, then those of Debian packages. swingbot's own programs are compiled. A missing program is
-reported before anything boots.
+Binaries in the operator's benchmarks.dir take precedence, then those of
+`swingbot-worker program build`, then those of Debian packages. swingbot's own programs are
+compiled. A missing program is reported before anything boots.
 """
 
 from __future__ import annotations
@@ -122,9 +122,8 @@ def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
     if sctp:
         raise InfraError(
             f"No netperf on this worker has {sctp[0]} (Debian's is built without SCTP); build one "
-            "from a source"
-            " archive or checkout (`swingbot-worker program build netperf ARCHIVE`),"
-            " or put your own netperf and netserver (configured with --enable-sctp) into "
+            "from a source archive or checkout (`swingbot-worker program build netperf ARCHIVE`), "
+            "or put your own netperf and netserver (configured with --enable-sctp) into "
             "benchmarks.dir."
         )
     folder = debian.fetched("netperf", site.cache)
@@ -169,15 +168,13 @@ def _no_will_it_scale(name: str, built: installed.Installed | None, own: Path | 
     if built:
         return (
             f"There is no {name} in the {built.version} that was built on this worker: check the "
-            "name of the"
-            f" test, build another source, or put your own binary at {where}."
+            f"name of the test, build another source, or put your own binary at {where}."
         )
     return (
         f"{name} of will-it-scale is not on this worker, and no package has it: build it from a "
-        "source"
-        " archive or checkout (https://github.com/antonblanchard/will-it-scale) with"
-        " `swingbot-worker program build will-it-scale ARCHIVE`,"
-        f" or put your own binary at {where}."
+        "source archive or checkout (https://github.com/antonblanchard/will-it-scale) with "
+        "`swingbot-worker program build will-it-scale ARCHIVE`, "
+        f"or put your own binary at {where}."
     )
 
 

@@ -33,10 +33,10 @@ class Machine:
     request: Request
 
     def sound_run(self) -> tuple[Verdict, int]:
-        """Repeat the boot while QEMU itself spoils it. Returns the verdict and the number of spoilt
-        boots.
+        """Repeat the boot while QEMU itself spoils it.
 
-        Raises MachineFault if QEMU spoils too many boots.
+        Returns the verdict and the number of spoilt boots. Raises MachineFault if QEMU spoils too
+        many boots.
         """
         boots = self.request.node.spoilt_boots
         for spoilt in range(boots):
@@ -46,13 +46,11 @@ class Machine:
             if spoilt + 1 < boots:
                 self.request.tell(
                     "QEMU executed a breakpoint that the kernel had already removed "
-                    f"({verdict.reason}); "
-                    "booting again"
+                    f"({verdict.reason}); booting again"
                 )
         raise MachineFault(
             f"QEMU executed breakpoints that the kernel had removed in {SPOILT_BOOTS} consecutive "
-            "boots; "
-            "use QEMU 8.1 or later, which does not."
+            "boots; use QEMU 8.1 or later, which does not."
         )
 
     def _run(self) -> Verdict:
