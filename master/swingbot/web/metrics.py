@@ -80,12 +80,10 @@ def of_here(here: HostMetrics) -> list[MetricFamily]:
         ),
         _one(
             "swingbot_loop_last_round_seconds",
-            "Seconds since the last iteration of the loop.",
+            "Seconds since the last round of the loop.",
             here.loop_age,
         ),
-        _one(
-            "swingbot_loop_failing", "1 while iterations of the loop fail.", int(here.loop_failing)
-        ),
+        _one("swingbot_loop_failing", "1 while rounds of the loop fail.", int(here.loop_failing)),
         _one(
             "swingbot_artifact_bytes",
             "Bytes of raw results in the artifact store; updated every ten minutes.",
