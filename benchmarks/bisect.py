@@ -220,12 +220,8 @@ def side_by_side(table: list[dict[str, Any]]) -> list[str]:
     """Wall time in a group of testboxes against one: the same worlds and seeds."""
     hours = {(row["cell"], row["method"], row["worlds"]): row["hours"] for row in table}
     return [
-        (
-            "4 testboxes against 1,"
-            f" {method}:"
-            " wall time"
-            f" {hours[ONE_BOX, method, worlds] and several / hours[ONE_BOX, method, worlds]:.2f}"
-        )
+        f"4 testboxes against 1, {method}: wall time"
+        f" {hours[ONE_BOX, method, worlds] and several / hours[ONE_BOX, method, worlds]:.2f}"
         for (cell, method, worlds), several in hours.items()
         if cell == FOUR_BOXES and (ONE_BOX, method, worlds) in hours
     ]
@@ -259,10 +255,8 @@ def run(jobs: list[Job], processes: int, deadline: float) -> Iterator[tuple[Job,
                 shown = now
                 left = (now - began) / done * (len(jobs) - done)
                 print(
-                    (
-                        f"\r{done}/{len(jobs)} bisections, {now - began:.0f} s,"
-                        f" about {min(left, deadline - now):.0f} s left   "
-                    ),
+                    f"\r{done}/{len(jobs)} bisections, {now - began:.0f} s,"
+                    f" about {min(left, deadline - now):.0f} s left   ",
                     end="",
                     file=sys.stderr,
                     flush=True,
@@ -349,8 +343,8 @@ def plan(options: argparse.Namespace) -> list[Job]:
     ]
     if not cells and not detects(options):
         raise SystemExit(
-            f"no cell is called like {', '.join(options.cell)};"
-            f" there are: {', '.join(c.name for c in CELLS)}"
+            f"no cell has {' or '.join(options.cell)} in its name;"
+            f" cells are {', '.join(c.name for c in CELLS)}"
         )
     methods = [
         m for m in (*OURS, *METHODS) if not options.method or any(n in m for n in options.method)
@@ -388,11 +382,8 @@ def main() -> None:
                 rows.setdefault((cell, method), []).append(replace(result, seed=seed))
     except _Late:
         print(
-            (
-                "\n"
-                "out of time: the bisection under way, a long one, is in no row;"
-                " --worlds N waits for all"
-            ),
+            "\nout of time: the table omits the bisection that was still running;"
+            " --worlds N waits for all",
             file=sys.stderr,
         )
     signal.setitimer(signal.ITIMER_REAL, 0)

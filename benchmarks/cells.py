@@ -15,8 +15,8 @@ from swingbot.core.bisect.thresholds import Policy
 from tests.worlds import SimulatedBench
 
 Make = Callable[[int], SimulatedBench]
-# No budget that a bounded cell comes near. The troubled ones have what the service gives:
-# two changes that cancel would be looked for for ever.
+# A budget far above the needs of a bounded cell. The troubled cells have that of the service:
+# a search for two changes that cancel each other out would never end.
 PATIENT = Policy(max_boots=1500, max_end_boots=400)
 
 

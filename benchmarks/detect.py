@@ -62,8 +62,8 @@ def row(method: str, needed: list[int | None], false: int, worlds: int) -> dict[
 
 
 def rows(first_seed: int, worlds: int) -> list[dict[str, Any]]:
-    """Ours without and with a noise record, and a Welch test on a fixed number of boots that was
-    planned for 95 % power.
+    """swingbot without and with a noise record, and a Welch test on a fixed number of boots that
+    was planned for 95 % power.
     """
     seeds = range(first_seed, first_seed + worlds)
     table = []

@@ -77,7 +77,7 @@ def ours(values: Array) -> list[int]:
 def perfherder(values: Array) -> list[int]:
     """Mozilla's rule as published: t of a linearly weighted window before and after each point.
 
-    Its largest values above the threshold.
+    A step is where t is above the threshold and largest.
     """
     t = np.zeros(len(values))
     for at in range(BACK[0], len(values) - FORE + 1):

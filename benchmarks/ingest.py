@@ -1,5 +1,5 @@
-"""How fast results become samples, and how fast samples are read: a PostgreSQL of our own,
-filled by the code that ingest uses.
+"""How fast results become samples, and how fast samples are read, on a PostgreSQL of the
+benchmark's own that the code of ingest fills.
 
     python -m benchmarks.ingest --quick              200 000 samples, a minute
     nice -n 15 python -m benchmarks.ingest           10 000 000 samples
@@ -154,8 +154,9 @@ def an_outcome(order: int, results: Mapping[str, Any] | None = None) -> dict[str
 
 
 class Clock:
-    """Seconds, and processor seconds of ours and of the server's process that works for us (the
-    pool has one connection while one thread asks).
+    """Wall-clock seconds, and CPU seconds of this process and of its PostgreSQL backend.
+
+    One backend is enough: while one thread makes queries, the pool has one connection.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
@@ -456,7 +457,7 @@ def show(found: Mapping[str, Any]) -> None:
         print(
             f"{name:22} {part['boots']:6} boots {part['samples']:10} samples in"
             f" {part['seconds']:.1f} s: {part['samples_a_minute'] / 1e6:.2f} M a minute;"
-            f" {part['cpu_seconds']:.1f} s of our CPU{more}"
+            f" {part['cpu_seconds']:.1f} s of this process's CPU{more}"
         )
     print(
         f"{found['samples']} samples of {found['commits']} commits;"

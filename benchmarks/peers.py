@@ -1,6 +1,5 @@
-"""Other methods to bisect a noisy benchmark, on the same worlds and at the same costs.
-
-Also the theoretical bound of any method.
+"""Other methods to bisect a noisy benchmark, on the same worlds and at the same costs; and the
+theoretical bound, which no method can beat.
 
 Each peer sees a `Probe`: boots of a kernel, in the order in which it asks,
 at the cost of a laboratory with one testbox.
