@@ -28,8 +28,8 @@ def _list(box: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
         lists = tuning.load_all(LISTS) | (tuning.load_all(Path(directory)) if directory else {})
         if name not in lists:
             raise tuning.TuningError(
-                f"tuning list {name!r} of the testbox file does not exist;"
-                f" use one of {', '.join(sorted(lists))}"
+                f"the testbox file names the tuning list {name!r}, which does not exist;"
+                f" write `tuning: NAME` with one of {', '.join(sorted(lists))}"
             )
         return lists[name].without([str(item) for item in without])
     except (tuning.TuningError, OSError, TypeError) as error:
