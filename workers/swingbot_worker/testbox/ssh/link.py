@@ -11,9 +11,9 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.printable import printable
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError, process
+from swingbot_worker.testbox.console import last_line
 
 CONNECT_SECONDS = 10
 # Exit status of ssh for its own errors, as opposed to those of the remote command.
@@ -214,6 +214,4 @@ def fault(name: str, driver: SshDriver, output: str) -> InfraError:
 
 
 def _last(text: str) -> str:
-    lines = reversed(text.splitlines())
-    line = next((line for line in lines if line.strip()), "it printed nothing")
-    return printable(line.strip()[:300])
+    return last_line(text) or "it printed nothing"

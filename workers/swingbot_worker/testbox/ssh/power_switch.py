@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from swingbot_jobs.testbox.ssh import Console, Power
 from swingbot_worker import InfraError, process
+from swingbot_worker.testbox.console import last_line
 
 # Timeout of a power command. PDUs and BMCs are slow; one that exceeds this counts as failed.
 SWITCH_SECONDS = 120.0
@@ -65,9 +66,6 @@ def _run(argv: Sequence[str], what: str) -> str:
     done = process.output(list(argv), timeout=SWITCH_SECONDS)
     if done.timed_out or done.rc != 0:
         how = "timed out" if done.timed_out else f"failed with status {done.rc}"
-        last = next(
-            (line.strip() for line in reversed(done.text.splitlines()) if line.strip()),
-            "it printed nothing",
-        )
-        raise InfraError(f"The power command {what!r} ({argv[0]}) {how}: {last[:300]}")
+        last = last_line(done.text) or "it printed nothing"
+        raise InfraError(f"The power command {what!r} ({argv[0]}) {how}: {last}")
     return done.text

@@ -15,6 +15,7 @@ from swingbot_jobs.testbox import tuning
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.tuning import Tuning
 from swingbot_worker import InfraError, OrderError, process
+from swingbot_worker.testbox.console import last_line
 from swingbot_worker.testbox.kernel import Kernel, machine_of
 from swingbot_worker.testbox.ssh.guest import NetworkCard
 from swingbot_worker.testbox.ssh.idle_system import IdleSystemReport, space_needed
@@ -170,11 +171,8 @@ def run_here(argv: Sequence[str]) -> None:
     """Run `reboot_command` on this host. Raises InfraError if it fails."""
     done = process.output(list(argv), timeout=180.0)
     if done.rc != 0 or done.timed_out:
-        last = next(
-            (line.strip() for line in reversed(done.text.splitlines()) if line.strip()),
-            "it printed nothing",
-        )
-        raise InfraError(f"reboot_command ({argv[0]}) failed with status {done.rc}: {last[:300]}")
+        last = last_line(done.text) or "it printed nothing"
+        raise InfraError(f"reboot_command ({argv[0]}) failed with status {done.rc}: {last}")
 
 
 def quoted(argv: Sequence[str]) -> str:
