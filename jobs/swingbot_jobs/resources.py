@@ -4,16 +4,16 @@ migrations and so on.
 A checkout has them in its top-level folders; a wheel carries the same folders in the package
 directory `swingbot_resources`, next to this package (setup.py puts them there).
 
-    python -m swingbot_jobs.resources       # prints the directory that is in use
+    python -m swingbot_jobs.resources       # prints the directory that holds these folders
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-FOLDERS: Final = ("jobs", "workers", "db", "dashboards", "master")
 Folder = Literal["jobs", "workers", "db", "dashboards", "master"]
+FOLDERS: Final[tuple[Folder, ...]] = get_args(Folder)
 
 _PACKAGE: Final = Path(__file__).resolve().parent
 
@@ -25,7 +25,7 @@ def root(package: Path = _PACKAGE) -> Path:
 
 
 def folder(name: Folder) -> Path:
-    """One of `FOLDERS`, absolute."""
+    """Return the absolute path of one of `FOLDERS`."""
     return root() / name
 
 
