@@ -294,7 +294,7 @@ def test_an_order_of_a_boot_is_one_that_a_worker_takes(demo: Demo, tmp_path: Pat
             "/nowhere",
         ),
         (("show", "c9999"), 2, "c9999"),
-        (("wait", "r1"), 2, "report"),
+        (("wait", "r1"), 2, "cannot wait for report r1; give a comparison"),
     ],
 )
 def test_wrong_questions_get_one_sentence(

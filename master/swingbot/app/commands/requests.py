@@ -350,7 +350,7 @@ def _reader(
     if kind == "bisection":
         return read.bisection, text.bisection
     raise RequestError(
-        f"cannot wait for {id_}; give a comparison (c5), experiment (e6) or bisection (b2)"
+        f"cannot wait for {kind} {id_}; give a comparison (c5), experiment (e6) or bisection (b2)"
     )
 
 
