@@ -77,7 +77,7 @@ def revoke(conn: sa.Connection, number: int, *, by: str) -> str:
         raise NoSuchToken(
             f"token {number} is already revoked"
             if exists
-            else f"token {number} does not exist; `swingbot token list` shows all tokens"
+            else f"token {number} does not exist; `swingbot token list` lists all tokens"
         )
     conn.execute(sa.text("DELETE FROM web_session WHERE token = :id"), {"id": number})
     note_event(conn, "revoke", who=by, token=number, detail=f"of {row.who}")

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.model import ids
+from swingbot.core.model.lookup import missing
 from swingbot.core.model.statuses import ModerationAct, ReportAct, ReportKind, ReportState
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.send_check import DAY_HOURS, SendRules, why_not
@@ -221,10 +222,7 @@ def get_report(conn: sa.Connection, report_id: int) -> Report:
         {"id": report_id},
     ).one_or_none()
     if row is None:
-        raise ReportError(
-            f"report {ids.show('report', report_id)} does not exist;"
-            " `swingbot report list` shows all reports"
-        )
+        raise ReportError(missing("report", report_id))
     return _report(row)
 
 
@@ -320,9 +318,9 @@ def _move(conn: sa.Connection, report_id: int, move: _Move, *, who: str, why: st
         " r.id = :id FOR UPDATE OF r"
     )
     row = conn.execute(sa.text(query), {"id": report_id}).one_or_none()
-    name = ids.show("report", report_id)
     if row is None:
-        raise ReportError(f"report {name} does not exist; `swingbot report list` shows all reports")
+        raise ReportError(missing("report", report_id))
+    name = ids.show("report", report_id)
     if row.state in move.done:
         return str(row.state)
     if row.state not in move.start:

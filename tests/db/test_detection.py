@@ -462,7 +462,7 @@ def test_the_history_of_a_branch_shows_its_steps(
     name = rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1")[0]["name"]
     (seen,) = read.levels(conn, name)
     assert [level["mean"] for level in seen["levels"]] == pytest.approx(levels)
-    with pytest.raises(read.NotFound, match="tree nowhere does not exist"):
+    with pytest.raises(read.NotFound, match="tree 'nowhere' does not exist"):
         read.levels(conn, "nowhere")
     conn.commit()
     environment = brain_environment(tmp_path / "state", db_url)

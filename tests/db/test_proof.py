@@ -381,7 +381,7 @@ def _on_the_command_line(brain: Brain) -> None:
 
     assert ask("proof", "show", "i9") == (
         2,
-        "swingbot: incident i9 does not exist; `swingbot list incidents` shows all incidents\n",
+        "swingbot: incident i9 does not exist; `swingbot list incidents` lists all incidents\n",
     )
     assert ask("proof", "run", "i9")[0] == 2
     assert ask("proof", "run", "i1", "--gate", "tipp")[1].startswith(

@@ -204,7 +204,7 @@ def test_a_wrong_address_is_answered_by_a_sentence(
 
 def test_a_wrong_address_of_json_is_answered_by_json(site: Site) -> None:
     assert site.client.get("/comparison/c99.json").json() == {
-        "error": "comparison c99 does not exist; `swingbot list comparisons` shows all comparisons"
+        "error": "comparison c99 does not exist; `swingbot list comparisons` lists all comparisons"
     }
 
 

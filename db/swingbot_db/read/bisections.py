@@ -99,7 +99,7 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     testboxes that its orders wait for, and why) and, while it runs, `progress` and `eta_seconds`
     (None while something waits, and before anything comparable was timed).
     """
-    row = by_id(conn, _BISECTION, "bisection", id, plural="bisections")
+    row = by_id(conn, _BISECTION, "bisection", id)
     number = row["id"]
     belief, conclusion = row.pop("belief") or {}, row.pop("conclusion") or {}
     points = rows(conn, _POINTS, id=number)

@@ -116,7 +116,7 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     that its orders wait for, and why) and `eta_seconds` (None when it is over, something waits, or
     nothing comparable was timed).
     """
-    row = by_id(conn, _COMPARISON, "comparison", id, plural="comparisons")
+    row = by_id(conn, _COMPARISON, "comparison", id)
     number = row["id"]
     sides = variants(conn, (row["base"], row["head"]))
     base, head = sides[row["base"]], sides[row["head"]]
@@ -226,7 +226,7 @@ def _eta(conn: sa.Connection, row: Row) -> float | None:
 
 def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
     """Samples of both sides: side, boot, testbox, k, unit_job, run, metric, seq, value."""
-    number = by_id(conn, _COMPARISON, "comparison", id, plural="comparisons")["id"]
+    number = by_id(conn, _COMPARISON, "comparison", id)["id"]
     return [row | {"boot": shown("boot", row["boot"])} for row in rows(conn, _SAMPLES, id=number)]
 
 

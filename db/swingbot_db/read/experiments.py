@@ -178,7 +178,7 @@ def _found(conn: sa.Connection, id: int | str) -> Row:
         other = first(conn, "SELECT kind FROM comparison WHERE id = :id", id=of)
         if other is not None:
             raise NotFound(f"experiment e{of} does not exist; c{of} is a comparison")
-    return by_id(conn, _EXPERIMENT, "experiment", of, plural="experiments")
+    return by_id(conn, _EXPERIMENT, "experiment", of)
 
 
 def _boot(boot: Row) -> Row:

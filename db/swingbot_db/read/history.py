@@ -47,7 +47,7 @@ def levels(conn: sa.Connection, tree: str) -> list[Row]:
     the last `MOST_LEVELS` levels. Raises NotFound if the tree does not exist.
     """
     if not rows(conn, "SELECT 1 FROM tree WHERE name = :tree LIMIT 1", tree=tree):
-        raise NotFound(f"tree {tree} does not exist; `swingbot tree list` shows all trees")
+        raise NotFound(f"tree {tree!r} does not exist; `swingbot tree list` lists all trees")
     entries: dict[tuple[str, str, str], Row] = {}
     for row in rows(conn, _WATCHED, tree=tree):
         key = row["testbox"], row["unit_job"], row["metric"]

@@ -88,7 +88,7 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
     benchmark metric that changed somewhere, with all places; `history` its events with the person
     behind each.
     """
-    row = by_id(conn, _INCIDENT, "incident", id, plural="incidents")
+    row = by_id(conn, _INCIDENT, "incident", id)
     number = row["id"]
     bisections = [bisection(conn, row["bisection"]) for row in rows(conn, _BISECTIONS, id=number)]
     reports = [
@@ -184,7 +184,7 @@ def _evidence(bisections: list[Row], proof: list[Row]) -> dict[str, str]:
 
 def report(conn: sa.Connection, id: int | str) -> Row:
     """Return a report (docs/json.md); `mail` is the whole message once it is in the outbox."""
-    row = by_id(conn, _REPORT, "report", id, plural="reports")
+    row = by_id(conn, _REPORT, "report", id)
     message = row.pop("message")
     row["mail"] = bytes(message).decode("utf-8", "replace") if message is not None else None
     bisections = [

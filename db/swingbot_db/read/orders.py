@@ -89,7 +89,7 @@ FROM orders o JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
 def order(conn: sa.Connection, id: int | str) -> Row:
     """Return an order: `attempts` (each with outcome and `dispatches`), `wanted_by`, and
     `kernel_build` or `boot` if there is one."""
-    row = by_id(conn, _ORDER, "order", id, plural="orders")
+    row = by_id(conn, _ORDER, "order", id)
     number = row["id"]
     dispatches = rows(conn, _DISPATCHES, id=number)
     attempts = []

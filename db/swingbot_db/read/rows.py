@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
-from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.lookup import NotFound, missing
 
 Row = dict[str, Any]
 
@@ -45,17 +45,12 @@ def shown(kind: str, id_: int | None) -> str | None:
     return None if id_ is None else ids.show(kind, id_)
 
 
-def by_id(
-    conn: sa.Connection, sql: str, kind: str, id_: int | str, *, plural: str | None = None
-) -> Row:
+def by_id(conn: sa.Connection, sql: str, kind: str, id_: int | str) -> Row:
     """The one row of `sql` for `:id`; raises NotFound with a sentence."""
     key = number(kind, id_)
     row = first(conn, sql, id=key)
     if row is None:
-        raise NotFound(
-            f"{kind} {ids.show(kind, key)} does not exist"
-            + (f"; `swingbot list {plural}` shows all {plural}" if plural else "")
-        )
+        raise NotFound(missing(kind, key))
     return row
 
 

@@ -83,7 +83,7 @@ def tree(conn: sa.Connection, name: str) -> Row:
     clause = "WHERE t.name = :name AND t.state = 'watched' OR 't' || t.id = :name"
     row = first(conn, _TREES.format(where=clause), name=name, limit=1)
     if row is None:
-        raise NotFound(f"tree {name!r} does not exist; `swingbot tree list` shows all trees")
+        raise NotFound(f"tree {name!r} does not exist; `swingbot tree list` lists all trees")
     changes = [
         change | {"comparison": shown("comparison", change["comparison"])}
         for change in rows(conn, _CHANGES, id=row["id"])
@@ -133,7 +133,7 @@ def testbox(conn: sa.Connection, name: str) -> Row:
     testboxes = list_testboxes(conn, {"name": name}, 1) if "," not in name else []
     if not testboxes:
         raise NotFound(
-            f"testbox {name!r} does not exist; `swingbot list testboxes` shows all testboxes"
+            f"testbox {name!r} does not exist; `swingbot list testboxes` lists all testboxes"
         )
     boots = [
         row | {"id": shown("boot", row["id"]), "order": shown("order", row.pop("order_id"))}

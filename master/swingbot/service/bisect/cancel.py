@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swingbot.core.model.lookup import missing
 from swingbot.service.bisect.enter_merges import settle
 from swingbot.service.ports import Lab, RequestError
 
@@ -14,9 +15,7 @@ def cancel_bisection(lab: Lab, number: int) -> bool:
     with lab.transaction("cancel bisection") as tx:
         status = tx.bisections.status(number)
         if status is None:
-            raise RequestError(
-                f"b{number} does not exist; `swingbot list bisections` lists all bisections"
-            )
+            raise RequestError(missing("bisection", number))
         tx.bisections.conclude(number, "cancelled", {}, "cancelled by hand")
         above = tx.bisections.parent_of(number)
         if above is not None:  # bisected a merged branch: its parent continues without it

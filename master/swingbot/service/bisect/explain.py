@@ -9,6 +9,7 @@ from swingbot.core.bisect.explain import Explanation, explain
 from swingbot.core.bisect.state import BisectionState
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
+from swingbot.core.model.lookup import missing
 from swingbot.service.ports import Lab, RequestError
 
 
@@ -28,9 +29,7 @@ def explain_bisection(lab: Lab, number: int) -> Explained:
     with lab.transaction("explain bisection") as tx:
         bisection = tx.bisections.get(number)
         if bisection is None:
-            raise RequestError(
-                f"b{number} does not exist; `swingbot list bisections` lists all bisections"
-            )
+            raise RequestError(missing("bisection", number))
         steps, points = tx.steering.steps(number), tx.bisections.points(number)
     if not steps:
         raise RequestError(

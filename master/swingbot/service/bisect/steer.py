@@ -12,6 +12,7 @@ from typing import Final
 from swingbot.core.bisect.logbook import Logbook
 from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST, Policy
 from swingbot.core.model import ids
+from swingbot.core.model.lookup import missing
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.service.bisect.advance import boot_key
@@ -217,9 +218,7 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
 def _known(bisections: Bisections, number: int) -> Bisection:
     bisection = bisections.get(number)
     if bisection is None:
-        raise RequestError(
-            f"b{number} does not exist; `swingbot list bisections` lists all bisections"
-        )
+        raise RequestError(missing("bisection", number))
     return bisection
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from swingbot.core.model.lookup import missing
 from swingbot.core.model.records import Comparison, NewComparison
 from swingbot.service.ports import RequestError, Transaction
 
@@ -13,12 +14,9 @@ def known_comparison(tx: Transaction, number: int, *, experiment: bool) -> Compa
 
     Raises RequestError if it does not exist.
     """
-    kind, letter = ("experiment", "e") if experiment else ("comparison", "c")
     comparison = tx.comparisons.get(number)
     if comparison is None or (comparison.kind == "experiment") != experiment:
-        raise RequestError(
-            f"{letter}{number} does not exist; `swingbot list {kind}s` lists all {kind}s"
-        )
+        raise RequestError(missing("experiment" if experiment else "comparison", number))
     return comparison
 
 

@@ -15,6 +15,7 @@ from swingbot.core.incident.decide import KINDS_OF_ITS_END, Act, InvalidState, d
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
+from swingbot.core.model.lookup import missing
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.model.statuses import ReportKind
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
@@ -318,10 +319,7 @@ def known_incident(incidents: Incidents, number: int) -> Incident:
     """Return the incident. Raises RequestError if it does not exist."""
     incident = incidents.get(number)
     if incident is None:
-        raise RequestError(
-            f"{ids.show('incident', number)} does not exist; `swingbot incident list` lists all "
-            "incidents"
-        )
+        raise RequestError(missing("incident", number))
     return incident
 
 
