@@ -354,7 +354,10 @@ def _move(conn: sa.Connection, report_id: int, move: _Move, *, who: str, why: st
 
 
 def case_of(conn: sa.Connection, report_id: int) -> AddressedMail | None:
-    """The mail and its commit; None for the commit of a digest. Raises ReportError if missing."""
+    """The mail and its commit; None for a mail about no commit, such as a digest.
+
+    Raises ReportError if the report does not exist.
+    """
     report = get_report(conn, report_id)
     query = (
         "SELECT t.name AS tree, v.commit, v.author FROM incident i JOIN variant v ON v.id"

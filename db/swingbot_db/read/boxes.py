@@ -131,7 +131,7 @@ def trouble(testbox: Row) -> str | None:
 
 
 def waits(conn: sa.Connection, kind: Literal["comparison", "bisection"], number: int) -> list[str]:
-    """A sentence for each testbox not fit for orders that this request has boots to make on."""
+    """A sentence for each testbox that is unfit for orders and still has boots of this request."""
     testboxes = rows(conn, _WAITED_FOR.format(asker=f"w.{kind}"), id=number)
     states = now(conn, [row["name"] for row in testboxes])
     sentences = (trouble(row | {"now": states[row["name"]]}) for row in testboxes)

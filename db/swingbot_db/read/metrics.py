@@ -1,4 +1,4 @@
-"""Values for /metrics, one query each; no query scans the samples of years."""
+"""Values for /metrics, one query each; no query scans all samples."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY, UPWARDS
 from swingbot_db.store.rows import Rows
 from swingbot_db.store.sightings import Sightings
 
-# From each bisection `low` to itself and to those above it, if it searches a merge that they blame.
 # A first mail waits for all measurements of its culprit; later findings go into an update.
 _TO_REPORT: Final = f"""{FAMILY} SELECT i.id, i.comparison FROM incident i
   JOIN comparison c ON c.id = i.comparison AND {COMPARISON_OVER}

@@ -26,7 +26,6 @@ WHERE c.tree = :tree AND c.kind = 'watch' AND c.status = 'done' AND c.id < :befo
     AND r.detail->'head'->>'mean' IS NOT NULL
 ORDER BY c.id DESC LIMIT :most
 """
-# From each bisection `low` to itself and to those above it, if it searches a merge that they blame.
 
 
 class Swings(Rows):

@@ -28,7 +28,7 @@ from swingbot.adapters.zstd_file import ZstdReader, ZstdWriter
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, Pruned, TooLarge, WrongDigest
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
-LIMIT_BYTES: Final = 1 << 30  # largest accepted file; a kernel image has 10 to 200 MB
+LIMIT_BYTES: Final = 1 << 30  # largest accepted file; a kernel image is 10 to 200 MB
 _STALE_SECONDS: Final = 24 * 3600.0
 _CHUNK: Final = 1 << 18
 _COMPRESSED: Final = ".zst"

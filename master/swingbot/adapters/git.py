@@ -224,7 +224,7 @@ class Mirror:
         return self._git("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--").split()
 
     def first_parents_below(self, commit: str, most: int) -> list[str]:
-        """`commit` and the first parents below it, newest first, `most` at most."""
+        """Return `commit` and its first-parent ancestors, newest first, at most `most` commits."""
         return self._git("rev-list", "--first-parent", f"--max-count={most}", commit, "--").split()
 
     def changed_paths(self, commit: str) -> tuple[str, ...]:

@@ -66,8 +66,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("draft followups", draft_followups),
     ("draft digests", draft_digests),
     # 4. Request the next measurements, most valuable first. An incident that is being attributed
-    # may explain other swings:
-    # those are proven and bisected only if it does not.
+    # may explain other swings: those are proven and bisected only if it does not.
     ("attribute incidents", attribute_incidents),
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),

@@ -148,7 +148,6 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
     (microcode, root file system, QEMU) than those of the tip.
 
     Both kernels are then booted again in pairs, so that changes of the testbox cancel out.
-
     """
     images = _images(tx, comparison)
     if images is None:

@@ -59,7 +59,6 @@ class CulpritCopy:
     `commit` None: its new version is being measured.
 
     `effect` is its effect on the metric, `error` the standard error (both log ratios).
-
     """
 
     incident: int

@@ -34,7 +34,6 @@ def screen_tip(
     `noted`.
 
     `boot_means`: means of the tip's boots, by (testbox, unit job, metric).
-
     """
     for row in tx.comparisons.rows(comparison.id):
         if not row.headline or row.head.mean is None:

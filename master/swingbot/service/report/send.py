@@ -25,8 +25,8 @@ SETTLE = timedelta(seconds=10)
 # the same for a server that exceeded our own time-out: longer than that time-out
 SETTLE_SLOW = timedelta(seconds=60)
 FIRST_RETRY, LAST_RETRY = timedelta(seconds=30), timedelta(hours=1)
-# so often (three hours) a mail waits for a recipient with a temporary error; then it goes to the
-# others
+# number of tries (three hours) for which a mail waits for a recipient with a temporary error; then
+# it goes to the others
 PATIENT_TRIES = 10
 # how often the archive is searched for a mail in state `unknown`
 LOOK_AGAIN = timedelta(minutes=1)
@@ -86,7 +86,8 @@ class Outbox(Protocol):
         """queued -> sending, one more try, not to be looked up before `settled`.
 
         Returns False if it must not be sent: mail is stopped, a person held or dropped it, or later
-        events contradict it (`core.moderation.leaving`), in which case it is held with that reason.
+        events contradict it (`core.moderation.send_check`), in which case it is held with that
+        reason.
         """
 
     def sent(self, report: int, at: datetime, note: str | None) -> None:
