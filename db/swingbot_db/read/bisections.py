@@ -361,7 +361,7 @@ def list_bisections(
         "origin": "b.origin",
     }
     clause, params = where(filters, allowed)
-    document = []
+    lines = []
     for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
         conclusion, belief = row.pop("conclusion") or {}, row.pop("belief") or {}
         best = max(
@@ -375,7 +375,7 @@ def list_bisections(
         row["boots"] = conclusion.get("boots", row["boots"])
         if more["probability"] is None and best:
             more["probability"] = best["probability"]
-        document.append(
+        lines.append(
             row
             | more
             | {
@@ -384,4 +384,4 @@ def list_bisections(
                 "why": belief.get("why"),
             }
         )
-    return document
+    return lines

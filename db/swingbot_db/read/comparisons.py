@@ -153,7 +153,7 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
 
 def rows_of(conn: sa.Connection, number: int) -> list[Row]:
     """The rows of a comparison, as in `comparison`."""
-    matches = []
+    documents = []
     for row in rows(conn, _ROWS, id=number):
         more = {
             "label": row["label"],
@@ -167,8 +167,8 @@ def rows_of(conn: sa.Connection, number: int) -> list[Row]:
             "evidence": row["evidence"],
             "alias_of": row["detail"].get("alias_of"),
         }
-        matches.append(row["detail"] | more | {"counter": is_counter(row["detail"])})
-    return sorted(matches, key=_importance)
+        documents.append(row["detail"] | more | {"counter": is_counter(row["detail"])})
+    return sorted(documents, key=_importance)
 
 
 def _importance(row: Row) -> tuple[Any, ...]:

@@ -111,7 +111,7 @@ def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None
         "parts": rows(conn, PARTS, id=of),
         "boot_list": [_boot(boot) for boot in rows(conn, _BOOTS, id=of)],
         "orders": [o | {"id": shown("order", o["id"])} for o in rows(conn, _ORDERS, id=of)],
-        "rows": [_row(matches) for matches in rows(conn, _ROWS, id=of, metrics=metrics)],
+        "rows": [_row(one) for one in rows(conn, _ROWS, id=of, metrics=metrics)],
     }
     row["arms"] = _arms(conn, of, row)
     row["progress"] = _progress(row)
@@ -250,8 +250,8 @@ def _eta(conn: sa.Connection, row: Row) -> float | None:
         seconds = estimate.boot_seconds(conn, testbox, spec)
         by_box.setdefault(testbox, []).append((boots, seconds))
     boots_by_box = [
-        _together(matches, estimate.queued_before(conn, testbox, first_order) if first_order else 0)
-        for testbox, matches in by_box.items()
+        _together(left, estimate.queued_before(conn, testbox, first_order) if first_order else 0)
+        for testbox, left in by_box.items()
     ]
     return estimate.remaining_seconds(estimate.builds_left(conn, _unbuilt(row)), boots_by_box)
 
@@ -266,11 +266,11 @@ def _unbuilt(row: Row) -> set[str]:
 _LEFT = ("waiting", "ready", "running")
 
 
-def _together(boots_left: list[tuple[int, float | None]], ahead: int) -> tuple[int, float | None]:
+def _together(left: list[tuple[int, float | None]], ahead: int) -> tuple[int, float | None]:
     """Boots of one testbox, including `ahead` of them in its queue, and mean seconds per boot."""
-    boots = sum(count for count, _ in boots_left)
-    known = [(count, seconds) for count, seconds in boots_left if seconds is not None]
-    if len(known) < len(boots_left):
+    boots = sum(count for count, _ in left)
+    known = [(count, seconds) for count, seconds in left if seconds is not None]
+    if len(known) < len(left):
         return boots + ahead, None
     mean = sum(count * seconds for count, seconds in known) / max(1, boots)
     return boots + ahead, mean

@@ -90,7 +90,7 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
     """
     row = by_id(conn, _INCIDENT, "incident", id)
     number = row["id"]
-    bisections = [bisection(conn, row["bisection"]) for row in rows(conn, _BISECTIONS, id=number)]
+    bisections = [bisection(conn, one["bisection"]) for one in rows(conn, _BISECTIONS, id=number)]
     reports = [
         report | {"id": shown("report", report["id"])} for report in rows(conn, _REPORTS, id=number)
     ]
@@ -111,15 +111,15 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
         "impact": [
             _impact(impact) for impact in impacts(_everywhere(conn, row["comparison"], sightings))
         ],
-        "sightings": [_sighting(row) for row in sightings],
+        "sightings": [_sighting(one) for one in sightings],
         "reports": [report["id"] for report in reports],
         "report_list": reports,
-        "bisections": [row["id"] for row in bisections],
-        "bisection_list": [{key: row[key] for key in _OF_BISECTION} for row in bisections],
+        "bisections": [one["id"] for one in bisections],
+        "bisection_list": [{key: one[key] for key in _OF_BISECTION} for one in bisections],
         "gates": proof,
         "evidence": _evidence(bisections, proof),
         "merged_into": shown("incident", row["merged_into"]),
-        "duplicates": [shown("incident", row["id"]) for row in rows(conn, _DUPLICATES, id=number)],
+        "duplicates": [shown("incident", one["id"]) for one in rows(conn, _DUPLICATES, id=number)],
         "fixed_by": row["fixed_by"],
         "fix_check": shown("comparison", row["fix_check"]),
         "history": rows(conn, _HISTORY, id=number),
@@ -188,7 +188,7 @@ def report(conn: sa.Connection, id: int | str) -> Row:
     message = row.pop("message")
     row["mail"] = bytes(message).decode("utf-8", "replace") if message is not None else None
     bisections = [
-        bisection(conn, row["bisection"]) for row in rows(conn, _BISECTIONS, id=row["incident"])
+        bisection(conn, one["bisection"]) for one in rows(conn, _BISECTIONS, id=row["incident"])
     ]
     return row | {
         **moderated(conn, row["id"]),

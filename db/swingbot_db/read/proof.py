@@ -36,11 +36,11 @@ def gates(conn: sa.Connection, incident: int | str) -> list[Row]:
     foreseen {builds, boots, seconds} or None, detail (values, by gate), boots {base, head} (ids of
     the boots behind it), asked_at, decided_at.
     """
-    gates = {row["gate"]: row for row in rows(conn, _GATES, id=number("incident", incident))}
+    known = {row["gate"]: row for row in rows(conn, _GATES, id=number("incident", incident))}
     return [
-        _gate(conn, gates[name])
-        for name in (*GATES, *sorted(gates.keys() - GATES.keys()))
-        if name in gates
+        _gate(conn, known[name])
+        for name in (*GATES, *sorted(known.keys() - GATES.keys()))
+        if name in known
     ]
 
 

@@ -38,11 +38,11 @@ class Attempts(Rows):
         return row.n, row.ago, row.reason
 
     def add(self, order: int, number: int) -> int:
-        row = self.scalar(
+        attempt = self.scalar(
             "INSERT INTO attempt (order_id, number) VALUES (:o, :n) RETURNING id", o=order, n=number
         )
-        assert isinstance(row, int)
-        return row
+        assert isinstance(attempt, int)
+        return attempt
 
     def add_dispatch(
         self, order: int, attempt: int, attempt_number: int, number: int, builder: str

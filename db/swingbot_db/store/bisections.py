@@ -39,11 +39,11 @@ class Bisections(Rows):
             key=new.request_key,
         )
         if number is None:
-            row = self.scalar(
+            existing = self.scalar(
                 "SELECT id FROM bisection WHERE request_key = :key", key=new.request_key
             )
-            assert isinstance(row, int)
-            return row
+            assert isinstance(existing, int)
+            return existing
         self.execute(
             "UPDATE bisection SET series = :series WHERE id = :id",
             id=number,
@@ -218,9 +218,9 @@ class Bisections(Rows):
         ]
 
     def conclusion(self, bisection: int) -> dict[str, Any]:
-        row = self.scalar("SELECT conclusion FROM bisection WHERE id = :b", b=bisection)
-        assert isinstance(row, dict)
-        return row
+        conclusion = self.scalar("SELECT conclusion FROM bisection WHERE id = :b", b=bisection)
+        assert isinstance(conclusion, dict)
+        return conclusion
 
 
 def _hinted(weight: float, factor: float, floor: float) -> float:

@@ -16,7 +16,7 @@ from swingbot_db.store.rows import Rows
 
 class Boots(Rows):
     def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
-        row = self.scalar(
+        boot = self.scalar(
             "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series,"
             " k, purpose, outcome, reason, facts, files, seconds, origin)"
             " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :purpose,"
@@ -39,8 +39,8 @@ class Boots(Rows):
             seconds=outcome["seconds"],
             origin=outcome.get("origin", "measured"),
         )
-        assert row is None or isinstance(row, int)
-        return row
+        assert boot is None or isinstance(boot, int)
+        return boot
 
     def find(
         self, image: str, testbox: str, spec: str, series: str, numbers: BootNumbers
@@ -95,7 +95,7 @@ class Boots(Rows):
         )
 
     def seconds(self, testbox: str, spec: str) -> float | None:
-        row = self.scalar(
+        seconds = self.scalar(
             "SELECT coalesce((SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox ="
             " :box AND spec = :spec ORDER BY id DESC LIMIT 20) AS own),"
             " (SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :box ORDER BY id"
@@ -103,13 +103,13 @@ class Boots(Rows):
             box=testbox,
             spec=spec,
         )
-        return None if row is None else float(row)
+        return None if seconds is None else float(seconds)
 
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:
-        row = self.scalar(
+        facts = self.scalar(
             "SELECT facts FROM boot WHERE testbox = :box AND outcome = 'up'"
             f" {'AND image_sha256 = :image' if image is not None else ''} ORDER BY id DESC LIMIT 1",
             box=testbox,
             **({} if image is None else {"image": image}),
         )
-        return dict(row or {})
+        return dict(facts or {})

@@ -87,7 +87,7 @@ class KernelBuilds(Rows):
         return {row.build_key: row.sha256 for row in rows}
 
     def any_object_list(self, kconfig: str, compiler: str) -> str | None:
-        row = self.scalar(
+        sha256 = self.scalar(
             "SELECT b.files -> 'objects.json' ->> 'sha256' FROM kernel_build b JOIN attempt a ON"
             " a.id = b.attempt JOIN orders o ON o.id = a.order_id"
             " JOIN variant v ON v.id = o.variant WHERE v.kconfig = :kconfig AND v.compiler ="
@@ -97,7 +97,7 @@ class KernelBuilds(Rows):
             kconfig=kconfig,
             compiler=compiler,
         )
-        return None if row is None else str(row)
+        return None if sha256 is None else str(sha256)
 
     def stored(self, build_keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         rows = self.select(

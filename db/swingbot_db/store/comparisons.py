@@ -48,13 +48,13 @@ class Comparisons(Rows):
             key=new.request_key,
         )
         if number is None:
-            row = self.scalar(
+            existing = self.scalar(
                 "SELECT id FROM comparison WHERE request_key = :key OR change = :change",
                 key=new.request_key,
                 change=new.change,
             )
-            assert isinstance(row, int)
-            return row
+            assert isinstance(existing, int)
+            return existing
         for testbox, spec in new.parts:
             self.execute(
                 "INSERT INTO comparison_part (comparison, testbox, spec) VALUES (:id, :box, :spec)"
@@ -93,15 +93,15 @@ class Comparisons(Rows):
             )
 
     def get(self, number: int) -> Comparison | None:
-        row = self._comparisons("c.id = :id", id=number)
-        return row[0] if row else None
+        matches = self._comparisons("c.id = :id", id=number)
+        return matches[0] if matches else None
 
     def open(self) -> list[Comparison]:
         return self._comparisons("c.status IN ('waiting', 'running')")
 
     def of_request(self, request_key: str) -> Comparison | None:
-        row = self._comparisons("c.request_key = :key", key=request_key)
-        return row[0] if row else None
+        matches = self._comparisons("c.request_key = :key", key=request_key)
+        return matches[0] if matches else None
 
     def _comparisons(self, where: str, **values: Any) -> list[Comparison]:
         rows = self.select(f"{_COMPARISONS} WHERE {where} ORDER BY c.id", **values)

@@ -157,8 +157,8 @@ class Incidents(Rows):
         return [row.bisection for row in rows]
 
     def rows(self, incident: int, comparison: int) -> list[ComparisonRow]:
-        matches = Comparisons(self.conn).rows(comparison)
-        keys = {row.key for row in matches}
+        rows = Comparisons(self.conn).rows(comparison)
+        keys = {row.key for row in rows}
         for other in dict.fromkeys(
             s.comparison
             for s in Sightings(self.conn).of_incident(incident)
@@ -167,8 +167,8 @@ class Incidents(Rows):
             assert other is not None
             more = [row for row in Comparisons(self.conn).rows(other) if row.key not in keys]
             keys |= {row.key for row in more}
-            matches += more
-        return matches
+            rows += more
+        return rows
 
     def replace_comparison(self, incident: int, old: int, new: int) -> None:
         self.execute(

@@ -88,11 +88,11 @@ class Noise(Rows):
         )
 
     def get(self, testbox: str, unit_job: str, metric: str) -> NoiseRecord | None:
-        records = self.scalar(
+        detail = self.scalar(
             "SELECT detail FROM noise_record WHERE (testbox, unit_job, metric) = (:box, :job,"
             " :metric)",
             box=testbox,
             job=unit_job,
             metric=metric,
         )
-        return NoiseRecord.from_json(records) if records is not None else None
+        return NoiseRecord.from_json(detail) if detail is not None else None

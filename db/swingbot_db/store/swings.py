@@ -75,7 +75,7 @@ class Swings(Rows):
     def last(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
     ) -> int | None:
-        row = self.scalar(
+        comparison = self.scalar(
             "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree ="
             " :tree AND c.id < :before"
             " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND s.state <> 'known'"
@@ -86,8 +86,8 @@ class Swings(Rows):
             job=unit_job,
             metric=metric,
         )
-        assert row is None or isinstance(row, int)
-        return row
+        assert comparison is None or isinstance(comparison, int)
+        return comparison
 
     def narrow(self, swing: int, anchor: int | None, upto: int | None, change_pct: float) -> None:
         self.execute(

@@ -161,11 +161,11 @@ def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
     )
     if parents is None:
         raise NoMaintainers(f"{commit[:40]} is not a commit in this mirror")
-    ancestors = len(parents.split()) - 1
-    if ancestors != 1:
+    count = len(parents.split()) - 1
+    if count != 1:
         raise NoMaintainers(
             "the commit is a merge: it has no patch of its own"
-            if ancestors
+            if count
             else "the commit has no parent: its patch is the whole tree"
         )
     (place / "scripts").mkdir()
