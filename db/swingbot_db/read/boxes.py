@@ -106,7 +106,7 @@ def trouble(testbox: Row) -> str | None:
     """
     name, current = testbox["name"], testbox["now"]
     if testbox["state"] in ("quarantined", "drained"):
-        reason = testbox["reason"] or "no reason was given"
+        reason = testbox["reason"] or "no reason given"
         return (
             f"testbox {name} is {testbox['state']}: {reason};"
             f" run `swingbot testbox resume {name}` when it is fit"

@@ -197,8 +197,8 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
         why = f": {mail['why']}" if mail["why"] else ""
         problems.append(
             _problem(
-                f"mail is stopped by {mail['who']}{why}; run `swingbot report resume` to send"
-                " reports again",
+                f"mail is stopped by {mail['who']}{why}; no report is sent until"
+                " `swingbot report resume`",
                 "/outbox",
             )
         )

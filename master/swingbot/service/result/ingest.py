@@ -157,7 +157,7 @@ def _sound(run: ParsedRun) -> ParsedRun:
                 run,
                 status="failed",
                 reason=f"a metric name must have at most {LONGEST_METRIC} characters, got "
-                f"{len(metric)}:  {metric[:60]}...",
+                f"{len(metric)}: {metric[:60]}...",
                 samples={},
             )
         if not all(math.isfinite(value) and abs(value) < LARGEST_VALUE for value in values):

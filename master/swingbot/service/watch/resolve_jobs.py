@@ -54,7 +54,7 @@ def _refused(lab: Lab, names: str) -> str:
         "patch or an untrusted tree. "
         "Testboxes that accept untrusted kernels: "
         f"{accepting or 'none (set `accepts: untrusted` in a testbox file)'}. "
-        "If the code is safe to run, vouch for it with --trusted"
+        "If the code is safe to run, an operator can vouch for it with --trusted"
     )
 
 
