@@ -38,7 +38,13 @@ from swingbot.core.thresholds import (
 from swingbot.service.kernel.images import all_images_of, images_of
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.gate_costs import foresee
-from swingbot.service.prove.gate_kernels import GateKernels, MeasuredCulprit, case_of, of_gate
+from swingbot.service.prove.gate_kernels import (
+    GateKernels,
+    MeasuredCulprit,
+    case_of,
+    of_gate,
+    without_effect,
+)
 from swingbot.service.prove.trace import traced
 from swingbot.service.result.boots import boots_of
 
@@ -279,10 +285,7 @@ def _of_rows(
 ) -> GateResult:
     own = case.own
     if own is None:
-        return GateResult(
-            status="fail" if row.gate == "reproduced" else "not run",
-            reason="fresh boots of commit and parent do not show the change",
-        )
+        return without_effect(row.gate)
     if row.gate in ("reproduced", "layout") and _same_images(tx, case, comparison):
         return GateResult(status="not run", reason="the other build gave a byte-identical image")
     seen = row_of(tx.comparisons.rows(comparison.id), case.bisection.key)

@@ -85,6 +85,14 @@ def case_of(tx: Transaction, incident: Proven) -> MeasuredCulprit:
     )
 
 
+def without_effect(gate: str) -> GateResult:
+    """Return the result of `gate` for a culprit without an effect of its own."""
+    return GateResult(
+        status="fail" if gate == "reproduced" else "not run",
+        reason="fresh boots of commit and parent do not show the change",
+    )
+
+
 def of_gate(
     lab: Lab, tx: Transaction, case: MeasuredCulprit, gate: str
 ) -> GateKernels | GateResult:
@@ -92,16 +100,7 @@ def of_gate(
     if gate in _AT_ONCE:
         return _AT_ONCE[gate](lab, tx, case)
     if case.own is None or case.job is None:
-        failed = GateResult(
-            status="fail", reason="fresh boots of commit and parent do not show the change"
-        )
-        return (
-            failed
-            if gate == "reproduced"
-            else GateResult(
-                status="not run", reason="fresh boots of commit and parent do not show the change"
-            )
-        )
+        return without_effect(gate)
     if case.bisection.testbox not in lab.testboxes.present:
         return _removed(case.bisection.testbox)
     if case.tree.kconfig not in lab.kconfigs:
