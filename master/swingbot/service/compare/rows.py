@@ -98,7 +98,7 @@ class TestboxPart:
                 for row in (
                     self._silent(silent, [*_problems(arms[reference]), *_problems(arms[arm])])
                     if (reference, arm) in built
-                    else self._unbuilt(jobs, _unbuilt(kernels, reference, arm))
+                    else self._without_kernel(jobs, _unbuilt(kernels, reference, arm))
                 ):
                     yield replace(row, against=against, reference=reference, arm=arm)
 
@@ -107,7 +107,8 @@ class TestboxPart:
         why = "; ".join(["no run of either kernel reported a result", *problems[:1]])
         return (self._nothing(job, why, problems) for job in jobs)
 
-    def _unbuilt(self, jobs: Mapping[str, UnitJob], why: str) -> Iterator[ComparisonRow]:
+    def _without_kernel(self, jobs: Mapping[str, UnitJob], why: str) -> Iterator[ComparisonRow]:
+        """Return a row for each unit job of a pair that lacks a kernel."""
         return (self._nothing(job, why, ()) for job in jobs.values())
 
     def means(self, arm: ArmBoots | None) -> dict[Key, list[float]]:
@@ -262,6 +263,7 @@ class TestboxPart:
 
 
 def _unbuilt(kernels: Sequence[ArmKernel], reference: int, arm: int) -> str:
+    """Return why a pair has no kernel of its row or of its reference."""
     own = kernels[arm]
     if own.trouble is not None:
         return f"the kernel {own.trouble}"
