@@ -122,6 +122,14 @@ def test_an_experiment_with_a_failed_row_and_two_testboxes_is_one_whole_kit(
     assert float(levels[1][8]) == reported[1]["change_pct"]
 
 
+def test_the_order_within_a_block_stays_when_the_first_block_is_lost(world: World) -> None:
+    an_experiment_with_files(world, unbuildable=())
+    whole = [(boot.k, boot.kernel) for boot in world.kit("e1").boots]
+    world.execute("UPDATE boot SET outcome = 'hung' WHERE testbox = 'vm-icount' AND k = 0")
+    rest = [(boot.k, boot.kernel) for boot in world.kit("e1").boots]
+    assert rest == [(k, kernel) for k, kernel in whole if k == 1]
+
+
 def test_another_testbox_is_chosen_by_its_name(world: World) -> None:
     an_experiment_with_files(world)
     kit = world.kit("e1", testbox="lkp-box-1")

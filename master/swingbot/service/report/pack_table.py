@@ -84,6 +84,7 @@ class _Table:
     arms: Sequence[_Arm]
     boots: Sequence[Row]  # on all testboxes, each with its `arm`
     rows: Sequence[Row]  # each with `arm`, `reference` and its description
+    first_k: int  # the k of block 0
     seed: int
 
     def of(self, testbox: str, *, up: bool) -> list[Row]:
@@ -144,6 +145,7 @@ def _experiment(found: Row) -> _Table:
         ],
         boots=found["boot_list"],
         rows=[row | {"words": WORDS[row["against"]]} for row in found["rows"]],
+        first_k=0,  # an experiment is never booted again from a later k
         seed=ids.read(found["id"])[1],
     )
 
@@ -170,6 +172,7 @@ def _comparison(found: Row) -> _Table:
         ],
         boots=[boot | {"arm": sides.index(boot["side"])} for boot in found["boot_list"]],
         rows=[row | {"arm": 1, "reference": 0, "words": "the base"} for row in found["rows"]],
+        first_k=found["first_k"],
         seed=ids.read(found["id"])[1],
     )
 
@@ -265,10 +268,11 @@ def _boots(
 
 def _in_blocks(table: _Table, boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
     """Return boots by block and job, in the order in which the rows were booted."""
-    first = min((boot["k"] for boot in boots), default=0)
-    first = table.found.get("first_k", first)
     places = {
-        k: {arm: place for place, arm in enumerate(_order(table, k - first))}
+        k: {
+            arm: place
+            for place, arm in enumerate(block_order(len(table.arms), k - table.first_k, table.seed))
+        }
         for k in {boot["k"] for boot in boots}
     }
     specs = [part["spec"] for part in parts]
@@ -281,10 +285,6 @@ def _in_blocks(table: _Table, boots: Sequence[Row], parts: Sequence[Row]) -> lis
             int(boot["id"][1:]),
         ),
     )
-
-
-def _order(table: _Table, block: int) -> list[int]:
-    return block_order(len(table.arms), max(0, block), table.seed)
 
 
 _Key = tuple[str, str | None, str | None]  # boot spec, sha256 of job.cpio and of rootfs.json
