@@ -80,7 +80,7 @@ class _Table:
 
     id: str
     kind: Literal["comparison", "experiment"]
-    found: Row
+    model: Row  # its read model
     arms: Sequence[_Arm]
     boots: Sequence[Row]  # on all testboxes, each with its `arm`
     rows: Sequence[Row]  # each with `arm`, `reference` and its description
@@ -109,9 +109,9 @@ def pack_table(
     else:
         ids.read(id, "comparison")
         table = _comparison(sources.comparison(id))
-    if table.found["status"] in _OPEN:
+    if table.model["status"] in _OPEN:
         raise NotFound(
-            f"{table.id} cannot be reproduced yet: it is {table.found['status']};"
+            f"{table.id} cannot be reproduced yet: it is {table.model['status']};"
             f" `swingbot wait {table.id}` returns when it has ended"
         )
     usual = _usual_testbox(sources, table)
@@ -126,12 +126,12 @@ def pack_table(
     )
 
 
-def _experiment(found: Row) -> _Table:
-    names = directory_names([arm["name"] for arm in found["arms"]])
+def _experiment(model: Row) -> _Table:
+    names = directory_names([arm["name"] for arm in model["arms"]])
     return _Table(
-        id=found["id"],
+        id=model["id"],
         kind="experiment",
-        found=found,
+        model=model,
         arms=[
             _Arm(
                 arm=arm["arm"],
@@ -141,39 +141,39 @@ def _experiment(found: Row) -> _Table:
                 trouble=_unbuilt(arm["state"], arm["reason"]),
                 settings=arm["settings"] or {},
             )
-            for arm, name in zip(found["arms"], names, strict=True)
+            for arm, name in zip(model["arms"], names, strict=True)
         ],
-        boots=found["boot_list"],
-        rows=[row | {"words": WORDS[row["against"]]} for row in found["rows"]],
+        boots=model["boot_list"],
+        rows=[row | {"words": WORDS[row["against"]]} for row in model["rows"]],
         first_k=0,  # an experiment is never booted again from a later k
-        seed=ids.read(found["id"])[1],
+        seed=ids.read(model["id"])[1],
     )
 
 
-def _comparison(found: Row) -> _Table:
+def _comparison(model: Row) -> _Table:
     sides = ("base", "head")
     return _Table(
-        id=found["id"],
+        id=model["id"],
         kind="comparison",
-        found=found,
+        model=model,
         arms=[
             _Arm(
                 arm=arm,
                 title=side,
                 name=side,
-                variant=found[f"{side}_variant"],
+                variant=model[f"{side}_variant"],
                 trouble=_unbuilt(
-                    found[f"{side}_variant"]["build"],
-                    next(iter(found[f"{side}_variant"]["build_errors"] or ()), None),
+                    model[f"{side}_variant"]["build"],
+                    next(iter(model[f"{side}_variant"]["build_errors"] or ()), None),
                 ),
                 settings={},
             )
             for arm, side in enumerate(sides)
         ],
-        boots=[boot | {"arm": sides.index(boot["side"])} for boot in found["boot_list"]],
-        rows=[row | {"arm": 1, "reference": 0, "words": "the base"} for row in found["rows"]],
-        first_k=found["first_k"],
-        seed=ids.read(found["id"])[1],
+        boots=[boot | {"arm": sides.index(boot["side"])} for boot in model["boot_list"]],
+        rows=[row | {"arm": 1, "reference": 0, "words": "the base"} for row in model["rows"]],
+        first_k=model["first_k"],
+        seed=ids.read(model["id"])[1],
     )
 
 
@@ -184,7 +184,7 @@ def _unbuilt(state: str | None, reason: str | None) -> str:
 
 
 def _testboxes(table: _Table) -> list[str]:
-    return list(dict.fromkeys(part["testbox"] for part in table.found["parts"]))
+    return list(dict.fromkeys(part["testbox"] for part in table.model["parts"]))
 
 
 def _usual_testbox(sources: Sources, table: _Table) -> str:
@@ -208,19 +208,19 @@ def _kit(
     is_usual: bool,
     kernels: bool,
 ) -> TableKit:
-    parts = [part for part in table.found["parts"] if part["testbox"] == testbox]
+    parts = [part for part in table.model["parts"] if part["testbox"] == testbox]
     boots, payloads = _boots(gathering, sources, table, testbox, parts)
     if not boots:
         gathering.missing.append(f"boots: none came up on {testbox}")
     rows = _with_patches(sources, table, _rows(gathering, sources, table, testbox))
-    tree = sources.tree(table.found["tree"])
+    tree = sources.tree(table.model["tree"])
     facts = [sources.boot(boot.id)["facts"] for boot in boots[:1]]
     return TableKit(
         id=table.id,
         kind=table.kind,
-        created_at=str(table.found["created_at"]),
+        created_at=str(table.model["created_at"]),
         page=sources.page(table.id),
-        tree=table.found["tree"],
+        tree=table.model["tree"],
         url=tree["url"],
         branch=tree["branch"],
         testbox=testbox,
@@ -528,13 +528,13 @@ def _document(table: _Table, testbox: str) -> str:
     document = {
         "id": table.id,
         "kind": table.kind,
-        "tree": table.found["tree"],
+        "tree": table.model["tree"],
         "testbox": testbox,
-        "created_at": str(table.found["created_at"]),
-        "boots": table.found["boots"],
+        "created_at": str(table.model["created_at"]),
+        "boots": table.model["boots"],
         "unit_jobs": [
             job
-            for part in table.found["parts"]
+            for part in table.model["parts"]
             if part["testbox"] == testbox
             for job in part["unit_jobs"]
         ],
