@@ -25,11 +25,11 @@ def read_job(path: Path, roots: Sequence[Path] = ()) -> str:
     """
     files = {path.name: path}
 
-    def find(include: str, by: str) -> tuple[str, str] | None:
-        match = _find(include, files[by].parent, roots)
+    def find(file: str, by: str) -> tuple[str, str] | None:
+        match = _find(file, files[by].parent, roots)
         if match is None:
             return None
-        name = include if files.get(include, match) == match else str(match)
+        name = file if files.get(file, match) == match else str(match)
         files[name] = match
         return name, _read(match, name)
 
@@ -48,9 +48,9 @@ def _read(path: Path, name: str) -> str:
     return text
 
 
-def _find(include: str, start: Path, roots: Sequence[Path]) -> Path | None:
-    if include.startswith(("/", "./", "../")):
-        path = start / include
+def _find(file: str, start: Path, roots: Sequence[Path]) -> Path | None:
+    if file.startswith(("/", "./", "../")):
+        path = start / file
         return path if path.is_file() else None
     above = next(
         (
@@ -62,14 +62,14 @@ def _find(include: str, start: Path, roots: Sequence[Path]) -> Path | None:
     )
     flat = [start, *([above.parent] if above else []), *roots]
     for directory in flat:
-        if (directory / include).is_file():
-            return directory / include
+        if (directory / file).is_file():
+            return directory / file
     deep = [*([above] if above else []), *roots]
-    return next((path for directory in deep for path in _below(directory, include)), None)
+    return next((path for directory in deep for path in _below(directory, file)), None)
 
 
-def _below(directory: Path, include: str) -> Iterator[Path]:
+def _below(directory: Path, file: str) -> Iterator[Path]:
     for place, directories, _ in itertools.islice(os.walk(directory), MAX_DIRECTORIES):
         directories.sort()
-        if (Path(place) / include).is_file():
-            yield Path(place) / include
+        if (Path(place) / file).is_file():
+            yield Path(place) / file
