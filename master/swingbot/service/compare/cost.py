@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from swingbot.core.experiment.references import references
 from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
 from swingbot.core.plan.boot_series import series_of
-from swingbot.service.compare.detectable_effects import DetectableEffect, foresights
+from swingbot.service.compare.detectable_effects import DetectableEffect, detectable_effects
 from swingbot.service.kernel.foresee_builds import build_seconds
 from swingbot.service.ports import Lab, Transaction
 
@@ -83,7 +83,7 @@ def cost_of(
         testboxes=[
             _of_part(lab, tx, new, variants, builds, testbox, spec) for testbox, spec in new.parts
         ],
-        resolves=foresights(lab, tx, new.parts, new.boots, family),
+        resolves=detectable_effects(lab, tx, new.parts, new.boots, family),
     )
 
 

@@ -44,7 +44,7 @@ class DetectableEffect:
         )
 
 
-def foresights(
+def detectable_effects(
     lab: Lab, tx: Transaction, parts: Sequence[tuple[str, str]], boots: int, pairs: Pairs = ONE_PAIR
 ) -> list[DetectableEffect]:
     """Return the effects that `boots` of each kernel can detect in a table of `pairs` (reference,
