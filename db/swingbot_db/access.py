@@ -123,8 +123,8 @@ def used(conn: sa.Connection, who: str) -> QuotaUsage:
     """Usage of a person's web quota: open requests, and testbox time of the last 24 hours."""
     query = """
         SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS open,
-               coalesce(sum(q.box_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0) AS
-                 seconds
+               coalesce(sum(q.box_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0)
+                 AS seconds
         FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who
     """
     row = conn.execute(sa.text(query), {"who": who}).one()

@@ -59,8 +59,8 @@ SELECT f.value ->> 'sha256' AS sha256, f.key AS name, greatest(b.built_at, (SELE
 FROM kernel_build b CROSS JOIN LATERAL jsonb_each(b.files) f
   LEFT JOIN held_build h ON h.build_key = b.build_key
 UNION ALL
-SELECT f.value ->> 'sha256', f.key, x.booted_at, h.why FROM boot x CROSS
-  JOIN LATERAL jsonb_each(x.files) f LEFT JOIN held_boot h ON h.boot = x.id
+SELECT f.value ->> 'sha256', f.key, x.booted_at, h.why FROM boot x
+  CROSS JOIN LATERAL jsonb_each(x.files) f LEFT JOIN held_boot h ON h.boot = x.id
 UNION ALL
 SELECT f.value ->> 'sha256', f.key, a.ended_at,
        CASE WHEN a.state = 'ended' AND a.ingested_at IS NULL THEN 'a' || a.id ||

@@ -18,17 +18,17 @@ from .rows import Row, by_id, first, rows, shown, where
 _BISECTION = """
 SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job,
   b.metric, b.policy, b.status, b.conclusion, b.belief, b.reason,
-       b.created_at, b.ended_at, extract(epoch
-         FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds, x.facts->>'label' AS label,
-         s.unit_jobs,
+       b.created_at, b.ended_at,
+       extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds,
+       x.facts->>'label' AS label, s.unit_jobs,
        b.parent, b.merged, (SELECT count(*) FROM bisection_step WHERE bisection = b.id) AS steps
 FROM bisection b JOIN tree t ON t.id = b.tree JOIN testbox x ON x.name = b.testbox
   JOIN boot_spec s ON s.sha256 = b.spec
 WHERE b.id = :id
 """
 _POINTS = """
-SELECT p.idx, p.variant, p.skipped, p.weight, p.hint, v.commit, v.subject, v.build_key, kb.status AS
-  build, kb.image_sha256,
+SELECT p.idx, p.variant, p.skipped, p.weight, p.hint, v.commit, v.subject, v.build_key,
+  kb.status AS build, kb.image_sha256,
        kb.seconds AS build_seconds, kb.errors AS build_errors
 FROM bisection_point p JOIN variant v ON v.id = p.variant
   LEFT JOIN kernel_build kb ON kb.build_key = v.build_key

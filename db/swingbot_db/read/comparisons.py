@@ -73,8 +73,8 @@ FROM want w JOIN orders o ON o.id = w.order_id WHERE w.comparison = :id ORDER BY
 """
 _LIST = """
 SELECT c.id, c.kind, t.name AS tree, c.status, c.reason, c.boots, c.created_at, c.ended_at,
-       base.commit AS base, base.subject AS base_subject, head.commit AS head, head.subject AS
-         head_subject,
+       base.commit AS base, base.subject AS base_subject, head.commit AS head,
+         head.subject AS head_subject,
        (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p
          WHERE p.comparison = c.id) AS testboxes,
        count(r.*) FILTER (WHERE r.verdict = 'worse') AS worse,

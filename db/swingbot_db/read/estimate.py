@@ -27,8 +27,8 @@ FROM (SELECT seconds FROM kernel_build WHERE NOT cached AND origin = 'measured'
 # An attempt waits in Buildbot while another build runs there, so its time starts when the latest
 # build ends.
 _BUILDS = """
-SELECT f.seconds AS foreseen, extract(epoch FROM now() - greatest(a.created_at, latest.built_at)) AS
-  elapsed
+SELECT f.seconds AS foreseen,
+  extract(epoch FROM now() - greatest(a.created_at, latest.built_at)) AS elapsed
 FROM unnest(CAST(:keys AS text[])) AS k (build_key)
 LEFT JOIN build_forecast f ON f.build_key = k.build_key
 LEFT JOIN orders o ON o.key = 'build:' || k.build_key

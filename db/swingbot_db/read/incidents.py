@@ -37,8 +37,8 @@ _SHOWN = (
 )
 
 _INCIDENT = """
-SELECT i.id, i.status, i.comparison, i.created_at, i.merged_into, i.fixed_by, i.fix_check, t.name AS
-  tree, v.commit, v.subject, v.author, v.id AS variant
+SELECT i.id, i.status, i.comparison, i.created_at, i.merged_into, i.fixed_by, i.fix_check,
+  t.name AS tree, v.commit, v.subject, v.author, v.id AS variant
 FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit WHERE i.id = :id
 """
 _BISECTIONS = "SELECT bisection FROM incident_bisection WHERE incident = :id ORDER BY bisection"
@@ -47,8 +47,8 @@ _REPORTS = (
     " report WHERE incident = :id ORDER BY id"
 )
 _SIGHTINGS = """
-SELECT s.bisection, s.comparison, s.report, nullif(s.patch_id, '') AS patch_id, s.seen_at, t.name AS
-  tree, t.branch, v.commit, v.subject, b.testbox, b.metric
+SELECT s.bisection, s.comparison, s.report, nullif(s.patch_id, '') AS patch_id, s.seen_at,
+  t.name AS tree, t.branch, v.commit, v.subject, b.testbox, b.metric
 FROM sighting s JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree
   JOIN bisection b ON b.id = s.bisection WHERE s.incident = :id ORDER BY s.id
 """

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from .rows import Row, rows
 
 QUERIES: Final = {
-    "orders": """SELECT kind, state, count(*) AS n, extract(epoch
-      FROM now() - min(created_at))::float AS oldest
+    "orders": """SELECT kind, state, count(*) AS n,
+        extract(epoch FROM now() - min(created_at))::float AS oldest
         FROM orders WHERE state IN ('waiting', 'ready', 'running') GROUP BY kind, state""",
     "attempts": """SELECT o.kind, CASE a.state WHEN 'ended' THEN coalesce(a.outcome ->> 'status',
       'ended') ELSE a.state END AS status, count(*) AS n

@@ -11,8 +11,8 @@ SELECT unit_job, metric, detail, 'x' || through AS through, at FROM noise_record
   WHERE testbox = :name ORDER BY unit_job, metric
 """
 _ANCHORS = """
-SELECT c.id, c.status, c.reason, v.commit, v.subject, c.boots, coalesce(c.ended_at, c.created_at) AS
-  at
+SELECT c.id, c.status, c.reason, v.commit, v.subject, c.boots,
+  coalesce(c.ended_at, c.created_at) AS at
 FROM comparison_pair c JOIN comparison_part p ON p.comparison = c.id JOIN variant v ON v.id = c.base
 WHERE c.kind = 'anchor' AND p.testbox = :name ORDER BY c.id DESC LIMIT 10
 """

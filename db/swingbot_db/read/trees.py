@@ -36,8 +36,8 @@ FROM change ch LEFT JOIN comparison c ON c.change = ch.id WHERE ch.tree = :id
 _VARIANT = "SELECT id, tree FROM variant WHERE id = :id"
 _TESTBOXES = """
 SELECT x.name, x.tbox_group, x.facts, x.facts->>'label' AS label, x.state, x.reason, x.updated_at,
-       o.id AS order_id, o.k, o.series, a.number AS attempt, v.commit, v.subject, l.taken_at AS
-         since,
+       o.id AS order_id, o.k, o.series, a.number AS attempt, v.commit, v.subject,
+         l.taken_at AS since,
        (SELECT count(*) FROM orders q WHERE q.testbox = x.name
          AND q.state IN ('waiting', 'ready')) AS queued,
        (SELECT count(*) FROM boot b WHERE b.testbox = x.name) AS boots,
@@ -59,8 +59,8 @@ SELECT r.unit_job, s.metric, x.testbox, count(*) AS samples, count(DISTINCT x.id
        (SELECT n.detail FROM noise_record n WHERE (n.testbox, n.unit_job, n.metric) = (x.testbox,
          r.unit_job, s.metric)) AS noise
 FROM sample s JOIN run r ON r.id = s.run JOIN boot x ON x.id = r.boot
-{where} GROUP BY 1, 2, 3 ORDER BY s.metric LIKE 'perf-stat.%', s.metric, r.unit_job, x.testbox LIMIT
-  :limit
+{where} GROUP BY 1, 2, 3 ORDER BY s.metric LIKE 'perf-stat.%', s.metric, r.unit_job, x.testbox
+  LIMIT :limit
 """
 
 

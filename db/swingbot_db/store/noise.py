@@ -22,8 +22,8 @@ WITH recent AS (
     SELECT build_key, min(tree_hash || kconfig || compiler) AS code FROM variant
       WHERE build_key IN (SELECT build_key FROM recent) GROUP BY build_key
 ), program AS (
-    SELECT DISTINCT job ->> 'program' AS name FROM boot_spec b, jsonb_array_elements(b.unit_jobs) AS
-      e (job) WHERE b.sha256 IN (SELECT spec FROM recent)
+    SELECT DISTINCT job ->> 'program' AS name FROM boot_spec b,
+      jsonb_array_elements(b.unit_jobs) AS e (job) WHERE b.sha256 IN (SELECT spec FROM recent)
 ), one_run AS (
     SELECT r.boot, r.unit_job, s.metric, r.number, avg(s.value) AS value
     FROM run r JOIN sample s ON s.run = r.id
