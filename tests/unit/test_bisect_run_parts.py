@@ -55,6 +55,18 @@ def test_a_pattern_without_a_group_takes_all_it_found() -> None:
         command_result.read(0, "x abc\n", "", re.compile(r"x (\w+)"))
 
 
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [(126, "not executable"), (127, "command not found"), (139, "SIGSEGV")],
+)
+def test_a_status_that_means_a_broken_cmd_is_explained(status: int, meaning: str) -> None:
+    with pytest.raises(RunError) as error:
+        command_result.read(status, "", "", None)
+    assert str(error.value) == (
+        f"CMD exited with status {status} ({meaning}), which means that CMD itself is broken"
+    )
+
+
 @given(st.text(), st.integers(0, 127))
 def test_any_output_gives_values_a_reason_or_a_sentence(out: str, status: int) -> None:
     try:

@@ -57,7 +57,7 @@ class LinearRange:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """A merge that was results to be the culprit, and the conclusion about its branch."""
+    """A merge that was named as the culprit, and the conclusion about its branch."""
 
     merge: str
     part: LinearRange

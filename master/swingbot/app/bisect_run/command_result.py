@@ -39,7 +39,7 @@ def read(status: int, out: str, err: str, pattern: re.Pattern[str] | None) -> Co
     if status < 0:
         raise RunError(f"CMD was killed by {_signal_name(-status)}{_last(err)}")
     if status >= 128 or status in _STOP:
-        meaning = {126: " (not executable)", 127: " (command not values)"}.get(
+        meaning = {126: " (not executable)", 127: " (command not found)"}.get(
             status, f" ({_signal_name(status - 128)})" if 128 < status <= 192 else ""
         )
         raise RunError(
