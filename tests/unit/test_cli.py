@@ -3,12 +3,16 @@ does not need."""
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from swingbot.app.cli import main
 
@@ -29,6 +33,31 @@ def test_every_command_is_where_the_table_says_under_the_name_that_it_has() -> N
     for path, command in found.items():
         assert path.rsplit(" ", 1)[1] == command.name
         assert command.help, path
+
+
+def test_every_example_in_a_help_is_a_command_with_options_that_exist() -> None:
+    commands = {"swingbot": main, **dict(_commands(main, "swingbot"))}
+    examples = 0
+    for path in commands:
+        said = CliRunner().invoke(main, [*path.split()[1:], "--help"], env={"COLUMNS": "80"}).output
+        for line in re.findall(r"^ +(?:Example: +)?(swingbot .+)$", said.replace("\\\n", ""), re.M):
+            words = list(takewhile(lambda word: word not in ("--", "|", "&&"), shlex.split(line)))
+            names = [word for word in words if not word.startswith("-")]
+            called = next(
+                (c for n in (3, 2) if (c := commands.get(" ".join(names[:n]))) is not None), None
+            )
+            if called is None:
+                continue  # a sentence, or an option of `swingbot` with a value before the command
+            known = {opt for p in (*called.params, *main.params) for opt in p.opts}
+            known |= {opt for p in called.params for opt in p.secondary_opts}
+            assert {word for word in words if word.startswith("--")} <= known, line
+            examples += 1
+    assert examples > 80
+
+
+def test_a_group_lists_a_command_with_its_short_help() -> None:
+    said = CliRunner().invoke(main, ["bisect", "--help"]).output
+    assert "  run        Find the commit that changed the number printed by a command\n" in said
 
 
 @pytest.mark.parametrize("words", [["bisect", "run", "--help"], ["facts"]])

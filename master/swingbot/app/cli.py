@@ -41,7 +41,9 @@ COMMANDS: Final = {
     ),
     "list": Place("inspection:list_", "List comparisons, bisections, incidents and so on", _LOOK),
     "raw": Place("raw:raw", "Fetch every file and sample behind a result", _LOOK),
-    "reproduce": Place("reproduce:reproduce", "Create a kit that reproduces a report", _LOOK),
+    "reproduce": Place(
+        "reproduce:reproduce", "Create a kit that reproduces measured numbers", _LOOK
+    ),
     "stats": Place(
         "stats:stats",
         "Compare your own numbers, analyse their history (needs no service)",
@@ -52,9 +54,7 @@ COMMANDS: Final = {
         "parse:parse_", "Print the samples in a program's raw output (needs no service)", _LOOK, ()
     ),
     "facts": Place("facts:facts_", "List the facts recorded for every boot", _LOOK, ()),
-    "incident": Place(
-        "incidents:incident", "Merge, split, explain and close incidents", _MAINTAINER
-    ),
+    "incident": Place("incidents:incident", "Show, merge, split and close incidents", _MAINTAINER),
     "report": Place("reports:report", "Read, release and drop reports; stop all mail", _MAINTAINER),
     "proof": Place("proof:proof", "Show and run the gates that a culprit must pass", _MAINTAINER),
     "recipients": Place(
@@ -87,7 +87,7 @@ COMMANDS: Final = {
     "backup": Place("keep:backup", "Back up the database and the state directory", _SERVICE),
     "restore": Place("keep:restore", "Restore a backup into a new state directory", _SERVICE),
     "retention": Place("keep:retention", "Show and delete expired files", _SERVICE),
-    "tree": Place("trees:tree", "Add, show and change watched git trees", _LAB),
+    "tree": Place("trees:tree", "Add, show, poll and remove watched git trees", _LAB),
     "testbox": Place("testboxes:testbox", "Show, check, drain and quarantine testboxes", _LAB),
     "worker": Place("fleet:worker", "Manage secrets and certificates of the workers", _LAB),
     "compilers": Place("compilers:compilers", "List the compilers of the build workers", _LAB),

@@ -122,7 +122,9 @@ def _check_name(settings: Settings, name: str) -> None:
 
 
 @worker.command(
-    epilog="Example:  swingbot worker certificate --name lab.example.org --out /etc/swingbot/tls"
+    epilog="""\b
+Example:
+  swingbot worker certificate --name lab.example.org --out /etc/swingbot/tls"""
 )
 @click.option(
     "--name",
@@ -147,7 +149,7 @@ def _check_name(settings: Settings, name: str) -> None:
 @pass_session
 @guarded
 def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days: int) -> None:
-    """Create a CA and a certificate for the master.
+    """Create a CA and a certificate for the master, for a lab without its own CA.
 
     A CA that already exists in the directory is reused, so workers that trust it need no change.
     """
@@ -167,8 +169,10 @@ def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days
 
 @click.command(
     "roles",
-    epilog="Example:  swingbot db roles --url postgresql://postgres@/swingbot"
-    " --service-password-file /etc/swingbot/db_service",
+    epilog="""\b
+Example:
+  swingbot db roles --url postgresql://postgres@/swingbot \\
+      --service-password-file /etc/swingbot/db_service""",
 )
 @click.option(
     "--url",

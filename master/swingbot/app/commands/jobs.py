@@ -105,7 +105,7 @@ def jobs_lint(
 
     \b
     Example:
-      swingbot jobs lint jobs/*.yaml --testbox vm-tcg
+      swingbot jobs lint jobs/vm-*.yaml --testbox vm-tcg
     """
     chosen: Sequence[Testbox | NominalTestbox] = (
         _testboxes(session, boxes) if boxes else [NominalTestbox()]

@@ -22,7 +22,7 @@ class Place:
     """Import path of a command, and its entry in the group's help."""
 
     path: str  # "module:attribute", relative to this package
-    summary: str = ""  # one line (default: first sentence of the command's help)
+    summary: str = ""  # one line (default: the command's short help, or its first sentence)
     section: str = "Commands"  # heading in the group's help
     extras: tuple[str, ...] = ("master",)
 
@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in [*self.places, *(n for n in self.commands if n not in self.places)]:
             place = self.places.get(name, Place(""))
-            summary = place.summary or _first_sentence(self.get_command(ctx, name))
+            summary = place.summary or _summary(self.get_command(ctx, name))
             sections.setdefault(place.section, []).append((name, summary))
         for heading, rows in sections.items():
             with formatter.section(heading):
@@ -78,8 +78,10 @@ class _Unavailable(click.Command):
         raise SystemExit(NOT_INSTALLED)
 
 
-def _first_sentence(command: click.Command | None) -> str:
-    paragraph = ((command and command.help) or "").partition("\n\n")[0]
+def _summary(command: click.Command | None) -> str:
+    if command is None:
+        return ""
+    paragraph = command.short_help or (command.help or "").partition("\n\n")[0]
     return " ".join(paragraph.split()).partition(". ")[0].rstrip(".")
 
 

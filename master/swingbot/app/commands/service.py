@@ -66,8 +66,9 @@ def web(session: CommandContext) -> None:
 
 
 @click.command(
-    epilog="Example:  swingbot smtpd --host 0.0.0.0 --smtp-port 2525   (in a private container"
-    " network)"
+    epilog="""\b
+Example, in a private container network:
+  swingbot smtpd --host 0.0.0.0 --smtp-port 2525"""
 )
 @click.option(
     "--host",
@@ -83,7 +84,10 @@ def web(session: CommandContext) -> None:
 @pass_session
 @guarded
 def smtpd(session: CommandContext, host: str, smtp_port: int | None) -> None:
-    """Run the local mail server. It delivers to a Maildir in the state directory, never relays."""
+    """Run the local mail server.
+
+    It delivers to a Maildir in the state directory and never relays.
+    """
     from swingbot.app import smtpd as server
 
     server.serve(session.settings, host, smtp_port)

@@ -136,7 +136,8 @@ def stats_compare(
     Examples:
       swingbot stats compare --base '100,101;99,102;101,100;100,99' --head '90,91;92,90;91,93;90,92'
       swingbot stats compare --file runs.csv --class time --paired --json
-      swingbot stats compare --base-perf a1 --head-perf b1 --event cycles --lower-is-better
+      swingbot stats compare --base-perf a1 --base-perf a2 --head-perf b1 --head-perf b2 \\
+          --event cycles --lower-is-better
     """
     _check(min_effect, alpha)
     if base_perf or head_perf or event or repetitions:
