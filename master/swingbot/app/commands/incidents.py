@@ -285,7 +285,9 @@ def fixed_by(
 def merge(
     session: CommandContext, ids_: tuple[str, ...], into: str, reason: str | None, json_: bool
 ) -> None:
-    """Merge incidents into one. Sent mails are not sent again; unsent ones are withdrawn.
+    """Merge incidents into one.
+
+    Sent mails are not sent again; unsent mails of the merged incidents are withdrawn.
 
     \b
     Example:
@@ -320,8 +322,7 @@ def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, js
 @click.option(
     "--bisection",
     metavar="ID",
-    help="Move the culprit found by this bisection to a new incident; without it, undo the merge"
-    " of a duplicate.",
+    help="Split off the culprit found by this bisection (default: undo the merge of a duplicate).",
 )
 @reason_option
 @as_json
@@ -339,4 +340,4 @@ def split(
     """
     which = _number(bisection, "bisection") if bisection is not None else None
     done = keep.split(session.lab, _number(id_), who=somebody(), reason=reason, bisection=which)
-    _said(session, done.id, json_, " and is a separate incident again")
+    _said(session, done.id, json_, " and is a separate incident")

@@ -54,5 +54,7 @@ def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> 
     if addressees.dry_run:
         lines.append(f"dry run: it is sent only to {', '.join(addressees.to)} (mail.dry_run)")
     elif addressees.without_recipient:
-        lines.append(f"so it would be held and sent to {', '.join(addressees.to)}")
+        lines.append(
+            f"so it would be held; once released, it is sent to {', '.join(addressees.to)}"
+        )
     click.echo("\n".join(lines))

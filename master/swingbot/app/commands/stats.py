@@ -243,15 +243,16 @@ def _sides(base: str | None, head: str | None, path: str | None) -> Sides:
 
 def _content(path: str) -> str:
     """Contents of a file or of stdin (-) as text. Raises RequestError."""
+    name = "stdin" if path == "-" else path
     try:
         raw = sys.stdin.buffer.read(LARGEST_FILE + 1) if path == "-" else Path(path).read_bytes()
         if len(raw) > LARGEST_FILE:
-            raise RequestError(f"{path} is larger than {LARGEST_FILE >> 20} MiB, the limit")
+            raise RequestError(f"{name} is larger than {LARGEST_FILE >> 20} MiB, the limit")
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise RequestError(f"{path} is not valid UTF-8 text") from None
+        raise RequestError(f"{name} is not valid UTF-8 text") from None
     except OSError as error:
-        raise RequestError(f"cannot read {path}: {error.strerror}") from None
+        raise RequestError(f"cannot read {name}: {error.strerror}") from None
 
 
 def _perf_sides(

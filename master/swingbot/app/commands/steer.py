@@ -124,8 +124,9 @@ def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
     try:
         return logbook.read(content.decode().split("\n"))
     except UnicodeDecodeError:
+        name = "stdin" if what == "-" else what
         raise RequestError(
-            f"{what} is not valid UTF-8 text; give the output of `swingbot bisect log ID`"
+            f"{name} is not valid UTF-8 text; give the output of `swingbot bisect log ID`"
         ) from None
 
 

@@ -144,7 +144,7 @@ def _part(spread: dict[str, Any]) -> str | None:
 @pass_session
 @guarded
 def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> None:
-    """Quarantine a testbox; its orders wait until `resume`."""
+    """Quarantine a testbox whose results cannot be trusted; its orders wait until `resume`."""
     set_testboxes.quarantine(session.lab, name, reason)
     _moved(
         session,
