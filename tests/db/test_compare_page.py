@@ -119,7 +119,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ),
         ({"patch": 5}, "patch a string"),
         ({"boots": True}, "boots a number"),
-        ({"set": {"x": 1}}, "Send an object with these keys"),
+        ({"set": {"x": 1}}, "Send an object with only these keys"),
         ({"tree": {"a": 1}}, "must be strings"),
     ],
 )

@@ -120,8 +120,8 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
         ({"base": "base", "series": "GIT binary patch\nliteral 9\n"}, "no diff"),
         ({"base": "base", "series": 5}, "series a string"),
         ({"range": {"a": 1}}, "must be strings"),
-        ({"range": "base..tip", "trusted": True}, "Send an object with these keys"),
-        ({"range": "base..tip", "compiler": "gcc-11"}, "Send an object with these keys"),
+        ({"range": "base..tip", "trusted": True}, "Send an object with only these keys"),
+        ({"range": "base..tip", "compiler": "gcc-11"}, "Send an object with only these keys"),
     ],
 )
 def test_what_makes_no_table_is_refused_in_a_sentence(

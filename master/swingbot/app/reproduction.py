@@ -132,8 +132,8 @@ class Reproductions:
             )
         if kind == "report" and testbox is not None:
             raise NotFound(
-                f"{id} is a report; its kit uses the testbox of the headline, so --testbox does not"
-                " apply"
+                f"{id} is a report; its kit uses the testbox of the headline, so no testbox can be"
+                " chosen"
             )
         with self._engine.connect() as conn:
             sources = LocalReproductionSources(conn, self._artifacts, self._settings)

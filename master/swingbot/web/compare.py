@@ -317,7 +317,7 @@ def read_json(body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> tuple
         raise HTTPException(400, "The request body is not valid JSON.") from None
     if not isinstance(document, dict) or not set(document) <= fields.keys:
         raise HTTPException(
-            400, f"Send an object with these keys: {', '.join(sorted(fields.keys))}."
+            400, f"Send an object with only these keys: {', '.join(sorted(fields.keys))}."
         )
     dry_run, patch, boots = (
         document.pop("dry_run", False),

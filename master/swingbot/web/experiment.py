@@ -310,7 +310,7 @@ def _tables(document: Row, sheet: ExperimentSheet, blocks: Sequence[Block]) -> R
 
 
 def _overview(sheet: ExperimentSheet, tables: Sequence[Row]) -> Row:
-    """A row per kernel, a column per metric and testbox, with changes against the reference."""
+    """A row per kernel, a column per metric and testbox; changes against the first reference."""
     return {
         "heads": tables,
         "rows": [

@@ -29,7 +29,7 @@ def number(value: float | None) -> str:
 
 
 def grouped(text: str) -> str:
-    """Add thousands separators to a formatted number; None becomes MISSING."""
+    """Add thousands separators to an integer as text; an empty text becomes MISSING."""
     return f"{int(text):,}".replace(",", "\u202f") if text.isdecimal() else text or MISSING
 
 

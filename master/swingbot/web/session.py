@@ -102,7 +102,7 @@ class Sessions:
             await asyncio.sleep(self._pause)
             raise HTTPException(
                 401,
-                "This token is invalid or has been revoked; ask the operator for another one.",
+                "This token is invalid, expired or revoked; ask the operator for another one.",
                 headers={"www-authenticate": "Bearer"},
             )
         return person

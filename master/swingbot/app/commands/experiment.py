@@ -88,7 +88,7 @@ def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
     "--with",
     "beside",
     metavar="WHAT[,WHAT]",
-    help="Additional columns: locks, buddyinfo, size, profile, or the name of a metric.",
+    help="Additional data: locks, buddyinfo, size, profile, or the name of a metric.",
 )
 @tree_option
 @job_option

@@ -128,7 +128,9 @@ def read_file(path: Path) -> Options:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RequestError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(document, dict):
-        raise RequestError(f"{path}: an experiment must be a mapping with keys {', '.join(_KEYS)}")
+        raise RequestError(
+            f"{path}: an experiment must be a mapping; valid keys are {', '.join(_KEYS)}"
+        )
     unknown = [key for key in document if key not in _KEYS]
     if unknown:
         raise RequestError(
