@@ -42,11 +42,11 @@ def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
     """
     renderer = Renderer(settings)
     forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
-    asker = DatabaseSubmitter(load(environ={}), engine, _no_lab)
+    submitter = DatabaseSubmitter(load(environ={}), engine, _no_lab)
     return [
         *forms.routes(),
-        *ComparePages(renderer, forms, asker, 1 << 20).routes(),
-        *ExperimentForm(renderer, forms, asker, 1 << 20).routes(),
+        *ComparePages(renderer, forms, submitter, 1 << 20).routes(),
+        *ExperimentForm(renderer, forms, submitter, 1 << 20).routes(),
         *tables.routes(engine, partial(printed, open_artifact=_no_artifact), TABLE_FORMS),
         *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes(),
     ]

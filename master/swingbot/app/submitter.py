@@ -66,21 +66,21 @@ class DatabaseSubmitter:
         with self._engine.connect() as conn:
             return access.asked_by(conn, person.who, 20)
 
-    def foresee(self, person: Person, request: ComparisonRequest) -> tuple[RequestCost, str | None]:
+    def foresee(self, person: Person, spec: ComparisonRequest) -> tuple[RequestCost, str | None]:
         """Return the cost, and the reason if the quota would reject it. Raises RequestError."""
-        cost = foresee_cost(self._lab(), request)
+        cost = foresee_cost(self._lab(), spec)
         used, most = self.used(person)
         return cost, quota.refusal(used, cost.box_seconds, most)
 
-    def ask(self, person: Person, request: ComparisonRequest) -> SubmittedComparison:
+    def ask(self, person: Person, spec: ComparisonRequest) -> SubmittedComparison:
         """Queue the request. Raises RequestError, OverQuota."""
         with self._one_at_a_time:
-            cost, refused = self.foresee(person, request)
+            cost, refused = self.foresee(person, spec)
             if refused is not None:
                 raise OverQuota(refused)
             with self._engine.connect() as conn:
                 before = access.latest_comparison(conn)
-            number = ask_comparison(self._lab(), request)
+            number = ask_comparison(self._lab(), spec)
             new = number > before
             with self._engine.begin() as conn:
                 access.note_asked(conn, person, number, cost.box_seconds if new else 0.0)
@@ -90,24 +90,24 @@ class DatabaseSubmitter:
         with self._engine.connect() as conn:
             return access.experiments_asked_by(conn, person.who, 20)
 
-    def plan(self, person: Person, request: ExperimentRequest) -> tuple[Planned, str | None]:
+    def plan(self, person: Person, spec: ExperimentRequest) -> tuple[Planned, str | None]:
         """Return the plan, and the reason if the quota would reject it. Raises RequestError."""
-        planned = plan_asked(self._lab(), request)
+        planned = plan_asked(self._lab(), spec)
         used, most = self.used(person)
         return planned, quota.refusal(used, planned.cost.box_seconds, most)
 
     def plan_facts(self, planned: Planned) -> dict[str, Any]:
         return plan_json(planned)
 
-    def ask_experiment(self, person: Person, request: ExperimentRequest) -> SubmittedExperiment:
+    def ask_experiment(self, person: Person, spec: ExperimentRequest) -> SubmittedExperiment:
         """Queue the request. Raises RequestError, OverQuota."""
         with self._one_at_a_time:
-            planned, refused = self.plan(person, request)
+            planned, refused = self.plan(person, spec)
             if refused is not None:
                 raise OverQuota(refused)
             with self._engine.connect() as conn:
                 before = access.latest_comparison(conn)
-            number = ask_experiment(self._lab(), request)
+            number = ask_experiment(self._lab(), spec)
             new = number > before
             seconds = planned.cost.box_seconds if new else 0.0
             with self._engine.begin() as conn:

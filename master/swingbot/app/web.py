@@ -76,15 +76,15 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
 
     incidents = IncidentPages(SnapshotReader(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10
-    asker = DatabaseSubmitter(settings, engine, lab)
+    submitter = DatabaseSubmitter(settings, engine, lab)
     attempts = Attempts(engine, TestboxRules().lease_seconds)
     extra = [
         *exchange.routes(store, attempts, key, _cap(settings.web), boxes=attempts),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),
-        *ComparePages(renderer, forms, asker, patch_bytes).routes(),
-        *ExperimentForm(renderer, forms, asker, patch_bytes).routes(),
+        *ComparePages(renderer, forms, submitter, patch_bytes).routes(),
+        *ExperimentForm(renderer, forms, submitter, patch_bytes).routes(),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),

@@ -93,12 +93,12 @@ class ComparePages:
     """`patch_bytes` is the size limit of a patch."""
 
     def __init__(
-        self, renderer: Renderer, forms: Forms, asker: ComparisonSubmitter, patch_bytes: int
+        self, renderer: Renderer, forms: Forms, submitter: ComparisonSubmitter, patch_bytes: int
     ) -> None:
-        self._renderer, self._forms, self._asker, self._patch_bytes = (
+        self._renderer, self._forms, self._submitter, self._patch_bytes = (
             renderer,
             forms,
-            asker,
+            submitter,
             patch_bytes,
         )
 
@@ -124,12 +124,12 @@ class ComparePages:
         context = self._forms.context(request, Role.SUBMITTER)
         person = context["person"] if context["who"] else None
         if person is not None:
-            used, quota = self._asker.used(person)
+            used, quota = self._submitter.used(person)
             context |= {
-                "choices": self._asker.choices(),
+                "choices": self._submitter.choices(),
                 "used": used,
                 "quota": quota,
-                "latest": self._asker.latest(person),
+                "latest": self._submitter.latest(person),
             }
         patch_base64 = base64.b64encode(sent.patch).decode() if sent.patch else ""
         more: dict[str, Any] = {
@@ -164,13 +164,13 @@ class ComparePages:
     def _by_form(self, request: Request, person: Person, sent: Sent) -> Response:
         try:
             series = series_of(sent)
-            spec = self._wish(sent, series)
+            spec = self._spec(sent, series)
             if sent.values.get("act") == "ask":
                 return RedirectResponse(
-                    f"/comparison/{self._asker.ask(person, spec).id}",
+                    f"/comparison/{self._submitter.ask(person, spec).id}",
                     status_code=HTTPStatus.SEE_OTHER,
                 )
-            cost, refused = self._asker.foresee(person, spec)
+            cost, refused = self._submitter.foresee(person, spec)
         except (RequestError, GitError) as error:
             return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=400)
         except OverQuota as error:
@@ -188,9 +188,9 @@ class ComparePages:
     def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
         try:
             series = series_of(sent)
-            spec = self._wish(sent, series)
+            spec = self._spec(sent, series)
             if dry_run:
-                cost, refused = self._asker.foresee(person, spec)
+                cost, refused = self._submitter.foresee(person, spec)
                 return JSONResponse(
                     {
                         "id": None,
@@ -200,7 +200,7 @@ class ComparePages:
                         **self._left(person),
                     }
                 )
-            submitted = self._asker.ask(person, spec)
+            submitted = self._submitter.ask(person, spec)
         except (RequestError, GitError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except OverQuota as error:
@@ -219,16 +219,16 @@ class ComparePages:
         )
 
     def _left(self, person: Person) -> dict[str, Any]:
-        used, quota = self._asker.used(person)
+        used, quota = self._submitter.used(person)
         return {"used": asdict(used), "quota": asdict(quota) if quota else None}
 
-    def _wish(self, sent: Sent, series: PatchSeries) -> ComparisonRequest:
+    def _spec(self, sent: Sent, series: PatchSeries) -> ComparisonRequest:
         """Raises RequestError for fields that are missing, too long or not a valid number."""
         text = texts_of(sent, _FIELDS)
         for name in ("tree", "base", "head"):
             if not text[name]:
                 raise RequestError(f"{name} is missing; a comparison needs tree, base and head")
-        jobs = self._asker.job_files([name for name in text["job"].split(",") if name])
+        jobs = self._submitter.job_files([name for name in text["job"].split(",") if name])
         boxes = [name for name in text["testbox"].split(",") if name]
         return ComparisonRequest(
             tree=text["tree"],

@@ -74,9 +74,9 @@ class ExperimentForm:
     """`series_bytes` is the size limit of a series."""
 
     def __init__(
-        self, renderer: Renderer, forms: Forms, asker: ExperimentSubmitter, series_bytes: int
+        self, renderer: Renderer, forms: Forms, submitter: ExperimentSubmitter, series_bytes: int
     ) -> None:
-        self._renderer, self._forms, self._asker = renderer, forms, asker
+        self._renderer, self._forms, self._submitter = renderer, forms, submitter
         self._series_bytes = series_bytes
 
     def routes(self) -> list[Route]:
@@ -106,13 +106,13 @@ class ExperimentForm:
     def _answer_form(self, request: Request, person: Person, sent: Sent) -> Response:
         try:
             series = series_of(sent)
-            spec = self._wish(sent, series)
+            spec = self._spec(sent, series)
             if sent.values.get("act") == "ask":
-                submitted = self._asker.ask_experiment(person, spec)
+                submitted = self._submitter.ask_experiment(person, spec)
                 return RedirectResponse(
                     f"/experiment/{submitted.id}", status_code=HTTPStatus.SEE_OTHER
                 )
-            planned, refused = self._asker.plan(person, spec)
+            planned, refused = self._submitter.plan(person, spec)
         except (RequestError, GitError) as error:
             return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=400)
         except OverQuota as error:
@@ -122,12 +122,12 @@ class ExperimentForm:
     def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
         try:
             series = series_of(sent)
-            spec = self._wish(sent, series)
+            spec = self._spec(sent, series)
             if dry_run:
-                planned, refused = self._asker.plan(person, spec)
+                planned, refused = self._submitter.plan(person, spec)
                 facts = {"id": None, "refused": refused}
                 return JSONResponse(facts | self._facts(person, planned, series))
-            submitted = self._asker.ask_experiment(person, spec)
+            submitted = self._submitter.ask_experiment(person, spec)
         except (RequestError, GitError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except OverQuota as error:
@@ -140,15 +140,15 @@ class ExperimentForm:
         )
 
     def _facts(self, person: Person, planned: Planned, series: PatchSeries) -> dict[str, Any]:
-        used, quota = self._asker.used(person)
+        used, quota = self._submitter.used(person)
         return {
-            "plan": self._asker.plan_facts(planned),
+            "plan": self._submitter.plan_facts(planned),
             **series_facts(series),
             "used": asdict(used),
             "quota": asdict(quota) if quota else None,
         }
 
-    def _wish(self, sent: Sent, series: PatchSeries) -> ExperimentRequest:
+    def _spec(self, sent: Sent, series: PatchSeries) -> ExperimentRequest:
         """Raises RequestError for fields that are missing, too long or malformed."""
         text = texts_of(sent, _FIELDS.texts)
         if not text["tree"]:
@@ -162,7 +162,7 @@ class ExperimentForm:
             ),
             tree=text["tree"],
             against=[_rule(name) for name in _listed(text["against"])],
-            job_files=self._asker.job_files(_listed(text["job"])),
+            job_files=self._submitter.job_files(_listed(text["job"])),
             testboxes=_listed(text["testbox"]),
             boots=DEFAULT_BOOTS if boots is None else boots,
         )
@@ -180,12 +180,12 @@ class ExperimentForm:
         context = self._forms.context(request, Role.SUBMITTER)
         if context["who"]:
             person = context["person"]
-            used, quota = self._asker.used(person)
+            used, quota = self._submitter.used(person)
             context |= {
-                "choices": self._asker.choices(),
+                "choices": self._submitter.choices(),
                 "used": used,
                 "quota": quota,
-                "latest": self._asker.latest_experiments(person),
+                "latest": self._submitter.latest_experiments(person),
             }
         values = {name: sent.values.get(name, "") for name in _FIELDS.texts}
         page = self._renderer.page(
