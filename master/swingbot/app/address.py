@@ -7,12 +7,11 @@ settings file; the state directory is all they share.
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Final
 
+from swingbot.adapters import private_file
 from swingbot.app.settings import Settings, SettingsError
 
 _LONGEST: Final = 2000
@@ -28,10 +27,9 @@ def record(settings: Settings) -> None:
     """Record the public address atomically. Raises OSError."""
     file = file_of(settings.state)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".address.", delete=False) as new:
-        new.write(f"{settings.web_url}\n")
-    os.chmod(new.name, 0o644)
-    os.replace(new.name, file)
+    new = private_file.aside(file, f"{settings.web_url}\n".encode(), 0o644)
+    new.chmod(0o644)  # for commands of other users, whatever the umask
+    new.replace(file)
 
 
 def with_recorded(settings: Settings) -> Settings:

@@ -113,9 +113,10 @@ def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
         try:
             jobs.append(JobFile(name=path.name, text=read_job(path, [Path(jobs_dir)])))
         except (OSError, UnicodeDecodeError) as error:
-            shipped = ", ".join(sorted(p.name for p in Path(jobs_dir).glob("*.yaml")))
             why = error.strerror if isinstance(error, OSError) else "not text"
-            raise RequestError(f"job file {name}: {why}; give a path or one of {shipped}") from None
+            raise RequestError(
+                f"job file {name}: {why}; give a path or one of {shipped_jobs(jobs_dir)}"
+            ) from None
     return jobs
 
 
@@ -127,6 +128,11 @@ def job_path(name: str, jobs_dir: str) -> Path:
         return path
     shipped = (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml")
     return next((file for file in shipped if file.is_file()), path)
+
+
+def shipped_jobs(jobs_dir: str) -> str:
+    """Names of the shipped jobs, for messages."""
+    return ", ".join(sorted(file.name for file in Path(jobs_dir).glob("*.yaml")))
 
 
 def read_overrides(pairs: Sequence[str]) -> dict[str, str]:

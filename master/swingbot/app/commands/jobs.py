@@ -16,6 +16,7 @@ from swingbot.app.commands.context import (
     pass_session,
     read_overrides,
     say_json,
+    shipped_jobs,
 )
 from swingbot.core.raw.result_root import TOP, path_params, segment
 from swingbot.service.ports import RequestError
@@ -169,10 +170,8 @@ def _job_file(session: CommandContext, name: str) -> Path:
     """Path of a job file. Raises RequestError if it does not exist."""
     path = job_path(name, session.settings.paths.jobs)
     if not path.is_file():
-        known = sorted(file.name for file in Path(session.settings.paths.jobs).glob("*.yaml"))
-        raise RequestError(
-            f"job file {name} does not exist; give a path or one of {', '.join(known)}"
-        )
+        known = shipped_jobs(session.settings.paths.jobs)
+        raise RequestError(f"job file {name} does not exist; give a path or one of {known}")
     return path
 
 
