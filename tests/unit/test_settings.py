@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from swingbot.app.commands.settings_page import page
+from swingbot.app.keep.retain import KITS_DAYS
+from swingbot.app.loop import TICK_SECONDS
 from swingbot.app.settings import (
     CONSTANTS,
     GROUPS,
@@ -16,6 +18,9 @@ from swingbot.app.settings import (
     variable_of,
     with_place,
 )
+from swingbot.app.web import OPEN_UPLOADS
+from swingbot.core.moderation.improvements import Plausible
+from swingbot.core.plan.testbox_rules import TestboxRules
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -76,6 +81,19 @@ def test_a_setting_that_is_a_constant_now_is_accepted_with_its_value(tmp_path: P
     settings = load(file, {"SWINGBOT_BOXES_LEASE_SECONDS": "300"})
     assert settings.web.rate == 7
     assert set(settings.sources) == {"web.rate"}
+
+
+def test_every_former_setting_is_the_constant_that_is_in_force() -> None:
+    rules, plausible = TestboxRules(), Plausible()
+    assert {
+        "web.uploads": OPEN_UPLOADS,
+        "boxes.lease_seconds": rules.lease_seconds,
+        "boxes.invalid_runs": rules.invalid_runs,
+        "mail.suspicious_synced_pct": plausible.synced_pct,
+        "mail.suspicious_write_pct": plausible.buffered_pct,
+        "retention.kits_days": KITS_DAYS,
+        "loop.tick_seconds": TICK_SECONDS,
+    } == CONSTANTS
 
 
 @pytest.mark.parametrize("key", CONSTANTS)

@@ -109,7 +109,10 @@ def worker_endpoint(settings: Settings) -> str:
         return f"tcp:{settings.buildbot_worker_port}:{host}"
     for key, file in (("tls_certificate", chosen.tls_certificate), ("tls_key", chosen.tls_key)):
         if not file:
-            raise SettingsError(f"buildbot.{key} is not set; certificate and key are both required")
+            raise SettingsError(
+                f"buildbot.{key} is not set; give a PEM file, because certificate and key are both"
+                " required"
+            )
         if not os.access(file, os.R_OK):
             raise SettingsError(
                 f"buildbot.{key}: cannot read {file}; give a PEM file that the service may read"

@@ -240,7 +240,8 @@ class Build:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
     deadline_seconds: int = _key(
-        900, "timeout of one boot with its runs, in seconds; overrides the testbox"
+        900,
+        "upper limit for one boot with its runs, in seconds, even if the testbox allows more",
     )
 
 
@@ -428,8 +429,8 @@ class Retention:
 class Disk:
     stop_below_mib: int = _key(
         1000,
-        "free space on the disk of paths.state, in MiB, below which no orders are placed; 0: no"
-        " limit",
+        "free space on the disk of paths.state, in MiB, below which no orders are dispatched; 0:"
+        " no limit",
     )
     warn_below_mib: int = _key(
         5000, "free space in MiB below which status and pages show a warning"

@@ -178,7 +178,7 @@ def _secrets(settings: Settings) -> tuple[str, ...]:
 
 
 def _given(settings: Settings) -> dict[str, Any]:
-    """Settings that are not defaults, without the database URL, which may contain a password."""
+    """Settings given explicitly, without the database URL, which may contain a password."""
     values = {
         f"{section}.{field.name}": getattr(getattr(settings, section), field.name)
         for section in SECTIONS

@@ -28,7 +28,7 @@ def free_bytes(settings: Settings) -> int:
 
 
 def why_no_room(settings: Settings, times: float = 1.0) -> str | None:
-    """Reason if free space is below `times` the limit under which no orders are placed."""
+    """Reason if free space is below `times` the limit under which no orders are dispatched."""
     return no_room(free_bytes(settings), settings.disk.stop_below_mib, str(settings.state), times)
 
 
