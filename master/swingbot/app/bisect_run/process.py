@@ -78,9 +78,9 @@ def end_leftovers(state: Path) -> int:
         for pid in pids
         if pid != os.getpid() and (handle := _kill_marked(pid, mark)) is not None
     ]
-    end = time.monotonic() + _LEFTOVER_SECONDS
+    deadline = time.monotonic() + _LEFTOVER_SECONDS
     for handle in killed:
-        select.select([handle], [], [], max(0.0, end - time.monotonic()))
+        select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
         os.close(handle)
     return len(killed)
 
