@@ -78,7 +78,7 @@ def test_incidents_are_merged_and_split(lab: scenario.Lab, conn: sa.Connection) 
     ("words", "sentence"),
     [
         (("show", "i99"), "incident i99 does not exist"),
-        (("close", "i99"), "i99 does not exist"),
+        (("close", "i99"), "incident i99 does not exist"),
         (("close", "c1"), "an incident has an id such as i5"),
         (("merge", "i1", "--into", "i1"), "into itself"),
         (("fixed-by", "i1", "nothing"), "no commit, tag or branch 'nothing'"),

@@ -123,7 +123,7 @@ def test_a_stranger_and_a_form_of_another_site_change_nothing(site: Site) -> Non
     [
         ({"act": "burn"}, "is not a valid action"),
         ({"act": "merge", "into": "c5"}, "an incident has an id such as i5"),
-        ({"act": "merge", "into": "i999"}, "i999 does not exist"),
+        ({"act": "merge", "into": "i999"}, "incident i999 does not exist"),
         ({"act": "merge", "into": "<script>"}, "is not an id"),
         ({"act": "split"}, "not merged into another incident"),
         ({"act": "fixed-by", "commit": "no such thing"}, "is not a commit"),
