@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from swingbot.app.keep.restore import restore
 from swingbot.app.keep.verify import verify
 from swingbot.app.settings import Settings, load
 from swingbot.core.keep.generation import BadBackup, read_manifest, too_many
+from swingbot.core.text.numbers import count
 from swingbot.service.tick import tick
 from swingbot_db.attempts import Attempts
 from swingbot_db.engine import make_engine
@@ -247,9 +249,11 @@ def test_damage_is_found_and_not_restored(
         content[len(content) // 2] ^= 1
         victim.chmod(0o600)
         victim.write_bytes(bytes(content))
-    assert len(verify(place, name, quiet)) >= 1
+    problems = verify(place, name, quiet)
+    assert problems
     target = tmp_path / "new"
-    with pytest.raises(KeepError, match=r"has \d+ problem"):
+    announced = f"generation {name} has {count(len(problems), 'problem')}: {problems[0]}; "
+    with pytest.raises(KeepError, match=re.escape(announced)):
         restore(load(environ=brain_environment(target, empty_url)), kept, None, quiet)
     assert not target.exists()
 

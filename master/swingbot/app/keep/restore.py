@@ -22,6 +22,7 @@ from swingbot.app.keep.progress import BackupProgress, amount
 from swingbot.app.keep.verify import checked_path, verify
 from swingbot.app.settings import Settings
 from swingbot.core.keep.generation import BadBackup, Manifest
+from swingbot.core.text.numbers import count
 from swingbot_db import dump, migrate
 from swingbot_db.engine import Engine, make_engine
 
@@ -49,7 +50,8 @@ def restore(
         raise KeepError(f"{state} is not empty; choose a new directory with --state")
     if check and (problems := verify(place, name, announce)):
         raise KeepError(
-            f"generation {name} has {len(problems)} problems: {'; '.join(problems[:3])}; use"
+            f"generation {name} has {count(len(problems), 'problem')}:"
+            f" {'; '.join(problems[:3])}; use"
             " another one, or restore it anyway with --unchecked"
         )
     state.mkdir(parents=True, exist_ok=True)

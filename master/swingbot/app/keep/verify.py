@@ -14,6 +14,7 @@ from swingbot.app.keep.backup_directory import BackupDirectory
 from swingbot.app.keep.progress import BackupProgress, amount
 from swingbot.core.keep.generation import BadBackup, Manifest
 from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.text.numbers import count
 
 _CHUNK: Final = 1 << 20
 _ENTRY: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})(\.zst|\.gone)?")
@@ -42,8 +43,8 @@ def verify(place: BackupDirectory, name: str, announce: Callable[[str], None]) -
     return problems + damaged
 
 
-def _summary(count: int) -> str:
-    return "intact" if count == 0 else f"{count} problem{'s' if count != 1 else ''}"
+def _summary(problems: int) -> str:
+    return count(problems, "problem") if problems else "intact"
 
 
 def checked_path(entry: str) -> str:
