@@ -92,7 +92,7 @@ class Pages:
         if kind not in self._kinds:
             raise HTTPException(
                 404,
-                f"Kind {kind!r} does not exist;"
+                f"There are no pages of kind {kind!r};"
                 f" kinds are {', '.join([*self._kinds, 'experiment'])}.",
             )
         with self._source.reading() as conn:
