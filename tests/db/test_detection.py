@@ -280,7 +280,7 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
     request = ComparisonRequest(**wish)
     request_comparison(brain.lab, request)
     (before,) = plan_comparison(brain.lab, request).resolves
-    assert "is unknown" in before.sentence
+    assert before.sentence.endswith(": its noise on this testbox is unknown")
     brain.run()
     measured = sa.text("UPDATE boot SET origin = 'measured'")
     with brain.engine.begin() as conn:

@@ -468,7 +468,10 @@ def test_a_stored_file_comes_with_its_checksum_in_parts_and_not_twice(
 
 
 def test_a_result_root_that_is_not_there_is_not_found(brain: Brain) -> None:
-    with brain.engine.connect() as conn, pytest.raises(NotFound, match="does not exist"):
+    with (
+        brain.engine.connect() as conn,
+        pytest.raises(NotFound, match="result root .* does not exist"),
+    ):
         read.result_children(conn, ("nothing",))
 
 

@@ -425,7 +425,7 @@ def test_the_branch_of_a_blamed_merge_is_entered(merged: Bench) -> None:
     assert facts["status"] == "culprit"
     assert facts["culprit"]["subject"] == "commit 22"
     assert facts["culprits"][0]["merge"] == merged.ids[6]
-    assert "merged by " in facts["reason"]
+    assert f"merged by {merged.ids[6][:12]}" in facts["reason"]
     assert sum(c["probability"] for c in facts["candidates"]) <= 1.0 + 1e-9
     assert next(c["probability"] for c in facts["candidates"] if c["subject"] == "commit 22") > 0.97
 
@@ -491,9 +491,9 @@ def test_diverged_ends_are_told_where_they_part(merged: Bench) -> None:
     ("command", "sentence"),
     [
         ([], "CMD is missing"),
-        (["nosuch-command"], "was not found"),
-        (["./number"], "was not found"),
-        (["/etc/passwd"], "is not executable"),
+        (["nosuch-command"], "CMD 'nosuch-command' was not found"),
+        (["./number"], "CMD './number' was not found"),
+        (["/etc/passwd"], "CMD '/etc/passwd' is not executable"),
     ],
 )
 def test_a_cmd_that_cannot_be_started_is_refused_first(
