@@ -1,4 +1,4 @@
-"""What a console tells of one order, and what a boot came to by it."""
+"""Report of one order from a console log, and the verdict on its boot."""
 
 from __future__ import annotations
 
@@ -42,38 +42,38 @@ def framed(content: bytes) -> str:
 CONTENT = bytes(random.Random(5).randbytes(3000))
 
 
-def heard(text: str) -> ConsoleReport:
+def report_of(text: str) -> ConsoleReport:
     return listen(text, TOKEN)
 
 
-def test_only_the_kernel_with_our_word_is_under_test() -> None:
-    assert not heard(IDLE).began
-    assert not heard(IDLE + "swingbot: other up\n").began
-    said = heard(IDLE + OURS + UP)
-    assert (said.began, said.up, said.done, said.gone) == (True, True, False, False)
-    assert "unrelated" not in said.text and "Starting new kernel" not in said.text
+def test_only_the_kernel_with_the_token_is_under_test() -> None:
+    assert not report_of(IDLE).began
+    assert not report_of(IDLE + "swingbot: other up\n").began
+    report = report_of(IDLE + OURS + UP)
+    assert (report.began, report.up, report.done, report.gone) == (True, True, False, False)
+    assert "unrelated" not in report.text and "Starting new kernel" not in report.text
 
 
 def test_the_idle_kernel_s_banner_behind_ours_says_that_the_box_has_reset() -> None:
-    said = heard(OURS + UP + PANIC + IDLE)
-    assert said.gone
-    assert "Kernel panic" in said.text and "unrelated" not in said.text
+    report = report_of(OURS + UP + PANIC + IDLE)
+    assert report.gone
+    assert "Kernel panic" in report.text and "unrelated" not in report.text
 
 
 def test_another_order_s_words_are_not_this_one_s() -> None:
-    assert not heard(OURS + UP.replace(TOKEN, "o6-a8-99999999")).up
+    assert not report_of(OURS + UP.replace(TOKEN, "o6-a8-99999999")).up
 
 
 def test_results_come_whole_from_a_console() -> None:
     assert results(OURS + UP + DONE + framed(CONTENT), 1 << 20) == CONTENT
 
 
-def test_half_of_the_results_are_none() -> None:
+def test_incomplete_results_are_rejected() -> None:
     text = framed(CONTENT)
     assert results(text[: len(text) // 2], 1 << 20) is None
 
 
-def test_results_that_are_more_than_allowed_are_none() -> None:
+def test_results_above_the_limit_are_rejected() -> None:
     assert results(framed(bytes(5000)), 4999) is None
     assert results(framed(bytes(5000)), 5000) == bytes(5000)
 
@@ -101,17 +101,17 @@ def test_results_are_right_or_none_however_the_first_copy_is_damaged(
 
 
 @given(st.text(max_size=3000))
-def test_whatever_a_console_prints_is_read_without_a_word(text: str) -> None:
-    heard(OURS + text)
+def test_any_console_output_is_read_without_an_error(text: str) -> None:
+    report_of(OURS + text)
     assert results(text, 1000) is None
 
 
-def test_frames_are_no_part_of_the_kernel_s_text() -> None:
-    assert "SB" not in heard(OURS + UP + DONE + framed(CONTENT)).text
+def test_frames_are_not_part_of_the_kernel_log() -> None:
+    assert "SB" not in report_of(OURS + UP + DONE + framed(CONTENT)).text
 
 
 def test_a_panic_is_judged_before_anything_else() -> None:
-    verdict = boot_verdict.judge(heard(OURS + UP + PANIC), results=True)
+    verdict = boot_verdict.judge(report_of(OURS + UP + PANIC), results=True)
     assert verdict is not None and verdict.status is BootStatus.PANICKED
 
 
@@ -120,21 +120,21 @@ def test_an_oops_that_panics_because_we_asked_for_it_is_an_oops() -> None:
         "[ 7.0] BUG: kernel NULL pointer dereference, address: 0\r\n[ 7.1] Kernel panic - "
         "not syncing: Fatal exception\r\n"
     )
-    verdict = boot_verdict.judge(heard(OURS + UP + oops), results=False)
+    verdict = boot_verdict.judge(report_of(OURS + UP + oops), results=False)
     assert verdict is not None and (verdict.status, verdict.reason) == (
         BootStatus.OOPSED,
         "BUG: kernel NULL pointer dereference, address: 0",
     )
     verdict = boot_verdict.judge(
-        heard(OURS + UP + oops.replace("Fatal exception", "Fatal exception in interrupt")),
+        report_of(OURS + UP + oops.replace("Fatal exception", "Fatal exception in interrupt")),
         results=False,
     )
     assert verdict is not None and verdict.status is BootStatus.PANICKED
 
 
 def test_a_box_that_reset_before_the_end_has_panicked_and_one_that_goes_on_has_not() -> None:
-    assert boot_verdict.judge(heard(OURS + UP), results=False) is None
-    verdict = boot_verdict.judge(heard(OURS + UP + IDLE), results=False)
+    assert boot_verdict.judge(report_of(OURS + UP), results=False) is None
+    verdict = boot_verdict.judge(report_of(OURS + UP + IDLE), results=False)
     assert (
         verdict is not None
         and verdict.status is BootStatus.PANICKED
@@ -143,13 +143,13 @@ def test_a_box_that_reset_before_the_end_has_panicked_and_one_that_goes_on_has_n
 
 
 def test_results_make_it_up() -> None:
-    verdict = boot_verdict.judge(heard(OURS + UP + DONE + IDLE), results=True)
+    verdict = boot_verdict.judge(report_of(OURS + UP + DONE + IDLE), results=True)
     assert verdict is not None and verdict.status is BootStatus.UP
 
 
 def test_a_card_without_a_driver_is_the_kernel_s_doing() -> None:
     verdict = boot_verdict.judge(
-        heard(OURS + UP + DONE + f"[ 9.2] swingbot: {TOKEN} no card 52:54:00:12:34:56\r\n"),
+        report_of(OURS + UP + DONE + f"[ 9.2] swingbot: {TOKEN} no card 52:54:00:12:34:56\r\n"),
         results=False,
     )
     assert (

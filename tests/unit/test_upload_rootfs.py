@@ -16,7 +16,7 @@ WHOLE, ARCHIVE = "a" * 64, "b" * 64
 
 
 class Service:
-    """Stands for the web service: keeps what is brought, or answers with `trouble`."""
+    """Stands for the web service: keeps uploaded files, or raises `trouble`."""
 
     def __init__(self, trouble: Exception | None = None) -> None:
         self.kept: dict[str, bytes] = {}
@@ -45,7 +45,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AttemptDirectory:
     return made
 
 
-def bring(place: AttemptDirectory, service: Service, files: dict[str, Any] | None = None) -> None:
+def upload(place: AttemptDirectory, service: Service, files: dict[str, Any] | None = None) -> None:
     executor._upload_rootfs(
         place,
         {"files": {"rootfs.json": {}} if files is None else files},
@@ -55,13 +55,13 @@ def bring(place: AttemptDirectory, service: Service, files: dict[str, Any] | Non
 
 def test_it_is_the_copy_that_may_be_handed_on_and_nothing_else(place: AttemptDirectory) -> None:
     service = Service()
-    bring(place, service)
+    upload(place, service)
     assert service.kept == {ARCHIVE: b"without"}
 
 
-def test_a_build_and_an_older_boot_bring_none(place: AttemptDirectory) -> None:
+def test_a_build_and_an_older_boot_upload_none(place: AttemptDirectory) -> None:
     service = Service()
-    bring(place, service, files={"bzImage": {}})
+    upload(place, service, files={"bzImage": {}})
     assert service.asked == 0
 
 
@@ -70,13 +70,13 @@ def test_one_that_was_cleared_from_the_cache_is_done_without(
 ) -> None:
     (tmp_path / "cache" / "rootfs" / WHOLE / "handed-on.cpio").unlink()
     service = Service()
-    bring(place, service)
+    upload(place, service)
     assert service.asked == 0
 
 
 def test_a_service_that_refuses_it_still_gets_the_outcome_and_one_that_is_away_is_waited_for(
     place: AttemptDirectory,
 ) -> None:
-    bring(place, Service(RequestRefused("too large")))
+    upload(place, Service(RequestRefused("too large")))
     with pytest.raises(ServiceUnavailable):
-        bring(place, Service(ServiceUnavailable("no answer")))
+        upload(place, Service(ServiceUnavailable("no answer")))
