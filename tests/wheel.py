@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -10,7 +9,8 @@ import sys
 from collections.abc import Iterable
 from importlib.metadata import distribution
 from pathlib import Path
-from types import ModuleType
+
+from tests.docker import program
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -46,19 +46,10 @@ def install(place: Path, wheel: Path, extras: Iterable[str] = ()) -> Path:
 
 def _needed(extras: Iterable[str]) -> list[str]:
     """Names of the packages that the project and `extras` bring, by the lock."""
-    locked = _program("locked")
+    locked = program("locked")
     lock = (ROOT / "requirements.lock").read_text()
     declared = locked.declared((ROOT / "pyproject.toml").read_text(), extras)
     return list(locked.blocks(locked.part(lock, declared)))
-
-
-def _program(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docker" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _link(source: Path, target: Path) -> None:

@@ -4,19 +4,18 @@ that .env.example explains."""
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
 from swingbot.app.settings import SECTIONS, load
+from tests.docker import program
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = (ROOT / "docker-compose.yml").read_text()
@@ -42,15 +41,6 @@ services = pytest.mark.parametrize("name", SERVICES)
 def example() -> dict[str, str]:
     lines = (ROOT / ".env.example").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-
-
-def program(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docker" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 # -- every service

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from swingbot.core.reproduce import (
-    Kit,
     KitArtifact,
     KitBoot,
     KitKernel,
@@ -20,7 +19,6 @@ from swingbot.core.reproduce import (
     KitOmission,
     KitRootfs,
     KitRun,
-    KitText,
     ReportKit,
     members,
 )
@@ -31,6 +29,7 @@ from swingbot.core.text.plain import columns
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.kbuild import recipe
 from swingbot_worker.order import Spec
+from tests.kit_texts import texts
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -137,14 +136,6 @@ def a_kit() -> ReportKit:
         },
         patch=b"From bbbb\n",
     )
-
-
-def texts(kit: Kit) -> dict[str, str]:
-    return {
-        member.path: member.content.content.decode()
-        for member in members(kit)
-        if isinstance(member.content, KitText)
-    }
 
 
 def test_equal_facts_make_equal_members_whatever_the_order_they_were_found_in() -> None:

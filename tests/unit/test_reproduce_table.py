@@ -25,7 +25,6 @@ from swingbot.core.reproduce import (
     KitKernel,
     KitRootfs,
     KitRun,
-    KitText,
     Payload,
     Row,
     TableKit,
@@ -35,6 +34,7 @@ from swingbot.core.reproduce.lineage import MOST_OWN, Lineage, chain, lineages
 from swingbot.core.reproduce.names import directory_names
 from swingbot.core.text.plain import columns
 from swingbot_jobs.contract.unit_job import UnitJob
+from tests.kit_texts import texts
 
 BIN = Path(sys.executable).parent
 JOB = UnitJob(name="toy-1", program="toy", params={"size": "1"}, runs=2)
@@ -181,14 +181,6 @@ def a_kit(titles: Sequence[str] = ("v6.1", "batch<<2", "gcc head")) -> TableKit:
             )
         ],
     )
-
-
-def texts(kit: TableKit) -> dict[str, str]:
-    return {
-        member.path: member.content.content.decode()
-        for member in members(kit)
-        if isinstance(member.content, KitText)
-    }
 
 
 def written(kit: TableKit, place: Path) -> Path:
