@@ -1,4 +1,5 @@
-"""A service that people ask for comparisons and experiments over the web, and who asks."""
+"""A web service for tests of requests for comparisons and experiments, and a person who may submit
+them."""
 
 from __future__ import annotations
 

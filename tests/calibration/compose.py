@@ -1,9 +1,11 @@
 """Worlds composed at random of all ingredients, and how wrong the engine is in them.
 
-    python -m tests.calibration.compose --worlds 300 --jobs 2 [--shrink]   # the table,
-    and the ten worst worlds CALIBRATE=full python -m tests.calibration.compose --jobs 2
-    # 3000 worlds python -m tests.calibration.compose --world SEED                       # one of
-    them, in full
+    # the table, and the ten worst worlds
+    python -m tests.calibration.compose --worlds 300 --jobs 2 [--shrink]
+    # 3000 worlds
+    CALIBRATE=full python -m tests.calibration.compose --jobs 2
+    # one of them, in full
+    python -m tests.calibration.compose --world SEED
 
 SEED=N repeats a run; without it the first seed comes from the commit that is checked out.
 """

@@ -20,8 +20,8 @@ PROGRAMS = {
     "fails": "echo result: 1; echo it broke >&2; exit 3\n",
     "silent": "exit 0\n",
     "rubbish": "head -c 5000 /dev/urandom\n",
-    # Without memory and with orders to stop, a kernel panics; a simulated machine prints the same
-    # itself.
+    # A kernel that runs out of memory with panic_on_oom set panics; a machine that is only played
+    # prints the same.
     "panics": """
 grep -q swingbot. /proc/cmdline || exit 1  # never on the host
 echo 1 >/proc/sys/vm/panic_on_oom

@@ -6,9 +6,10 @@ and compared with its parent boot by boot. Results are kept in --out by image,
 so that it can be stopped and started again, and commits that do not change the image are not booted
 twice.
 
-By hand: python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured --seed 3 --boots 2
-         python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured --alone plant-large
-         plant-slub
+By hand:
+    python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured --seed 3 --boots 2
+    python -m tests.demo.measure --repo /tmp/linux.git --out /tmp/measured \\
+        --alone plant-large plant-slub
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ START_SPEED = 100
 #   header      a header that most files include
 #   broken      it does not compile (mended by the next commit that is not broken)
 #   unbootable  the image says boots=no (mended likewise)
-# slow        each object is half-written for half a minute before it is compiled (mended likewise):
-# for killing builds
+#   slow        each object is half-written for half a minute before it is compiled (mended
+#               likewise): for killing builds
 Kind = Literal["code", "comment", "header", "broken", "unbootable", "slow"]
 
 

@@ -1,8 +1,8 @@
 """A bare-metal testbox that is only played: as a program it is its SSH client,
 its power switch and its kernels, all in one folder of small files.
 
-played_box.py ssh FOLDER ...SCRIPT     what the box answers to a script,
-or ssh's message for no answer played_box.py power FOLDER on|off|cycle|status|lie
+played_box.py ssh FOLDER ...SCRIPT     the box's answer to a script, or ssh's error without one
+played_box.py power FOLDER on|off|cycle|status|lie
 played_box.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
 
 A kernel that `works` also runs the programs of the job that came with its initramfs,

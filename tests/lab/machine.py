@@ -1,14 +1,15 @@
-"""The iron of the tests: a QEMU machine with a disk, a network card, a serial console and a power
-switch, which are just commands.
+"""The bare metal of the tests: a QEMU machine with a disk, a network card, a serial console and a
+power switch, which are just commands.
 
-It knows nothing of us, and who drives it need not know that it is none.
-This file runs as a program too, with Python alone:
+It knows nothing of swingbot, and its driver need not know that it is virtual.
+This file is also a program, which needs only Python:
 
-    machine.py power DIR on|off|cycle|status     really starts and ends QEMU
-    machine.py console DIR                       prints what the machine prints, from now on,
-    through resets and power cycles machine.py netboot DIR KERNEL INITRD LINE    the next start from
-    the network card takes these once, as a boot server would offer machine.py network DIR on|off
-    plugs the network cable in and out
+    machine.py power DIR on|off|cycle|status     starts and ends QEMU
+    machine.py console DIR                       prints the console from now on, through resets
+                                                 and power cycles
+    machine.py netboot DIR KERNEL INITRD LINE    the next start from the network card takes these
+                                                 once, as from a boot server
+    machine.py network DIR on|off                plugs the network cable in and out
 """
 
 from __future__ import annotations

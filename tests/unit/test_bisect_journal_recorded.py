@@ -3,9 +3,9 @@ again as it was.
 
 What was recorded (`tests/golden/journal/`) is never written again. `engine/` are simulated
 bisections (`record.py` there adds one), `service/` logs and stored documents of the whole service
-with its database, `run/` journals of `swingbot bisect run`. The last digits of a probability depend
-on the machine's floating-point kernels: with those of the recording everything is compared byte for
-byte, with others to six digits and without the sentences that print them.
+with its database, `run/` journals of `swingbot bisect run`. Sentences are
+left out of the comparison. The last digits of a probability depend on the machine's floating-point
+kernels: with those of the recording numbers are compared byte for byte, with others to six digits.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
                                 /git       index and object alternates, no refs
                                 /src       the checked-out commit
                                 /src/o-*   object directories of trusted builds, one per kconfig,
-                                compiler and layout
+                                           compiler and layout
                                 /apart     the object directory of an untrusted build, deleted
-                                afterwards
+                                           afterwards
 
 There is one work tree per kernel version, not per repository. Repositories of one version share
 nearly all their files, so a second or moved repository needs only an incremental build. A switch
