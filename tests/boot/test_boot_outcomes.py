@@ -159,7 +159,7 @@ def test_a_kernel_that_complains_is_oopsed_although_its_job_ended(
     assert outcome["runs"][0]["status"] == "ok"
 
 
-def test_a_kernel_with_a_bug_is_oopsed_and_the_line_of_the_source_is_told(
+def test_a_kernel_with_a_bug_is_oopsed_and_the_line_of_the_source_is_reported(
     tmp_path: Path, kernel_repo: tuple[Path, str], site: Site
 ) -> None:
     bare, base = kernel_repo

@@ -77,7 +77,7 @@ def test_netperf_runs_over_the_wire_and_both_ends_are_on_record(
         ("client-panics", "panicked", "client vm-tcg: Kernel panic - not syncing"),
     ],
 )
-def test_a_panic_is_told_with_the_box_that_it_was_on_and_ends_both(
+def test_a_panic_is_reported_with_the_box_that_it_was_on_and_ends_both(
     tmp_path: Path, wired_kernel: Path, program: str, status: str, says: str
 ) -> None:
     ends_both(wired_lab(tmp_path, wired_kernel), program, status, says)
@@ -104,7 +104,7 @@ def test_a_server_that_never_comes_up_ends_the_client_too(
     assert "cannot" not in outcome["reason"] and outcome["seconds"] < 60
 
 
-def test_a_kernel_without_a_card_is_told_as_such(tmp_path: Path, base_kernel: Path) -> None:
+def test_a_kernel_without_a_card_is_reported_as_such(tmp_path: Path, base_kernel: Path) -> None:
     lab = wired_lab(tmp_path, base_kernel)
     outcome = lab.boot([RR])
     assert outcome["status"] == "hung"

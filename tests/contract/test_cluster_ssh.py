@@ -53,7 +53,7 @@ def test_both_are_entered_and_both_go_home(two: Any) -> None:
         ("panics", "hangs", "server"),
     ],
 )
-def test_a_panic_is_told_with_its_box_and_both_go_home(
+def test_a_panic_is_reported_with_its_box_and_both_go_home(
     two: Any, serving: str, asking: str, says: str
 ) -> None:
     pair = two(serving, asking)

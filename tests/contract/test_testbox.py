@@ -88,14 +88,14 @@ def test_an_image_that_is_not_the_ordered_one_is_our_fault(lab: Lab) -> None:
         assert "image" in outcome["reason"]
 
 
-def test_an_unknown_testbox_is_told_with_the_known_ones(lab: Lab) -> None:
+def test_an_unknown_testbox_is_reported_with_the_known_ones(lab: Lab) -> None:
     for name in ("nobox", "../testboxes/nobox"):
         outcome = lab.boot(testbox=name)
         assert outcome["status"] == "infra"
         assert lab.box in outcome["reason"]
 
 
-def test_an_unknown_program_is_told_before_anything_boots(lab: Lab) -> None:
+def test_an_unknown_program_is_reported_before_anything_boots(lab: Lab) -> None:
     outcome = lab.boot([a_job("nonsense")])
     assert outcome["status"] == "infra"
     assert "nonsense" in outcome["reason"]
@@ -149,7 +149,7 @@ def test_a_command_s_exit_status_says_what_the_kernel_did(
 
 
 @pytest.mark.parametrize(("named", "purpose"), [({}, "search"), ({"purpose": "gate-2"}, "gate-2")])
-def test_a_command_is_told_which_boot_of_which_purpose_this_is(
+def test_a_command_knows_which_boot_of_which_purpose_this_is(
     tmp_path: Path, named: dict[str, Any], purpose: str
 ) -> None:
     lab = played_lab(tmp_path)
@@ -202,7 +202,7 @@ def test_a_command_never_sees_the_token(tmp_path: Path) -> None:
     assert "secret" not in seen
 
 
-def test_a_wrong_testbox_file_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_wrong_testbox_file_is_reported_with_its_line(tmp_path: Path) -> None:
     played = played_lab(tmp_path)
     (played.site.workers / "testboxes" / "bad.yaml").write_text("name: bad\ncolour: red\n")
     outcome = replace(played, box="bad").boot()

@@ -55,7 +55,7 @@ def test_a_rule_is_answered_to_the_reader(lab: sa.Connection, uid: str) -> None:
     assert all(value > 0 for value in asked(lab, uid).values())
 
 
-def test_a_testbox_in_quarantine_is_told_and_one_that_works_is_not(lab: sa.Connection) -> None:
+def test_a_testbox_in_quarantine_is_reported_and_one_that_works_is_not(lab: sa.Connection) -> None:
     before = asked(lab, "swingbot-testbox-away")
     box = lab.exec_driver_sql(
         "SELECT name FROM testbox WHERE state NOT IN ('quarantined') ORDER BY name LIMIT 1"
@@ -67,7 +67,7 @@ def test_a_testbox_in_quarantine_is_told_and_one_that_works_is_not(lab: sa.Conne
     assert box in asked(lab, "swingbot-testbox-away")
 
 
-def test_attempts_that_the_lab_spoils_are_told(lab: sa.Connection) -> None:
+def test_attempts_that_the_lab_spoils_are_reported(lab: sa.Connection) -> None:
     lab.exec_driver_sql(
         "UPDATE attempt SET state = 'dead', reason = 'no power', outcome = NULL, ended_at = now()"
     )
@@ -82,7 +82,9 @@ def test_attempts_that_the_lab_spoils_are_told(lab: sa.Connection) -> None:
     assert asked(lab, "swingbot-lab-faults") == dict.fromkeys(places, 1.0)
 
 
-def test_an_order_that_waits_while_nothing_ends_is_told_once_it_is_old(lab: sa.Connection) -> None:
+def test_an_order_that_waits_while_nothing_ends_is_reported_once_it_is_old(
+    lab: sa.Connection,
+) -> None:
     lab.exec_driver_sql(
         "UPDATE attempt SET created_at = now() - interval '3 hours', ended_at = now() - "
         "interval '2 hours' WHERE ended_at IS NOT NULL"

@@ -345,7 +345,7 @@ def test_boxes_that_are_set_right_by_hand_or_by_a_crash_agree_again_after_a_tick
     assert sent(brain) == []  # who does it by hand knows
 
 
-def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: Brain) -> None:
+def test_the_share_of_invalid_runs_and_a_stuck_queue_are_reported_once_each(brain: Brain) -> None:
     compared(brain, "rack7")
     turn(brain)
     turn(brain)

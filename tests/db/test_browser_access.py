@@ -63,9 +63,7 @@ def test_a_submitter_sees_the_cost_and_queues(serve: Serve, page: Page) -> None:
     pictured(page, "compare-after")
 
 
-def test_who_lacks_the_role_or_has_a_wrong_token_is_told_in_a_sentence(
-    serve: Serve, page: Page
-) -> None:
+def test_a_missing_role_or_wrong_token_is_explained_in_a_sentence(serve: Serve, page: Page) -> None:
     site = serve()
     sign_in(page, site, "Rea", Role.READER)
     words = page.value("document.querySelector('main').innerText")

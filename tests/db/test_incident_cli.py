@@ -94,7 +94,7 @@ def test_what_cannot_be_done_is_one_sentence_and_status_2(
     assert answer.output.count("\n") == 1
 
 
-def test_incidents_of_before_sightings_have_one_for_each_bisection_and_are_not_told_again(
+def test_incidents_of_before_sightings_have_one_for_each_bisection_and_are_not_reported_again(
     old: sa.Engine,
 ) -> None:
     upgrade_to(old, "0008")

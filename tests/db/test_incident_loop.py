@@ -114,7 +114,7 @@ def test_a_rebased_copy_in_another_branch_is_one_incident_and_an_update_in_the_s
     assert len(brain.mails) == 2, "nothing is sent twice"
 
 
-def test_a_copy_that_is_found_while_the_first_mail_is_held_is_told_in_the_mail_that_takes_its_place(
+def test_a_copy_that_is_found_while_the_first_mail_is_held_is_reported_in_the_mail_that_takes_its_place(
     brain: Brain,
 ) -> None:
     policies = replace(brain.lab.policies, mail=replace(brain.lab.policies.mail, release="hold"))
@@ -159,7 +159,7 @@ def test_an_expected_change_is_not_opened_again_in_a_rebased_branch_and_a_second
     assert len(brain.mails) == 2
 
 
-def test_a_fix_is_checked_at_the_first_tip_that_has_it_and_told_once(brain: Brain) -> None:
+def test_a_fix_is_checked_at_the_first_tip_that_has_it_and_reported_once(brain: Brain) -> None:
     found_and_mailed(brain)
     fix = add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=100), FakeCommit()])[1]
     assert say(brain.lab, 1, "fixed-by", who="otto@lab", reason=None, commit=fix).status == "open"

@@ -175,7 +175,7 @@ def a_build(key: str, **files: str) -> dict[str, Any]:
     }
 
 
-def test_a_side_that_waits_or_does_not_build_is_told(tmp_path: Path) -> None:
+def test_a_side_that_waits_or_does_not_build_is_reported(tmp_path: Path) -> None:
     built, failed = a_build("a" * 64), {"build_key": "b" * 64, "status": "failed", "files": {}}
     store = opened({}, tmp_path)
     assert compare_kernels(store, built, None)["state"] == "waiting"

@@ -95,7 +95,7 @@ def test_the_figures_are_those_of_the_lab(
     assert 'kind="build",state="waiting"' not in found.get("swingbot_order_oldest_seconds", {})
 
 
-def test_without_a_database_the_rest_is_still_told(tmp_path: Path) -> None:
+def test_without_a_database_the_rest_is_still_reported(tmp_path: Path) -> None:
     engine = make_engine(f"postgresql:///none?host={tmp_path}")
     found = looked_at(settings_at(tmp_path), engine)
     assert found["swingbot_database_up"][""] == 0
@@ -276,7 +276,7 @@ def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_ther
         (4, LoopHeartbeat(age_seconds=9999, problem=None), ["no order", "not completed a round"]),
     ],
 )
-def test_problems_of_the_machine_are_told_the_worst_first(
+def test_problems_of_the_machine_are_reported_the_worst_first(
     free: int, beat: LoopHeartbeat | None, expected: list[str]
 ) -> None:
     found = problems(free * MIB, 5, 10, "/srv", beat)

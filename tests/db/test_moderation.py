@@ -277,7 +277,9 @@ def test_a_week_has_one_digest(office: Office) -> None:
         office.conn.execute(sa.text("UPDATE report SET week = NULL WHERE kind = 'digest'"))
 
 
-def test_improvements_without_a_mail_of_their_own_are_told_in_their_week(office: Office) -> None:
+def test_improvements_without_a_mail_of_their_own_are_reported_in_their_week(
+    office: Office,
+) -> None:
     conn, tree = office.conn, office.conn.execute(sa.text("SELECT id FROM tree")).scalar_one()
     box = make.Box(name="vm-icount", spec=make.a_spec(conn, make.UNIT_JOB))
     comparison = make.a_comparison(

@@ -248,7 +248,7 @@ def test_bringing_raw_results_again_brings_nothing_and_mends_what_was_spoilt(
 
 
 @pytest.mark.parametrize("part", [b"other bytes", b"x" * 1_000_000])
-def test_a_part_of_something_else_is_begun_anew(brain: Brain, tmp_path: Path, part: bytes) -> None:
+def test_a_part_of_something_else_is_restarted(brain: Brain, tmp_path: Path, part: bytes) -> None:
     (tmp_path / "c1" / "x1").mkdir(parents=True)
     (tmp_path / "c1" / "x1" / "results.tar.part").write_bytes(part)
     assert export(brain, tmp_path / "c1").notes == []

@@ -292,7 +292,7 @@ def test_the_daily_run_is_made_when_it_is_switched_on_and_a_day_has_passed(
     assert due(on, NOW)
 
 
-def test_the_command_shows_each_class_and_does_nothing_unless_told(
+def test_the_command_shows_each_class_and_does_nothing_without_an_option(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
     store = Artifacts(settings.artifacts)

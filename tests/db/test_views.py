@@ -54,7 +54,9 @@ def test_only_measured_boots_are_shown(conn: sa.Connection) -> None:
     assert rows(conn, "SELECT * FROM v_boots") == []
 
 
-def test_tips_are_told_from_commits_that_only_a_bisection_measured(conn: sa.Connection) -> None:
+def test_tips_are_distinguished_from_commits_that_only_a_bisection_measured(
+    conn: sa.Connection,
+) -> None:
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     kernels = [make.a_kernel(conn, tree, number) for number in range(3)]
     make.a_change(conn, tree, kernels[0].commit, kernels[2].commit)

@@ -49,7 +49,7 @@ def raw(site: Served, *pieces: bytes) -> bytes:
 HEAD = b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
 
-def test_who_asks_too_often_waits_and_is_told_how_long(serve: Serve) -> None:
+def test_too_many_requests_have_to_wait_and_learn_how_long(serve: Serve) -> None:
     site = serve(SWINGBOT_WEB_RATE="4")
     answers = [site.client.get("/healthz") for _ in range(9)]
     assert answers[0].status_code == 200
@@ -70,7 +70,7 @@ def test_a_forwarded_address_counts_only_from_a_proxy_that_settings_name(
     assert (429 in answers) is limited
 
 
-def test_a_worker_with_its_token_is_never_told_to_wait(serve: Serve) -> None:
+def test_a_worker_with_its_token_is_never_asked_to_wait(serve: Serve) -> None:
     site = serve(SWINGBOT_WEB_RATE="4")
     attempt = running(site)
     assert {

@@ -26,13 +26,13 @@ from tests.boot.wired import RR, ends_both, wired_lab
         ("refuses", "hung", "server: cannot serve: no port is free"),
     ],
 )
-def test_what_goes_wrong_is_told_with_the_box_that_it_went_wrong_on(
+def test_what_goes_wrong_is_reported_with_the_box_that_it_went_wrong_on(
     tmp_path: Path, wired_kernel: Path, program: str, status: str, says: str
 ) -> None:
     ends_both(wired_lab(tmp_path, wired_kernel), program, status, says)
 
 
-def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(
+def test_a_wire_that_leads_elsewhere_is_distinguished_from_one_without_a_carrier(
     tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client's end is in another socket: it has a carrier, but gets no answer."""

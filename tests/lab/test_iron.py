@@ -77,7 +77,7 @@ def refused(box: Iron) -> str:
     return str(outcome["reason"])
 
 
-def test_a_wrong_key_is_told_with_what_to_do(box: Iron, tmp_path: Path) -> None:
+def test_a_wrong_key_is_reported_with_what_to_do(box: Iron, tmp_path: Path) -> None:
     key = tmp_path / "key"
     shutil.copyfile("/dev/null", key)
     key.chmod(0o600)
@@ -86,7 +86,7 @@ def test_a_wrong_key_is_told_with_what_to_do(box: Iron, tmp_path: Path) -> None:
     assert not findings(box)["SSH reaches the testbox"][0]
 
 
-def test_another_host_key_is_told_and_not_trusted(box: Iron, tmp_path: Path) -> None:
+def test_another_host_key_is_reported_and_not_trusted(box: Iron, tmp_path: Path) -> None:
     other = tmp_path / "known_hosts"
     host, kind, key = box.machine.known_hosts.read_text().split()[:3]
     other.write_text(f"{host} {kind} {key[:-6]}AAAAAA\n")
@@ -96,12 +96,12 @@ def test_another_host_key_is_told_and_not_trusted(box: Iron, tmp_path: Path) -> 
     assert "verify it at the testbox's console" in refused(box)
 
 
-def test_a_name_that_does_not_resolve_is_told(box: Iron) -> None:
+def test_a_name_that_does_not_resolve_is_reported(box: Iron) -> None:
     box.describe(host="iron.invalid")
     assert "has a host name that cannot be resolved" in refused(box)
 
 
-def test_a_clock_that_is_years_off_is_told(box: Iron) -> None:
+def test_a_clock_that_is_years_off_is_reported(box: Iron) -> None:
     box.machine.ssh("date -s 2001-01-01")
     try:
         assert "days off; set it" in refused(box)
@@ -110,7 +110,7 @@ def test_a_clock_that_is_years_off_is_told(box: Iron) -> None:
         box.machine.ssh(f"date -s @{time.time():.0f}")
 
 
-def test_a_box_without_kexec_is_told(box: Iron) -> None:
+def test_a_box_without_kexec_is_reported(box: Iron) -> None:
     box.machine.ssh("mv /usr/sbin/kexec /usr/sbin/kexec.away")
     try:
         assert "apt-get install kexec-tools" in refused(box)
@@ -118,7 +118,7 @@ def test_a_box_without_kexec_is_told(box: Iron) -> None:
         box.machine.ssh("mv /usr/sbin/kexec.away /usr/sbin/kexec")
 
 
-def test_a_box_without_room_in_memory_is_told(box: Iron) -> None:
+def test_a_box_without_room_in_memory_is_reported(box: Iron) -> None:
     box.machine.ssh("mkdir -p /run/small && mount -t tmpfs -o size=1m small /run/small")
     try:
         box.describe(workspace="/run/small/work")
@@ -127,18 +127,18 @@ def test_a_box_without_room_in_memory_is_told(box: Iron) -> None:
         box.machine.ssh("umount /run/small")
 
 
-def test_a_kernel_of_another_architecture_is_told(box: Iron, tmp_path: Path) -> None:
+def test_a_kernel_of_another_architecture_is_reported(box: Iron, tmp_path: Path) -> None:
     box.image = tmp_path / "Image"
     box.image.write_bytes(bytes(56) + b"ARM\x64" + bytes(5000))
     assert "built for aarch64" in refused(box)
 
 
-def test_a_console_that_shows_nothing_is_told(box: Iron) -> None:
+def test_a_console_that_shows_nothing_is_reported(box: Iron) -> None:
     box.describe(console={"command": ["sleep", "1000"]})
     assert "does not show kernel messages" in refused(box)
 
 
-def test_options_that_the_kernel_lacks_are_told_before_the_reboot(box: Iron) -> None:
+def test_options_that_the_kernel_lacks_are_reported_before_the_reboot(box: Iron) -> None:
     box.describe(kconfig_needed=["SERIAL_8250_CONSOLE", "E1000E"])
     config = box.image.with_suffix(".config")
     box.image = Path(shutil.copyfile(box.image, box.out.parent / "bzImage"))

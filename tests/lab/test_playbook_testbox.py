@@ -155,7 +155,7 @@ def test_an_order_goes_by_kexec_through_the_box_with_the_key_that_was_installed(
     assert complaints(rack) == [], "it is quiet again after a boot of its own"
 
 
-def test_what_was_undone_by_hand_is_told_before_an_order_and_mended_by_the_playbook(
+def test_what_was_undone_by_hand_is_reported_before_an_order_and_mended_by_the_playbook(
     rack: Iron, inventory: Inventory
 ) -> None:
     rack.machine.ssh(

@@ -98,7 +98,9 @@ def test_what_a_box_cannot_have_is_left_out_in_both_lives() -> None:
         ("tuning: t\ntuning_without: clock\n", "must be a list"),
     ],
 )
-def test_a_box_that_names_what_is_not_there_is_told_file_and_line(more: str, said: str) -> None:
+def test_a_box_that_names_what_is_not_there_is_reported_with_file_and_line(
+    more: str, said: str
+) -> None:
     with pytest.raises(TestboxError, match=r"t1.yaml: line \d+: ") as caught:
         load(BOX + more, "t1.yaml", {"t": a_tuning()})
     assert said in str(caught.value)
@@ -177,7 +179,7 @@ def test_a_box_that_is_as_wanted_has_no_complaint() -> None:
         (idle().replace("governor:", "speed:"), "governor is performance", "unknown there"),
     ],
 )
-def test_what_is_not_as_wanted_is_told_with_what_was_found_and_what_to_do(
+def test_what_is_not_as_wanted_is_reported_with_what_was_found_and_what_to_do(
     printed: str, what: str, seen: str
 ) -> None:
     (wrong,) = [one for one in tuning.findings(a_tuning(), printed) if not one.ok]

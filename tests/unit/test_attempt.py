@@ -108,7 +108,7 @@ def test_a_refusal_is_final(status: int) -> None:
         (httpx.Response(409, json={"error": "already has a different outcome"}), "superseded"),
     ],
 )
-def test_answers_to_an_outcome_are_told_apart(answer: httpx.Response, word: str) -> None:
+def test_answers_to_an_outcome_are_distinguished(answer: httpx.Response, word: str) -> None:
     assert exchange_that(answer).put_outcome("a12", "{}") == word
 
 

@@ -74,7 +74,7 @@ def test_a_kernel_inside_a_gap_parts_its_commits() -> None:
     assert bits == pytest.approx([0.0, quarter, 1.0, quarter, 0.0, 0.0], abs=0.01)
 
 
-def test_levels_that_are_hardly_known_leave_little_to_be_told() -> None:
+def test_levels_that_are_hardly_known_leave_little_to_conclude() -> None:
     case = seen((0, 100.0, 0), (16, 95.0, 0), (8, 97.0, 0))
     assert case.post is not None
     sure = two_levels(0.5, 0.05)

@@ -135,7 +135,7 @@ def test_the_mixture_is_the_one_of_the_model_written_out(layout: float, wild: fl
     assert np.append(seen.commit[1:], seen.none) == pytest.approx(written_out(state), abs=0.01)
 
 
-def test_a_wild_boot_is_told_from_a_step() -> None:
+def test_a_wild_boot_is_distinguished_from_a_step() -> None:
     ev, seen = believed(a_searched_state(wild=0.3))
     (odd,) = [i for i, b in enumerate(ev.boots) if ev.where(b) == 3]
     assert seen.wild[odd] > 0.99

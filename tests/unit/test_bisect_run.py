@@ -481,7 +481,7 @@ def test_a_range_that_is_none_is_refused_in_one_sentence(
     assert sentence in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_diverged_ends_are_told_where_they_part(merged: Bench) -> None:
+def test_diverged_ends_are_reported_with_their_fork_point(merged: Bench) -> None:
     status, _, err = merged.bisect(["true"], ends=f"{merged.ids[5]}..{merged.ids[13]}")
     assert status == 2
     assert f"bisect {merged.ids[4][:12]}.." in err
@@ -541,7 +541,9 @@ def odd_in_layout_0(culprit: int, odd: int) -> Callable[[int], str]:
     return level
 
 
-def test_an_odd_build_at_the_bad_end_is_told_from_a_step_by_another_layout(bench: Bench) -> None:
+def test_an_odd_build_at_the_bad_end_is_distinguished_from_a_step_by_another_layout(
+    bench: Bench,
+) -> None:
     facts = bench.facts(bench.says(odd_in_layout_0(99, 12)), "--layouts")
     assert facts["status"] not in ("culprit", "several", "credible_set"), facts["reason"]
 

@@ -231,7 +231,7 @@ def alerts(
 LOST = AlertSubject("lost", "rack7")
 
 
-def test_a_box_that_is_lost_is_told_once_until_a_boot_there_went_well() -> None:
+def test_a_box_that_is_lost_is_reported_once_until_a_boot_there_went_well() -> None:
     lost = played(Assigned(3), ControllerLost("no word"))
     assert alerts(set(), lost) == ({LOST}, set())
     for again in (
@@ -567,7 +567,9 @@ def test_a_build_waits_for_no_testbox_and_a_service_that_is_away_stops_nobody(se
     ExchangeClient("http://127.0.0.1:9", "t").tell_phase("a1", "running", "x")
 
 
-def test_a_phase_is_told_with_its_reason_and_a_refusal_of_it_stops_nothing(service: Any) -> None:
+def test_a_phase_is_reported_with_its_reason_and_a_refusal_of_it_stops_nothing(
+    service: Any,
+) -> None:
     url, answers, asked = service
     answers.append(HELD)
     ExchangeClient(url, "t").tell_phase("a1", "lost", "x" * 3000, "6f1c")

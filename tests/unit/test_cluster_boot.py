@@ -222,7 +222,7 @@ def test_one_that_breaks_is_named_and_the_one_that_we_ended_for_it_is_not(
     assert "\x1b" not in str(verdict.reason)
 
 
-def test_a_fault_of_ours_is_told_with_its_box_and_not_that_of_the_one_that_waited() -> None:
+def test_a_fault_of_ours_is_reported_with_its_box_and_not_that_of_the_one_that_waited() -> None:
     waited = NodeOutcome(
         role=CLIENT, box="b", fault=InfraError("Nothing was booted on it"), given_up=True
     )

@@ -255,7 +255,7 @@ def test_an_lkp_that_is_not_installed_on_the_box_is_the_lab_s_fault(tmp_path: Pa
     )
 
 
-def test_a_job_that_lkp_can_t_run_is_told_before_anything_boots(tmp_path: Path) -> None:
+def test_a_job_that_lkp_can_t_run_is_reported_before_anything_boots(tmp_path: Path) -> None:
     lab = a_lab(tmp_path, LkpEngine(src="/nowhere/lkp-tests"))
     outcome = lab.boot([{"name": "p", "program": "prints", "params": {}, "runs": 1}])
     assert outcome["status"] == "infra"
@@ -346,7 +346,7 @@ def test_a_testbox_with_the_engine_lkp_says_where_lkp_tests_is() -> None:
         ),
     ],
 )
-def test_a_wrong_engine_is_told_with_its_line(more: str, said: str) -> None:
+def test_a_wrong_engine_is_reported_with_its_line(more: str, said: str) -> None:
     with pytest.raises(TestboxError, match=said.replace("$(", r"\$\(").replace("id)", r"id\)")):
         box(more)
 

@@ -311,7 +311,7 @@ def counted(tracefs: Path, command: str, functions: str | None) -> tuple[int, st
     return done.returncode, out.read_text()
 
 
-def test_what_was_asked_for_is_told_of_all_cpus_with_what_was_never_called_and_what_has_no_hook(
+def test_what_was_asked_for_is_reported_for_all_cpus_with_what_was_never_called_and_what_has_no_hook(
     tracefs: Path,
 ) -> None:
     status, printed = counted(tracefs, "exit 3", "foo bar baz gone")
@@ -326,7 +326,7 @@ def test_what_was_asked_for_is_told_of_all_cpus_with_what_was_never_called_and_w
     }
 
 
-def test_without_a_question_what_was_called_most_is_told(tracefs: Path) -> None:
+def test_without_a_question_what_was_called_most_is_reported(tracefs: Path) -> None:
     assert counted(tracefs, "true", None) == (0, "calls\n15 foo.isra.0\n7 other\n1 bar\nend\n")
 
 
@@ -338,6 +338,8 @@ def test_the_profiler_is_on_while_the_command_runs_and_off_behind_it(tracefs: Pa
     ]
 
 
-def test_a_kernel_without_a_profiler_is_told_as_that_and_the_command_runs(tracefs: Path) -> None:
+def test_a_kernel_without_a_profiler_is_reported_as_such_and_the_command_runs(
+    tracefs: Path,
+) -> None:
     (tracefs / "function_profile_enabled").unlink()
     assert counted(tracefs, "exit 4", "foo") == (4, "no profiler\n")

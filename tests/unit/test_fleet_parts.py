@@ -239,7 +239,7 @@ def test_the_exchange_over_https_talks_to_whom_the_given_ca_knows_alone(
             thread.join()
 
 
-def test_a_ca_that_lost_its_key_and_a_strange_key_are_told(tmp_path: Path) -> None:
+def test_a_ca_that_lost_its_key_and_a_strange_key_are_reported(tmp_path: Path) -> None:
     made = certificates.make(tmp_path, ["lab"], 7)
     made.ca_key.write_bytes(certificates.make(tmp_path / "other", ["lab"], 7).ca_key.read_bytes())
     with pytest.raises(certificates.CertificateError, match="is not the key of"):

@@ -136,7 +136,7 @@ def test_nobody_else_changes_anything(site: Site) -> None:
     assert site.changes == []
 
 
-def test_who_lacks_the_role_is_told_which_it_takes(site: Site) -> None:
+def test_who_lacks_the_role_gets_the_role_that_is_needed(site: Site) -> None:
     site.sign_in(EVE)
     answer = site.client.post("/change", data={"token": site.token(), "why": "x"})
     assert answer.status_code == 403 and site.changes == []

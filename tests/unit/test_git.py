@@ -66,7 +66,7 @@ def test_a_repository_that_belongs_to_somebody_else_is_read(
     assert mirror.fetch_branch("t", str(path), "main") == ids[-1]
 
 
-def test_a_repository_that_is_not_there_is_told_by_its_reason(
+def test_a_repository_that_is_not_there_is_described_by_its_reason(
     mirror: Mirror, tmp_path: Path
 ) -> None:
     with pytest.raises(GitError, match="does not appear to be a git repository"):

@@ -192,7 +192,7 @@ def test_better_on_one_box_and_worse_on_another_stand_side_by_side_and_first() -
     ]
 
 
-def test_a_test_is_told_by_its_headline_and_by_other_metrics_only_where_that_did_not_change() -> (
+def test_a_test_is_described_by_its_headline_and_by_other_metrics_only_where_that_did_not_change() -> (
     None
 ):
     rows = [

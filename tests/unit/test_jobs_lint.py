@@ -34,7 +34,7 @@ def test_a_good_job_has_no_findings_and_a_count_for_each_testbox() -> None:
     assert (linted.good, linted.unit_jobs, linted.findings) == (True, {"one": 2, "two": 2}, ())
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     text = "hackbench:\n  ipc: [pipes, pipe, sockets]\n  nr_threads: 0\n---\nnr_thread: 3\n"
     assert [line.partition(": must")[0].partition(";")[0] for line in found(text)] == [
         "error: j.yaml:5: unknown key 'nr_thread'",
@@ -44,7 +44,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     ]
 
 
-def test_a_share_that_leaves_no_thread_is_told_for_the_box_that_has_too_few_cpus() -> None:
+def test_a_share_that_leaves_no_thread_is_reported_for_the_box_that_has_too_few_cpus() -> None:
     text = "hackbench:\n  nr_threads: [50%, 100%]\n"
     linted = lint(text, "j.yaml", (ONE, TWO), PROGRAMS)
     assert linted.unit_jobs == {"two": 2}

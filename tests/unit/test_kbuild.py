@@ -489,7 +489,7 @@ def test_a_half_finished_checkout_is_repaired(site: Site, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", [b"", b"rubbish" * 100], ids=["empty", "rubbish"])
-def test_a_damaged_index_is_made_anew(site: Site, tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_index_is_rebuilt(site: Site, tmp_path: Path, damage: bytes) -> None:
     ids = make_fakelinux(tmp_path / "linux", 1)
     build(site, tmp_path / "linux", ids[0], tmp_path / "out")
     (work_tree(site).parent / "git" / "index").write_bytes(damage)

@@ -68,7 +68,7 @@ def test_a_hostile_log_is_cut_and_cleaned() -> None:
         "a.c:1:10: fatal error: gelf.h: No such",
     ],
 )
-def test_faults_of_the_lab_are_told_from_those_of_the_commit(line: str) -> None:
+def test_faults_of_the_lab_are_distinguished_from_those_of_the_commit(line: str) -> None:
     assert log.lab_fault(f"  CC      x.o\n{line}\n")
     assert log.lab_fault(GCC) is None
 
@@ -137,7 +137,7 @@ def test_an_object_more_moves_no_other_out_of_order() -> None:
     assert [name for name in after if name != "[m]m/new.o"] == before
 
 
-def test_only_plain_text_is_placed_anew_and_the_rest_of_the_script_stays() -> None:
+def test_only_plain_text_is_placed_again_and_the_rest_of_the_script_stays() -> None:
     text = permuted(KERNEL_SCRIPT, ["b.o", "a.o", "a.o"], 2)
     added = [line for line in text.splitlines() if line.startswith((". = . +", "["))]
     assert len(added) == 3 and all(".text .text.fixup" in line for line in added[1:])

@@ -97,7 +97,7 @@ def test_a_program_that_can_no_longer_be_run_is_another_one(master: Path) -> Non
     assert "programs/hackbench is not the same" in (difference(master, worker) or "")
 
 
-def test_an_added_file_and_a_missing_program_are_told(master: Path) -> None:
+def test_an_added_file_and_a_missing_program_are_reported(master: Path) -> None:
     worker = copy(master)
     (worker / "jobs/programs/hackbench/more").write_text("")
     shutil.rmtree(worker / "jobs/programs/vmstat")

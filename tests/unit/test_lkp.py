@@ -182,7 +182,7 @@ def test_what_lkp_left_out_because_it_was_0_is_missing_here() -> None:
     assert (lost.status, lost.reason) == ("failed", "1 of 2 netperf instances printed a result")
 
 
-def test_a_difference_between_both_readers_is_told_and_lkp_s_number_kept() -> None:
+def test_a_difference_between_both_readers_is_reported_and_lkp_s_number_kept() -> None:
     run = read(a_run(STATS | {"hackbench.throughput_avg": 284.5}))
     assert (run.status, run.samples["hackbench.throughput_avg"]) == ("ok", [284.5])
     assert run.reason == "LKP and swingbot read throughput_avg differently; LKP's is kept"

@@ -128,7 +128,7 @@ def test_monitor_rows_stand_below_the_benchmarks_as_lkp_prints_them() -> None:
     ]
 
 
-def test_what_is_left_out_of_a_table_is_told_below_it() -> None:
+def test_what_is_left_out_of_a_table_is_reported_below_it() -> None:
     monitors: dict[str, Sides] = {
         f"softirqs.n{n:02}": ((1000.0,) * 3, (2000.0 + n,) * 3) for n in range(40)
     }

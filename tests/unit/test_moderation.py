@@ -139,7 +139,7 @@ def test_what_writes_is_known_by_its_name(job: str, kind: str | None) -> None:
         ("fio-fsync", "higher", None, False),
     ],
 )
-def test_a_write_that_gets_faster_than_it_plausibly_can_is_told_alone(
+def test_a_write_that_gets_faster_than_it_plausibly_can_is_reported_alone(
     job: str, better: str | None, change: float | None, suspicious: bool
 ) -> None:
     found = too_good(job, "x", better, change, Plausible())

@@ -231,7 +231,7 @@ def test_copies_of_a_function_are_one_symbol_and_events_are_kept_apart() -> None
     assert shares["self.dummy-HG.other"] == 98.0
 
 
-def test_the_share_of_the_lock_slow_path_is_told_and_is_zero_where_nobody_waited() -> None:
+def test_the_share_of_the_lock_slow_path_is_reported_and_is_zero_where_nobody_waited() -> None:
     assert lock_slowpath(read_profile(PROFILE)) == 7.25
     assert lock_slowpath(read_profile(PROFILE.replace("native_queued", "other"))) == 0.0
 

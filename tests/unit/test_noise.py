@@ -60,7 +60,7 @@ def past(
     return found
 
 
-def test_runs_and_boots_are_told_apart() -> None:
+def test_runs_and_boots_are_distinguished() -> None:
     found = estimate(past(1, boots=16, run=0.02, boot=0.01))
     assert found.run.sd == pytest.approx(0.02, rel=0.12)
     assert found.boot.sd == pytest.approx(0.01, rel=0.3)

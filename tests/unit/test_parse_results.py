@@ -130,7 +130,7 @@ def test_a_run_without_a_whole_result_has_failed_with_a_reason_and_without_sampl
     assert run.reason.startswith(reason)
 
 
-def test_unreadable_counters_do_not_cost_the_result_but_are_told() -> None:
+def test_unreadable_counters_do_not_cost_the_result_but_are_reported() -> None:
     run = parse_results(io.BytesIO(a_run(0, {"perf-stat": "rubbish"})), [JOB], PROGRAMS)[0]
     assert (run.status, list(run.samples)) == ("ok", ["page-fault.per_process_ops"])
     assert (
@@ -287,7 +287,7 @@ def scratched(draw: st.DrawFn) -> bytes:
 VMSTAT = "time: 1.00\npgfault 5\nnr_free_pages 10\n"
 
 
-def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_read_is_told() -> (
+def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_read_is_reported() -> (
     None
 ):
     files = {
@@ -343,7 +343,7 @@ def test_parse_prints_what_a_file_or_a_runs_directory_holds(tmp_path: Path) -> N
         ("page-fault", "huge", "larger than"),
     ],
 )
-def test_what_can_not_be_parsed_is_told_in_one_sentence(
+def test_what_can_not_be_parsed_is_reported_in_one_sentence(
     tmp_path: Path, program: str, name: str, message: str
 ) -> None:
     (tmp_path / "stdout").write_text(LINE)

@@ -59,7 +59,7 @@ def test_patches_that_are_there_twice_are_paired_in_order() -> None:
     )
 
 
-def test_commits_without_a_patch_id_are_told_by_their_subject() -> None:
+def test_commits_without_a_patch_id_are_identified_by_their_subject() -> None:
     old = [Patch(commit="1", parent="", patch_id="", subject="empty", author="A")]
     new = [Patch(commit="2", parent="", patch_id="", subject="empty", author="A")]
     assert [each.state for each in align(old, new)] == ["changed"]

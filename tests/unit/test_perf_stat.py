@@ -60,7 +60,7 @@ def test_the_extra_column_of_repeated_runs_is_their_standard_error() -> None:
     }
 
 
-def test_comma_as_separator_and_as_decimal_sign_is_told_apart_by_the_columns() -> None:
+def test_comma_as_separator_and_as_decimal_sign_is_distinguished_by_the_columns() -> None:
     text = (
         "3413,28,msec,task-clock,3413276777,100,00,1,628,CPUs utilized\n"
         "8961,,context-switches,3413276777,100,00,2,625,K/sec\n"

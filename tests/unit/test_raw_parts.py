@@ -102,7 +102,7 @@ def unpacked(content: bytes) -> tuple[dict[tuple[str | None, int, str], bytes], 
     return found, notes
 
 
-def test_files_of_runs_and_facts_of_the_boot_are_told_apart() -> None:
+def test_files_of_runs_and_facts_of_the_boot_are_distinguished() -> None:
     found, notes = unpacked(
         a_tar(("j-1/0/stdout", b"a"), ("j-1/12/perf/data", b"b"), ("facts/nr_cpu", b"1"))
     )

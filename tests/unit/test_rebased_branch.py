@@ -270,7 +270,7 @@ def test_what_creeps_in_over_rebases_is_held_against_a_tip_that_was_rebased_away
     assert (searched.good, searched.bad) == (git.merge_base(anchor, tip), tip)
 
 
-def test_levels_go_on_across_rebases_and_begin_anew_with_a_fix(tmp_path: Path) -> None:
+def test_levels_go_on_across_rebases_and_restart_with_a_fix(tmp_path: Path) -> None:
     it = world(tmp_path, {2: SLOW}, patches=4)
     it.look()
     for _ in range(3):

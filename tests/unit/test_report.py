@@ -265,7 +265,7 @@ def test_a_patch_that_is_not_merged_asks_for_no_tag() -> None:
     assert "#regzbot" not in body
 
 
-def test_regzbot_is_told_of_merged_regressions_only_and_only_where_it_is_asked_for() -> None:
+def test_regzbot_is_informed_of_merged_regressions_only_and_only_where_it_is_asked_for() -> None:
     line = f"\n#regzbot introduced: {'a' * 40}\n"
     assert line in mail(the_facts(merged=True, regzbot=True)).body
     better = a_row(change_pct=10.0, interval_pct=(9, 11), verdict="better")

@@ -170,7 +170,7 @@ def test_a_missing_package_is_named(
         programs.needed([a_job(program)], site)
 
 
-def test_a_monitor_that_a_job_asks_for_brings_its_binary_and_an_unknown_one_is_told(
+def test_a_monitor_that_a_job_asks_for_brings_its_binary_and_an_unknown_one_is_reported(
     site: Site,
 ) -> None:
     job = UnitJob(
@@ -259,7 +259,7 @@ def test_sources_are_found_where_a_bare_root_or_an_image_keeps_them(tmp_path: Pa
     }
 
 
-def test_a_machine_without_a_debian_mirror_is_told_so() -> None:
+def test_a_machine_without_a_debian_mirror_gets_an_explanation() -> None:
     with pytest.raises(InfraError, match="bookworm main"):
         debian.non_free_list(
             list(debian.one_line_sources("deb http://x.example/ stable main\n")), "bookworm"

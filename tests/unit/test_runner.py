@@ -175,7 +175,7 @@ def test_a_run_of_a_monitor_goes_through_it_and_not_through_the_counting(tmp_pat
     assert "perf-stat" not in watched
 
 
-def test_only_the_run_that_counts_calls_is_told_of_which_functions(tmp_path: Path) -> None:
+def test_only_the_run_that_counts_calls_knows_which_functions(tmp_path: Path) -> None:
     job = UnitJob(
         name="a-job",
         program="prints",

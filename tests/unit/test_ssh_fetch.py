@@ -50,7 +50,7 @@ def port(tmp_path: Path) -> Iterator[int]:
         yield found
 
 
-def test_results_come_to_whoever_knows_the_secret_and_the_guest_is_told(
+def test_results_come_to_whoever_knows_the_secret_and_the_guest_is_notified(
     port: int, tmp_path: Path
 ) -> None:
     fetch("127.0.0.1", port, "o1-a1-77", "secret", tmp_path / "results")

@@ -157,7 +157,9 @@ def test_an_answer_in_any_shape_is_read() -> None:
         ({"kexec_disabled": "1"}, "kexec_load_disabled"),
     ],
 )
-def test_each_problem_of_a_box_is_told_with_what_to_do(said: dict[str, str], words: str) -> None:
+def test_each_problem_of_a_box_is_reported_with_what_to_do(
+    said: dict[str, str], words: str
+) -> None:
     assert preflight.problems("box", DRIVER, home(), 1_000_000) == []
     (problem,) = preflight.problems("box", DRIVER, home(**said), 1_000_000)
     assert words in problem
@@ -173,13 +175,13 @@ def test_a_box_that_is_entered_by_reboot_needs_no_kexec() -> None:
     )
 
 
-def test_space_that_is_not_told_is_not_taken_for_none() -> None:
+def test_unknown_space_is_not_taken_for_none() -> None:
     preflight.check_space("box", home(space_kb="", available_kb=""), 16 << 20, 64 << 20, DRIVER)
     with pytest.raises(InfraError, match="in its memory"):
         preflight.check_space("box", home(available_kb="90000"), 16 << 20, 64 << 20, DRIVER)
 
 
-def test_a_box_of_another_architecture_than_the_controller_is_told() -> None:
+def test_a_box_of_another_architecture_than_the_controller_is_reported() -> None:
     assert preflight.other_machine("box", home(), "x86_64") == ""
     assert "use a controller with the architecture" in preflight.other_machine(
         "box", home(machine="aarch64"), "x86_64"
@@ -220,7 +222,7 @@ def test_a_power_command_that_fails_is_quoted() -> None:
         power_switch.cycle(Power(cycle=("sh", "-c", "echo no such outlet; exit 3")))
 
 
-def test_a_console_command_that_ends_is_begun_anew(tmp_path: Path) -> None:
+def test_a_console_command_that_ends_is_restarted(tmp_path: Path) -> None:
     sink = tmp_path / "console"
     with beside(power_switch.console_argv(Console(command=("echo", "it's a line"))), sink) as child:
         give_up = time.monotonic() + 30
@@ -283,7 +285,7 @@ def test_the_guest_s_scripts_are_scripts(tmp_path: Path) -> None:
         subprocess.run([shellcheck, "-s", "dash", "-e", "SC1091,SC2154,SC3045", path], check=True)
 
 
-def test_what_a_boot_is_told_comes_quoted() -> None:
+def test_what_a_boot_is_given_is_quoted() -> None:
     (script,) = [
         entry.content.decode()
         for entry in guest.entries("t", "s; reboot", "console", None, 22)

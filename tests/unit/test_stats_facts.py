@@ -63,7 +63,7 @@ def test_the_token_of_a_bare_metal_boot_is_no_difference_of_the_command_line() -
     assert both({"cmdline": token.format(1)}, {"cmdline": token.format(2)}) == (None, None)
 
 
-def test_a_command_line_that_differs_is_told_by_its_words() -> None:
+def test_a_command_line_that_differs_is_described_by_its_words() -> None:
     must, _ = both({}, {"cmdline": "console=ttyS0 panic=-1 mitigations=off"})
     assert must == "the kernel command line differs: nothing else in base, mitigations=off in head"
 
@@ -82,7 +82,7 @@ def test_another_machine_or_another_binary_is_no_comparison(
     assert both({}, change) == (said, None)
 
 
-def test_what_a_kernel_sets_itself_is_told_and_forbids_nothing() -> None:
+def test_what_a_kernel_sets_itself_is_reported_and_forbids_nothing() -> None:
     assert both({}, {"thp_enabled": "madvise"}) == (
         None,
         "thp_enabled differs: always in base, madvise in head",

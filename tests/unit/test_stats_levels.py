@@ -166,7 +166,7 @@ def test_runs_that_drift_in_the_boots_of_one_side_make_a_comparison_invalid() ->
         assert "+11 % in" in (row.reason or "")
 
 
-def test_runs_that_drift_alike_on_both_sides_cancel_and_are_told() -> None:
+def test_runs_that_drift_alike_on_both_sides_cancel_and_are_reported() -> None:
     row = judged(
         WARMING, "81,85,90;82,85,89;81,85,90;82,86,91;81,86,90", replace(HIGHER, paired=True)
     )

@@ -149,7 +149,7 @@ def test_a_machine_that_talks_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("results_bytes", "when"), [(b"", "before the job began"), (b"x", "while the job ran")]
 )
-def test_a_silent_machine_is_hung_and_its_last_words_are_told(
+def test_a_silent_machine_is_hung_and_its_last_words_are_reported(
     tmp_path: Path, results_bytes: bytes, when: str
 ) -> None:
     console_log, results = files(

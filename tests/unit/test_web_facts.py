@@ -25,7 +25,7 @@ def rendered(macro: str, given: Any) -> str:
     ).render(macro=macro, given=given)
 
 
-def test_what_blocks_is_told_above_the_table_and_values_are_only_text() -> None:
+def test_what_blocks_is_reported_above_the_table_and_values_are_only_text() -> None:
     base, head = (
         {"microcode": "0x1", "build_id": "aa", "cmdline": "a"},
         {"microcode": "<b>", "build_id": "bb", "cmdline": "a"},

@@ -258,7 +258,7 @@ def test_history_is_of_the_ends_and_older_than_the_bisection() -> None:
     assert all(o.at is not None and o.at < -DAY for o in state.observations)
 
 
-def test_what_is_told_of_the_noise_errs_as_the_certainty_says() -> None:
+def test_the_stated_noise_errs_as_the_certainty_says() -> None:
     estimates = [known_noise(SimulatedBench(run_noise=0.02, seed=s), 12.0) for s in range(400)]
     assert float(np.std([math.log(n.sd_run / 0.02) for n in estimates])) == pytest.approx(
         0.15, rel=0.12
@@ -266,7 +266,7 @@ def test_what_is_told_of_the_noise_errs_as_the_certainty_says() -> None:
     assert isinstance(estimates[0], NoisePrior)
 
 
-def test_a_testbox_that_moves_is_told_to_move() -> None:
+def test_a_testbox_that_moves_is_asked_to_move() -> None:
     for trouble in ({"drift": 0.02}, {"wander": 0.02}, {"day_modes": 0.5, "day_apart": 0.04}):
         noise = known_noise(SimulatedBench(**trouble), 1e9)  # type: ignore[arg-type]
         assert noise.sd_day == pytest.approx(0.02, rel=1e-3)
