@@ -100,9 +100,9 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ({"head": "a" * 5000}, "characters"),
         ({"boots": 0}, "between 1 and 50"),
         ({"boots": 10**9}, "number of boots"),
-        ({"job": "../../etc/passwd"}, "does not exist; use one of"),
+        ({"job": "../../etc/passwd"}, "job file '../../etc/passwd' does not exist; use one of"),
         ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "does not exist; use one of"),
-        ({"testbox": "nope"}, "does not exist; choose from"),
+        ({"testbox": "nope"}, "testbox or group 'nope' does not exist; choose from"),
         ({"patch": "no patch"}, "patch of a web request: it has no diff"),
         (
             {"patch": "diff --git a/f b/f\nnew file mode 100644\nGIT binary patch\nliteral 9\n"},

@@ -241,10 +241,13 @@ def test_it_is_listed_waited_for_and_cancelled_by_its_own_letter(desk: Desk) -> 
     assert asked in desk.run("list", "experiments").output
     assert asked.replace("e", "c") not in desk.run("list", "comparisons").output
     number = asked[1:]
-    for words in (("show", f"c{number}"), ("cancel", f"c{number}"), ("show", "e1")):
+    for words, sentence in (
+        (("show", f"c{number}"), f"comparison c{number} does not exist; `swingbot list comparisons`"),
+        (("cancel", f"c{number}"), f"comparison c{number} does not exist"),
+        (("show", "e1"), "experiment e1 does not exist; c1 is a comparison"),
+    ):
         wrong = desk.run(*words)
-        assert wrong.exit_code == 2, words
-        assert "does not exist" in wrong.output, words
+        assert (wrong.exit_code, sentence in wrong.output) == (2, True), wrong.output
     assert f"{asked} is cancelled" in desk.run("cancel", asked).output
     assert desk.run("wait", asked).exit_code == 1
 
