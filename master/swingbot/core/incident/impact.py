@@ -91,11 +91,11 @@ def impacts(measured: Iterable[MeasuredRow], *, but: tuple[str, str] | None = No
 
 def _without_aliases(measured: Iterable[MeasuredRow]) -> list[MeasuredRow]:
     given = list(measured)
-    originals = {(one.tree, one.row.key) for one in given}
+    present = {(one.tree, one.row.key) for one in given}
     return [
         one
         for one in given
-        if one.row.alias_of is None or (one.tree, one.row.original) not in originals
+        if one.row.alias_of is None or (one.tree, one.row.original) not in present
     ]
 
 

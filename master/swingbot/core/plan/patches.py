@@ -31,21 +31,21 @@ def align(old: Sequence[Patch], new: Sequence[Patch]) -> list[BranchPatch]:
         lambda patch: (patch.subject, patch.author),
     )
     matched = same | changed
-    unchanged = _longest_rise([matched[i] for i in sorted(matched)])
+    in_order = _longest_rise([matched[i] for i in sorted(matched)])
     first = min(matched, default=0)
-    matches = []
+    patches = []
     for index, patch in enumerate(new):
         if index in changed:
-            matches.append(BranchPatch(patch=patch, state="changed", was=old[changed[index]]))
+            patches.append(BranchPatch(patch=patch, state="changed", was=old[changed[index]]))
         elif index in same:
-            moved = same[index] not in unchanged
-            matches.append(
+            moved = same[index] not in in_order
+            patches.append(
                 BranchPatch(patch=patch, state="moved" if moved else "same", was=old[same[index]])
             )
         else:
-            matches.append(BranchPatch(patch=patch, state="below" if index < first else "new"))
+            patches.append(BranchPatch(patch=patch, state="below" if index < first else "new"))
     gone = set(range(len(old))) - set(matched.values())
-    return [*matches, *(BranchPatch(patch=old[i], state="dropped") for i in sorted(gone))]
+    return [*patches, *(BranchPatch(patch=old[i], state="dropped") for i in sorted(gone))]
 
 
 def grown(
@@ -103,8 +103,8 @@ def _longest_rise(values: Sequence[int]) -> set[int]:
         at = bisect_left(tops, value)
         before[value] = tops[at - 1] if at else None
         tops[at : at + 1] = [value]
-    matches, value_or_none = set(), tops[-1] if tops else None
+    rise, value_or_none = set(), tops[-1] if tops else None
     while value_or_none is not None:
-        matches.add(value_or_none)
+        rise.add(value_or_none)
         value_or_none = before[value_or_none]
-    return matches
+    return rise

@@ -227,11 +227,11 @@ def _unless_modes(row: ComparisonRow, measured: Levels, rule: Rule, fewest: int)
             ),
             more_boots=short,
         )
-    counted = [
+    mapped = [
         [measured.scale.of(units[i]) for i in keep]
         for units, keep in zip(measured.units, measured.kept, strict=True)
     ]
-    p = mixture_p(counted[0], counted[1])
+    p = mixture_p(mapped[0], mapped[1])
     if p is None or p * rows < rule.alpha:
         return row
     return replace(

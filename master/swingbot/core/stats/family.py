@@ -199,9 +199,9 @@ def recoveries(
     measured = {i: p for i, p in enumerate(pairs) if rows[i].effect is not None}
     table = FamilyTable(arms, measured, rule, comparisons=math.comb(len(pairs), 2))
     return [
-        pool
+        recovery
         for i, row in enumerate(rows)
-        if row.changed and (pool := _taken_back(i, table, rows)) is not None
+        if row.changed and (recovery := _taken_back(i, table, rows)) is not None
     ]
 
 

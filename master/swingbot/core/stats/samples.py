@@ -211,12 +211,12 @@ def _wild_on_both_counts(
     side a value is tested at WILD_OWN_P, as few values determine their spread badly.
     """
     least = scale.threshold(rule.min_effect_pct)
-    blocks = wild(groups, rule.wild_alpha, least)
-    if not blocks or split in (0, len(groups)):
-        return blocks
+    outliers = wild(groups, rule.wild_alpha, least)
+    if not outliers or split in (0, len(groups)):
+        return outliers
     kept = set()
     for first, side in ((0, groups[:split]), (split, groups[split:])):
-        mine = [(g, i) for g, i in blocks if first <= g < first + len(side)]
+        mine = [(g, i) for g, i in outliers if first <= g < first + len(side)]
         if sum(len(group) - 1 for group in side if len(group) > 2) < FEWEST_WITH_WILD - 1:
             kept.update(mine)
             continue

@@ -130,20 +130,20 @@ def spread_of(levels: Levels, pairs: bool, rule: Rule) -> Spread:
     if rule.family is None:
         return own
     rows, scale = rule.family.rows, levels.scale
-    spread = rule.family.pooled(Basis(scale.form, levels.medians, levels.trimmed, pairs))
-    if spread is None:
+    from_family = rule.family.pooled(Basis(scale.form, levels.medians, levels.trimmed, pairs))
+    if from_family is None:
         return replace(own, shared=Shared(rows, rule.alpha, unlike_share(rows)))
-    pooled = _pooled_spread(spread, levels, pairs, rule, floor)
-    shared = Shared(rows, rule.alpha, spread.own_share, pooled, spread.independent)
+    pooled = _pooled_spread(from_family, levels, pairs, rule, floor)
+    shared = Shared(rows, rule.alpha, from_family.own_share, pooled, from_family.independent)
     return replace(own, shared=shared)
 
 
-def _pooled_spread(spread: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float) -> Spread:
+def _pooled_spread(pooled: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float) -> Spread:
     """Return the spread of the row's difference from the pooled variance of one boot or pair."""
     scale, known = levels.scale, max(rule.prior_df, 0.0)
     before = (rule.prior_sd * scale.relative) ** 2
-    df = spread.df + known
-    variance = (spread.df * spread.variance / scale.unit**2 + known * before) / df
+    df = pooled.df + known
+    variance = (pooled.df * pooled.variance / scale.unit**2 + known * before) / df
     variance = max(variance, floor * floor)
     counts = [counted(len(side), levels.trimmed) for side in levels.units]
     share = 1.0 / counts[0] if pairs else math.fsum(1.0 / n for n in counts)
