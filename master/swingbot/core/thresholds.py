@@ -77,8 +77,8 @@ LAYOUT_SHARE: Final = 0.05
 # hundreds of kB, not a fiftieth.
 MEMORY_SLACK: Final = 0.02
 
-# --- rows of a table that hold together (core/stats/family.py; docs/statistics.md, "Tables of N
-# kernels") ---
+# --- rows of a table that hold together (core/stats/family.py) ---
+# docs/statistics.md, "Tables of N kernels"
 
 # P at which arms that spread alike are taken to differ in it, for the arm that differs most and for
 # all together. Larger: more tables lose the power of a pooled spread; smaller: a noisy arm hides in
@@ -261,8 +261,8 @@ PRIOR_SAME_PATCH: Final = 0.1
 # The same for one that is unchanged, but stands elsewhere in the branch.
 PRIOR_MOVED_PATCH: Final = 0.3
 
-# --- is a known culprit still in a rebased branch (core/incident/recognise.py; docs/incidents.md,
-# "Rebased branches") ---
+# --- is a known culprit still in a rebased branch (core/incident/recognise.py) ---
+# docs/incidents.md, "Rebased branches"
 
 # Probability, before any pair, that the unchanged patch of a culprit still does what it did, where
 # the tip shows such a change too. Smaller: one pair rarely suffices; larger: a fix elsewhere in the

@@ -57,22 +57,18 @@ class Posterior:
     # first and last measured position between the two likeliest steps
     middle: tuple[int, int] | None
     wander: float = 0.0  # P(the testbox itself moved meanwhile)
-    hypotheses: Hypotheses | None = (
-        None  # where the model keeps them: unpaired boots of one testbox
-    )
-    wild: tuple[
-        float, ...
-    ] = ()  # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
+    # where the model keeps them: unpaired boots of one testbox
+    hypotheses: Hypotheses | None = None
+    # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
+    wild: tuple[float, ...] = ()
     mode: tuple[float, ...] = ()  # boot -> how far its mode is from the first one; (): one mode
     odd_images: float = 0.0  # P(some images are off by far more than their layout)
     # (P(boots behind the step differ in spread from those before it), by which factor if they do)
     noisier: tuple[float, float] = (0.0, 1.0)
     # P(the level creeps over the range, against steps or none); the rest assumes that it does not
     creep: float = 0.0
-    crept: tuple[float, float] = (
-        0.0,
-        0.0,
-    )  # by how much over the whole range if it does, and the variance of that
+    # by how much over the whole range if it does, and the variance of that
+    crept: tuple[float, float] = (0.0, 0.0)
     if_even: Floats | None = None  # `commit` if there are none; None: the model has none
 
     def if_images_are_even(self) -> Floats:

@@ -1,7 +1,7 @@
 """Decide the next step of a bisection. Pure: boots in flight are part of the state.
 
-The phases are: do the ends differ (`ends`), where is the step (`search`), is it real (`confirm`),
-is it the only one (`subranges`), and the conclusion (`conclude`).
+The phases are: do the ends differ (`endpoints`), where is the step (`search`), is it real
+(`confirm`), is it the only one (`subranges`), and the conclusion (`conclude`).
 """
 
 from __future__ import annotations

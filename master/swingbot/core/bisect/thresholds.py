@@ -114,7 +114,7 @@ FIRST_EDITION: Final[Mapping[str, float]] = {
     "prior_creep": 0.0,
     "creep": 0.0,
 }
-# What the second edition differs in from the present one.
+# Fields in which the second edition differs from the present one.
 SECOND_EDITION: Final[Mapping[str, float]] = {"edition": 2, "prior_creep": 0.0, "creep": 0.0}
 EARLIER_EDITIONS: Final = {1: FIRST_EDITION, 2: SECOND_EDITION}
 
@@ -148,8 +148,8 @@ WILD_P: Final = 0.5
 # moving testbox.
 WILD_WEIGHT: Final = 1.0 / 64.0
 
-# --- priors of testboxes whose boots are not paired (docs/statistics.md, "The posterior of a
-# bisection") ---
+# --- priors of testboxes whose boots are not paired ---
+# docs/statistics.md, "The posterior of a bisection"
 
 # Shapes of the noise: (share of wild boots, their spread and the distance of their middle from the
 # level, both in sd, prior). The data decide between them. The last four are testboxes whose boots
@@ -207,8 +207,7 @@ UNEQUAL_LN_SD: Final = 1.1
 # ones a step of half the level is taken for wild boots.
 EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 
-# --- priors of boots that share a shift: equal k of a paired testbox, or the hour of one that
-# wanders ---
+# --- priors of boots that share a shift: equal k if paired, or the hour of a wandering testbox ---
 
 # (factor of the layout spread that is known, prior).
 PAIRED_LAYOUT_FACTORS: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
@@ -276,8 +275,7 @@ ELSEWHERE_NONE: Final = 0.5
 # --- creep ---
 
 # Measured positions, and commits that can be the step, from which a line and a step are
-# distinguished.
-# Fewer: any two steps are a line.
+# distinguished. Fewer: any two steps are a line.
 CREEP_LEAST_POSITIONS: Final = 5
 CREEP_LEAST_COMMITS: Final = 8
 # P(creep) from which boots are spread over the range until it is settled. Lower: boots that a step

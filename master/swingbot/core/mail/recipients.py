@@ -30,7 +30,7 @@ class BadMaintainers(ValueError):
 class NoMaintainers(Exception):
     """No maintainers are known for this commit; the message says why.
 
-    Only its author gets the report.
+    The report then goes only to its author, or to no one if the author has no usable address.
     """
 
 

@@ -91,8 +91,7 @@ class NoisePrior:
         0.0  # time over which it drifts by about sd_day; 0: not known, several are tried
     )
     # Share of the boots in a second mode, and its distance from the first (relative, negative:
-    # low).
-    # 0: none known.
+    # low). 0: none known.
     mode_share: float = 0.0
     mode_apart: float = 0.0
 
@@ -106,8 +105,8 @@ def _without_modes_of_zero(fields: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if not (one and k.startswith("mode_"))}
 
 
-# One vCPU with an instruction-count clock: boots are almost identical; kernels shift
-# by up to 0.5 %.
+# One vCPU with an instruction-count clock: boots are almost identical; kernels shift each other by
+# up to 0.5 %.
 EMULATED = NoisePrior(sd_run=0.003, sd_boot=0.002, sd_layout=0.003, certainty=0.75)
 # Threads on a wall clock, or a machine without measurements
 NOISY = NoisePrior(sd_run=0.05, sd_boot=0.03, sd_layout=0.005, certainty=0.75)

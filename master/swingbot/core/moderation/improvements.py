@@ -3,8 +3,8 @@
 These are improvements that were requested, and writes that became faster than a code change can
 plausibly explain.
 
-Where throughput goes from b to h = b (1 + p/100), the time of one operation falls by the fraction f
-= 1 - b/h = p / (100 + p).
+Where throughput goes from b to h = b (1 + p/100), the time of one operation falls by the fraction
+f = 1 - b/h = p / (100 + p).
 
 - A *synced* write (fsync, O_SYNC, direct, journal commit) waits for the device; code takes a small
   part of its time. More than 20 % faster means that more than a sixth of the time is gone (20/120),

@@ -2,10 +2,10 @@
 
 A class is (metric, testbox, set of gates that passed). It has earned automatic release when a
 person has released at least `EARNED_RELEASED` of its reports and dropped at most
-`EARNED_DROPPED_PCT` percent of the decided ones. With r released and d dropped: r >= 20 and 100 d
-<= 5 (r + d), in integers, so 20 released allow one dropped (1/21 = 4.8 %), 38 allow two (2/40 = 5
-%). A report counts once, with the last decision of a person before it was handed to a mail server.
-Automatically sent reports do not count.
+`EARNED_DROPPED_PCT` percent of the decided ones. With r released and d dropped, in integers:
+r >= 20 and 100 d <= 5 (r + d), so 20 released allow one dropped (1/21 = 4.8 %), 38 allow two
+(2/40 = 5 %). A report counts once, with the last decision of a person before it was handed to a
+mail server. Automatically sent reports do not count.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
 
 
 def _folded(boots: Sequence[MeasuredBoot], means: Array) -> tuple[BootModes | None, Array]:
-    """Return the modes of the boots of one kernel, and boot means with the modes merged.
+    """Return the modes of boots within their kernels, and boot means with the modes merged.
 
     The smaller mode is shifted onto the other.
     """

@@ -47,8 +47,7 @@ def _of_path(path: str, compiled: frozenset[str] | None, arch: str) -> float:
     ):
         return PRIOR_NO_CODE
     # Assembler, generators and boot code have no object in the list. Headers under include/ are
-    # used
-    # everywhere.
+    # used everywhere.
     if compiled is None or path.startswith((f"arch/{arch}/", "include/", "scripts/")):
         return 1.0
     if f"{path[:-2]}.o" in compiled:

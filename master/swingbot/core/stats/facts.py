@@ -28,7 +28,6 @@ _NAMES: Final = {
     "memory_kb": "the memory (kB)",
     "rootfs": "the root file system",
 }
-# Set by swingbot for each boot, such as perturbation and token; or by the boot loader: the image.
 # Facts that follow from a kernel parameter, so that a difference in them follows from it too. The
 # kernel's own facts (`compare: kernel`) need not be listed here: they never block.
 _DECIDES: Final = {
@@ -52,6 +51,7 @@ _DECIDES: Final = {
     "schedstats": ("kernel.sched_schedstats",),
     "noautogroup": ("kernel.sched_autogroup_enabled",),
 }
+# Words that swingbot sets for each boot (perturbation, token) or that the boot loader adds (image)
 _OF_THE_BOOT: Final = re.compile(r"^(swingbot[.=]|BOOT_IMAGE=|initrd=)")
 _SHOWN: Final = 60
 
@@ -61,9 +61,8 @@ class FactDifference:
     """A fact that differs between the sides.
 
     Kinds: `blocks` prevents a verdict; `compared` is what the job compares; `told` may have been
-    set
-    by the kernel itself and may explain a change; `variant` is the kernel under comparison and has
-    to differ. `base` and `head` hold each side's distinct values.
+    set by the kernel itself and may explain a change; `variant` is the kernel under comparison and
+    has to differ. `base` and `head` hold each side's distinct values.
     """
 
     fact: str

@@ -1,9 +1,9 @@
 """Pool the spread between boots over the arms of a table that agree in it.
 
-Seven arms of five boots have about 8 degrees of freedom per row, and 32 when pooled. This makes a
-simultaneous bound for all rows affordable. Arms with a different spread are left out by F tests
-and then Bartlett's (Proceedings of the Royal Society A 160, 1937); their rows use their own boots.
-Formulas: docs/statistics.md, "Tables of N kernels".
+The seven rows of eight arms with five boots have 8 degrees of freedom each, and 32 when pooled.
+This makes a simultaneous bound for all rows affordable. Arms with a different spread are left out
+by F tests and then Bartlett's (Proceedings of the Royal Society A 160, 1937); their rows use their
+own boots. Formulas: docs/statistics.md, "Tables of N kernels".
 """
 
 from __future__ import annotations

@@ -65,8 +65,7 @@ class Spread:
         """Return half the width of the interval that misses with probability `alpha`.
 
         In a family, `alpha` is the probability that any interval misses. Never narrower than
-        without
-        `fixed`, whose effect on the degrees of freedom could outweigh its variance.
+        without `fixed`, whose effect on the degrees of freedom could outweigh its variance.
         """
         if self.shared is None:
             return self._half(alpha)

@@ -13,8 +13,8 @@ from scipy.special import ndtr
 
 from swingbot.core.stats.moments import mean, stddev, welch_p
 
-ENUMERATED = 2000  # maximum number of pairs of values to enumerate; the normal form is as good
-EXACT = 30  # maximum boots per side to enumerate; the normal form is right to the third digit
+ENUMERATED = 2000  # pairs of values to enumerate at most; beyond it the normal form is as good
+EXACT = 30  # boots per side to enumerate at most; beyond it the normal form is right to 3 digits
 
 
 def trend_p(series: Sequence[Sequence[float]]) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-WIDTH = 78  # columns of a mail; leaves room for quotation marks on an 80-column terminal
+WIDTH = 78  # columns of a mail; leaves room for a quote prefix ("> ") on an 80-column terminal
 # Control, format (bidi, zero width), surrogate, private, unassigned, separators
 _DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
