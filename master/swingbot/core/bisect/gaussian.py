@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -143,9 +144,14 @@ def _with_odd_images(
     many = len(shift.sums.at)
     (base, ln_weight), off = layout, (ODD_IMAGE_SD / sd) ** 2
     prior = max(noise.sd_boot, SPREAD_FLOOR)
+    gain = seen_swing([s for s, _ in ODD_IMAGES], policy, len(ln_prior))
     chosen: list[int] = []
     cells, lns = [], []
-    for _ in range(min(ODD_SET, many)):
+    for size in range(1, min(ODD_SET, many) + 1):
+        of_shares = [
+            math.log(w) + size * math.log(s) + (many - size) * math.log1p(-s) for s, w in ODD_IMAGES
+        ]
+        of_size = logsumexp(np.array(of_shares)[:, None] + gain, axis=0)
         best, found = -math.inf, 0
         for i in range(many):
             if i in chosen:
@@ -153,14 +159,7 @@ def _with_odd_images(
             lam = np.full(many, base)
             lam[[*chosen, i]] += off
             cell = _cell(shift, lam, 0.0, prior, noise, sd, policy)
-            size = len(chosen) + 1
-            of_shares = [
-                math.log(w) + size * math.log(s) + (many - size) * math.log1p(-s)
-                for s, w in ODD_IMAGES
-            ]
-            gain = seen_swing([s for s, _ in ODD_IMAGES], policy, len(ln_prior))
-            ln = cell.ln_likelihood + ln_prior + ln_weight
-            ln = ln + logsumexp(np.array(of_shares)[:, None] + gain, axis=0)
+            ln = cell.ln_likelihood + ln_prior + ln_weight + of_size
             cells.append(cell)
             lns.append(ln)
             if (whole := float(logsumexp(ln))) > best:
@@ -279,7 +278,9 @@ class _Shift:
         self.sums, self.kappa, self.together, self.along = sums, kappa, together, along
         self.alone = alone
 
+    @cached_property
     def information(self) -> tuple[Floats, Floats, float, float]:
+        """As `_information`; it does not depend on the layout, so all cells share it."""
         if self.together is None:
             return _information(self.sums, self.kappa)
         sums, points = self.sums, len(self.sums.at)
@@ -382,7 +383,7 @@ def _cell(
     policy: Policy,
 ) -> _Cell:
     sums = shift.sums
-    info, vector, square, ln_det = shift.information()
+    info, vector, square, ln_det = shift.information
     points, boots = len(sums.at), float(len(sums.level))
     # integrates each kernel's layout offset; of several variances it is a column each
     mixed = np.eye(points) + lam * info
