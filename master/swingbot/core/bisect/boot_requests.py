@@ -72,7 +72,7 @@ def ends_on_new_testboxes(case: Assessment) -> list[WantedBoot]:
 def _at_one_k(
     ev: Evidence, ends: Sequence[int], already: Sequence[WantedBoot], box: int
 ) -> list[WantedBoot]:
-    k = _first_k(ev, ends, already)
+    k = first_k(ev, ends, already)
     return [WantedBoot(ev.points[end], k, "search", box=box) for end in ends]
 
 
@@ -86,7 +86,7 @@ def boot_of(case: Assessment, choice: Choice, already: Sequence[WantedBoot]) -> 
     k.
     """
     ev, position = case.ev, choice.position
-    k = _first_k(ev, (position,), already)
+    k = first_k(ev, (position,), already)
     wanted = [WantedBoot(ev.points[position], k, "search", choice.layout, choice.box)]
     if not case.state.paired:
         return wanted
@@ -95,7 +95,7 @@ def boot_of(case: Assessment, choice: Choice, already: Sequence[WantedBoot]) -> 
     return [WantedBoot(ev.points[p], k, "search") for p in missing] + wanted
 
 
-def _first_k(ev: Evidence, positions: Sequence[int], already: Sequence[WantedBoot]) -> int:
+def first_k(ev: Evidence, positions: Sequence[int], already: Sequence[WantedBoot] = ()) -> int:
     """Return the lowest k at which none of these kernels has been booted or requested."""
     used = {b.k for b in (*ev.pending, *already) if ev.where(b) in positions}
     used |= {b.k for p in positions for b in ev.at(p)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot.core.bisect.assessment import Assessment
-from swingbot.core.bisect.boot_requests import ask
+from swingbot.core.bisect.boot_requests import ask, first_k
 from swingbot.core.bisect.conclude import conclude, concluded, out_of_boots, share, stated
 from swingbot.core.bisect.confirmation_boots import ConfirmationBoots, fresh, missing_boots
 from swingbot.core.bisect.state import Action, Conclusion, Wait
@@ -97,12 +97,8 @@ def _unseen_neighbours(case: Assessment, seen: ConfirmationBoots) -> list[Wanted
     behind = [p for p in range(seen.right, ev.last + 1) if ev.measurable[p]]
     near = (*before[:UNCHECKED_NEIGHBOURS], *behind[:UNCHECKED_NEIGHBOURS])
     there = {ev.where(b) for b in ev.asked}
-    wanted = []
-    for p in sorted(set(near) - there):
-        failed = {k for place, k in ev.failed if place == p}
-        k = next(k for k in range(len(failed) + 1) if k not in failed)
-        wanted.append(WantedBoot(ev.points[p], k, "search"))
-    return wanted
+    unseen = sorted(set(near) - there)
+    return [WantedBoot(ev.points[p], first_k(ev, (p,)), "search") for p in unseen]
 
 
 def _only_an_odd_build(case: Assessment, seen: ConfirmationBoots) -> bool:

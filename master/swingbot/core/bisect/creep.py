@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from swingbot.core.bisect.assessment import Assessment
-from swingbot.core.bisect.boot_requests import ask
+from swingbot.core.bisect.boot_requests import ask, first_k
 from swingbot.core.bisect.conclude import concluded
 from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
@@ -51,21 +51,15 @@ def _places(case: Assessment) -> list[int]:
 
 
 def _round(case: Assessment, places: list[int]) -> list[WantedBoot]:
-    """One boot of each that was booted least; on a paired testbox all at one k."""
+    """One boot of each that was booted least; on a paired testbox one of all, at one k."""
     ev = case.ev
-    boots = {p: len(ev.at(p)) for p in places}
-    chosen = [p for p in places if boots[p] == min(boots.values())]
     if case.state.paired:
         k = ev.next_k()
         return [WantedBoot(ev.points[p], k, "search") for p in places]
+    least = min(len(ev.at(p)) for p in places)
+    chosen = [p for p in places if len(ev.at(p)) == least]
     free = max(1, case.policy.max_boots - case.used)
-    wanted = []
-    for p in chosen[:free]:
-        used = {b.k for b in ev.at(p)} | {b.k for b in ev.pending if ev.where(b) == p}
-        used |= {k for place, k in ev.failed if place == p}
-        k = next(k for k in range(len(used) + 1) if k not in used)
-        wanted.append(WantedBoot(ev.points[p], k, "search"))
-    return wanted
+    return [WantedBoot(ev.points[p], first_k(ev, (p,)), "search") for p in chosen[:free]]
 
 
 def _creep(case: Assessment) -> Conclusion:
