@@ -22,9 +22,15 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, logsumexp, stdtr
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import Posterior, gap_prior, may_creep, per_commit, seen_swing
+from swingbot.core.bisect.posterior import (
+    Posterior,
+    creep_probability,
+    gap_prior,
+    may_creep,
+    per_commit,
+    seen_swing,
+)
 from swingbot.core.bisect.thresholds import (
-    CREEP_MANY_PRIOR,
     ODD_IMAGE_SD,
     ODD_IMAGES,
     ODD_SET,
@@ -473,7 +479,6 @@ def _creep(
     many = float(logsumexp([c.ln_weight + found.ln_walk for c, found in known]))
     lines = np.array([c.ln_weight + found.ln_line for c, found in known])
     whole = float(logsumexp(lines))
-    rest = np.logaddexp(one - math.log1p(-min(two, 1.0 - 1e-12)), many + math.log(CREEP_MANY_PRIOR))
     weight = np.exp(lines - whole)
     sizes = np.array([found.size for _, found in known])
     # of the likeliest step, or of none: a boot's variance
@@ -482,8 +487,7 @@ def _creep(
     var = float(
         weight @ (scale2 * np.array([found.var for _, found in known]) + (sizes - mean) ** 2)
     )
-    odds = whole + math.log(policy.prior_creep / (1.0 - policy.prior_creep)) - float(rest)
-    return float(expit(odds)), (mean, var)
+    return creep_probability(whole, many, one, two, policy.prior_creep), (mean, var)
 
 
 def _pairs(gaps: int) -> tuple[Indices, Indices]:

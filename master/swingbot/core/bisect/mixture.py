@@ -27,13 +27,13 @@ from swingbot.core.bisect.posterior import (
     Hypotheses,
     Posterior,
     blend,
+    creep_probability,
     gap_prior,
     may_creep,
     per_commit,
     seen_swing,
 )
 from swingbot.core.bisect.thresholds import (
-    CREEP_MANY_PRIOR,
     EFFECT_WIDTHS,
     LAYOUT_FACTORS,
     MODES_KNOWN,
@@ -688,15 +688,9 @@ def _creep(
         ones.append(ln_one)
         manys.append(pair.ln_prior + gradual.many_steps(grid, np.diff(along)))
         lines.append(replace(found, ln=found.ln + pair.ln_prior))
-    one = float(logsumexp(ones))
-    rest = np.logaddexp(
-        one - math.log1p(-min(two, 1.0 - 1e-12)),  # with two steps
-        float(logsumexp(manys)) + math.log(CREEP_MANY_PRIOR),
-    )
-    whole = float(logsumexp([found.ln for found in lines]))
+    whole, many, one = (float(logsumexp(ln)) for ln in ([found.ln for found in lines], manys, ones))
     best = max(lines, key=lambda found: found.ln)
-    odds = whole + math.log(policy.prior_creep / (1.0 - policy.prior_creep)) - float(rest)
-    return float(expit(odds)), (best.size, best.var)
+    return creep_probability(whole, many, one, two, policy.prior_creep), (best.size, best.var)
 
 
 def _collect(

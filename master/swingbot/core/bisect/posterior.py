@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.thresholds import (
     CREEP_LEAST_COMMITS,
     CREEP_LEAST_POSITIONS,
+    CREEP_MANY_PRIOR,
     ODD_SWINGS,
     TWO_STEPS_MOST_GAPS,
     WILD_P,
@@ -159,6 +162,19 @@ def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
         return None
     upto = np.cumsum(mass)[at]
     return np.asarray((upto - upto[0]) / (upto[-1] - upto[0]))
+
+
+def creep_probability(
+    ln_line: float, ln_many: float, ln_one: float, two: float, prior: float
+) -> float:
+    """P(creep) against one step, two, many or none.
+
+    ln likelihoods of a line, of any number of steps, and of one step or none. `two`: P(two steps
+    against one or none). `prior`: of a creep.
+    """
+    ln_steps = ln_one - math.log1p(-min(two, 1.0 - 1e-12))  # one, two or none
+    rest = np.logaddexp(ln_steps, ln_many + math.log(CREEP_MANY_PRIOR))
+    return float(expit(ln_line + math.log(prior / (1.0 - prior)) - float(rest)))
 
 
 def seen_swing(odd: list[float], policy: Policy, gaps: int) -> Floats:
