@@ -8,7 +8,7 @@ docs/statistics.md, "Costs and priors".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 from typing import Final, NamedTuple
@@ -104,16 +104,8 @@ def costs(builds: Sequence[MeasuredBuild], full_seconds: float = FULL_SECONDS) -
             and [name for name in ("local", "wide", "config") if getattr(built.change, name)]
             == [part]
         ]
-        learned = _with(learned, part, median([getattr(learned, part), *samples]))
+        learned = replace(learned, **{part: median([getattr(learned, part), *samples])})
     return learned
-
-
-def _with(learned: Costs, part: str, seconds: float) -> Costs:
-    fields = {
-        name: getattr(learned, name)
-        for name in ("base", "source", "local", "wide", "config", "full")
-    }
-    return Costs(**{**fields, part: seconds})
 
 
 def _each(plain: Iterable[tuple[int, float]], default: float) -> float:
