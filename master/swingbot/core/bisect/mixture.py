@@ -53,7 +53,7 @@ from swingbot.core.bisect.thresholds import (
 )
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import NoisePrior
-from swingbot.core.stats.boot_modes import BootModes, boot_modes, in_second
+from swingbot.core.stats.boot_modes import BootModes, boot_modes, merged
 from swingbot.core.thresholds import SPREAD_FLOOR
 
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
@@ -251,7 +251,8 @@ def _columns(ev: Evidence, noise: NoisePrior, edition: int = 3) -> _Columns:
     runs = sum(len(b.values) for b in boots) / len(boots)
     prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), SPREAD_FLOOR)
     modes = _modes(x, node, noise) if edition > 2 else None
-    spread, error, df = _known_spread(_folded(x, node, modes), node, prior, noise.certainty)
+    of_mode = x if modes is None else merged(x, node, modes)
+    spread, error, df = _known_spread(of_mode, node, prior, noise.certainty)
     return _Columns(
         np.array(at, np.intp),
         np.array([where[p] for p, _ in nodes], np.intp),
@@ -270,17 +271,6 @@ def _modes(x: Floats, node: Indices, noise: NoisePrior) -> BootModes | None:
     if noise.mode_share > 0 and noise.mode_apart:
         return BootModes(noise.mode_share, noise.mode_apart)
     return boot_modes([x[node == i].tolist() for i in range(int(node.max()) + 1)])
-
-
-def _folded(x: Floats, node: Indices, modes: BootModes | None) -> Floats:
-    """Boots of the smaller mode moved onto the other, as far as boots of their kernel tell."""
-    if modes is None:
-        return x
-    folded = x.copy()
-    for i in range(int(node.max()) + 1):
-        own = node == i
-        folded[own] -= np.where(in_second(x[own], modes), modes.apart, 0.0)
-    return folded
 
 
 def _level(ev: Evidence, boot: Observation) -> float:

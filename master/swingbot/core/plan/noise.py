@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swingbot.core.model.noise import EMULATED, NOISY, MeasuredBoot, NoisePrior, NoiseRecord, Spread
-from swingbot.core.stats.boot_modes import BootModes, boot_modes, in_second
+from swingbot.core.stats.boot_modes import BootModes, boot_modes, merged
 from swingbot.core.stats.evidence import UNKNOWN, PairPrior
 from swingbot.core.thresholds import (
     DAYS_DF,
@@ -53,8 +53,7 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
     cells = _grouped(((b.image, b.day) for b in usable), means)
     boot_mean = _within(cells)
     boot = _without(boot_mean, run, float(np.mean([1.0 / m for m in sizes])))
-    modes, folded = _folded(usable, means)
-    of_mode = _within(_grouped(((b.image, b.day) for b in usable), folded)) if modes else Spread()
+    modes, of_mode = _modes(usable, means)
     return NoiseRecord(
         run=run,
         boot=boot,
@@ -73,20 +72,17 @@ def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRec
     )
 
 
-def _folded(boots: Sequence[MeasuredBoot], means: Array) -> tuple[BootModes | None, Array]:
-    """Return the modes of boots within their kernels, and boot means with the modes merged.
+def _modes(boots: Sequence[MeasuredBoot], means: Array) -> tuple[BootModes | None, Spread]:
+    """Return the modes of boots within their kernels, and the spread of boot means within a mode.
 
-    The smaller mode is shifted onto the other.
+    The spread is not known if there is a single mode.
     """
     images = np.array([b.image for b in boots])
-    groups = [np.flatnonzero(images == image) for image in sorted({b.image for b in boots})]
-    modes = boot_modes([means[g].tolist() for g in groups])
+    modes = boot_modes([means[images == image].tolist() for image in np.unique(images)])
     if modes is None:
-        return None, means
-    folded = means.copy()
-    for g in groups:
-        folded[g] -= np.where(in_second(means[g], modes), modes.apart, 0.0)
-    return modes, folded
+        return None, Spread()
+    cells = _grouped(((b.image, b.day) for b in boots), merged(means, images, modes))
+    return modes, _within(cells)
 
 
 def _scaled(boots: Sequence[MeasuredBoot]) -> list[Array]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -58,10 +58,22 @@ def boot_modes(groups: Sequence[Sequence[float]]) -> BootModes | None:
     if not both:
         return None
     low = float(np.mean(np.concatenate([g < g[-1] - cut for g in both])))
-    # A kernel whose boots are all in one mode counts half for each: which mode it is, is unknown.
+    # Only kernels with boots in both modes count: of others it is not known which mode they are in.
     if min(low, 1.0 - low) < MODE_LEAST_SHARE:
         return None
     return BootModes(low, -distance) if low <= 0.5 else BootModes(1.0 - low, distance)
+
+
+def merged(levels: Array, kernels: npt.NDArray[Any], modes: BootModes) -> Array:
+    """Return the levels with the boots of the smaller mode shifted onto the other.
+
+    `kernels` has the kernel of each boot; a kernel with boots in one mode only is not shifted.
+    """
+    result = levels.copy()
+    for kernel in np.unique(kernels):
+        own = kernels == kernel
+        result[own] -= np.where(in_second(levels[own], modes), modes.apart, 0.0)
+    return result
 
 
 def in_second(levels: Array, modes: BootModes) -> npt.NDArray[np.bool_]:
