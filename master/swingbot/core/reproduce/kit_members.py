@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from swingbot.core.reproduce import lkp_job, readme, scripts, table_readme, table_scripts, tables
@@ -77,8 +77,7 @@ def _of_report(kit: ReportKit) -> Iterator[KitMember]:
         yield from _rootfs(kit.rootfs, "rootfs")
     if kit.job is not None:
         yield KitMember(path="job/job.cpio", content=kit.job)
-    for path, content in kit.programs.items():
-        yield _text(f"job/{path}", content, executable=path.endswith(("run", ".sh")))
+    yield from _programs(kit.programs, "job")
     yield from _qemu(kit.boots)
 
 
@@ -125,14 +124,17 @@ def _kernel(kernel: KitKernel) -> Iterator[KitMember]:
 def _payload(payload: Payload) -> Iterator[KitMember]:
     if payload.job is not None:
         yield KitMember(path=f"{payload.directory}/job.cpio", content=payload.job)
-    for path, content in payload.programs.items():
-        executable = path.endswith(("run", ".sh"))
-        yield _text(f"{payload.directory}/{path}", content, executable=executable)
+    yield from _programs(payload.programs, payload.directory)
     names = directory_names([job.name for job in payload.unit_jobs])
     for name, job in zip(names, payload.unit_jobs, strict=True):
         yield _text(f"{payload.directory}/lkp/{name}.yaml", lkp_job.text(job))
     if payload.rootfs is not None and payload.rootfs_number == payload.number:
         yield from _rootfs(payload.rootfs, payload.rootfs_directory)
+
+
+def _programs(programs: Mapping[str, bytes], directory: str) -> Iterator[KitMember]:
+    for path, content in programs.items():
+        yield _text(f"{directory}/{path}", content, executable=path.endswith(("run", ".sh")))
 
 
 def _rootfs(rootfs: KitRootfs, directory: str) -> Iterator[KitMember]:

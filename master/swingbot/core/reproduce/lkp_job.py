@@ -26,9 +26,8 @@ def text(job: UnitJob) -> str:
         )
     given = {name: value for name, value in job.params.items() if name not in _GLOBAL}
     lines = [
-        "# Use with `lkp run job.yaml` of lkp-tests, on a machine that runs one of the"
-        " kernels. Its metrics"
-        " have the same names as in swingbot.",
+        "# Use with `lkp run job.yaml` of lkp-tests, on a machine that runs one of the kernels."
+        " Its metrics have the same names as in swingbot.",
         f"suite: {job.program}",
         f"testcase: {job.program}",
         "category: benchmark",

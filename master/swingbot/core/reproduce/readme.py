@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from swingbot.core.reproduce.kit import SIDES, KitKernel, ReportKit
+from swingbot.core.reproduce.kit import SIDES, KitKernel, KitRootfs, ReportKit
 from swingbot.core.text.plain import clean, cut, wrap
 
 WIDTH: Final = 78
@@ -23,7 +23,7 @@ def readme(kit: ReportKit) -> str:
             ("Reproduce the numbers", _numbers(kit)),
             ("The kernels", _kernels(kit)),
             ("Test environment", _where(kit)),
-            ("Programs", _programs(kit)),
+            ("Programs", programs([kit.rootfs] if kit.rootfs else [])),
             ("On your own machine", _elsewhere(kit)),
             ("Files", _files(kit)),
             ("What is missing", _missing(kit)),
@@ -78,10 +78,9 @@ def _numbers(kit: ReportKit) -> Paragraphs:
     yield prose(
         f"boots both kernels, {len(kit.boots)} boots in total, with the original"
         " perturbations, and prints each number next to the reported one. The original boots"
-        " took "
-        f"{seconds:.0f} s. The script needs QEMU, GNU tar, awk and sha256sum, and writes only"
-        " to ./out. Exit status: 0 if all numbers are equal, 3 if some "
-        "differ, 1 if a boot failed. With --boots 1 it boots each kernel once."
+        f" took {seconds:.0f} s. The script needs QEMU, GNU tar, awk and sha256sum, and writes only"
+        " to ./out. Exit status: 0 if all numbers are equal, 3 if some differ, 1 if a boot failed."
+        " With --boots 1 it boots each kernel once."
     )
     yield prose(
         f"The original boots used {kit.qemu_version}. With another version the levels may"
@@ -93,9 +92,8 @@ def _numbers(kit: ReportKit) -> Paragraphs:
     )
 
 
-def folded(words: object) -> list[str]:
+def folded(words: Sequence[str]) -> list[str]:
     """Fold a command over several lines with backslashes."""
-    assert isinstance(words, (list, tuple))
     lines, line = [], ""
     for word in map(shlex.quote, words):
         if line and len(line) + len(word) > WIDTH - 8:
@@ -134,11 +132,15 @@ def _kernels(kit: ReportKit) -> Paragraphs:
 
 
 def _how(kernel: KitKernel) -> list[str]:
+    return [*wrap(build_facts(kernel), "  ", width=WIDTH), f"  image {kernel.image_sha256}"]
+
+
+def build_facts(kernel: KitKernel) -> str:
+    """Describe the build of a kernel on one line."""
     layout = (
         f", layout {kernel.layout} (build.sh builds the default layout)" if kernel.layout else ""
     )
-    facts = f"kconfig {kernel.kconfig}, {kernel.compiler_version}{layout}"
-    return [*wrap(facts, "  ", width=WIDTH), f"  image {kernel.image_sha256}"]
+    return f"kconfig {kernel.kconfig}, {kernel.compiler_version or kernel.compiler}{layout}"
 
 
 def _where(kit: ReportKit) -> Paragraphs:
@@ -164,26 +166,26 @@ def _where(kit: ReportKit) -> Paragraphs:
         )
 
 
-def _programs(kit: ReportKit) -> Paragraphs:
-    if kit.rootfs is None:
+def programs(systems: Sequence[KitRootfs]) -> Paragraphs:
+    """Describe the programs of the root file systems of a kit, and those left out."""
+    if not systems:
         return
     yield prose(
-        "rootfs/rootfs.cpio is the guest's whole root file system; rootfs/files.tsv lists"
-        " every file in it with its sha256 and its Debian package and version. "
-        "The sources are at https://snapshot.debian.org/; `apt-get source PACKAGE=VERSION`"
-        " downloads them. The sources of programs that swingbot compiled are "
-        "below job/programs."
+        "rootfs/rootfs.cpio is the guest's whole root file system; rootfs/files.tsv lists every"
+        " file in it with its sha256 and its Debian package and version. The sources are at"
+        " https://snapshot.debian.org/; `apt-get source PACKAGE=VERSION` downloads them. The"
+        " sources of programs that swingbot compiled are below job/programs."
     )
-    if kit.rootfs.left_out:
-        packages = sorted({omitted.package for omitted in kit.rootfs.left_out})
-        names = ", ".join(f"/{omitted.path}" for omitted in kit.rootfs.left_out)
+    left_out = [omitted for system in systems for omitted in system.left_out]
+    if left_out:
+        packages = sorted({omitted.package for omitted in left_out})
+        names = ", ".join(f"/{path}" for path in dict.fromkeys(one.path for one in left_out))
         yield prose(
             f"{names}: part of Debian's {', '.join(packages)}, whose license does not allow"
-            " redistribution. rootfs.cpio has zeros in their place. "
-            "reproduce.sh takes these files from your machine, downloads that exact version"
-            " with apt (component non-free), or takes them from "
-            "the unpacked package given with --programs. It then verifies that the archive is"
-            " identical to the booted one."
+            " redistribution. rootfs.cpio has zeros in their place. reproduce.sh takes these files"
+            " from your machine, downloads that exact version with apt (component non-free), or"
+            " takes them from the unpacked package given with --programs. It then verifies that the"
+            " archive is identical to the booted one."
         )
 
 
@@ -192,9 +194,9 @@ def _elsewhere(kit: ReportKit) -> Paragraphs:
     words = " with the options above on its command line" if kit.unit_job.cmdline else ""
     yield prose(
         f"Install {program} on the machine, boot each kernel{words}, and run `./reproduce.sh"
-        " --here` as root. It runs job/run.sh, the same script as in the original boots, "
-        "once, and prints the numbers. Repeat boots rather than runs: the runs of one boot"
-        " share their page placement."
+        " --here` as root. It runs job/run.sh, the same script as in the original boots, once, and"
+        " prints the numbers. Repeat boots rather than runs: the runs of one boot share their page"
+        " placement."
     )
     yield prose(
         "If lkp-tests is installed, `lkp run job.yaml` runs the job of the headline metric."

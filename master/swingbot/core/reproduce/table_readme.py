@@ -5,14 +5,23 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from swingbot.core.reproduce.kit import Headline, KitOmission, Row, TableKit
-from swingbot.core.reproduce.readme import LINE, WIDTH, Paragraphs, code, folded, laid_out, prose
+from swingbot.core.reproduce.kit import Headline, Row, TableKit
+from swingbot.core.reproduce.readme import (
+    LINE,
+    WIDTH,
+    Paragraphs,
+    build_facts,
+    code,
+    folded,
+    laid_out,
+    programs,
+    prose,
+)
 from swingbot.core.reproduce.tables import title
 from swingbot.core.text.plain import clean, columns, cut, wrap
 
 _NAME = 24  # columns of a row's name in a table of this text
-_MOST_SETTINGS = 40  # columns available for text in a table
-_CHANGES = ("worse", "better", "changed")
+_AGAINST = 40  # columns of a verdict and its reference
 
 
 def readme(kit: TableKit) -> str:
@@ -25,7 +34,7 @@ def readme(kit: TableKit) -> str:
             ("The kernels", _kernels(kit)),
             ("Build a kernel", _build(kit)),
             ("Test environment", _where(kit)),
-            ("Programs", _programs(kit)),
+            ("Programs", programs([one.rootfs for one in kit.payloads if one.rootfs])),
             ("On your own machine", _elsewhere(kit)),
             ("Files", _files(kit)),
             ("What is missing", _missing(kit)),
@@ -59,21 +68,18 @@ def _numbers(kit: TableKit) -> Paragraphs:
     yield code("./reproduce.sh")
     yield prose(
         f"repeats {len(each)} boots with the original perturbations, compares all numbers,"
-        " and prints"
-        f" the level and the change of each kernel, here and as reported. The original boots took"
-        f" {seconds:.0f} s. The script needs QEMU, GNU tar, awk and sha256sum, and writes only to"
-        " ./out; out/compared.tsv has every number. Exit status: 0 if all numbers are equal, 3 if"
-        " some differ, 1 if a boot failed or a number is missing."
+        " and prints the level and the change of each kernel, here and as reported. The original"
+        f" boots took {seconds:.0f} s. The script needs QEMU, GNU tar, awk and sha256sum, and"
+        " writes only to ./out; out/compared.tsv has every number. Exit status: 0 if all numbers"
+        " are equal, 3 if some differ, 1 if a boot failed or a number is missing."
     )
     yield prose(
         "With --boots 1 it boots each kernel once, with --only NAME it boots only one kernel."
-        " NAME is"
-        " a directory below kernels/ or the name of a kernel."
+        " NAME is a directory below kernels/ or the name of a kernel."
     )
     yield prose(
         f"The original boots used {kit.qemu_version}. With another version the levels may differ"
-        " slightly; the changes"
-        " should not. The command of the first boot:"
+        " slightly; the changes should not. The command of the first boot:"
     )
     yield code(*folded(kit.boots[0].qemu))
     yield prose(
@@ -112,7 +118,7 @@ def _line(headline: Headline, row: Row, kit: TableKit) -> Iterator[str]:
     for number, change in enumerate(changes):
         before = first if number == 0 else " " * columns(first)
         pct = "" if change.change_pct is None else f"{change.change_pct:+.1f} %"
-        against = cut(f"{change.verdict}, against {titles[change.reference]}", _MOST_SETTINGS)
+        against = cut(f"{change.verdict}, against {titles[change.reference]}", _AGAINST)
         yield f"{before} {pct:>9}  {against}"
 
 
@@ -130,12 +136,9 @@ def _kernels(kit: TableKit) -> Paragraphs:
 
 def _kernel(row: Row) -> list[str]:
     kernel = row.kernel
-    layout = (
-        f", layout {kernel.layout} (build.sh builds the default layout)" if kernel.layout else ""
-    )
     facts = [
         f'commit {kernel.commit} "{clean(kernel.subject)}"',
-        f"kconfig {kernel.kconfig}, {kernel.compiler_version or kernel.compiler}{layout}",
+        build_facts(kernel),
         *row.settings,
         *_patches(row),
         *([f"no boots: {row.trouble}"] if row.trouble else []),
@@ -189,43 +192,13 @@ def _where(kit: TableKit) -> Paragraphs:
                 yield code(*words)
 
 
-def _programs(kit: TableKit) -> Paragraphs:
-    if not any(payload.rootfs for payload in kit.payloads):
-        return
-    yield prose(
-        "rootfs/rootfs.cpio is the guest's whole root file system; rootfs/files.tsv lists every"
-        " file in it with its sha256 and its Debian package and version. The sources are at"
-        " https://snapshot.debian.org/; `apt-get source PACKAGE=VERSION` downloads them. The"
-        " sources"
-        " of programs that swingbot compiled are below job/programs."
-    )
-    omitted = _left_out(kit)
-    if omitted:
-        packages = sorted({one.package for one in omitted})
-        names = ", ".join(f"/{path}" for path in dict.fromkeys(one.path for one in omitted))
-        yield prose(
-            f"{names}: part of Debian's {', '.join(packages)}, whose license does not allow"
-            " redistribution. rootfs.cpio has zeros in their place. reproduce.sh takes these files"
-            " from your machine, downloads that exact version with apt (component non-free),"
-            " or takes"
-            " them from the unpacked package given with --programs. It then verifies that the"
-            " archive"
-            " is identical to the booted one."
-        )
-
-
-def _left_out(kit: TableKit) -> list[KitOmission]:
-    return [one for payload in kit.payloads if payload.rootfs for one in payload.rootfs.left_out]
-
-
 def _elsewhere(kit: TableKit) -> Paragraphs:
-    programs = sorted({job.program for payload in kit.payloads for job in payload.unit_jobs})
+    names = sorted({job.program for payload in kit.payloads for job in payload.unit_jobs})
     yield prose(
-        f"Install {', '.join(programs)} on the machine, boot a kernel with the options above on its"
+        f"Install {', '.join(names)} on the machine, boot a kernel with the options above on its"
         " command line, if there are any, and run `./reproduce.sh --here --only NAME` as root. It"
-        " runs the job of that kernel once, with the same script as in the original boots,"
-        " and prints"
-        " the numbers. Repeat boots rather than runs: the runs of one boot share their page"
+        " runs the job of that kernel once, with the same script as in the original boots, and"
+        " prints the numbers. Repeat boots rather than runs: the runs of one boot share their page"
         " placement."
     )
     yield prose("If lkp-tests is installed, `lkp run` can run the unit jobs in job/lkp.")
