@@ -65,7 +65,7 @@ class KitBoot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitOmission:
-    """A program that must not be redistributed: its place in the archive and its Debian package."""
+    """A program of Debian's non-free, left out: its place in the archive and its package."""
 
     path: str
     offset: int

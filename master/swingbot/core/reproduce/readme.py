@@ -181,11 +181,11 @@ def programs(systems: Sequence[KitRootfs]) -> Paragraphs:
         packages = sorted({omitted.package for omitted in left_out})
         names = ", ".join(f"/{path}" for path in dict.fromkeys(one.path for one in left_out))
         yield prose(
-            f"{names}: part of Debian's {', '.join(packages)}, whose license does not allow"
-            " redistribution. rootfs.cpio has zeros in their place. reproduce.sh takes these files"
-            " from your machine, downloads that exact version with apt (component non-free), or"
-            " takes them from the unpacked package given with --programs. It then verifies that the"
-            " archive is identical to the booted one."
+            f"{names}: part of Debian's {', '.join(packages)} (section non-free), whose license"
+            " restricts redistribution; rootfs.cpio has zeros in their place. reproduce.sh takes"
+            " these files from your machine, downloads that exact version with apt (component"
+            " non-free), or takes them from the unpacked package given with --programs. It then"
+            " verifies that the archive is identical to the booted one."
         )
 
 

@@ -105,7 +105,7 @@ make_initrd() {
 		while read -r sb_path sb_offset _ sb_sum sb_package; do
 			sb_program=$(find_program "$sb_sum" "${sb_path##*/}") ||
 				{ fetch "$sb_package"; sb_program=$(find_program "$sb_sum" "${sb_path##*/}"); } ||
-				fail "/$sb_path is part of Debian's $sb_package, which this kit must not contain: download that exact version," \
+				fail "/$sb_path is part of Debian's $sb_package, which is non-free and not in this kit: download that exact version," \
 					"unpack it (dpkg-deb -x) and give the directory with --programs"
 			dd if="$sb_program" of="$2" bs=4 seek=$((sb_offset / 4)) conv=notrunc 2>/dev/null || fail "cannot write $2"
 		done <"$sb_rootfs/left-out" || exit 1
