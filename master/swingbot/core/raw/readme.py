@@ -27,12 +27,12 @@ Raw results of {kind} {id}
 
 {boots} boots, {runs} runs ({not_ok} of them not ok), {files} files as they came.{source}
 
-  samples.csv   one row a sample: result root, commit, boot, run, metric, unit, value
-  runs.csv      one row a run, those without a result too, and why
-  facts.csv     what was so in each boot: kernel, CPUs, settings, versions
+  samples.csv   one row per sample: result root, commit, boot, run, metric, unit, value
+  runs.csv      one row per run, including runs without a result, and why
+  facts.csv     properties of each boot: kernel, CPUs, settings, versions
   metrics.csv   unit, direction and meaning of each metric
   manifest.json the same as one document, with each file's sha256
-  result/       a directory a run under LKP's result root names; `boot` there leads to the boot
+  result/       a directory for each run, at LKP's result root; `boot` there leads to its boot
   x<number>/    a directory for each boot: console.log, results.tar, the job script, facts.json
   kernels/      configuration, System.map, build log and image of each kernel
   SHA256SUMS    check with: sha256sum -c SHA256SUMS
