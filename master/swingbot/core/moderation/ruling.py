@@ -101,7 +101,7 @@ def first_state(
         return Ruling(
             state="draft",
             reason=(
-                "an improvement: this week's digest includes it; releasing it sends a separate mail"
+                "an improvement: the digest of its week has it; releasing it sends a separate mail"
             ),
         )
     if doubts:
