@@ -498,7 +498,7 @@ def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> Non
         "bits of uncertainty remain",
         "Next (search)",
         "Boots that changed the belief most",
-        "What would change the conclusion",
+        "What would change the belief",
         "Remaining, if boots behave",
     ):
         assert sentence in explained.output

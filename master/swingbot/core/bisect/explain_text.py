@@ -177,7 +177,7 @@ def _suspect(leader: tuple[int, float] | None, commits: Commits) -> str:
 def _minds(what_ifs: Sequence[WhatIf], commits: Commits) -> list[str]:
     if not what_ifs:
         return []
-    lines = ["What would change the conclusion:"]
+    lines = ["What would change the belief:"]
     for what_if in what_ifs:
         boots = "one boot" if what_if.boots == 1 else f"{what_if.boots} boots"
         lines.append(
