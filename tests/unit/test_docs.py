@@ -13,7 +13,14 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES: Final = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "benchmarks" / "README.md",
+        ROOT / "tests" / "demo" / "README.md",
+        *(ROOT / "ansible").rglob("README.md"),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
 )
 COLUMNS: Final = 100
 # A path may begin at the top of the tree or at one of these.
