@@ -38,6 +38,7 @@ PLACES: Final = (
 )
 _PATH: Final = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:/|\.(?:py|md|ya?ml|sql|toml|lock|sh))")
 _CODE: Final = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_CITATION: Final = re.compile(r'([\w/-]+\.md)`?, "([^"]{1,80})"')
 _LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -110,6 +111,32 @@ def test_every_link_within_the_tree_leads_somewhere(page: Path) -> None:
             if not place.exists() or (fragment and fragment not in anchors(place)):
                 broken.append((number, link))
     assert broken == []
+
+
+def test_every_section_that_a_file_cites_exists() -> None:
+    tracked = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "*.md", "*.py", "*.sql", "*.yaml", "*.sh", "Makefile"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    missing, cited = [], 0
+    for file in tracked:
+        text = (ROOT / file).read_text()
+        for page, section in _CITATION.findall(re.sub(r"\s*\n[ \t]*(?:#|--)?[ \t]*", " ", text)):
+            places = [ROOT / page, ROOT / "docs" / page]
+            headings = {
+                line.lstrip("#").strip()
+                for place in places
+                if place.is_file()
+                for line in place.read_text().splitlines()
+                if line.startswith("#")
+            }
+            cited += 1
+            if section not in headings:
+                missing.append((file, page, section))
+    assert cited >= 20
+    assert missing == []
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -19,8 +19,8 @@ def boots_left(belief: Belief, noise: NoisePrior, policy: Policy) -> float:
     """Remaining boots, by the bound for known levels and noise, with slack.
 
     The sum of: missing bits divided by bits per boot, boots that raise the best commit to the
-    required confidence, and confirmation boots (docs/statistics.md, "The bound"; the capacity C(d)
-    is fitted to within 0.01 bits).
+    required confidence, and confirmation boots (the bound of benchmarks/README.md, "What is
+    measured"; the capacity C(d) is fitted to within 0.01 bits).
     """
     d = max(_distance(belief, noise), _LEAST_D)
     shares = sorted((c.probability for c in belief.candidates if c.probability > 0), reverse=True)
