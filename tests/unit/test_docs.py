@@ -38,6 +38,9 @@ PLACES: Final = (
 )
 _PATH: Final = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:/|\.(?:py|md|ya?ml|sql|toml|lock|sh))")
 _CODE: Final = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_BARE: Final = re.compile(r"[\w-]+\.(?:py|sql|ya?ml)")
+# Bad names of modules, and files that only a job or a kit has.
+_ELSEWHERE: Final = {"way.py", "left.py", "kept.py", "letter.py", "job.yaml", "order.yaml"}
 _CITATION: Final = re.compile(r'([\w/-]+\.md)`?, "([^"]{1,80})"')
 _LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -85,6 +88,21 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
         if _PATH.fullmatch(word)
         and (word.split("/")[0] in tops or word.startswith("swingbot_"))
         and not any(list(ROOT.glob(f"{place}/{word}".strip("/"))) for place in PLACES)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_file_that_a_page_names_without_its_folder_exists(page: Path) -> None:
+    tracked = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    names = {path.rpartition("/")[2] for path in tracked} | _ELSEWHERE
+    missing = [
+        (number, word)
+        for number, line in prose(page)
+        for word in _CODE.findall(line)
+        if _BARE.fullmatch(word) and word not in names
     ]
     assert missing == []
 
