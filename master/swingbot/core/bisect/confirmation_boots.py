@@ -64,7 +64,7 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
         alpha=policy.interval_alpha,
         prior_sd=math.sqrt(post.boot_var * (2.0 if paired else 1.0)),
         prior_df=case.spread_df,
-        layout=post.sd_layout / math.sqrt(max(layouts, 1)),
+        layout=post.layout_if_images_are_even() / math.sqrt(max(layouts, 1)),
         form="ratio" if ev.ratio else "difference",
         unimodal=True,  # modes are in the model that named these two
     )

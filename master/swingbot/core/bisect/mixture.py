@@ -166,7 +166,10 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
         else _creep(points, levels, ranked, along, two[0], policy)
     )
     two_sides = [(thetas[p.before], thetas[p.behind]) for p in pairs]
-    still = _collect(columns, two_sides, found, np.exp(ln - one), ev.mass, min_effect, two)
+    weight = np.exp(ln - one)
+    still = _collect(columns, two_sides, found, weight, ev.mass, min_effect, two)
+    if policy.edition > 2 and still.odd_images < ODD_IMAGES_SEEN:
+        still = replace(still, sd_layout_if_even=_sd_layout_of_even(two_sides, weight))
     second = _wild(columns, thetas[theta], still)
     if thetas[theta].tight:
         off = thetas[theta].apart * thetas[theta].spread
@@ -355,14 +358,18 @@ def _thetas(
 def _odd_kinds(columns: _Columns, policy: Policy) -> list[tuple[float, float | None, float]]:
     """(share of the images, by how much they are off, prior if any are odd). A mode of images
     feigns a step where it is as far away as the ends are: of all distances that it may have,
-    only that one is looked at."""
+    only that one is looked at. Its prior is that of all distances which the boots of the ends do
+    not distinguish from it (Laplace's method: the density there, as wide as their error), for the
+    size of a step is integrated over as well."""
     even: list[tuple[float, float | None, float]] = [(s, None, w) for s, w in ODD_IMAGES]
     if policy.edition < 3:
         return even
     nodes = columns.point[columns.node]
     good, bad = (np.median(columns.x[nodes == end]) for end in (0, len(columns.at) - 1))
     apart = float(bad - good)
-    density = math.exp(-0.5 * (apart / ODD_IMAGE_SD) ** 2)
+    boots = [float(np.sum(nodes == end)) for end in (0, len(columns.at) - 1)]
+    error = columns.spread * math.sqrt(sum(1.0 / n for n in boots))
+    density = math.exp(-0.5 * (apart / ODD_IMAGE_SD) ** 2) * min(error / ODD_IMAGE_SD, 1.0)
     share, prior = ODD_MODE
     return [(s, kind, w * (1.0 - prior * density)) for s, kind, w in even] + [
         (share, off, prior * density / 2.0) for off in (apart, -apart) if density > 1e-6
@@ -730,6 +737,18 @@ def _collect(
         noisier=_noisier(thetas, per_theta),
         if_even=per_commit(columns.at, if_even, mass),
     )
+
+
+def _sd_layout_of_even(thetas: list[tuple[_Theta, _Theta]], weight: Floats) -> float:
+    """Return the layout spread if no image is odd.
+
+    P(odd images) is weighed with each commit. Counted in the spread as well, a small P would hide
+    each step that is smaller than what an odd image is off by, whatever is booted.
+    """
+    even = np.array([t.odd == 0.0 for t, _ in thetas])
+    likely = weight.sum(axis=1)[even]
+    layout2 = np.array([t.layout**2 for t, _ in thetas])[even]
+    return math.sqrt(float((likely * layout2).sum()) / max(float(likely.sum()), 1e-300))
 
 
 def _noisier(thetas: list[tuple[_Theta, _Theta]], per_theta: Floats) -> tuple[float, float]:

@@ -73,10 +73,15 @@ class Posterior:
     # by how much over the whole range if it does, and the variance of that
     crept: tuple[float, float] = (0.0, 0.0)
     if_even: Floats | None = None  # `commit` if there are none; None: the model has none
+    sd_layout_if_even: float | None = None  # `sd_layout` if there are none; None: the same
 
     def if_images_are_even(self) -> Floats:
         """`commit`, if no image is off by more than its layout."""
         return self.commit if self.if_even is None else self.if_even
+
+    def layout_if_images_are_even(self) -> float:
+        """`sd_layout`, if no image is off by more than its layout."""
+        return self.sd_layout if self.sd_layout_if_even is None else self.sd_layout_if_even
 
     def behind(self) -> Floats:
         """Position -> P(step at or before it | there is one)."""
