@@ -47,7 +47,7 @@ def wired_lab(folder: Path, image: Path, *, boot_seconds: float = 10) -> Lab:
 def leased(site: Site, name: str) -> bool:
     """Whether somebody boots it now."""
     try:
-        with lease.boxes(site.cache, [name], patience=-1.0):
+        with lease.for_testboxes(site.cache, [name], patience=-1.0):
             return False
     except InfraError:
         return True

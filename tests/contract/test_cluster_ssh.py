@@ -41,7 +41,7 @@ def test_both_are_entered_and_both_go_home(two: Any) -> None:
         "server.results.tar",
     } <= set(outcome["files"])
     assert outcome["runs"][0]["status"] == "missing"  # they are only played
-    with lease.boxes(pair.site.cache, ["serving", "asking"], patience=-1):
+    with lease.for_testboxes(pair.site.cache, ["serving", "asking"], patience=-1):
         pass
 
 

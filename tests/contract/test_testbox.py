@@ -112,7 +112,7 @@ def test_a_testbox_that_is_busy_is_waited_for_until_the_deadline_and_nothing_beg
     lab: Lab,
 ) -> None:
     box = select_driver.box_of(lab.box, lab.site)
-    with lease.boxes(lab.site.cache, box.nodes or [box.name]):
+    with lease.for_testboxes(lab.site.cache, box.nodes or [box.name]):
         outcome = lab.boot(deadline_seconds=0.2)
     assert outcome["status"] == "infra"
     assert "busy with another boot" in outcome["reason"]
@@ -123,7 +123,7 @@ def test_a_testbox_that_is_busy_is_waited_for_until_the_deadline_and_nothing_beg
 def test_after_a_boot_its_testbox_is_free_again(lab: Lab) -> None:
     lab.boot()
     box = select_driver.box_of(lab.box, lab.site)
-    with lease.boxes(lab.site.cache, box.nodes or [box.name], patience=-1):
+    with lease.for_testboxes(lab.site.cache, box.nodes or [box.name], patience=-1):
         pass
 
 

@@ -99,14 +99,14 @@ def change(brain: Brain, statement: str, **values: Any) -> None:
         conn.execute(sa.text(statement), values)
 
 
-def box(brain: Brain, name: str = "rack7") -> dict[str, Any]:
+def facts_of(brain: Brain, name: str = "rack7") -> dict[str, Any]:
     with brain.engine.connect() as conn:
         found: dict[str, Any] = read.testbox(conn, name)
         return found
 
 
 def state(brain: Brain, name: str = "rack7") -> str:
-    return str(box(brain, name)["now"]["state"])
+    return str(facts_of(brain, name)["now"]["state"])
 
 
 def sent(brain: Brain) -> list[str]:

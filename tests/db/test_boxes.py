@@ -26,10 +26,10 @@ from tests import builders as make
 from tests.db.racks import (
     DeadLab,
     attempt_of,
-    box,
     change,
     compared,
     environment,
+    facts_of,
     fail,
     lapse,
     ready_again,
@@ -66,7 +66,7 @@ def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None
     assert attempts.hold(number, "lab1") is None
     for phase in ("booting", "running", "returning"):
         assert attempts.tell_phase(number, phase, f"it is {phase}")
-        assert (state(brain), box(brain)["now"]["why"], box(brain)["now"]["holder"]) == (
+        assert (state(brain), facts_of(brain)["now"]["why"], facts_of(brain)["now"]["holder"]) == (
             phase,
             f"it is {phase}",
             "lab1",
@@ -75,7 +75,8 @@ def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None
     assert state(brain) == "idle"
     assert not attempts.tell_phase(number, "running", "late")
     changes = [
-        (event["was"], event["state"], event["attempt"]) for event in reversed(box(brain)["events"])
+        (event["was"], event["state"], event["attempt"])
+        for event in reversed(facts_of(brain)["events"])
     ][:5]
     assert changes == [
         ("idle", "leased", f"a{number}"),
@@ -115,7 +116,7 @@ def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_ma
         rows(brain, "SELECT state, reason FROM attempt WHERE id = :a", a=first)[0]["state"]
         == "dead"
     )
-    (alert,) = box(brain)["alerts"]
+    (alert,) = facts_of(brain)["alerts"]
     assert alert["reason"].startswith("its controller lab1 did not report for 1")
     assert sent(brain) == ["testbox rack7 is lost"]
     ready_again(brain)
@@ -159,8 +160,8 @@ def test_failures_in_a_row_quarantine_a_box_and_its_order_goes_on_elsewhere(brai
         ready_again(brain)
         assert state(brain) == "leased"
     fail(brain, "no route")
-    assert box(brain)["state"] == "quarantined"
-    assert box(brain)["reason"] == (
+    assert facts_of(brain)["state"] == "quarantined"
+    assert facts_of(brain)["reason"] == (
         "failed: 3 attempts in a row were lost to the testbox or its controller; the "
         "last: the disk is full"
     )
@@ -170,12 +171,12 @@ def test_failures_in_a_row_quarantine_a_box_and_its_order_goes_on_elsewhere(brai
         found = read.comparison(conn, name)
     assert (found["status"], {row["testbox"] for row in found["rows"]}) == ("done", {"rack8"})
     assert f"rack8 of its group takes over comparison {name}" in {
-        event["why"] for event in box(brain)["events"]
+        event["why"] for event in facts_of(brain)["events"]
     }
     assert rows(brain, "SELECT FROM orders WHERE state IN ('waiting', 'ready', 'running')") == []
     resume(brain.lab, "rack7")
     turn(brain)
-    assert (state(brain), box(brain)["now"]["failures"]) == ("idle", 0)
+    assert (state(brain), facts_of(brain)["now"]["failures"]) == ("idle", 0)
     assert sorted(sent(brain)) == [
         "over: testbox rack7 is back in service",
         "testbox rack7 is quarantined",
@@ -191,7 +192,7 @@ def test_without_another_box_an_order_waits_with_a_fresh_budget_and_goes_on_once
     for _ in range(3):
         fail(brain, "no route")
         ready_again(brain)
-    assert box(brain)["state"] == "quarantined"
+    assert facts_of(brain)["state"] == "quarantined"
     turn(brain, 3)
     orders = rows(brain, "SELECT state, budget FROM orders WHERE testbox = 'rack7' ORDER BY id")
     assert {order["state"] for order in orders} == {"ready"}
@@ -230,7 +231,7 @@ def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failur
     turn(brain)
     (found,) = rows(brain, "SELECT state, reason FROM orders WHERE id = :o", o=order["order_id"])
     assert (found["state"], found["reason"]) == ("failed", why)
-    assert (box(brain)["now"]["failures"], box(brain)["state"]) == (0, "active")
+    assert (facts_of(brain)["now"]["failures"], facts_of(brain)["state"]) == (0, "active")
     ready_again(brain)
     brain.run()
     with brain.engine.connect() as conn:
@@ -244,17 +245,17 @@ def test_a_virtual_box_is_not_quarantined_for_what_its_host_lacks(brain: Brain) 
     for _ in range(3):
         fail(brain, "disk full")
         ready_again(brain)
-    assert box(brain, "vm-tcg")["state"] == "active"
+    assert facts_of(brain, "vm-tcg")["state"] == "active"
 
 
 @pytest.mark.parametrize("brain", [3], indirect=True)
 def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(brain: Brain) -> None:
     name = compared(brain, "rack7")
     turn(brain)
-    assert box(brain)["words"] == "leased, screening 0 of 3 boots"
+    assert facts_of(brain)["words"] == "leased, screening 0 of 3 boots"
     brain.fake.work()
     turn(brain)
-    assert box(brain)["words"] == "leased, screening 1 of 3 boots"
+    assert facts_of(brain)["words"] == "leased, screening 1 of 3 boots"
     kinds = rows(
         brain,
         (
@@ -264,20 +265,20 @@ def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(bra
     )
     assert [row["kind"] for row in kinds] == ["anchor"]
     brain.run()
-    assert box(brain)["now"]["screening"] is None
-    assert {event["why"] for event in box(brain)["events"]} >= {
+    assert facts_of(brain)["now"]["screening"] is None
+    assert {event["why"] for event in facts_of(brain)["events"]} >= {
         "screened: 3 anchor boots gave its noise record"
     }
     with brain.engine.connect() as conn:
         assert read.comparison(conn, name)["status"] == "done"
     change(brain, 'UPDATE boot SET facts = facts || \'{"microcode": "0x1"}\'')
     turn(brain)
-    assert box(brain)["now"]["screening"] is None  # it is known better, not changed
+    assert facts_of(brain)["now"]["screening"] is None  # it is known better, not changed
     change(brain, 'UPDATE boot SET facts = facts || \'{"microcode": "0x2"}\'')
     turn(brain)
-    assert box(brain)["now"]["screening"] == {"boots": 0, "of": 3}
+    assert facts_of(brain)["now"]["screening"] == {"boots": 0, "of": 3}
     assert "its hardware changed: microcode 0x1 -> 0x2; it is screened again" in {
-        event["why"] for event in box(brain)["events"]
+        event["why"] for event in facts_of(brain)["events"]
     }
 
 
@@ -289,12 +290,12 @@ def test_a_box_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Br
     for _ in range(6):
         tick(brain.lab)
         dead.work()
-    assert box(brain)["reason"] == "screening: 0 of 3 anchor boots came up"
+    assert facts_of(brain)["reason"] == "screening: 0 of 3 anchor boots came up"
     assert sent(brain) == ["testbox rack7 is quarantined"]
     resume(brain.lab, "rack7")
     brain.run()
     with brain.engine.connect() as conn:
-        assert (read.comparison(conn, name)["status"], box(brain)["now"]["screening"]) == (
+        assert (read.comparison(conn, name)["status"], facts_of(brain)["now"]["screening"]) == (
             "done",
             None,
         )
@@ -326,7 +327,7 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_box_boot_its_anchor(brain: Br
         tick(brain.lab)
         dead.work()
     assert brain.count("comparison WHERE kind = 'anchor'") == anchors + 1
-    assert (box(brain)["reason"] or "").startswith(
+    assert (facts_of(brain)["reason"] or "").startswith(
         "moved: the anchor kernel no longer gives results"
     )
     assert sent(brain) == ["testbox rack7 has drifted"]

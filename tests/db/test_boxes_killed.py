@@ -18,7 +18,7 @@ from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
 from swingbot_db.attempts import Attempts
 from swingbot_db.engine import make_engine
-from tests.db.racks import attempt_of, box, compared, environment, lapse, rows, turn
+from tests.db.racks import attempt_of, compared, environment, facts_of, lapse, rows, turn
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import running_smtpd
@@ -71,7 +71,9 @@ def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_an
                 tuple(row.values()) for row in rows(brain, "SELECT kind, testbox FROM alert")
             ],
             "dead attempts": brain.count("attempt WHERE state = 'dead'"),
-            "losses": len([event for event in box(brain)["events"] if event["state"] == "lost"]),
+            "losses": len(
+                [event for event in facts_of(brain)["events"] if event["state"] == "lost"]
+            ),
             "leases of dead attempts": rows(
                 brain,
                 (

@@ -20,7 +20,7 @@ from swingbot.service.tick import tick
 from swingbot_db.attempts import Attempts
 from swingbot_db.migrate import upgrade
 from tests import builders as make
-from tests.db.racks import attempt_of, box, environment, fail, lapse, rows, state, turn
+from tests.db.racks import attempt_of, environment, facts_of, fail, lapse, rows, state, turn
 from tests.db.test_migrations import upgrade_to
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import JOB, Brain, make_brain
@@ -100,7 +100,7 @@ def came_home(brain: Brain, name: str) -> str:
     """The change of a node's state when its cluster gave it back."""
     events = [
         event
-        for event in box(brain, name)["events"]
+        for event in facts_of(brain, name)["events"]
         if event["why"].startswith("given back by cluster cs-ab")
     ]
     return " ".join(f"{event['was']} -> {event['state']}" for event in events)
@@ -125,7 +125,7 @@ def test_an_attempt_on_a_cluster_has_all_three_until_it_ends(brain: Brain) -> No
     assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["running"] * 3
     fail(brain, "the wire is out")
     assert number not in at_work(brain).values()
-    assert [box(brain, name)["now"]["failures"] for name in ("cs-ab", "a", "b")] == [1, 0, 0]
+    assert [facts_of(brain, name)["now"]["failures"] for name in ("cs-ab", "a", "b")] == [1, 0, 0]
     for name in ("a", "b"):
         assert came_home(brain, name) == "running -> idle"
 
@@ -194,10 +194,10 @@ def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_bo
     number = attempt_of(brain, "cs-ab")
     turn(brain)
     assert number not in at_work(brain).values()
-    assert box(brain, "cs-ab")["now"]["failures"] == 1
+    assert facts_of(brain, "cs-ab")["now"]["failures"] == 1
     assert [
         event["state"]
-        for event in box(brain, "cs-ab")["events"]
+        for event in facts_of(brain, "cs-ab")["events"]
         if "did not report for" in event["why"]
     ] == ["lost"]
     assert came_home(brain, "a") == came_home(brain, "b") == "leased -> idle"

@@ -58,7 +58,11 @@ class Brain:
 
     def without(self, testbox: str) -> Lab:
         """The lab as it is once the file of this testbox is gone."""
-        others = {name: box for name, box in self.lab.testboxes.present.items() if name != testbox}
+        others = {
+            name: definition
+            for name, definition in self.lab.testboxes.present.items()
+            if name != testbox
+        }
         return load_testboxes(
             dataclasses.replace(self.lab, testboxes=KnownTestboxes(present=others))
         )

@@ -170,15 +170,15 @@ def lab(box: Iron, tmp_path: Path) -> Iterator[Lab]:
 def test_a_bisection_by_kexec_and_by_reboot_goes_on_after_a_panic_and_names_the_culprit(
     lab: Lab, box: Iron
 ) -> None:
-    for testbox in names_of(box):
-        said = lab.bisect(testbox)
+    for name in names_of(box):
+        said = lab.bisect(name)
         assert said["status"] == "culprit", said
         assert said["culprit"]["commit"] == lab.series.culprit
         assert said["probability"] >= 0.99
         assert "panicked" in [
             boot["outcome"] for point in said["points"] for boot in point["observations"]
         ]
-        assert lab.service.facts(f"testbox/{testbox}")["state"] == "active", (
+        assert lab.service.facts(f"testbox/{name}")["state"] == "active", (
             "a kernel that panics counts as a box that fails"
         )
     assert "swingbot=" not in box.machine.ssh("cat /proc/cmdline")

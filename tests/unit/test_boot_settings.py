@@ -277,27 +277,29 @@ def refused(box: Testbox, *lines: str, trust: Trust = "trusted") -> str:
     return str(error.value)
 
 
-def box(more: str = "", text: str = QEMU) -> Testbox:
+def a_testbox(more: str = "", text: str = QEMU) -> Testbox:
     return load(text + more, "box.yaml")
 
 
 def test_unit_jobs_of_one_boot_have_one_command_line() -> None:
-    assert refused(box(), "kernel_cmdline: nosmt\n", "  ipc: pipe\n") == (
+    assert refused(a_testbox(), "kernel_cmdline: nosmt\n", "  ipc: pipe\n") == (
         "j0-defaults and j1-pipe have different kernel_cmdline ('nosmt' and ''), and one boot has"
         " one kernel command line; measure them in separate requests"
     )
-    same = parts(box(), "kernel_cmdline: nosmt\n", "kernel_cmdline: nosmt\nsysctl: {vm.x: 1}\n")
+    same = parts(
+        a_testbox(), "kernel_cmdline: nosmt\n", "kernel_cmdline: nosmt\nsysctl: {vm.x: 1}\n"
+    )
     assert cmdline_of(same) == "nosmt" and cmdline_of([]) == ""
 
 
 def test_what_an_untrusted_kernel_may_not_set_is_refused_when_it_is_asked_for() -> None:
-    assert parts(box(), "kernel_cmdline: iomem=relaxed\n")[0].cmdline == "iomem=relaxed"
-    said = refused(box(), "kernel_cmdline: iomem=relaxed\n", trust="untrusted")
+    assert parts(a_testbox(), "kernel_cmdline: iomem=relaxed\n")[0].cmdline == "iomem=relaxed"
+    said = refused(a_testbox(), "kernel_cmdline: iomem=relaxed\n", trust="untrusted")
     assert "the kernel parameter iomem can't be set by a job" in said
 
 
 def test_a_command_line_that_the_kernel_would_cut_is_refused() -> None:
-    long = box(f"cmdline: {'x' * 700}\n")
+    long = a_testbox(f"cmdline: {'x' * 700}\n")
     assert parts(long, "kernel_cmdline: nosmt\n")
     said = refused(long, f"kernel_cmdline: a={'y' * 1000}\n")
     assert "the kernel reads 2047; remove words from the job's" in said
@@ -317,7 +319,7 @@ def test_a_command_line_that_the_kernel_would_cut_is_refused() -> None:
 def test_a_testbox_says_what_a_job_can_set_there(
     text: str, more: str, can: tuple[str, ...]
 ) -> None:
-    made = box(more, text)
+    made = a_testbox(more, text)
     assert made.can_set == can
     assert remembered(json.loads(json.dumps(made.to_json()))).can_set == can
     lines = {"cmdline": "kernel_cmdline: nosmt\n", "sysctl": "sysctl: {vm.x: 1}\n"}
@@ -343,17 +345,17 @@ def test_a_testbox_says_what_a_job_can_set_there(
 )
 def test_a_testbox_can_not_say_that_it_can_set_more(more: str, message: str) -> None:
     with pytest.raises(TestboxError, match=message):
-        box(more)
+        a_testbox(more)
 
 
 def test_a_testbox_remembered_from_before_can_set_all() -> None:
-    document = box("can_set: []\n").to_json()
+    document = a_testbox("can_set: []\n").to_json()
     del document["can_set"]
     assert remembered(document).can_set == ("cmdline", "sysctl")
 
 
 def test_a_sysctl_of_the_job_counts_more_than_the_testbox_demand() -> None:
-    quiet = box("demand: {vm.swappiness: 0, thp_enabled: never}\n")
+    quiet = a_testbox("demand: {vm.swappiness: 0, thp_enabled: never}\n")
     [job] = parts(quiet, "sysctl: {vm.swappiness: 60}\n")
     assert (job.demand, job.sysctl) == ({"thp_enabled": "never"}, {"vm.swappiness": "60"})
 
@@ -411,7 +413,7 @@ def test_settings_that_conflict_are_refused(
 
 
 def test_the_job_s_words_are_the_last_ones() -> None:
-    quiet = box("cmdline: mitigations=auto\n")
+    quiet = a_testbox("cmdline: mitigations=auto\n")
     line = argv.kernel_cmdline(quiet, 7, NEVER)
     assert line.endswith(f" swingbot.delay_us=7 mitigations=auto {NEVER}")
     assert guest.cmdline(quiet, "o1-a1", 5, 7, NEVER).endswith(f" mitigations=auto {NEVER}")

@@ -281,7 +281,7 @@ def test_controllers_that_want_two_boxes_in_opposite_order_all_get_them(tmp_path
 
     def want(*names: str) -> None:
         for _ in range(50):
-            with lease.boxes(tmp_path, names, patience=60):
+            with lease.for_testboxes(tmp_path, names, patience=60):
                 most.append(inside.acquire(blocking=False))
                 inside.release()
         done.append(names)
@@ -302,15 +302,18 @@ def test_who_waits_for_two_boxes_holds_neither(tmp_path: Path) -> None:
     messages: list[str] = []
     busy = r"a and b are needed together, and testbox b is busy.*b\.lease"
     with (
-        lease.boxes(tmp_path, ["b"]),
+        lease.for_testboxes(tmp_path, ["b"]),
         pytest.raises(InfraError, match=busy),
-        lease.boxes(tmp_path, ["b", "a"], tell=messages.append, patience=0.1),
+        lease.for_testboxes(tmp_path, ["b", "a"], tell=messages.append, patience=0.1),
     ):
         raise AssertionError("b is busy")
     assert messages == [
         "Waiting: a and b are needed together, and testbox b is busy with another boot."
     ]
-    with lease.boxes(tmp_path, ["a"], patience=-1), lease.boxes(tmp_path, ["b"], patience=-1):
+    with (
+        lease.for_testboxes(tmp_path, ["a"], patience=-1),
+        lease.for_testboxes(tmp_path, ["b"], patience=-1),
+    ):
         pass
 
 
@@ -318,13 +321,13 @@ def test_while_one_waits_for_both_the_free_one_can_be_used(tmp_path: Path) -> No
     got = threading.Event()
 
     def want() -> None:
-        with lease.boxes(tmp_path, ["a", "b"], patience=30):
+        with lease.for_testboxes(tmp_path, ["a", "b"], patience=30):
             got.set()
 
-    with lease.boxes(tmp_path, ["b"]):
+    with lease.for_testboxes(tmp_path, ["b"]):
         thread = threading.Thread(target=want, daemon=True)
         thread.start()
-        with lease.boxes(tmp_path, ["a"], patience=5):
+        with lease.for_testboxes(tmp_path, ["a"], patience=5):
             assert not got.is_set()
     thread.join(30)
     assert got.is_set()

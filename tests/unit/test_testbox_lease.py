@@ -54,24 +54,24 @@ def test_a_waiting_boot_goes_before_later_builds(tmp_path: Path) -> None:
 
 def test_a_testbox_runs_one_boot_at_a_time_and_says_so(tmp_path: Path) -> None:
     said: list[str] = []
-    with lease.boxes(tmp_path, ["vm-icount"]):
-        assert refused(lease.boxes(tmp_path, ["vm-icount"], patience=0, tell=said.append))
-        assert not refused(lease.boxes(tmp_path, ["vm-tcg"], patience=0))
+    with lease.for_testboxes(tmp_path, ["vm-icount"]):
+        assert refused(lease.for_testboxes(tmp_path, ["vm-icount"], patience=0, tell=said.append))
+        assert not refused(lease.for_testboxes(tmp_path, ["vm-tcg"], patience=0))
     assert said == ["Waiting: testbox vm-icount is busy with another boot."]
 
 
 def test_giving_up_names_the_lock_to_look_at(tmp_path: Path) -> None:
     with (
-        lease.boxes(tmp_path, ["box"]),
+        lease.for_testboxes(tmp_path, ["box"]),
         pytest.raises(InfraError, match=r"testboxes/box\.lease"),
-        lease.boxes(tmp_path, ["box"], patience=0),
+        lease.for_testboxes(tmp_path, ["box"], patience=0),
     ):
         pass
 
 
 def test_a_lease_lives_as_long_as_the_process_it_was_handed_to(tmp_path: Path) -> None:
-    with lease.boxes(tmp_path, ["box"]) as [fd]:
+    with lease.for_testboxes(tmp_path, ["box"]) as [fd]:
         kept = os.dup(fd)
-    assert refused(lease.boxes(tmp_path, ["box"], patience=0))
+    assert refused(lease.for_testboxes(tmp_path, ["box"], patience=0))
     os.close(kept)
-    assert not refused(lease.boxes(tmp_path, ["box"], patience=0))
+    assert not refused(lease.for_testboxes(tmp_path, ["box"], patience=0))

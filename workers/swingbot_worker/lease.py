@@ -64,7 +64,7 @@ def _host(cache: Path, how: int, why: str, tell: Tell, patience: float) -> Itera
 
 
 @contextlib.contextmanager
-def boxes(
+def for_testboxes(
     cache: Path,
     names: Iterable[str],
     *,
@@ -96,7 +96,7 @@ def for_boot(testbox: Testbox, cache: Path, *, tell: Tell, patience: float) -> I
     """
     with contextlib.ExitStack() as stack:
         names = testbox.nodes or (testbox.name,)
-        fds = stack.enter_context(boxes(cache, names, tell=tell, patience=patience))
+        fds = stack.enter_context(for_testboxes(cache, names, tell=tell, patience=patience))
         if testbox.virtual and not testbox.repeatable:
             fds.append(stack.enter_context(exclusive(cache, tell=tell, patience=patience)))
         yield fds

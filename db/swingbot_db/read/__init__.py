@@ -11,7 +11,6 @@ from swingbot.core.model.lookup import NotFound
 
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
-from .boxes import controller
 from .comparisons import comparison, list_comparisons, samples_of_comparison
 from .compilers import list_compilers
 from .experiments import (
@@ -29,6 +28,7 @@ from .orders import boot, kernel, list_orders, order
 from .overview import open_work, reachable, status
 from .proof import gates
 from .raw import raw_manifest, result_children, result_run, samples
+from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
 
 __all__ = [

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from swingbot.core.bisect.explain_text import of_merge
 from swingbot.core.bisect.logbook import said
 
-from . import boxes, estimate
+from . import estimate, testbox_status
 from .rows import Row, by_id, first, rows, shown, where
 
 _BISECTION = """
@@ -143,7 +143,7 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     document |= _context(conn, number, row)
     document |= _steering(conn, number, document)
     document["culprits"] = _shares(document["culprits"])
-    document["waits"] = boxes.waits(conn, "bisection", number) if running else []
+    document["waits"] = testbox_status.waits(conn, "bisection", number) if running else []
     if running:
         document |= _progress(conn, row, points, log)
     if document["waits"]:

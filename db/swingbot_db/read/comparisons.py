@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from . import boxes, estimate
+from . import estimate, testbox_status
 from .facts import facts_differ
 from .rows import Row, by_id, rows, shown, where
 from .variants import variants
@@ -145,7 +145,9 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     row["progress"] = _progress(row, base, head)
     is_open = row["status"] in ("waiting", "running")
     row["waits"] = (
-        boxes.waits(conn, "comparison", number) if is_open and row["kind"] != "anchor" else []
+        testbox_status.waits(conn, "comparison", number)
+        if is_open and row["kind"] != "anchor"
+        else []
     )
     row["eta_seconds"] = _eta(conn, row) if is_open and not row["waits"] else None
     return row

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
 
-from . import boxes, estimate
+from . import estimate, testbox_status
 from .comparisons import PARTS, SIDES, is_counter
 from .rows import Row, by_id, first, number, rows, shown, where
 from .variants import variants
@@ -116,7 +116,7 @@ def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None
     row["arms"] = _arms(conn, of, row)
     row["progress"] = _progress(row)
     is_open = row["status"] in _OPEN
-    row["waits"] = boxes.waits(conn, "comparison", of) if is_open else []
+    row["waits"] = testbox_status.waits(conn, "comparison", of) if is_open else []
     row["eta_seconds"] = _eta(conn, row) if is_open and not row["waits"] else None
     return row
 

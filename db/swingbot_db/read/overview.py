@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from . import boxes
+from . import testbox_status
 from .bisections import bisection, list_bisections
 from .comparisons import comparison, list_comparisons
 from .experiments import experiment, list_experiments
@@ -164,11 +164,11 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
     problems += [
         _problem(text, f"/testbox/{row['name']}")
         for row in testboxes
-        if (text := boxes.trouble(row))
+        if (text := testbox_status.trouble(row))
     ]
     problems += [
         _problem(f"{row['reason']}; check that master, workers and loop are running", "/orders")
-        for row in boxes.alerts(conn)
+        for row in testbox_status.alerts(conn)
         if row["kind"] == "stuck"
     ]
     for row in rows(conn, _FAILED_REQUESTS):

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
 
-from . import boxes
+from . import testbox_status
 from .comparisons import list_comparisons
 from .experiments import list_experiments
 from .histories import histories
@@ -108,7 +108,7 @@ def list_testboxes(
 ) -> list[Row]:
     """Active ones first. Filters: name, state, tbox_group.
 
-    `doing` is the testbox's current work, None if it is free; `now` its state (`boxes.now`).
+    `doing` is the testbox's current work, None if it is free; `now` is `testbox_status.now`.
     """
     clause, params = where(
         filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"}
@@ -123,9 +123,9 @@ def list_testboxes(
             },
         }
         testboxes.append(row | {"doing": doing if doing["order"] else None})
-    now = boxes.now(conn, [row["name"] for row in testboxes])
+    now = testbox_status.now(conn, [row["name"] for row in testboxes])
     testboxes = [row | {"now": now[row["name"]]} for row in testboxes]
-    return [row | {"words": boxes.words(row)} for row in testboxes]
+    return [row | {"words": testbox_status.words(row)} for row in testboxes]
 
 
 def testbox(conn: sa.Connection, name: str) -> Row:
@@ -148,7 +148,10 @@ def testbox(conn: sa.Connection, name: str) -> Row:
 
 
 def _history(conn: sa.Connection, name: str) -> Row:
-    return {"events": boxes.events(conn, name), "alerts": boxes.alerts(conn, name)}
+    return {
+        "events": testbox_status.events(conn, name),
+        "alerts": testbox_status.alerts(conn, name),
+    }
 
 
 def list_metrics(

@@ -44,7 +44,7 @@ class Anchors(Noun):
 
 def _spec_on(comparison: Comparison, testbox: str) -> str:
     """What a comparison runs on the testbox; "" if nothing."""
-    return next((spec for box, spec in comparison.parts if box == testbox), "")
+    return next((spec for name, spec in comparison.parts if name == testbox), "")
 
 
 def _is_on(bisection: Bisection, testbox: str) -> bool:

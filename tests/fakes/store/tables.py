@@ -190,10 +190,10 @@ class TestboxRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoxRow:
+class TestboxStatusRow:
     """What a testbox does, and how far its screening is."""
 
-    box: TestboxStatus
+    status: TestboxStatus
     screening_since: datetime
     screening_boots: int = 0
     screened: bool = False
@@ -292,7 +292,7 @@ class Tables:
     steps: dict[tuple[int, int], StepRow] = field(default_factory=dict)
     steers: dict[int, tuple[int, Steer]] = field(default_factory=dict)
     testboxes: dict[str, TestboxRow] = field(default_factory=dict)
-    boxes: dict[str, BoxRow] = field(default_factory=dict)
+    testbox_statuses: dict[str, TestboxStatusRow] = field(default_factory=dict)
     events: dict[int, EventRow] = field(default_factory=dict)
     noise: dict[tuple[str, str, str], tuple[NoiseRecord, int]] = field(default_factory=dict)
     incidents: dict[int, Incident] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from swingbot.core.model.statuses import TestboxState
 from swingbot.core.model.testbox_state import Event, TestboxPhase, TestboxStatus, transition
 from swingbot.core.plan.testbox_rules import Screening
 from swingbot_jobs.testbox.definition import Testbox, remembered
-from tests.fakes.store.tables import BootRow, BoxRow, EventRow, Noun, TestboxRow
+from tests.fakes.store.tables import BootRow, EventRow, Noun, TestboxRow, TestboxStatusRow
 
 
 class Testboxes(Noun):
@@ -56,17 +56,17 @@ class Testboxes(Noun):
         return {name: (row.state, row.reason) for name, row in sorted(self.db.testboxes.items())}
 
     def all(self) -> list[TestboxStatus]:
-        return [row.box for _, row in sorted(self.db.boxes.items())]
+        return [row.status for _, row in sorted(self.db.testbox_statuses.items())]
 
     def lock(self, testbox: str) -> TestboxStatus:
-        row = BoxRow(box=TestboxStatus(testbox=testbox), screening_since=self.db.now())
-        return self.db.boxes.setdefault(testbox, row).box
+        row = TestboxStatusRow(status=TestboxStatus(testbox=testbox), screening_since=self.db.now())
+        return self.db.testbox_statuses.setdefault(testbox, row).status
 
     def move(self, testbox: str, event: Event) -> TestboxStatus:
         was = self.lock(testbox)
         row = self.db.testboxes.get(testbox)
         now = transition(was, event, barred=row is not None and row.state == "quarantined")
-        self.db.boxes[testbox] = replace(self.db.boxes[testbox], box=now)
+        self.db.testbox_statuses[testbox] = replace(self.db.testbox_statuses[testbox], status=now)
         if (now.state, now.why, now.attempt) != (was.state, was.why, was.attempt):
             self.add_event(testbox, was.state, now.state, now.why, now.attempt or was.attempt)
         return now
@@ -79,14 +79,14 @@ class Testboxes(Noun):
         )
 
     def screening(self, testbox: str) -> Screening:
-        row = self.db.boxes.get(testbox)
+        row = self.db.testbox_statuses.get(testbox)
         if row is None:
             return Screening()
         anchors = {
             number: comparison
             for number, comparison in self.db.comparisons.items()
             if comparison.comparison.kind == "anchor"
-            and any(box == testbox for box, _ in comparison.comparison.parts)
+            and any(name == testbox for name, _ in comparison.comparison.parts)
         }
         series = {f"c{number}" for number in anchors}
 
@@ -110,8 +110,8 @@ class Testboxes(Noun):
         )
 
     def _put(self, testbox: str, **values: Any) -> None:
-        if testbox in self.db.boxes:
-            self.db.boxes[testbox] = replace(self.db.boxes[testbox], **values)
+        if testbox in self.db.testbox_statuses:
+            self.db.testbox_statuses[testbox] = replace(self.db.testbox_statuses[testbox], **values)
 
     def ask_screening(self, testbox: str, boots: int) -> None:
         self._put(testbox, screening_boots=boots)
@@ -125,6 +125,6 @@ class Testboxes(Noun):
             self._put(testbox, screened=False, screening_since=self.db.now())
 
     def screen_again(self, testbox: str) -> None:
-        row = self.db.boxes.get(testbox)
+        row = self.db.testbox_statuses.get(testbox)
         if row is not None and not row.screened:
             self._put(testbox, screening_since=self.db.now())

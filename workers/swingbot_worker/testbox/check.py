@@ -1,4 +1,4 @@
-"""`swingbot-worker check BOX`: check that a testbox has everything it needs."""
+"""`swingbot-worker check TESTBOX`: check that a testbox has everything it needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Example:
 
 Exit status: 0 nothing is missing, 1 something is missing, 2 unknown testbox or invalid file.""",
 )
-@click.argument("name", metavar="BOX")
+@click.argument("name", metavar="TESTBOX")
 @click.option(
     "--json",
     "as_json",
@@ -40,7 +40,7 @@ Exit status: 0 nothing is missing, 1 something is missing, 2 unknown testbox or 
     help='Print the findings as JSON: [{"what", "ok", "found", "do"}].',
 )
 def command(name: str, as_json: bool) -> None:
-    """Check that testbox BOX has everything it needs.
+    """Check that TESTBOX has everything it needs.
 
     Checks SSH, console, power, memory and tuning. Changes nothing on the testbox and boots nothing.
     """

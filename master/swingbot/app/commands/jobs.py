@@ -37,7 +37,7 @@ def jobs() -> None:
 
 @jobs.command("expand")
 @click.argument("file")
-@click.option("--testbox", "box", required=True, help="Testbox whose facts resolve percentages.")
+@click.option("--testbox", required=True, help="Testbox whose facts resolve percentages.")
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file."
 )
@@ -45,7 +45,7 @@ def jobs() -> None:
 @pass_session
 @guarded
 def jobs_expand(
-    session: CommandContext, file: str, box: str, overrides: tuple[str, ...], json_: bool
+    session: CommandContext, file: str, testbox: str, overrides: tuple[str, ...], json_: bool
 ) -> None:
     """Print the unit jobs of job FILE on a testbox.
 
@@ -57,7 +57,7 @@ def jobs_expand(
     Example:
       swingbot jobs expand vm-netperf.yaml --testbox vm-icount
     """
-    [chosen] = _testboxes(session, [box])
+    [chosen] = _testboxes(session, [testbox])
     path = _job_file(session, file)
     unit_jobs = chosen.demanded(
         expand(
@@ -88,7 +88,7 @@ def jobs_expand(
 @click.argument("files", nargs=-1, required=True)
 @click.option(
     "--testbox",
-    "boxes",
+    "testboxes",
     multiple=True,
     help="Check for this testbox; may be repeated.",
 )
@@ -96,7 +96,7 @@ def jobs_expand(
 @pass_session
 @guarded
 def jobs_lint(
-    session: CommandContext, files: tuple[str, ...], boxes: tuple[str, ...], json_: bool
+    session: CommandContext, files: tuple[str, ...], testboxes: tuple[str, ...], json_: bool
 ) -> None:
     """Check job FILES (paths or names of shipped jobs).
 
@@ -109,7 +109,7 @@ def jobs_lint(
       swingbot jobs lint jobs/vm-*.yaml --testbox vm-tcg
     """
     chosen: Sequence[Testbox | NominalTestbox] = (
-        _testboxes(session, boxes) if boxes else [NominalTestbox()]
+        _testboxes(session, testboxes) if testboxes else [NominalTestbox()]
     )
     programs, roots = _programs(session), _roots(session)
     paths = [_job_file(session, file) for file in files]

@@ -72,16 +72,16 @@ class _Kernels:
         """
         if not self.group:
             return self.built()
-        on_box, worth = self._on_box(), Counter[tuple[int, int]]()
+        by_testbox, worth = self._by_testbox(), Counter[tuple[int, int]]()
         for (position, layout, box), boots in self.boots.items():
-            worth[position, layout] += _against(boots, on_box[box] - boots)  # type: ignore[assignment]
+            worth[position, layout] += _against(boots, by_testbox[box] - boots)  # type: ignore[assignment]
         return worth
 
     def more(self, layouts: Mapping[int, int], box: int) -> Mapping[int, float]:
         """Position -> what one more boot there of that layout would add to its worth."""
         if not self.group:
             return dict.fromkeys(layouts, 1.0)
-        total = self._on_box()[box]
+        total = self._by_testbox()[box]
         here = {position: self.boots[position, layout, box] for position, layout in layouts.items()}
         return {
             position: _against(n + 1, total - n) - _against(n, total - n)
@@ -90,9 +90,9 @@ class _Kernels:
 
     def first(self, box: int) -> float:
         """What the first boot of another build is worth."""
-        return _against(1, self._on_box()[box]) if self.group else 1.0
+        return _against(1, self._by_testbox()[box]) if self.group else 1.0
 
-    def _on_box(self) -> Counter[int]:
+    def _by_testbox(self) -> Counter[int]:
         total: Counter[int] = Counter()
         for (_, _, box), boots in self.boots.items():
             total[box] += boots

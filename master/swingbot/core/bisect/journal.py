@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_orig
 from swingbot.core.bisect.state import Action, BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import FIRST_EDITION, Policy
+from swingbot.core.model.bisection import JOURNAL_KEY
 
 VERSION: Final = 1
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class Snapshot:
     def digest(self) -> str:
         """sha256 of all fields; equal digests mean equal inputs."""
         return hashlib.sha256(
-            text({name: getattr(self, name) for name in _names(Snapshot)}).encode()
+            text({key: getattr(self, name) for key, name in _keys(Snapshot).items()}).encode()
         ).hexdigest()
 
 
@@ -65,15 +66,20 @@ def text(value: Any) -> str:
 def plain(value: Any) -> Any:
     """Convert dataclasses to objects and tuples to lists; other values are JSON already."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(getattr(value, name)) for name in _names(type(value))}
+        return {key: plain(getattr(value, name)) for key, name in _keys(type(value)).items()}
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
 
 
 @lru_cache(maxsize=32)
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+def _keys(kind: Any) -> dict[str, str]:
+    """Key in a journal -> name of the field, for each field of a dataclass."""
+    return {_key(field): field.name for field in dataclasses.fields(kind)}
+
+
+def _key(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get(JOURNAL_KEY, field.name))
 
 
 def typed(kind: type[T], value: Any) -> T:
@@ -115,9 +121,9 @@ def _typed(kind: Any, value: Any) -> Any:
 
 
 def _object(kind: Any, value: Any) -> Any:
-    hints = _hints(kind)
+    hints, names = _hints(kind), _keys(kind)
     _must(isinstance(value, dict), f"expected an object, not {value!r}")
-    unknown = sorted(value.keys() - hints.keys())
+    unknown = sorted(value.keys() - names.keys())
     _must(
         not unknown,
         (
@@ -126,7 +132,9 @@ def _object(kind: Any, value: Any) -> Any:
         ),
     )
     try:
-        return kind(**{name: _typed(hints[name], inner) for name, inner in value.items()})
+        return kind(
+            **{names[key]: _typed(hints[names[key]], inner) for key, inner in value.items()}
+        )
     except (TypeError, ValueError) as error:
         raise JournalError(f"{kind.__name__}: {error}") from None
 
@@ -160,7 +168,7 @@ def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
             name: value for name, value in plain(policy).items() if FIRST_EDITION.get(name) != value
         },
         state={
-            f.name: plain(getattr(state, f.name))
+            _key(f): plain(getattr(state, f.name))
             for f in dataclasses.fields(state)
             if f.name not in _APART
         }

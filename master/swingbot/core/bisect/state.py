@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.bisection import JOURNAL_KEY, Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.statuses import ConclusionKind, Phase
 
@@ -38,7 +38,8 @@ class BisectionState:
     min_effect_pct: float = 1.0
     noise: NoisePrior = field(default_factory=NoisePrior)
     boot_cost_seconds: float = 10.0  # of one boot with its runs
-    boxes: int = 1  # testboxes of the group that share the work; 0..boxes-1
+    # number of testboxes in the group that share the work; their indices count from 0
+    boxes: int = field(default=1, metadata={JOURNAL_KEY: "boxes"})
     layouts: bool = False  # whether a commit can be built with another layout of the same code
     layout_cost_seconds: float = 60.0  # of linking a kernel that is built in another layout
 

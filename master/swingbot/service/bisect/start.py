@@ -123,20 +123,20 @@ def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
     ][:1] or list(tree.testboxes[:1])
 
 
-def _alike(lab: Lab, testboxes: Testboxes, boxes: list[str]) -> list[str]:
+def _alike(lab: Lab, testboxes: Testboxes, names: list[str]) -> list[str]:
     """Return the active testboxes of a group; a single testbox is returned even if inactive.
 
     Raises RequestError if the group mixes repeatable and other testboxes.
     """
-    if len(boxes) == 1:
-        return boxes
+    if len(names) == 1:
+        return names
     states = testboxes.states()
-    if len({lab.testboxes.known(box).repeatable for box in boxes}) > 1:
+    if len({lab.testboxes.known(name).repeatable for name in names}) > 1:
         raise RequestError(
-            f"some of {', '.join(boxes)} are repeatable and some are not, so they cannot "
+            f"some of {', '.join(names)} are repeatable and some are not, so they cannot "
             "share a bisection; name one testbox"
         )
-    return [box for box in boxes if states.get(box) == "active"] or boxes[:1]
+    return [name for name in names if states.get(name) == "active"] or names[:1]
 
 
 def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str | None) -> UnitJob:

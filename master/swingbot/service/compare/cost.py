@@ -109,7 +109,7 @@ def _of_part(
     testbox: str,
     spec: str,
 ) -> TestboxCost:
-    box = lab.testboxes.known(testbox)
+    definition = lab.testboxes.known(testbox)
     needed: Counter[tuple[str, str]] = Counter()  # boots by (image or build key, spec)
     known = 0
     for arm, variant in zip(new.arms, variants, strict=True):
@@ -121,9 +121,9 @@ def _of_part(
         if (kernel, own) in needed:
             continue
         existing = 0
-        if image is not None and box.repeatable:
+        if image is not None and definition.repeatable:
             numbers = BootNumbers(range(new.first_k, new.first_k + new.boots), new.purpose)
-            existing = len(tx.boots.find(image, testbox, own, series_of(box, ""), numbers))
+            existing = len(tx.boots.find(image, testbox, own, series_of(definition, ""), numbers))
         needed[kernel, own] = new.boots - existing
         known += existing
     usual = tx.boots.seconds(testbox, spec)

@@ -76,9 +76,9 @@ def _of_metric(
 ) -> DetectableEffect | None:
     """Return the detectable effect of one metric; None without a noise record."""
     record = tx.noise.get(testbox, job.name, metric.name)
-    box = lab.testboxes.known(testbox)
-    rule = rule_of(box, metric, job)
-    spread = _spread(record, box.repeatable)
+    definition = lab.testboxes.known(testbox)
+    rule = rule_of(definition, metric, job)
+    spread = _spread(record, definition.repeatable)
     if record is None or spread is None:
         return None
     noise = KnownNoise(
@@ -87,7 +87,7 @@ def _of_metric(
         df=spread[1],
         layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
     )
-    resolution: Resolution = plan_family(noise, 1, boots, box.repeatable, pairs)
+    resolution: Resolution = plan_family(noise, 1, boots, definition.repeatable, pairs)
     return DetectableEffect(
         testbox=testbox,
         unit_job=job.name,

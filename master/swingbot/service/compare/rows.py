@@ -63,7 +63,7 @@ class TestboxPart:
     spec: str
 
     @property
-    def box(self) -> Testbox:
+    def definition(self) -> Testbox:
         return self.lab.testboxes.known(self.testbox)
 
     def rows(
@@ -125,7 +125,7 @@ class TestboxPart:
         if kernel.image is None:
             return None
         spec = kernel.arm.spec(self.spec)
-        series, numbers = series_for(self.box, self.comparison), self.comparison.numbers
+        series, numbers = series_for(self.definition, self.comparison), self.comparison.numbers
         values, problems = boots_of(self.tx, kernel.image, self.testbox, spec, series, numbers)
         return ArmBoots(image=kernel.image, spec=spec, values=values, problems=problems)
 
@@ -134,15 +134,15 @@ class TestboxPart:
         return differences_of(
             self.tx,
             [side.image for side in sides],
-            self.box,
+            self.definition,
             [side.spec for side in sides],
-            series_for(self.box, self.comparison),
+            series_for(self.definition, self.comparison),
             self.comparison.numbers,
         )
 
     def _rule(self, job: UnitJob, name: str, headlines: int) -> Rule:
         metric = metric_of(self.lab.programs, name)
-        rule = rule_of(self.box, metric, job)
+        rule = rule_of(self.definition, metric, job)
         return replace(
             rule,
             headlines=headlines if metric.headline else 0,
@@ -231,8 +231,8 @@ class TestboxPart:
 
     def _names(self, job: UnitJob, metric: Metric) -> dict[str, object]:
         return {
-            "testbox": self.box.name,
-            "label": self.box.label,
+            "testbox": self.definition.name,
+            "label": self.definition.label,
             "unit_job": job.name,
             "metric": metric.name,
             "unit": metric.unit,
@@ -244,8 +244,8 @@ class TestboxPart:
         metric = next(m for m in self.lab.programs[job.program].metrics.values() if m.headline)
         return ComparisonRow(
             unit_job=job.name,
-            testbox=self.box.name,
-            label=self.box.label,
+            testbox=self.definition.name,
+            label=self.definition.label,
             metric=metric.name,
             unit=metric.unit,
             klass=metric.klass,

@@ -224,7 +224,7 @@ def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
     """
     incident = tx.incidents.get(int((pairs.request_key or "").split(":")[1]))
     images = all_images_of(tx, [tx.variants.get(n) for n in (pairs.base, pairs.head)])
-    (testbox, spec), box = pairs.parts[0], lab.testboxes.known(pairs.parts[0][0])
+    (testbox, spec), definition = pairs.parts[0], lab.testboxes.known(pairs.parts[0][0])
     sightings = [
         s
         for s in (tx.sightings.of_incident(incident.id) if incident is not None else [])
@@ -237,15 +237,16 @@ def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
     if images[0] == images[1]:
         return Recognition(answer="gone", probability=0.0, words="both images are identical")
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
-    rule = rule_of(box, metric_of(lab.programs, bisection.metric), job)
+    rule = rule_of(definition, metric_of(lab.programs, bisection.metric), job)
+    series = series_of(definition, f"c{pairs.id}")
     sides = [
-        boots_of(tx, image, testbox, spec, series_of(box, f"c{pairs.id}"), pairs.numbers)[0].get(
+        boots_of(tx, image, testbox, spec, series, pairs.numbers)[0].get(
             (bisection.unit_job, bisection.metric), []
         )
         for image in images
     ]
     record = tx.noise.get(testbox, bisection.unit_job, bisection.metric)
-    prior = pair_prior(record, box.repeatable)
+    prior = pair_prior(record, definition.repeatable)
     unknown = math.sqrt(2.0) * math.hypot(NOISY.sd_boot, NOISY.sd_run / math.sqrt(job.runs))
     noise = PairNoise(
         sd=prior.sd if prior.known else unknown,

@@ -266,14 +266,18 @@ def _place(
         (row for row in rows if row.unit_job == named["unit_job"]),
         rows[0] if len(rows) == 1 else None,
     )
-    box = lab.testboxes.present.get(testbox)
+    definition = lab.testboxes.present.get(testbox)
     build = tx.builds.by_key([case.culprit.build_key]).get(case.culprit.build_key)
     noted = (
         tx.boots.latest_facts(testbox, image=str(build.image_sha256)) if build is not None else {}
     )
     known = (
-        {"model": box.model, "CPUs": str(box.nr_cpu), "MiB": str(box.memory_mb)}
-        if box is not None
+        {
+            "model": definition.model,
+            "CPUs": str(definition.nr_cpu),
+            "MiB": str(definition.memory_mb),
+        }
+        if definition is not None
         else {}
     )
     known |= {"CPU": str(noted["cpu_model"])[:60]} if noted.get("cpu_model") else {}

@@ -225,7 +225,7 @@ def _kit(
         branch=tree["branch"],
         testbox=testbox,
         label=parts[0]["label"] or "",
-        others=[box for box in _testboxes(table) if box != testbox],
+        others=[name for name in _testboxes(table) if name != testbox],
         chosen=not is_usual,
         qemu_version=next(
             (str(one["qemu_version"]) for one in facts if one.get("qemu_version")), "unknown"

@@ -145,10 +145,10 @@ def _same_metric(facts: ReportFacts) -> list[ComparisonRow]:
     ]
 
 
-def _measured(facts: ReportFacts, boxes: Sequence[ComparisonRow]) -> str:
+def _measured(facts: ReportFacts, rows: Sequence[ComparisonRow]) -> str:
     """Name the testboxes, each with the label that says what its numbers are worth."""
     row = facts.headline
-    testboxes = ", ".join(dict.fromkeys(_box(box) for box in boxes))
+    testboxes = ", ".join(dict.fromkeys(_box(each) for each in rows))
     return f"Measured on {testboxes}, unit job {cut(row.unit_job, 120)}."
 
 
