@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import detect
-from benchmarks.cells import CELLS, FOUR_BOXES, ONE_BOX, Cell
+from benchmarks.cells import CELLS, FOUR_TESTBOXES, ONE_TESTBOX, Cell
 from benchmarks.peers import METHODS, Named, Probe, bound
 from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise, with_history
 from tests.worlds import Costs, SimulatedBench
@@ -62,7 +62,7 @@ def ours(cell: Cell, bench: SimulatedBench, *, history: bool) -> Ended:
         noise=noise,
         build_cost=COSTS.build,
         boot_cost=COSTS.of_boot(bench.runs),
-        boxes=cell.boxes,
+        testboxes=cell.testboxes,
         layouts=cell.layouts,
     )
     if history:
@@ -220,10 +220,9 @@ def side_by_side(table: list[dict[str, Any]]) -> list[str]:
     """Wall time in a group of testboxes against one: the same worlds and seeds."""
     hours = {(row["cell"], row["method"], row["worlds"]): row["hours"] for row in table}
     return [
-        f"4 testboxes against 1, {method}: wall time"
-        f" {hours[ONE_BOX, method, worlds] and several / hours[ONE_BOX, method, worlds]:.2f}"
+        f"4 testboxes against 1, {method}: wall time {one and several / one:.2f}"
         for (cell, method, worlds), several in hours.items()
-        if cell == FOUR_BOXES and (ONE_BOX, method, worlds) in hours
+        if cell == FOUR_TESTBOXES and (one := hours.get((ONE_TESTBOX, method, worlds))) is not None
     ]
 
 

@@ -26,7 +26,7 @@ class Cell:
     make: Make
     bounded: bool = True  # whether the bound means anything: layout and drift are left out of it
     layouts: bool = False  # kernels can be built with another layout
-    boxes: int = 1
+    testboxes: int = 1
     ahead: int = 0  # kernels that idle build workers build before they are asked for
     table: bool = True  # in the table of targets; others run by --cell or --full
     peers: bool = True
@@ -96,14 +96,14 @@ def troubled(
     return make
 
 
-def on_boxes(make: Make) -> Make:
+def on_testboxes(make: Make) -> Make:
     """The same worlds in a group of testboxes with different levels."""
-    return lambda seed: replace(make(seed), box_noise=0.03)
+    return lambda seed: replace(make(seed), testbox_noise=0.03)
 
 
 AHEAD = 15
 # the same worlds; on one testbox its level does not matter
-ONE_BOX, FOUR_BOXES = ("1 testbox", "4 testboxes")
+ONE_TESTBOX, FOUR_TESTBOXES = ("1 testbox", "4 testboxes")
 CELLS = [
     Cell(name="gauss -5 %", make=plain(-0.05, run_noise=0.02)),
     Cell(name="boot -5 %", make=plain(-0.05, run_noise=0.02, boot_noise=0.02)),
@@ -118,12 +118,15 @@ CELLS = [
         policy=Policy(),
     ),
     Cell(
-        name=ONE_BOX, make=plain(-0.05, run_noise=0.02, boot_noise=0.02), ahead=AHEAD, peers=False
+        name=ONE_TESTBOX,
+        make=plain(-0.05, run_noise=0.02, boot_noise=0.02),
+        ahead=AHEAD,
+        peers=False,
     ),
     Cell(
-        name=FOUR_BOXES,
-        make=on_boxes(plain(-0.05, run_noise=0.02, boot_noise=0.02)),
-        boxes=4,
+        name=FOUR_TESTBOXES,
+        make=on_testboxes(plain(-0.05, run_noise=0.02, boot_noise=0.02)),
+        testboxes=4,
         ahead=AHEAD,
         peers=False,
     ),

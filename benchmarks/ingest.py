@@ -54,7 +54,7 @@ QUICK, FULL = 200_000, 10_000_000
 PARSED_BOOTS = 20
 RUNS = 5  # of a unit job in a boot
 JOBS = ("hackbench-pipe-8-process-100%", "hackbench-socket-8-process-100%")
-BOXES = ("vm-icount", "vm-tcg")
+TESTBOXES = ("vm-icount", "vm-tcg")
 BOOTS_OF_A_COMMIT = 10  # on both testboxes together
 PROGRAMS = Path(__file__).parents[1] / "jobs" / "programs"
 SIDE_BOOTS = 10  # of the comparison that is read
@@ -103,7 +103,7 @@ class World:
     engine: sa.Engine
     lab: Lab
     tree: int
-    boxes: list[make.Box]
+    testboxes: list[make.Testbox]
     commits: list[make.Kernel]
     boots: int = 0
 
@@ -120,8 +120,8 @@ class World:
         order = make.an_order(
             conn,
             self.commits[commit],
-            self.boxes[k % len(self.boxes)],
-            k=k // len(self.boxes),
+            self.testboxes[k % len(self.testboxes)],
+            k=k // len(self.testboxes),
             state="running",
         )
         result = outcome(order)
@@ -133,10 +133,11 @@ def a_world(engine: sa.Engine, state: Path) -> World:
     lab = make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine)
     with engine.begin() as conn:
         tree = make.a_tree(conn)
-        boxes = [
-            make.a_testbox(conn, name, unit_job=JOBS[0], also=JOBS[1:], runs=RUNS) for name in BOXES
+        testboxes = [
+            make.a_testbox(conn, name, unit_job=JOBS[0], also=JOBS[1:], runs=RUNS)
+            for name in TESTBOXES
         ]
-    return World(engine, lab, tree, boxes, [])
+    return World(engine, lab, tree, testboxes, [])
 
 
 def an_outcome(order: int, results: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -324,8 +325,8 @@ def _moved(pattern: Mapping[str, list[float]], boot: int, run: int) -> dict[str,
 
 def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], int]]:
     """Name -> a query that gives its number of rows."""
-    chosen = {"tree": "mm-demo", "box": BOXES[0], "job": JOBS[0], "metric": metric}
-    where = "WHERE tree = :tree AND testbox = :box AND unit_job = :job AND metric = :metric"
+    chosen = {"tree": "mm-demo", "testbox": TESTBOXES[0], "job": JOBS[0], "metric": metric}
+    where = "WHERE tree = :tree AND testbox = :testbox AND unit_job = :job AND metric = :metric"
 
     def sql(text: str) -> Callable[[sa.Connection], int]:
         return lambda conn: len(conn.execute(sa.text(text), chosen).all())
@@ -337,8 +338,8 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
             world.tree,
             world.commits[0],
             world.commits[-1],
-            world.boxes,
-            boots=min(boots, BOOTS_OF_A_COMMIT // len(BOXES)),
+            world.testboxes,
+            boots=min(boots, BOOTS_OF_A_COMMIT // len(TESTBOXES)),
         )
     return {
         "panel: metric over commits (v_metric_over_commits)": sql(
@@ -367,7 +368,7 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
         ),
         "page: result roots": lambda conn: len(read.result_children(conn, ("hackbench",))),
         "brain: boots for the noise records of a testbox": lambda conn: len(
-            PgTransaction(conn).noise.measured_boots(BOXES[0])
+            PgTransaction(conn).noise.measured_boots(TESTBOXES[0])
         ),
         "brain: values of a boot": lambda conn: len(PgTransaction(conn).boots.values(1)),
     }

@@ -1,7 +1,7 @@
 """Rows for tests: each function writes one thing into a migrated database,
 with plausible defaults, and gives back its number.
 
-A test names only what it is about: `a_boot(conn, box, kernel, values={...})`.
+A test names only what it is about: `a_boot(conn, testbox, kernel, values={...})`.
 Everything here goes through the real constraints, so a builder that invents an impossible state
 fails at once. Nothing is random: spread comes from `spread()`.
 """
@@ -71,7 +71,7 @@ class Json:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Testbox:
     """A testbox with a boot spec: where boots of a test happen, and what they run."""
 
     name: str
@@ -125,7 +125,7 @@ def a_testbox(
     also: Sequence[str] = (),
     runs: int = 3,
     **more: Any,
-) -> Box:
+) -> Testbox:
     """A testbox and one boot spec: `unit_job` and those in `also`, `runs` runs each.
 
     Called twice for a name, it adds a spec.
@@ -151,7 +151,7 @@ def a_testbox(
             returning=None,
         )
     spec = a_spec(conn, unit_job, *also, runs=runs)
-    return Box(name=name, spec=spec, unit_job=unit_job)
+    return Testbox(name=name, spec=spec, unit_job=unit_job)
 
 
 def a_spec(conn: sa.Connection, *unit_jobs: str, runs: int = 3) -> str:
@@ -215,7 +215,7 @@ def a_variant(
 def an_order(
     conn: sa.Connection,
     kernel: Kernel,
-    box: Box | None = None,
+    testbox: Testbox | None = None,
     *,
     k: int = 0,
     series: str = "",
@@ -225,24 +225,24 @@ def an_order(
     bisection: int | None = None,
     **more: Any,
 ) -> int:
-    """A build order, or with a `box` a boot order.
+    """A build order, or with a `testbox` a boot order.
 
     With `comparison` or `bisection`, wanted by it.
     """
     key = (
         f"build:{kernel.build_key}"
-        if box is None
-        else f"boot:{kernel.build_key}:{box.name}:{box.spec}:{series}:{k}"
+        if testbox is None
+        else f"boot:{kernel.build_key}:{testbox.name}:{testbox.spec}:{series}:{k}"
     )
     row: dict[str, Any] = {
-        "kind": "boot" if box else "build",
+        "kind": "boot" if testbox else "build",
         "key": key,
         "build_key": kernel.build_key,
         "variant": kernel.variant,
         "state": state,
     }
-    if box is not None:
-        row |= {"testbox": box.name, "spec": box.spec, "series": series, "k": k}
+    if testbox is not None:
+        row |= {"testbox": testbox.name, "spec": testbox.spec, "series": series, "k": k}
     ended = at if state in ("done", "failed", "cancelled") else None
     order = int(_insert(conn, "orders", row | {"created_at": at, "ended_at": ended} | more))
     if comparison is not None or bisection is not None:
@@ -382,7 +382,7 @@ def a_kernel(
 
 def a_boot(
     conn: sa.Connection,
-    box: Box,
+    testbox: Testbox,
     kernel: Kernel,
     *,
     k: int = 0,
@@ -400,7 +400,7 @@ def a_boot(
     `values` maps a metric, or (unit job, metric), to one value a run; None: a boot without runs.
     """
     if order is None:
-        order = an_order(conn, kernel, box, k=k, series=series, state="done", at=at, **asker)
+        order = an_order(conn, kernel, testbox, k=k, series=series, state="done", at=at, **asker)
     files = {name: _file(name, order) for name in ("console.log", "results.tar", "qemu.log")}
     reason = (
         None
@@ -416,17 +416,17 @@ def a_boot(
         "seconds": seconds,
         "reason": reason,
         "files": files,
-        "worker": box.name,
+        "worker": testbox.name,
     }
     attempt = an_attempt(conn, order, outcome=document, at=at)
-    a_dispatch(conn, attempt, f"boot-{box.name}", state="over", at=at)
+    a_dispatch(conn, attempt, f"boot-{testbox.name}", state="over", at=at)
     row = {
         "attempt": attempt,
         "order_id": order,
-        "testbox": box.name,
+        "testbox": testbox.name,
         "build_key": kernel.build_key,
         "image_sha256": kernel.image,
-        "spec": box.spec,
+        "spec": testbox.spec,
         "series": series,
         "k": k,
         "outcome": outcome,
@@ -443,7 +443,7 @@ def a_boot(
     boot = int(_insert(conn, "boot", row))
     by_job: dict[str, dict[str, Sequence[float]]] = {}
     for key, of_metric in (values or {}).items():
-        unit_job, metric = (box.unit_job, key) if isinstance(key, str) else key
+        unit_job, metric = (testbox.unit_job, key) if isinstance(key, str) else key
         by_job.setdefault(unit_job, {})[metric] = of_metric
     for unit_job, metrics in by_job.items():
         for number in range(max(map(len, metrics.values()))):
@@ -490,7 +490,7 @@ def a_comparison(
     tree: int,
     base: Kernel,
     head: Kernel,
-    boxes: Sequence[Box],
+    testboxes: Sequence[Testbox],
     *,
     boots: int = 3,
     status: str = "done",
@@ -514,11 +514,11 @@ def a_comparison(
     for arm, (name, variant) in enumerate(() if before else arms.items()):
         of_arm = {"comparison": comparison, "arm": arm, "name": name, "variant": variant}
         _insert(conn, "comparison_arm", of_arm, returning=None)
-    for box in boxes:
+    for testbox in testboxes:
         _insert(
             conn,
             "comparison_part",
-            {"comparison": comparison, "testbox": box.name, "spec": box.spec},
+            {"comparison": comparison, "testbox": testbox.name, "spec": testbox.spec},
             returning=None,
         )
     return comparison
@@ -538,7 +538,7 @@ def side(values: Sequence[float], runs: int = 3) -> dict[str, Any]:
 def a_row(
     conn: sa.Connection,
     comparison: int,
-    box: Box,
+    testbox: Testbox,
     metric: str = METRIC,
     *,
     base: Sequence[float] = (100.0, 101.0, 99.0),
@@ -554,8 +554,8 @@ def a_row(
     a, b = side(base), side(head)
     change = (b["mean"] / a["mean"] - 1) * 100
     detail = {
-        "unit_job": unit_job or box.unit_job,
-        "testbox": box.name,
+        "unit_job": unit_job or testbox.unit_job,
+        "testbox": testbox.name,
         "metric": metric,
         "unit": unit,
         "better": better,
@@ -569,9 +569,9 @@ def a_row(
     }
     row = {
         "comparison": comparison,
-        "testbox": box.name,
-        "spec": box.spec,
-        "unit_job": unit_job or box.unit_job,
+        "testbox": testbox.name,
+        "spec": testbox.spec,
+        "unit_job": unit_job or testbox.unit_job,
         "metric": metric,
         "verdict": verdict,
         "change_pct": change,
@@ -583,7 +583,7 @@ def a_row(
 def a_swing(
     conn: sa.Connection,
     comparison: int,
-    box: Box,
+    testbox: Testbox,
     metric: str = METRIC,
     *,
     change_pct: float = -18.0,
@@ -592,8 +592,8 @@ def a_swing(
 ) -> int:
     row = {
         "comparison": comparison,
-        "testbox": box.name,
-        "unit_job": box.unit_job,
+        "testbox": testbox.name,
+        "unit_job": testbox.unit_job,
         "metric": metric,
         "direction": direction,
         "change_pct": change_pct,
@@ -604,7 +604,7 @@ def a_swing(
 def a_bisection(
     conn: sa.Connection,
     tree: int,
-    box: Box,
+    testbox: Testbox,
     kernels: Sequence[Kernel],
     *,
     metric: str = METRIC,
@@ -621,10 +621,10 @@ def a_bisection(
         "origin": origin,
         "good": kernels[0].commit,
         "bad": kernels[-1].commit,
-        "testbox": box.name,
-        "spec": box.spec,
+        "testbox": testbox.name,
+        "spec": testbox.spec,
         "series": "",
-        "unit_job": box.unit_job,
+        "unit_job": testbox.unit_job,
         "metric": metric,
         "status": status,
         "belief": dict(belief or {}),

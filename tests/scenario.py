@@ -74,7 +74,7 @@ class Lab:
 @dataclass(frozen=True, slots=True)
 class _World:
     conn: sa.Connection
-    box: make.Box
+    testbox: make.Testbox
     tree: int
     at: Callable[[float], datetime]
 
@@ -160,11 +160,11 @@ def _kernels(world: _World) -> list[make.Kernel]:
 
 
 def _comparison(world: _World, kernels: list[make.Kernel]) -> int:
-    conn, box = world.conn, world.box
+    conn, testbox = world.conn, world.testbox
     base, head = kernels[0], kernels[-1]
     change = make.a_change(conn, world.tree, base.commit, head.commit, seen_at=world.at(0))
     comparison = make.a_comparison(
-        conn, world.tree, base, head, [box], kind="watch", change=change, at=world.at(0)
+        conn, world.tree, base, head, [testbox], kind="watch", change=change, at=world.at(0)
     )
     means: dict[tuple[tuple[str, str], str], list[float]] = {}
     for k in range(3):
@@ -172,7 +172,7 @@ def _comparison(world: _World, kernels: list[make.Kernel]) -> int:
             values = world.values(idx, k)
             make.a_boot(
                 conn,
-                box,
+                testbox,
                 kernel,
                 k=k,
                 values=values,
@@ -193,7 +193,7 @@ def _comparison(world: _World, kernels: list[make.Kernel]) -> int:
         make.a_row(
             conn,
             comparison,
-            box,
+            testbox,
             metric,
             base=base_means,
             head=head_means,
@@ -205,7 +205,7 @@ def _comparison(world: _World, kernels: list[make.Kernel]) -> int:
     make.a_row(
         conn,
         comparison,
-        box,
+        testbox,
         "perf-stat.page-faults",
         base=(81_000.0, 81_002.0),
         head=(81_001.0, 81_002.0),
@@ -213,15 +213,15 @@ def _comparison(world: _World, kernels: list[make.Kernel]) -> int:
         unit="",
         better=None,
     )
-    make.a_swing(conn, comparison, box, change_pct=-18.1, state="bisecting")
+    make.a_swing(conn, comparison, testbox, change_pct=-18.1, state="bisecting")
     make.a_swing(
-        conn, comparison, box, HACKBENCH, change_pct=-1.5, state="noted", unit_job=HACKBENCH_JOB
+        conn, comparison, testbox, HACKBENCH, change_pct=-1.5, state="noted", unit_job=HACKBENCH_JOB
     )
     return comparison
 
 
 def _bisection(world: _World, kernels: list[make.Kernel]) -> tuple[int, int]:
-    conn, box = world.conn, world.box
+    conn, testbox = world.conn, world.testbox
     weights = {
         idx: 0.9931 if idx == CULPRIT else 0.004 if idx == CULPRIT - 1 else 0.0029 / (COMMITS - 2)
         for idx in range(1, COMMITS + 1)
@@ -246,7 +246,7 @@ def _bisection(world: _World, kernels: list[make.Kernel]) -> tuple[int, int]:
         "candidates": candidates,
     }
     bisection = make.a_bisection(
-        conn, world.tree, box, kernels, status="culprit", conclusion=conclusion, at=world.at(28)
+        conn, world.tree, testbox, kernels, status="culprit", conclusion=conclusion, at=world.at(28)
     )
     asked = [
         (0, 0, "ends"),
@@ -269,7 +269,7 @@ def _bisection(world: _World, kernels: list[make.Kernel]) -> tuple[int, int]:
             make.an_observation(conn, bisection, idx, k, skip="does not build", phase=phase, at=at)
         elif idx == 15:
             panicked = make.a_boot(
-                conn, box, kernels[idx], k=k, outcome="panicked", at=at, bisection=bisection
+                conn, testbox, kernels[idx], k=k, outcome="panicked", at=at, bisection=bisection
             )
             make.an_observation(
                 conn,
@@ -286,7 +286,7 @@ def _bisection(world: _World, kernels: list[make.Kernel]) -> tuple[int, int]:
             boot = conn.execute(
                 seen, {"image": kernels[idx].image, "k": k}
             ).scalar() or make.a_boot(
-                conn, box, kernels[idx], k=k, values=values, at=at, bisection=bisection
+                conn, testbox, kernels[idx], k=k, values=values, at=at, bisection=bisection
             )
             make.an_observation(
                 conn,
@@ -369,7 +369,7 @@ def _under_way(world: _World, kernels: list[make.Kernel]) -> dict[str, int]:
     bisection = make.a_bisection(
         conn,
         world.tree,
-        world.box,
+        world.testbox,
         kernels,
         metric=HACKBENCH,
         unit_job=HACKBENCH_JOB,
@@ -390,7 +390,7 @@ def _under_way(world: _World, kernels: list[make.Kernel]) -> dict[str, int]:
             at=world.at(111),
         )
     waiting = make.an_order(
-        conn, kernels[10], world.box, k=1, state="ready", at=world.at(118), bisection=bisection
+        conn, kernels[10], world.testbox, k=1, state="ready", at=world.at(118), bisection=bisection
     )
     make.an_observation(conn, bisection, 10, 1, at=world.at(118))
     make.a_testbox(

@@ -77,7 +77,7 @@ def known_noise(
     12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e).
     `layout` in place of the world's own spread, for a wrong prior.
     `modes`: where boots fall into two, the share of the smaller one and its distance (to about 2 %)
-    are known. Whether the level of the box differs from day to day is known if `wanders`,
+    are known. Whether the level of the testbox differs from day to day is known if `wanders`,
     else it was not checked; the speed of a drift is never known.
     """
     error = math.sqrt(1.0 / (4.0 * (certainty - 0.5))) if certainty > 0.5 else 1.0
@@ -106,7 +106,7 @@ def a_state(
     min_effect_pct: float = 1.0,
     build_cost: float = 10.0,
     boot_cost: float = 9.0,
-    boxes: int = 1,
+    testboxes: int = 1,
     layouts: bool = False,
 ) -> BisectionState:
     """A bisection over the whole bench that has seen nothing yet."""
@@ -119,7 +119,7 @@ def a_state(
         noise=noise or NoisePrior(),
         min_effect_pct=min_effect_pct,
         boot_cost_seconds=boot_cost,
-        boxes=boxes,
+        testboxes=testboxes,
         layouts=layouts,
         layout_cost_seconds=Costs().link,
     )
@@ -178,13 +178,13 @@ class Laboratory:
             assert (f.idx, f.k) not in self.asked, (
                 f"boot {f.k} of point {f.idx} was asked for twice"
             )
-            assert 0 <= f.box < self.state.boxes, f"there is no testbox {f.box}"
+            assert 0 <= f.testbox < self.state.testboxes, f"there is no testbox {f.testbox}"
             self.asked.add((f.idx, f.k))
             built = self._built(self.bench.root(f.idx), f.layout)
             if self.bench.root(f.idx) in self.bench.broken:
                 self._start(f, max(built, self.now), 0.0)
             else:
-                self.waiting.setdefault(f.box, []).append(f)
+                self.waiting.setdefault(f.testbox, []).append(f)
         self.state = replace(self.state, in_flight=self.state.in_flight + new)
 
     def _start(self, f: WantedBoot, begin: float, seconds: float) -> None:
@@ -226,19 +226,21 @@ class Laboratory:
         while self.waiting and (begin := min(map(self._begin, self.waiting))) <= min(
             (when for when, *_ in self.coming), default=math.inf
         ):
-            box = next(box for box in self.waiting if self._begin(box) == begin)
-            f = next(f for f in self.waiting[box] if self._able(f) <= begin)
-            self.waiting[box].remove(f)
-            self.waiting = {box: boots for box, boots in self.waiting.items() if boots}
-            self.free[box] = begin + self.costs.of_boot(self.bench.runs)
+            testbox = next(testbox for testbox in self.waiting if self._begin(testbox) == begin)
+            f = next(f for f in self.waiting[testbox] if self._able(f) <= begin)
+            self.waiting[testbox].remove(f)
+            self.waiting = {testbox: boots for testbox, boots in self.waiting.items() if boots}
+            self.free[testbox] = begin + self.costs.of_boot(self.bench.runs)
             self._start(f, begin, self.costs.of_boot(self.bench.runs))
         assert self.coming, "nothing is under way, and nothing more is asked"
         self.now, _, f, begin = heapq.heappop(self.coming)
         self.state = _with_outcome(self.bench, self.state, f, begin)
 
-    def _begin(self, box: int) -> float:
+    def _begin(self, testbox: int) -> float:
         """When this testbox starts the next of what it shall boot."""
-        return max(self.now, self.free.get(box, 0.0), min(map(self._able, self.waiting[box])))
+        return max(
+            self.now, self.free.get(testbox, 0.0), min(map(self._able, self.waiting[testbox]))
+        )
 
     def _able(self, f: WantedBoot) -> float:
         return self._built(self.bench.root(f.idx), f.layout)
@@ -299,10 +301,17 @@ def _with_outcome(
 ) -> BisectionState:
     """As the service records one boot: an unbuildable point is skipped, and equal images are
     known."""
-    order = sum(o.box == f.box for o in state.observations)
-    values, skip = bench.boot(f.idx, f.k, f.layout, f.box, at, order)
+    order = sum(o.testbox == f.testbox for o in state.observations)
+    values, skip = bench.boot(f.idx, f.k, f.layout, f.testbox, at, order)
     seen = Observation(
-        idx=f.idx, k=f.k, values=values, skip=skip, phase=f.phase, layout=f.layout, box=f.box, at=at
+        idx=f.idx,
+        k=f.k,
+        values=values,
+        skip=skip,
+        phase=f.phase,
+        layout=f.layout,
+        testbox=f.testbox,
+        at=at,
     )
     points, point = state.points, state.points[f.idx]
     unbuildable = skip if bench.root(f.idx) in bench.broken else None

@@ -38,14 +38,14 @@ class Made:
 
     id: int
     kernels: Sequence[make.Kernel]
-    boxes: Sequence[make.Box]
+    testboxes: Sequence[make.Testbox]
 
 
 def an_experiment(
     conn: sa.Connection,
     *,
     kernels: int = 3,
-    boxes: int = 1,
+    testboxes: int = 1,
     boots: int = 4,
     against: Sequence[ReferenceRule] = ("above",),
     names: Sequence[str] = (),
@@ -57,7 +57,7 @@ def an_experiment(
 ) -> Made:
     """Every fourth kernel costs 6 %, and the one after it takes that back; judged if `done`."""
     of = make.a_tree(conn, tree)
-    places = [_a_box(conn, number, metrics) for number in range(boxes)]
+    places = [_a_testbox(conn, number, metrics) for number in range(testboxes)]
     built = [_a_kernel(conn, of, number, fails=number in unbuildable) for number in range(kernels)]
     row = {"tree": of, "kind": "experiment", "boots": boots, "status": status}
     row |= {"created_at": make.START, "against": list(against)} | more
@@ -68,18 +68,18 @@ def an_experiment(
         name = names[arm] if arm < len(names) else ("v6.1" if arm == 0 else kernel.commit[:12])
         of_arm = {"comparison": number, "arm": arm, "name": name, "variant": kernel.variant}
         make._insert(conn, "comparison_arm", of_arm | {"axes": {"kernel": name}}, returning=None)
-    for box in places:
-        part = {"comparison": number, "testbox": box.name, "spec": box.spec}
+    for testbox in places:
+        part = {"comparison": number, "testbox": testbox.name, "spec": testbox.spec}
         make._insert(conn, "comparison_part", part, returning=None)
-    made = Made(id=number, kernels=built, boxes=places)
-    for place, box in enumerate(places):
-        measured = _boot_all(conn, made, box, place, boots, metrics, unbuildable)
+    made = Made(id=number, kernels=built, testboxes=places)
+    for place, testbox in enumerate(places):
+        measured = _boot_all(conn, made, testbox, place, boots, metrics, unbuildable)
         if status == "done":
-            _judge(conn, made, box, measured, against, unbuildable)
+            _judge(conn, made, testbox, measured, against, unbuildable)
     return made
 
 
-def _a_box(conn: sa.Connection, number: int, metrics: int) -> make.Box:
+def _a_testbox(conn: sa.Connection, number: int, metrics: int) -> make.Testbox:
     name = "vm-icount" if number == 0 else f"lkp-box-{number}"
     return make.a_testbox(conn, name, also=JOBS[1:metrics])
 
@@ -103,7 +103,7 @@ Measured = dict[tuple[str, str], list[list[BootRuns]]]  # (unit job, metric) -> 
 def _boot_all(
     conn: sa.Connection,
     made: Made,
-    box: make.Box,
+    testbox: make.Testbox,
     place: int,
     boots: int,
     metrics: int,
@@ -124,7 +124,7 @@ def _boot_all(
                 ]
                 for n, key in enumerate(keys)
             }
-            make.a_boot(conn, box, kernel, k=k, values=values, comparison=made.id)
+            make.a_boot(conn, testbox, kernel, k=k, values=values, comparison=made.id)
             for key in keys:
                 found[key][arm].append(BootRuns(k=k, values=tuple(values[key])))
     return found
@@ -133,7 +133,7 @@ def _boot_all(
 def _judge(
     conn: sa.Connection,
     made: Made,
-    box: make.Box,
+    testbox: make.Testbox,
     measured: Measured,
     against: Sequence[ReferenceRule],
     unbuildable: Sequence[int],
@@ -157,19 +157,19 @@ def _judge(
                 named = replace(
                     row,
                     unit_job=unit_job,
-                    testbox=box.name,
+                    testbox=testbox.name,
                     metric=metric,
                     unit="ops/s",
                     klass="benchmark" if headline else "counter",
                     headline=headline,
                 )
-                _store(conn, made.id, box, named, rule, reference, arm)
+                _store(conn, made.id, testbox, named, rule, reference, arm)
 
 
 def _store(
     conn: sa.Connection,
     experiment: int,
-    box: make.Box,
+    testbox: make.Testbox,
     row: ComparisonRow,
     rule: ReferenceRule,
     reference: int,
@@ -177,8 +177,8 @@ def _store(
 ) -> None:
     values = {
         "comparison": experiment,
-        "testbox": box.name,
-        "spec": box.spec,
+        "testbox": testbox.name,
+        "spec": testbox.spec,
         "unit_job": row.unit_job,
         "metric": row.metric,
         "against": rule,
@@ -193,5 +193,5 @@ def _store(
 
 if __name__ == "__main__":
     with make_engine(sys.argv[1]).begin() as connection:
-        kernels, boxes = int(sys.argv[2]), int(sys.argv[3])
-        print(f"e{an_experiment(connection, kernels=kernels, boxes=boxes, metrics=2).id}")
+        kernels, testboxes = int(sys.argv[2]), int(sys.argv[3])
+        print(f"e{an_experiment(connection, kernels=kernels, testboxes=testboxes, metrics=2).id}")

@@ -60,7 +60,7 @@ class Costs:
 class SimulatedBench:
     """Kernels 0..n of which some commits change the level.
 
-    The same (seed, point, k, layout, box) gives the same boot in whatever order boots are asked
+    The same (seed, point, k, layout, testbox) gives the same boot in whatever order boots are asked
     for; only drift, day and creep look at `at`, and only `wander` looks at `order`,
     the number of boots that the testbox made before.
     """
@@ -90,7 +90,7 @@ class SimulatedBench:
     shape: str = "gauss"  # of run and boot noise: a key of SHAPES
     image_modes: float = 0.0  # share of images (kernel and layout) that are in a second mode
     image_apart: float = 0.04  # log units by which that mode is low; negative: high
-    box_noise: float = 0.0  # testboxes of one group have different levels
+    testbox_noise: float = 0.0  # testboxes of one group have different levels
     recorded: Sequence[
         Sequence[float]
     ] = ()  # real boots: their residuals take the place of run and boot noise
@@ -212,7 +212,7 @@ class SimulatedBench:
         return float(np.log(np.array(means)).mean()) - math.log(self.level)
 
     def boot(
-        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0, order: int = 0
+        self, idx: int, k: int, layout: int = 0, testbox: int = 0, at: float = 0.0, order: int = 0
     ) -> tuple[tuple[float, ...], str | None]:
         """The runs of boot k of kernel idx at a time of the laboratory's clock,
         or why there are none.
@@ -224,26 +224,29 @@ class SimulatedBench:
             return (), "panicked: unable to mount root"
         rng = (
             self._rng("boot", idx, k)
-            if not (layout or box)
-            else self._rng("boot", idx, k, layout, box)
+            if not (layout or testbox)
+            else self._rng("boot", idx, k, layout, testbox)
         )
         if rng.random() < self.boot_failure_rate:
             return (), "hung: console went quiet"
         if self.fails(idx, layout) and (
-            self._rng("sick", idx, k, layout, box).random() < self.failing
+            self._rng("sick", idx, k, layout, testbox).random() < self.failing
         ):
             return (), "panicked: general protection fault"
         known = self.truth
         if self.effect_share < 1.0:
-            shows = self._rng("effect", idx, k, layout, box).random() < self.effect_share
+            shows = self._rng("effect", idx, k, layout, testbox).random() < self.effect_share
             known = self.shown if shows else self.hidden
         level = (
-            math.log(self.level) + float(known[idx]) + self.offset(idx, layout) + self.at(at, box)
+            math.log(self.level)
+            + float(known[idx])
+            + self.offset(idx, layout)
+            + self.at(at, testbox)
         )
         if self.pert_noise:
             level += float(self._rng("shift", k).normal(0.0, self.pert_noise))
         if self.wander:
-            level += float(self._wanderings(box)[order % _WANDER_BOOTS])
+            level += float(self._wanderings(testbox)[order % _WANDER_BOOTS])
         return tuple(float(v) for v in self._scale(level + self._noise(rng, idx))), None
 
     def _scale(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -278,17 +281,17 @@ class SimulatedBench:
             noise = noise - np.where(rng.random(self.runs) < self.heavy_runs, lost, 0.0)
         return noise
 
-    def at(self, at: float, box: int = 0) -> float:
+    def at(self, at: float, testbox: int = 0) -> float:
         """What the hour, the day and the testbox add to the log level of every kernel."""
         level = self.creep * at / DAY
-        if self.box_noise:
-            level += float(self._rng("box", box).normal(0.0, self.box_noise))
+        if self.testbox_noise:
+            level += float(self._rng("box", testbox).normal(0.0, self.testbox_noise))
         if self.day_noise:
             level += float(
-                self._rng("day", int(at // DAY) + 10_000, box).normal(0.0, self.day_noise)
+                self._rng("day", int(at // DAY) + 10_000, testbox).normal(0.0, self.day_noise)
             )
         if self.day_modes and (
-            self._rng("mode", int(at // DAY) + 10_000, box).random() < self.day_modes
+            self._rng("mode", int(at // DAY) + 10_000, testbox).random() < self.day_modes
         ):
             level -= self.day_apart
         if self.drift:
@@ -304,17 +307,17 @@ class SimulatedBench:
         white[1:] *= math.sqrt(1.0 - rho**2)
         return np.asarray(lfilter([1.0], [1.0, -rho], white), dtype=np.float64)
 
-    def _wanderings(self, box: int) -> NDArray[np.float64]:
+    def _wanderings(self, testbox: int) -> NDArray[np.float64]:
         """What each boot of a testbox in the order of booting is off by:
         stationary, correlation wander_rho to the distance.
         """
-        if box not in self._wandered:
-            white = self._rng("wander", box).normal(0.0, self.wander, _WANDER_BOOTS)
+        if testbox not in self._wandered:
+            white = self._rng("wander", testbox).normal(0.0, self.wander, _WANDER_BOOTS)
             white[1:] *= math.sqrt(1.0 - self.wander_rho**2)
-            self._wandered[box] = np.asarray(
+            self._wandered[testbox] = np.asarray(
                 lfilter([1.0], [1.0, -self.wander_rho], white), dtype=np.float64
             )
-        return self._wandered[box]
+        return self._wandered[testbox]
 
     @cached_property
     def _wandered(self) -> dict[int, NDArray[np.float64]]:

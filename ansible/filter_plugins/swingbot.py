@@ -18,12 +18,12 @@ from swingbot_jobs.testbox import tuning
 LISTS = Path(__file__).resolve().parents[2] / "workers" / "tuning"
 
 
-def _list(box: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
+def _list(testbox: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
     """Return the tuning list that a testbox file names, without items the testbox cannot have.
 
     `directory` has further lists of the operator, which take precedence.
     """
-    name, without = str(box.get("tuning", "")), box.get("tuning_without", [])
+    name, without = str(testbox.get("tuning", "")), testbox.get("tuning_without", [])
     try:
         lists = tuning.load_all(LISTS) | (tuning.load_all(Path(directory)) if directory else {})
         if name not in lists:
@@ -39,12 +39,12 @@ def _list(box: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
 def wanted(testbox_file: str, directory: str = "") -> dict[str, Any]:
     """Return the required settings of the testbox's own system, from the text of its file."""
     try:
-        box = yaml.safe_load(testbox_file)
+        testbox = yaml.safe_load(testbox_file)
     except yaml.YAMLError as error:
         raise AnsibleFilterError(f"the testbox file is not valid YAML: {error}") from None
-    if not isinstance(box, dict):
+    if not isinstance(testbox, dict):
         raise AnsibleFilterError("a testbox file must be a table of 'key: value' lines")
-    made = _list(box, directory)
+    made = _list(testbox, directory)
     return {
         "name": made.name,
         "sysctl": made.sysctl,

@@ -27,9 +27,9 @@ def virtual_lab(
     *,
     cmdline: str = "",
     boot_seconds: float = 4,
-    box: str = "vm-icount",
+    testbox: str = "vm-icount",
 ) -> Lab:
-    """The shipped testbox `box` with `cmdline` added to the kernel's.
+    """The shipped testbox `testbox` with `cmdline` added to the kernel's.
 
     Caches are the machine's own: what is in them has proved itself by its key.
     """
@@ -38,11 +38,11 @@ def virtual_lab(
     (workers / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
     for name in SHIPPED:
         (jobs / "programs" / name).symlink_to(ROOT / "jobs" / "programs" / name)
-    shipped = (ROOT / "workers" / "testboxes" / f"{box}.yaml").read_text()
+    shipped = (ROOT / "workers" / "testboxes" / f"{testbox}.yaml").read_text()
     lines = [line for line in shipped.splitlines() if not line.startswith("boot_seconds:")]
     lines += [f"boot_seconds: {boot_seconds}", f'cmdline: "{cmdline}"']
-    (workers / "testboxes" / f"{box}.yaml").write_text("\n".join(lines) + "\n")
+    (workers / "testboxes" / f"{testbox}.yaml").write_text("\n".join(lines) + "\n")
     site = Site(
         cache=from_environment().cache, workers=workers, jobs=jobs, benchmarks=None, make_jobs=1
     )
-    return Lab(site=site, box=box, image=image, out=tmp_path / "out")
+    return Lab(site=site, testbox=testbox, image=image, out=tmp_path / "out")

@@ -79,17 +79,17 @@ def test_equal_boots_give_equal_bytes_and_another_perturbation_other_numbers(
             assert seen[2][metric] == pytest.approx(seen[0][metric], rel=0.25)
 
 
-@pytest.mark.parametrize("box", ["vm-icount", "vm-tcg"])
+@pytest.mark.parametrize("testbox", ["vm-icount", "vm-tcg"])
 def test_the_shipped_programs_run_and_their_samples_are_read(
-    tmp_path: Path, base_kernel: Path, box: str
+    tmp_path: Path, base_kernel: Path, testbox: str
 ) -> None:
     jobs = [*SMALL, a_job("netperf", test="UDP_STREAM", ip="ipv4", nr_threads="1", runtime="1")]
-    lab = virtual_lab(tmp_path, base_kernel, box=box)
+    lab = virtual_lab(tmp_path, base_kernel, testbox=testbox)
     outcome = lab.boot(jobs)
     assert (outcome["status"], outcome["reason"]) == ("up", None)
     assert {run["status"] for run in outcome["runs"]} == {"ok"}
     assert "netperf-job/0 netperf.Throughput_Mbps" in samples(lab.out / "results.tar", jobs)
-    assert outcome["facts"]["nr_cpu"] == {"vm-icount": 1, "vm-tcg": 2}[box]
+    assert outcome["facts"]["nr_cpu"] == {"vm-icount": 1, "vm-tcg": 2}[testbox]
     assert {
         "rootfs",
         "sha256.netperf",
@@ -284,8 +284,8 @@ def wait_for(look: Any, seconds: float) -> Any:
 def test_the_kvm_probe_tells_a_kernel_that_runs_from_one_that_hangs(
     tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    box = load_all(ROOT / "workers" / "testboxes")["vm-tcg"]
-    assert kvm.runs("tcg", box, base_kernel)
+    testbox = load_all(ROOT / "workers" / "testboxes")["vm-tcg"]
+    assert kvm.runs("tcg", testbox, base_kernel)
     monkeypatch.setattr(kvm, "PROBE_SECONDS", 1.5)
     hung = tmp_path / "bzImage"
     image = bytearray(base_kernel.read_bytes())
@@ -294,13 +294,13 @@ def test_the_kvm_probe_tells_a_kernel_that_runs_from_one_that_hangs(
     ) * 512 + 0x200  # setup_sects: where the 64-bit entry of the kernel lies
     image[start : start + 2] = b"\xeb\xfe"  # jmp to itself
     hung.write_bytes(image)
-    assert not kvm.runs("tcg", box, hung)
+    assert not kvm.runs("tcg", testbox, hung)
 
 
-def test_a_box_that_wants_kvm_gets_it_or_says_that_it_does_not_work(
+def test_a_testbox_that_wants_kvm_gets_it_or_says_that_it_does_not_work(
     tmp_path: Path, base_kernel: Path
 ) -> None:
-    lab = virtual_lab(tmp_path, base_kernel, box="vm-tcg")
+    lab = virtual_lab(tmp_path, base_kernel, testbox="vm-tcg")
     facts = lab.site.workers / "testboxes" / "vm-tcg.yaml"
     facts.write_text(facts.read_text().replace("accel: tcg", "accel: kvm"))
     outcome = lab.boot([a_job("prints", word="1")])

@@ -77,7 +77,7 @@ def test_netperf_runs_over_the_wire_and_both_ends_are_on_record(
         ("client-panics", "panicked", "client vm-tcg: Kernel panic - not syncing"),
     ],
 )
-def test_a_panic_is_reported_with_the_box_that_it_was_on_and_ends_both(
+def test_a_panic_is_reported_with_the_testbox_that_it_was_on_and_ends_both(
     tmp_path: Path, wired_kernel: Path, program: str, status: str, says: str
 ) -> None:
     ends_both(wired_lab(tmp_path, wired_kernel), program, status, says)
@@ -87,13 +87,13 @@ def test_a_server_that_never_comes_up_ends_the_client_too(
     tmp_path: Path, wired_kernel: Path
 ) -> None:
     lab = wired_lab(tmp_path, wired_kernel)
-    boxes = lab.site.workers / "testboxes"
-    other = (boxes / "vm-tcg.yaml").read_text().replace("name: vm-tcg", "name: vm-bad")
-    (boxes / "vm-bad.yaml").write_text(
+    testboxes = lab.site.workers / "testboxes"
+    other = (testboxes / "vm-tcg.yaml").read_text().replace("name: vm-tcg", "name: vm-bad")
+    (testboxes / "vm-bad.yaml").write_text(
         other.replace('cmdline: ""', 'cmdline: "rdinit=/nothing init=/nothing"')
     )
-    (boxes / "cs-vm.yaml").write_text(
-        (boxes / "cs-vm.yaml").read_text().replace("server: vm-tcg", "server: vm-bad")
+    (testboxes / "cs-vm.yaml").write_text(
+        (testboxes / "cs-vm.yaml").read_text().replace("server: vm-tcg", "server: vm-bad")
     )
     outcome = lab.boot([RR])
     assert outcome["status"] == "panicked"

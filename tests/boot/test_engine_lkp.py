@@ -32,8 +32,10 @@ def test_a_virtual_testbox_runs_a_unit_job_through_lkp_tests(
     tmp_path: Path, base_kernel: Path
 ) -> None:
     lab = virtual_lab(tmp_path, base_kernel)
-    box = lab.site.workers / "testboxes" / "vm-icount.yaml"
-    box.write_text(box.read_text() + f"engine: lkp\nlkp: {{src: {Path(LKP_SRC).resolve()}}}\n")
+    testbox = lab.site.workers / "testboxes" / "vm-icount.yaml"
+    testbox.write_text(
+        testbox.read_text() + f"engine: lkp\nlkp: {{src: {Path(LKP_SRC).resolve()}}}\n"
+    )
     job = UnitJob(name="hackbench-small", program="hackbench", params=SMALL, runs=1)
     outcome = lab.boot([job.to_json()])
     assert (outcome["status"], outcome["runs"][0]["status"], outcome["facts"]["engine"]) == (

@@ -72,9 +72,9 @@ EVERYWHERE = {
 }
 
 
-@pytest.mark.parametrize("box", ["vm-icount", "vm-tcg"])
-def test_a_boot_brings_its_fact_sheet(tmp_path: Path, base_kernel: Path, box: str) -> None:
-    found = virtual_lab(tmp_path, base_kernel, box=box).boot([FAULT])["facts"]
+@pytest.mark.parametrize("testbox", ["vm-icount", "vm-tcg"])
+def test_a_boot_brings_its_fact_sheet(tmp_path: Path, base_kernel: Path, testbox: str) -> None:
+    found = virtual_lab(tmp_path, base_kernel, testbox=testbox).boot([FAULT])["facts"]
     assert not EVERYWHERE - found.keys()
     assert "governor" not in found  # no cpufreq in a guest: not known, rather than empty
     assert len(found["build_id"]) == 40
@@ -82,7 +82,7 @@ def test_a_boot_brings_its_fact_sheet(tmp_path: Path, base_kernel: Path, box: st
         found["nr_cpu"],
         found["thp_enabled"],
         found["clocksource"] in ("tsc", "hpet", "acpi_pm"),
-    ) == ({"vm-icount": 1, "vm-tcg": 2}[box], "madvise", True)
+    ) == ({"vm-icount": 1, "vm-tcg": 2}[testbox], "madvise", True)
     assert {name for name in found if known().get(name.removesuffix("_end")) is None} <= {
         name for name in found if name.startswith(("version.", "sha256."))
     }

@@ -32,7 +32,7 @@ PREFIX = "lock-contention."
 
 
 def test_two_cpus_wait_for_each_others_locks(tmp_path: Path, base_kernel: Path) -> None:
-    lab = virtual_lab(tmp_path, base_kernel, box="vm-tcg", boot_seconds=6)
+    lab = virtual_lab(tmp_path, base_kernel, testbox="vm-tcg", boot_seconds=6)
     (lab.site.jobs / "programs" / "lock-contention").symlink_to(
         ROOT / "jobs" / "programs" / "lock-contention"
     )

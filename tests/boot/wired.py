@@ -30,7 +30,7 @@ PROVOKING = {
 
 def wired_lab(folder: Path, image: Path, *, boot_seconds: float = 10) -> Lab:
     """The shipped cluster, and programs with a part for each of its ends."""
-    lab = virtual_lab(folder, image, box="vm-tcg")
+    lab = virtual_lab(folder, image, testbox="vm-tcg")
     shipped = (ROOT / "workers" / "testboxes" / "cs-vm.yaml").read_text()
     (lab.site.workers / "testboxes" / "cs-vm.yaml").write_text(
         shipped.replace("boot_seconds: 10", f"boot_seconds: {boot_seconds}")
@@ -41,7 +41,7 @@ def wired_lab(folder: Path, image: Path, *, boot_seconds: float = 10) -> Lab:
         for part, text in zip(("run", "serve", "client"), ("exit 1\n", *parts), strict=True):
             (program / part).write_text(f"#!/bin/sh\n{text}")
             (program / part).chmod(0o755)
-    return Lab(site=lab.site, box="cs-vm", image=image, out=lab.out)
+    return Lab(site=lab.site, testbox="cs-vm", image=image, out=lab.out)
 
 
 def leased(site: Site, name: str) -> bool:

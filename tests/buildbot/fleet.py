@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from swingbot_db.engine import make_engine
 from tests.buildbot.lab import Server, eventually
 from tests.buildbot.ports import free_ports
-from tests.buildbot.stubbox import NAME, StubBox
+from tests.buildbot.stub_testbox import NAME, StubTestbox
 
-BOX = f"box-{NAME}"
+TESTBOX = f"box-{NAME}"
 KCONFIG = "CONFIG_64BIT=y\nCONFIG_SMP=y\n# CONFIG_SLUB is not set\n"
 WORKER = [sys.executable, "-m", "swingbot_worker.cli"]
 SWINGBOT = [sys.executable, "-m", "swingbot.app.cli"]
@@ -35,11 +35,11 @@ class Fleet:
 
     def __init__(self, root: Path, server: Server, database: str) -> None:
         self.root = root
-        self.box = StubBox(root / "iron")
+        self.testbox = StubTestbox(root / "iron")
         self.port = free_ports(5)
         self.admin_url = server.create(database)
         self.controller, self.config = root / "controller", root / "controller" / "swingbot.toml"
-        for host in ("controller", "builder", BOX):
+        for host in ("controller", "builder", TESTBOX):
             self._files(root / host)
         self.config.write_text(self._settings())
         (self.controller / "owner").write_text("password-of-the-owner\n")
@@ -50,7 +50,7 @@ class Fleet:
     def _files(self, host: Path) -> None:
         """What master and worker have to have alike, brought to each host by itself."""
         (host / "workers" / "testboxes").mkdir(parents=True)
-        (host / "workers" / "testboxes" / f"{NAME}.yaml").write_text(self.box.yaml)
+        (host / "workers" / "testboxes" / f"{NAME}.yaml").write_text(self.testbox.yaml)
         (host / "workers" / "kconfig").mkdir()
         (host / "workers" / "kconfig" / "tiny.config").write_text(KCONFIG)
 
@@ -123,7 +123,7 @@ class Fleet:
         """`swingbot PART` with nothing but its configuration file, or the worker PART on its own
         host.
         """
-        if part in ("builder", BOX):
+        if part in ("builder", TESTBOX):
             place = self.root / part
             argv = [
                 *WORKER,
@@ -141,13 +141,13 @@ class Fleet:
         else:
             place, argv = self.controller, [*SWINGBOT, "--config", str(self.config), part]
         with (place / f"{part}.log").open("ab") as log:
-            env = self._env(part if part in ("builder", BOX) else "controller")
+            env = self._env(part if part in ("builder", TESTBOX) else "controller")
             self.processes[part] = subprocess.Popen(
                 argv, cwd=place, env=env, stdout=log, stderr=log, start_new_session=True
             )
 
     def log(self, part: str) -> str:
-        place = self.root / part if part in ("builder", BOX) else self.controller
+        place = self.root / part if part in ("builder", TESTBOX) else self.controller
         file = place / f"{part}.log"
         return file.read_text(errors="replace") if file.exists() else ""
 
@@ -171,7 +171,7 @@ class Fleet:
             return list(conn.execute(sa.text(text), parameters))
 
     def stop(self) -> None:
-        for part in ("git", "web", "loop", "master", "builder", BOX):
+        for part in ("git", "web", "loop", "master", "builder", TESTBOX):
             # pytest shows it if the test failed
             print(f"== {part}", *self.log(part).splitlines()[-30:], sep="\n")
         for part in list(self.processes):

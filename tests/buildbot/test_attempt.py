@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.buildbot.lab import eventually
-from tests.buildbot.stubbox import NAME, StubBox
+from tests.buildbot.stub_testbox import NAME, StubTestbox
 
 IMAGE = b"not a kernel, but the driver does not look"
 
@@ -24,10 +24,10 @@ class Worker:
     """One worker's directories, and the command as Buildbot starts it."""
 
     def __init__(self, root: Path) -> None:
-        self.box = StubBox(root / "box")
+        self.testbox = StubTestbox(root / "box")
         self.state = root / "state"
         (root / "workers" / "testboxes").mkdir(parents=True)
-        (root / "workers" / "testboxes" / f"{NAME}.yaml").write_text(self.box.yaml)
+        (root / "workers" / "testboxes" / f"{NAME}.yaml").write_text(self.testbox.yaml)
         self.env = os.environ | {
             "SWINGBOT_PATHS_CACHE": str(root / "cache"),
             "SWINGBOT_PATHS_WORKERS": str(root / "workers"),
@@ -113,38 +113,38 @@ def test_killing_the_command_does_not_kill_the_work_and_the_next_command_attache
     worker: Worker,
 ) -> None:
     first = worker.attempt()
-    eventually("the boot has begun", lambda: worker.box.starts() == 1)
+    eventually("the boot has begun", lambda: worker.testbox.starts() == 1)
     first.kill()
     first.wait()
     second = worker.attempt()
-    worker.box.let_go()
+    worker.testbox.let_go()
     rc, text = finish(second)
-    assert (rc, worker.box.starts()) == (0, 1), text
+    assert (rc, worker.testbox.starts()) == (0, 1), text
     assert worker.outcome()["status"] == "up"
     assert "a1: up in" in text
     assert finish(worker.attempt())[0] == 0  # and once more after the end
-    assert worker.box.starts() == 1
+    assert worker.testbox.starts() == 1
 
 
 def test_two_commands_at_once_start_the_work_once(worker: Worker) -> None:
     commands = [worker.attempt() for _ in range(3)]
-    eventually("the boot has begun", lambda: worker.box.starts() >= 1)
-    worker.box.let_go()
+    eventually("the boot has begun", lambda: worker.testbox.starts() >= 1)
+    worker.testbox.let_go()
     assert [finish(one)[0] for one in commands] == [0, 0, 0]
-    assert worker.box.starts() == 1
+    assert worker.testbox.starts() == 1
 
 
 def test_an_executor_that_is_killed_is_a_fault_of_the_lab_and_never_begins_again(
     worker: Worker,
 ) -> None:
     command = worker.attempt()
-    eventually("the boot has begun", lambda: worker.box.starts() == 1)
+    eventually("the boot has begun", lambda: worker.testbox.starts() == 1)
     worker.executor().send_signal(signal.SIGKILL)
     rc, text = finish(command)
     assert rc == 0, text
     assert worker.outcome()["status"] == "infra"
     assert "executor died" in worker.outcome()["reason"]
-    assert worker.box.starts() == 1
+    assert worker.testbox.starts() == 1
 
 
 def test_results_are_kept_and_offered_until_the_service_is_back(
@@ -152,7 +152,7 @@ def test_results_are_kept_and_offered_until_the_service_is_back(
 ) -> None:
     """No service listens: the command waits, the files stay, and nothing is marked as delivered."""
     worker.order["exchange"] = {"url": "http://127.0.0.1:9", "token": "a1." + "0" * 64}
-    worker.box.let_go()
+    worker.testbox.let_go()
     command = worker.attempt()
     eventually("the work is done", lambda: (worker.place / "outcome.json").exists())
     eventually(

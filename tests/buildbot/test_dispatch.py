@@ -15,25 +15,25 @@ from swingbot.adapters import artifacts
 from swingbot.core.model.dispatch import token
 from tests.buildbot.lab import Lab, Server, eventually
 from tests.buildbot.rows import add_boot_order, add_build_order, attempt_row, dispatch_row
-from tests.buildbot.stubbox import NAME, StubBox
+from tests.buildbot.stub_testbox import NAME, StubTestbox
 
 IMAGE = b"not a kernel, but the driver does not look"
-BOX_WORKER = f"worker-box-{NAME}"
+TESTBOX_WORKER = f"worker-box-{NAME}"
 
 
 @pytest.fixture
-def boxed(make_lab: Callable[..., Lab], tmp_path: Path) -> tuple[Lab, StubBox, int]:
+def boxed(make_lab: Callable[..., Lab], tmp_path: Path) -> tuple[Lab, StubTestbox, int]:
     """A lab with a stub testbox, its image in the artifact store, and one boot order handed out.
 
     Only its own worker is needed.
     """
-    box = StubBox(tmp_path / "box")
-    lab = make_lab(testboxes={NAME: box.yaml})
+    testbox = StubTestbox(tmp_path / "box")
+    lab = make_lab(testboxes={NAME: testbox.yaml})
     image = hashlib.sha256(IMAGE).hexdigest()
     sink = artifacts.Artifacts(lab.settings.artifacts).sink(image)
     sink.write(IMAGE)
     sink.commit()
-    return lab, box, add_boot_order(lab, NAME, image)
+    return lab, testbox, add_boot_order(lab, NAME, image)
 
 
 def api(lab: Lab, path: str) -> Any:
@@ -67,13 +67,13 @@ def buildsets(lab: Lab) -> int:
     return int(lab.sql("SELECT count(*) AS n FROM public.buildsets")[0].n)
 
 
-def test_an_order_goes_out_and_its_outcome_comes_back(boxed: tuple[Lab, StubBox, int]) -> None:
-    lab, box, attempt = boxed
-    box.let_go()
+def test_an_order_goes_out_and_its_outcome_comes_back(boxed: tuple[Lab, StubTestbox, int]) -> None:
+    lab, testbox, attempt = boxed
+    testbox.let_go()
     with lab.exchange():
         lab.start_all()
         wait_for_end(lab, attempt)
-    assert (dispatch_row(lab, attempt).result, box.starts()) == ("success", 1)
+    assert (dispatch_row(lab, attempt).result, testbox.starts()) == ("success", 1)
     assert attempt_row(lab, attempt).outcome["status"] == "up"
     assert artifacts.Artifacts(lab.settings.artifacts).has(
         attempt_row(lab, attempt).outcome["files"]["results.tar"]["sha256"]
@@ -102,10 +102,10 @@ def control(lab: Lab, path: str, method: str) -> int:
 
 
 def test_a_master_killed_at_any_point_of_placing_places_once(
-    boxed: tuple[Lab, StubBox, int],
+    boxed: tuple[Lab, StubTestbox, int],
 ) -> None:
-    lab, box, attempt = boxed
-    box.let_go()
+    lab, testbox, attempt = boxed
+    testbox.let_go()
     names = lab.root / "checkpoints"
     # In its first life the master dies before it asks Buildbot; then after that;
     # then, having found the buildset, around its own commit.
@@ -126,38 +126,42 @@ def test_a_master_killed_at_any_point_of_placing_places_once(
     with lab.exchange():
         lab.start_all()
         wait_for_end(lab, attempt)
-    assert (buildsets(lab), box.starts()) == (1, 1)
+    assert (buildsets(lab), testbox.starts()) == (1, 1)
 
 
 def test_a_worker_killed_in_mid_boot_is_replaced_and_the_boot_goes_on(
-    boxed: tuple[Lab, StubBox, int],
+    boxed: tuple[Lab, StubTestbox, int],
 ) -> None:
-    lab, box, attempt = boxed
+    lab, testbox, attempt = boxed
     with lab.exchange():
         lab.start_all()
-        eventually("the boot has begun", lambda: box.starts() == 1)
-        lab.kill(BOX_WORKER)
-        lab.start(BOX_WORKER)
+        eventually("the boot has begun", lambda: testbox.starts() == 1)
+        lab.kill(TESTBOX_WORKER)
+        lab.start(TESTBOX_WORKER)
         eventually("the request is tried again", lambda: dispatch_row(lab, attempt).bb_number == 2)
-        box.let_go()
+        testbox.let_go()
         wait_for_end(lab, attempt)
-    assert (dispatch_row(lab, attempt).result, box.starts(), buildsets(lab)) == ("success", 1, 1)
+    assert (dispatch_row(lab, attempt).result, testbox.starts(), buildsets(lab)) == (
+        "success",
+        1,
+        1,
+    )
     assert attempt_row(lab, attempt).outcome["status"] == "up"
 
 
 def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(
-    boxed: tuple[Lab, StubBox, int],
+    boxed: tuple[Lab, StubTestbox, int],
 ) -> None:
-    lab, box, attempt = boxed
+    lab, testbox, attempt = boxed
     with lab.exchange():
         lab.start_all()
-        eventually("the boot has begun", lambda: box.starts() == 1)
+        eventually("the boot has begun", lambda: testbox.starts() == 1)
         lab.kill("buildbot-master", signal.SIGTERM)
-        box.let_go()
+        testbox.let_go()
         eventually("the attempt has ended", lambda: attempt_row(lab, attempt).state == "ended")
         lab.start("buildbot-master")
         eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
-    assert (attempt_row(lab, attempt).outcome["status"], box.starts()) == ("up", 1)
+    assert (attempt_row(lab, attempt).outcome["status"], testbox.starts()) == ("up", 1)
     # Buildbot would have cancelled it; disconnected before the stop, it is asked for again and
     # attaches to what went on.
     assert (
@@ -168,33 +172,37 @@ def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(
 
 
 def test_a_database_that_dies_in_mid_boot_costs_nothing_but_time(
-    server: Server, boxed: tuple[Lab, StubBox, int]
+    server: Server, boxed: tuple[Lab, StubTestbox, int]
 ) -> None:
-    lab, box, attempt = boxed
+    lab, testbox, attempt = boxed
     log = place(lab, attempt) / "executor.log"
     with lab.exchange():
         lab.start_all()
-        eventually("the boot has begun", lambda: box.starts() == 1)
+        eventually("the boot has begun", lambda: testbox.starts() == 1)
         server.kill()
         try:
-            box.let_go()
+            testbox.let_go()
             eventually(
                 "the executor waits", lambda: "the service is unavailable" in log.read_text()
             )
         finally:
             server.start()
         wait_for_end(lab, attempt)
-    assert (dispatch_row(lab, attempt).result, box.starts(), buildsets(lab)) == ("success", 1, 1)
+    assert (dispatch_row(lab, attempt).result, testbox.starts(), buildsets(lab)) == (
+        "success",
+        1,
+        1,
+    )
     assert attempt_row(lab, attempt).outcome["status"] == "up"
 
 
 def test_a_cancelled_order_stops_its_build_and_its_executor(
-    boxed: tuple[Lab, StubBox, int],
+    boxed: tuple[Lab, StubTestbox, int],
 ) -> None:
-    lab, box, attempt = boxed
+    lab, testbox, attempt = boxed
     with lab.exchange():
         lab.start_all()
-        eventually("the boot has begun", lambda: box.starts() == 1)
+        eventually("the boot has begun", lambda: testbox.starts() == 1)
         lab.sql(
             (
                 "UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT order_id"

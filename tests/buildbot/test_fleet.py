@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.buildbot.fleet import BOX, SWINGBOT, WORKER, Fleet
+from tests.buildbot.fleet import SWINGBOT, TESTBOX, WORKER, Fleet
 from tests.buildbot.lab import Server, eventually
 from tests.fakelinux import FakeCommit, make_fakelinux
 
@@ -42,7 +42,7 @@ def installed(fleet: Fleet) -> None:
     fleet.run("db", "roles", "--url", fleet.admin_url)
     fleet.run("db", "upgrade")
     fleet.run("worker", "certificate", "--name", "127.0.0.1", "--out", f"{fleet.controller}/tls")
-    for worker in ("builder", BOX):
+    for worker in ("builder", TESTBOX):
         fleet.bring(worker)
 
 
@@ -132,10 +132,10 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
     installed(fleet)
     commits = make_fakelinux(fleet.root / "upstream", [FakeCommit(speed=80)])
     (fleet.root / "builder" / "secret").write_text("0123456789abcdef0123456789abcdef\n")
-    for part in ("master", "web", "loop", "git", "builder", BOX):
+    for part in ("master", "web", "loop", "git", "builder", TESTBOX):
         fleet.start(part)
 
-    fleet.ready(BOX)
+    fleet.ready(TESTBOX)
     eventually(
         "a wrong secret is reported on the worker's side",
         lambda: "the master rejected the secret" in fleet.log("builder"),
@@ -169,7 +169,7 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
     )
     eventually(
         "a boot has begun, so kernels were built, brought and fetched",
-        lambda: fleet.box.starts() == 1,
+        lambda: fleet.testbox.starts() == 1,
         SLOW,
     )
     attempt = fleet.sql(
@@ -178,10 +178,10 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
     )[0].id
 
     order = (
-        fleet.root / BOX / "state" / "state" / "attempts" / f"a{attempt}" / "order.json"
+        fleet.root / TESTBOX / "state" / "state" / "attempts" / f"a{attempt}" / "order.json"
     ).read_text()
     assert str(fleet.controller) not in order
-    for worker in ("builder", BOX):
+    for worker in ("builder", TESTBOX):
         for one in family(fleet, worker):
             try:
                 seen = " ".join([*one.cmdline(), *one.environ().values(), one.cwd()])
@@ -196,18 +196,18 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
     }
     assert users == {"postgres", "swingbot_service"}  # the first is this test
 
-    fleet.kill(BOX)
+    fleet.kill(TESTBOX)
     fleet.kill("master")
     fleet.config.write_text(
         fleet.config.read_text().replace(
             'pages = "operator"', 'pages = "operator"\ncontrol = "operator"'
         )
     )
-    fleet.start(BOX)
+    fleet.start(TESTBOX)
     fleet.start("master")
-    fleet.ready(BOX, times=2)
+    fleet.ready(TESTBOX, times=2)
     check_commands(fleet)
-    fleet.box.let_go()
+    fleet.testbox.let_go()
     eventually(
         "the attempt has ended",
         lambda: fleet.sql("SELECT 1 FROM attempt WHERE id = :a AND state = 'ended'", a=attempt),
@@ -230,7 +230,7 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
         SLOW,
     )
 
-    for part in ("builder", BOX, "master", "loop", "web", "git"):
+    for part in ("builder", TESTBOX, "master", "loop", "web", "git"):
         assert fleet.kill(part, signal.SIGTERM) in (0, -signal.SIGTERM, 128 + signal.SIGTERM), part
 
 

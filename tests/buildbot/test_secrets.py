@@ -21,8 +21,8 @@ from swingbot.app import supervision
 from swingbot.core.model.dispatch import token
 from swingbot.web.session import operator_key
 from tests.buildbot.lab import Lab, eventually
-from tests.buildbot.stubbox import NAME, StubBox
-from tests.buildbot.test_dispatch import BOX_WORKER, boxed, raw_logs, wait_for_end
+from tests.buildbot.stub_testbox import NAME, StubTestbox
+from tests.buildbot.test_dispatch import TESTBOX_WORKER, boxed, raw_logs, wait_for_end
 
 __all__ = ["boxed"]
 PASSWORD = "a-password-of-the-database-42"
@@ -41,11 +41,11 @@ PAGES = (
 
 
 @pytest.fixture
-def running(boxed: tuple[Lab, StubBox, int]) -> Iterator[tuple[Lab, StubBox, int]]:
+def running(boxed: tuple[Lab, StubTestbox, int]) -> Iterator[tuple[Lab, StubTestbox, int]]:
     """The web service, the master and the worker of the stub testbox, with a password in the
     address of the database.
     """
-    lab, box, attempt = boxed
+    lab, testbox, attempt = boxed
     url = (
         sa.make_url(lab.settings.db.url)
         .set(password=PASSWORD)
@@ -54,10 +54,10 @@ def running(boxed: tuple[Lab, StubBox, int]) -> Iterator[tuple[Lab, StubBox, int
     lab.settings = dataclasses.replace(
         lab.settings, db=dataclasses.replace(lab.settings.db, url=url)
     )
-    for name in ("web", "buildbot-master", BOX_WORKER):
+    for name in ("web", "buildbot-master", TESTBOX_WORKER):
         lab.start(name)
-    yield lab, box, attempt
-    box.let_go()
+    yield lab, testbox, attempt
+    testbox.let_go()
 
 
 def cli(lab: Lab, *words: str) -> str:
@@ -122,8 +122,10 @@ def holders(state: Path, secret: str) -> list[Path]:
     return found
 
 
-def test_no_secret_is_anywhere_but_in_files_of_its_owner(running: tuple[Lab, StubBox, int]) -> None:
-    lab, box, attempt = running
+def test_no_secret_is_anywhere_but_in_files_of_its_owner(
+    running: tuple[Lab, StubTestbox, int],
+) -> None:
+    lab, testbox, attempt = running
     eventually("the web service answers", lambda: answers(lab))
     secrets, said = use(lab)
     key = artifacts.secret(lab.settings.secret_file)
@@ -134,9 +136,9 @@ def test_no_secret_is_anywhere_but_in_files_of_its_owner(running: tuple[Lab, Stu
         if file.is_file()
     }
     assert len(secrets) >= 7
-    eventually("the boot has begun", box.starts)
+    eventually("the boot has begun", testbox.starts)
     while_it_runs = command_lines()
-    box.let_go()
+    testbox.let_go()
     wait_for_end(lab, attempt)
     shown = {
         "a command line": while_it_runs + command_lines(),

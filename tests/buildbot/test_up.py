@@ -21,7 +21,7 @@ from swingbot.app import embedded, process
 from swingbot.app.settings import Paths, Settings, Web
 from tests.buildbot.lab import eventually
 from tests.buildbot.ports import free_ports
-from tests.buildbot.stubbox import NAME, StubBox
+from tests.buildbot.stub_testbox import NAME, StubTestbox
 
 
 class Service:
@@ -29,9 +29,9 @@ class Service:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        boxes = root / "workers" / "testboxes"
-        boxes.mkdir(parents=True)
-        (boxes / f"{NAME}.yaml").write_text(StubBox(root / "box").yaml)
+        testboxes = root / "workers" / "testboxes"
+        testboxes.mkdir(parents=True)
+        (testboxes / f"{NAME}.yaml").write_text(StubTestbox(root / "box").yaml)
         self.port = free_ports(4)
         self.settings = Settings(
             paths=Paths(state=str(root / "state"), workers=str(root / "workers")),

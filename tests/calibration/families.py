@@ -21,13 +21,13 @@ class Family:
     make: Callable[[int], SimulatedBench]
     certainty: float = 12.0  # precision of the engine's noise record: +-15 %
     told_layout: float | None = None  # in place of the world's own
-    told_days: bool = True  # whether it knows that the box's level moves from day to day
+    told_days: bool = True  # whether it knows that the testbox's level moves from day to day
     told_modes: bool = False  # whether the noise record knows the two modes of its boots
     noise_factor: float = 1.0  # its run and boot spread as a multiple of the true one
     history: bool = False  # 50 earlier boots of each end
     paired: bool = False
     layouts: bool = False  # kernels can be rebuilt with another layout
-    boxes: int = 1
+    testboxes: int = 1
     min_effect_pct: float = 1.0
     costs: Costs = field(default_factory=Costs)
     quick: int = 6  # worlds in the quick form
@@ -182,8 +182,8 @@ FAMILIES = [
     Family(name="10 000 commits", make=world(commits=(9000, 10_000), **RUN), quick=1, full=60),
     Family(
         name="4 testboxes, levels apart",
-        make=lambda s: replace(world(**BOOT)(s), box_noise=0.03),
-        boxes=4,
+        make=lambda s: replace(world(**BOOT)(s), testbox_noise=0.03),
+        testboxes=4,
     ),
     Family(name="50 boots of each end before", make=world(**BOOT), history=True, certainty=50.0),
     Family(

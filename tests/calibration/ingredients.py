@@ -230,8 +230,8 @@ def failing_boots(recipe: Recipe, rng: Rng) -> None:
 
 
 def group_of_testboxes(recipe: Recipe, rng: Rng) -> None:
-    recipe.family["boxes"] = int(rng.integers(2, 5))
-    recipe.bench["box_noise"] = _log_uniform(rng, 0.003, 0.05)
+    recipe.family["testboxes"] = int(rng.integers(2, 5))
+    recipe.bench["testbox_noise"] = _log_uniform(rng, 0.003, 0.05)
 
 
 def paired_boots(recipe: Recipe, rng: Rng) -> None:

@@ -42,7 +42,7 @@ def record(image: Path, boots: int) -> dict[str, list[list[float]]]:
     kept: dict[str, list[list[float]]] = {metric: [] for metric in METRICS}
     for k in range(boots):
         with tempfile.TemporaryDirectory() as scratch:
-            lab = virtual_lab(Path(scratch), image, box="vm-tcg", boot_seconds=6)
+            lab = virtual_lab(Path(scratch), image, testbox="vm-tcg", boot_seconds=6)
             outcome = lab.boot(JOBS, k=k)
             print(f"boot {k + 1} of {boots}: {outcome['status']}", file=sys.stderr, flush=True)
             if outcome["status"] != "up":

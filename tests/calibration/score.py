@@ -62,7 +62,7 @@ def judge(family: Family, seed: int) -> Verdict:
         min_effect_pct=family.min_effect_pct,
         build_cost=family.costs.build,
         boot_cost=family.costs.of_boot(bench.runs),
-        boxes=family.boxes,
+        testboxes=family.testboxes,
         layouts=family.layouts,
     )
     if family.history:

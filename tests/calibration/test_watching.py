@@ -26,7 +26,7 @@ from tests.calibration.watching import (
     swings,
     watch,
 )
-from tests.contract.store.world import METRIC, UNIT_JOB, a_box, a_comparison, a_job, a_lab
+from tests.contract.store.world import METRIC, UNIT_JOB, a_comparison, a_job, a_lab, a_testbox
 from tests.fakes.lab import run_files, tar
 from tests.fakes.memory_lab import MemoryLab
 
@@ -56,10 +56,10 @@ class NoisyLab(MemoryLab):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        box = dataclasses.replace(a_box(), repeatable=False, perturbations=None)
+        testbox = dataclasses.replace(a_testbox(), repeatable=False, perturbations=None)
         self.lab = dataclasses.replace(
             self.lab,
-            testboxes=KnownTestboxes(present={box.name: box}),
+            testboxes=KnownTestboxes(present={testbox.name: testbox}),
             policies=dataclasses.replace(self.lab.policies, bisect_improvements=True),
         )
 
@@ -90,7 +90,7 @@ def slower(tip: int) -> float:
     return 0.92 if 15 <= tip < 30 else 1.0
 
 
-class TableBox:
+class TableTestbox:
     """The boots that `NoisyLab` gives one watch comparison, in the order base, tip, base, ..."""
 
     def __init__(self, comparison: int, sides: tuple[int, int], tip: int) -> None:
@@ -106,8 +106,8 @@ def test_the_simulated_branch_is_judged_as_the_use_cases_judge_it() -> None:
     tips, memory = 45, NoisyLab()
     with memory.store.transaction() as tx:
         world = a_lab(tx, tips + 1)
-    (box,) = memory.lab.testboxes.present.values()
-    rule = rule_of(box, metric_of(memory.lab.programs, METRIC), a_job())
+    (testbox,) = memory.lab.testboxes.present.values()
+    rule = rule_of(testbox, metric_of(memory.lab.programs, METRIC), a_job())
     levels: list[float] = []
     asked_more = alarms = 0
     for tip in range(tips):
@@ -118,7 +118,7 @@ def test_the_simulated_branch_is_judged_as_the_use_cases_judge_it() -> None:
             )
         memory.tip = tip
         memory.run()
-        seen = judged(TableBox(number, sides, tip), 0.0, 0.0, levels, rule)
+        seen = judged(TableTestbox(number, sides, tip), 0.0, 0.0, levels, rule)
         levels = levels_after(seen, levels)
         with memory.store.transaction() as tx:
             comparison = tx.comparisons.get(number)

@@ -154,7 +154,7 @@ class Judged:
 
 
 def judged(
-    box: Boots, base: float, tip: float, levels: Sequence[float], rule: Rule = RULE
+    testbox: Boots, base: float, tip: float, levels: Sequence[float], rule: Rule = RULE
 ) -> Judged:
     """One tip, as the service takes it through stage 1. Base and tip are booted in turn."""
     past = MetricHistory(
@@ -165,7 +165,7 @@ def judged(
     while wanted is not None:
         for k in range(len(sides[1]), wanted):
             for side, level in zip(sides, (base, tip), strict=True):
-                side.append(BootRuns(k=k, values=(box.boot(level),)))
+                side.append(BootRuns(k=k, values=(testbox.boot(level),)))
         boots = [value for boot in sides[1] for value in boot.values]
         row = compare(*sides, screen_rule(rule, past))
         wanted = boots_wanted(row, boots, len(boots), past)
@@ -188,11 +188,11 @@ def watch(noise: Noise, branches: int, effect: float = 0.0, seed: int = 1) -> Wa
     for branch in range(branches):
         rng = np.random.default_rng([seed, branch])
         tips = BEFORE + (STEPS if effect else TIPS)
-        box, levels, caught = Testbox(noise, rng, tips * 2 * SCREEN_BOOTS), list[float](), -1
+        testbox, levels, caught = Testbox(noise, rng, tips * 2 * SCREEN_BOOTS), list[float](), -1
         for tip in range(tips):
             late = tip - BEFORE
             now, before = (effect if late >= 0 else 0.0), (effect if late >= 1 else 0.0)
-            seen = judged(box, before, now, levels)
+            seen = judged(testbox, before, now, levels)
             alarm = seen.alarm
             if late >= 0:
                 found.tips += 1

@@ -31,7 +31,7 @@ KERNEL: Final = {
     "kconfig": "vm-x86_64",
     "compiler": "gcc-12",
 }
-BOX: Final = """name: conformance
+TESTBOX: Final = """name: conformance
 tbox_group: conformance
 driver: qemu
 engine: lkp
@@ -95,12 +95,12 @@ def run(lkp_src: Path, jobs: list[UnitJob], place: Path) -> Path:
 
     `place` is an empty directory for the root file system. Raises InfraError.
     """
-    site, box = from_environment(), load(BOX.format(src=lkp_src), "conformance.yaml")
+    site, testbox = from_environment(), load(TESTBOX.format(src=lkp_src), "conformance.yaml")
     root, results = place / "root", place / "results.tar"
     root.mkdir()
-    made = engine.prepare(box, jobs, site)
+    made = engine.prepare(testbox, jobs, site)
     _run(["sh", "-c", f"cd '{root}' && busybox cpio -idm <'{made.archive}' 2>/dev/null"])
-    for entry in engine.job_entries(box, jobs, site, KERNEL, alone=False):
+    for entry in engine.job_entries(testbox, jobs, site, KERNEL, alone=False):
         path = root / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.content)

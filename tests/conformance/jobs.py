@@ -26,7 +26,7 @@ from tests.demo.process import attempt
 
 JOBS: Final = Path(__file__).resolve().parents[2] / "jobs"
 FILES: Final = ("will-it-scale*.yaml", "netperf*.yaml", "hackbench*.yaml")
-BOX: Final = NominalTestbox("box", "box", 8, 16 * 1024)
+TESTBOX: Final = NominalTestbox("box", "box", 8, 16 * 1024)
 CPUS: Final = (1, 2, 7, 104)
 VALUES: Final = (
     ("hackbench", "nr_threads", ("50%", "1600%", "12.5%", "33.3%", "3t", "7")),
@@ -180,7 +180,7 @@ def split(lkp: Path, files: Iterable[Path], directory: Path) -> dict[Path, list[
         "ruby",
         lkp / "sbin" / "split-job",
         "-t",
-        BOX.name,
+        TESTBOX.name,
         "-o",
         out,
         *found,
@@ -223,7 +223,7 @@ def _ours(path: Path) -> list[str]:
     documents, problems = documents_of(read_job(path), path.name, programs)
     if problems:
         raise problems[0]
-    return [job.name for job in expand_documents(documents, BOX, programs)]
+    return [job.name for job in expand_documents(documents, TESTBOX, programs)]
 
 
 def _problems(path: Path) -> list[JobError]:
@@ -238,11 +238,11 @@ def _with_host(lkp_src: Path, place: Path) -> Path:
             (place / entry.name).symlink_to(entry)
     (place / "hosts").mkdir()
     facts: Mapping[str, object] = {
-        "nr_cpu": BOX.nr_cpu,
-        "memory": f"{BOX.memory_mb // 1024}G",
+        "nr_cpu": TESTBOX.nr_cpu,
+        "memory": f"{TESTBOX.memory_mb // 1024}G",
         "local_run": 1,
     }
-    (place / "hosts" / BOX.name).write_text(
+    (place / "hosts" / TESTBOX.name).write_text(
         "".join(f"{key}: {value}\n" for key, value in facts.items())
     )
     return place

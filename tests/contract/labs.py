@@ -39,7 +39,7 @@ class Lab:
     """A testbox to try, and an image that it can boot."""
 
     site: Site
-    box: str
+    testbox: str
     image: Path
     out: Path
     phases: list[tuple[str, str]] = field(
@@ -55,7 +55,7 @@ class Lab:
                 "order": "o1",
                 "attempt": "a1",
                 "kernel": {"build_key": "0" * 64, "image": str(self.image)},
-                "testbox": self.box,
+                "testbox": self.testbox,
                 "k": 3,
                 "unit_jobs": list(unit_jobs),
                 **more,
@@ -128,4 +128,4 @@ def played_lab(tmp_path: Path) -> Lab:
         benchmarks=None,
         make_jobs=1,
     )
-    return Lab(site=site, box="played", image=tmp_path / "image", out=tmp_path / "out")
+    return Lab(site=site, testbox="played", image=tmp_path / "image", out=tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Bare-metal testboxes that are only played (tests/fakes/played_box.py),
+"""Bare-metal testboxes that are only played (tests/fakes/played_testbox.py),
 one alone and two with a wire, so that each boot takes seconds.
 """
 
@@ -16,10 +16,10 @@ import pytest
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.ssh import power_switch, session
 from tests.contract.labs import PROGRAMS, ROOT, Lab, a_job, programs_in
-from tests.fakes import played_box
-from tests.fakes.played_box import World
+from tests.fakes import played_testbox
+from tests.fakes.played_testbox import World
 
-PROGRAM = [sys.executable, played_box.__file__]
+PROGRAM = [sys.executable, played_testbox.__file__]
 OUT = ["booting", "running", "returning", "idle"]
 
 
@@ -38,11 +38,11 @@ def hasten(monkeypatch: pytest.MonkeyPatch, folder: Path, quiet_seconds: float) 
     monkeypatch.setattr(power_switch, "OFF_SECONDS", 0.0)
 
 
-class Box:
-    """A played box and the site of its controller."""
+class Testbox:
+    """A played testbox and the site of its controller."""
 
     def __init__(self, folder: Path, behaves: str, **ssh: Any) -> None:
-        self.world: World = played_box.new(folder / "world", behaves)
+        self.world: World = played_testbox.new(folder / "world", behaves)
         (folder / "workers" / "testboxes").mkdir(parents=True)
         (folder / "workers" / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
         (folder / "image").write_bytes(b"a kernel")
@@ -70,7 +70,7 @@ class Box:
             "idle_release": "6.1.0-*",
             **ssh,
         }
-        box = {
+        testbox = {
             "name": "played",
             "tbox_group": "g",
             "driver": "ssh",
@@ -79,7 +79,7 @@ class Box:
             "memory_mb": 64,
             "ssh": how,
         }
-        (folder / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(box))
+        (folder / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(testbox))
         self.folder = folder
         site = Site(
             cache=folder / "cache",
@@ -88,7 +88,7 @@ class Box:
             benchmarks=None,
             make_jobs=1,
         )
-        self.lab = Lab(site=site, box="played", image=folder / "image", out=folder / "out")
+        self.lab = Lab(site=site, testbox="played", image=folder / "image", out=folder / "out")
 
     def boot(self) -> dict[str, Any]:
         return self.lab.boot([a_job("prints", word="7")], k=0)
@@ -103,12 +103,12 @@ class Box:
 
 
 class Two:
-    """Played boxes `serving` and `asking`, and their cluster."""
+    """Played testboxes `serving` and `asking`, and their cluster."""
 
     def __init__(self, folder: Path, serving: str, asking: str, /, **more: dict[str, Any]) -> None:
         self.folder = folder
-        boxes = folder / "workers" / "testboxes"
-        boxes.mkdir(parents=True)
+        testboxes = folder / "workers" / "testboxes"
+        testboxes.mkdir(parents=True)
         (folder / "workers" / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
         (folder / "image").write_bytes(b"a kernel")
         (folder / "config").write_text("CONFIG_INET=y\n")
@@ -133,7 +133,7 @@ class Two:
             "memory_mb": 64,
             "cluster": cluster,
         }
-        (boxes / "two.yaml").write_text(json.dumps(about))
+        (testboxes / "two.yaml").write_text(json.dumps(about))
         program = folder / "jobs" / "programs" / "talks"
         program.mkdir(parents=True)
         for part in ("run", "serve", "client"):
@@ -145,10 +145,10 @@ class Two:
             benchmarks=None,
             make_jobs=1,
         )
-        self.lab = Lab(site=self.site, box="two", image=folder / "image", out=folder / "out")
+        self.lab = Lab(site=self.site, testbox="two", image=folder / "image", out=folder / "out")
 
     def _play(self, name: str, behaves: str, more: dict[str, Any]) -> World:
-        world = played_box.new(self.folder / name, behaves)
+        world = played_testbox.new(self.folder / name, behaves)
         switches = {
             what: [*PROGRAM, "power", str(world.folder), what]
             for what in ("on", "off", "cycle", "status")
@@ -167,7 +167,7 @@ class Two:
             "idle_release": "6.1.0-*",
             **more,
         }
-        box = {
+        testbox = {
             "name": name,
             "tbox_group": "g",
             "driver": "ssh",
@@ -176,7 +176,7 @@ class Two:
             "memory_mb": 64,
             "ssh": how,
         }
-        (self.folder / "workers" / "testboxes" / f"{name}.yaml").write_text(json.dumps(box))
+        (self.folder / "workers" / "testboxes" / f"{name}.yaml").write_text(json.dumps(testbox))
         return world
 
     def _shim(self) -> None:
@@ -209,7 +209,7 @@ class Two:
 
 def ssh_lab(folder: Path) -> Lab:
     """A testbox whose kernels really run the programs of their jobs."""
-    return Box(folder, "works").lab
+    return Testbox(folder, "works").lab
 
 
 def cluster_lab(folder: Path) -> Lab:

@@ -16,7 +16,7 @@ from tests.contract.played import OUT, Two, hasten
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Creates two boxes with the given behaviour; minutes on a real one are seconds here."""
+    """Creates two testboxes with the given behaviour; minutes on a real one are seconds here."""
     hasten(monkeypatch, tmp_path / "two", quiet_seconds=6.0)
     return lambda serving, asking, /, **more: Two(tmp_path / "two", serving, asking, **more)
 
@@ -53,7 +53,7 @@ def test_both_are_entered_and_both_go_home(two: Any) -> None:
         ("panics", "hangs", "server"),
     ],
 )
-def test_a_panic_is_reported_with_its_box_and_both_go_home(
+def test_a_panic_is_reported_with_its_testbox_and_both_go_home(
     two: Any, serving: str, asking: str, says: str
 ) -> None:
     pair = two(serving, asking)
@@ -64,7 +64,7 @@ def test_a_panic_is_reported_with_its_box_and_both_go_home(
     assert pair.run == ["idle", "idle"]
 
 
-def test_a_box_that_cannot_begin_keeps_the_other_in_its_idle_system(two: Any) -> None:
+def test_a_testbox_that_cannot_begin_keeps_the_other_in_its_idle_system(two: Any) -> None:
     pair = two("up", "up", serving={"kconfig_needed": ["SCSI"]})
     before = pair.worlds["asking"]["boot_id"]
     outcome = pair.boot()
@@ -83,7 +83,7 @@ def test_what_the_wire_needs_is_looked_for_before_anything_begins(two: Any) -> N
     assert "lacks options that the wire of cluster two needs: CONFIG_IXGBE=y" in outcome["reason"]
 
 
-def test_a_box_that_does_not_come_back_is_lost_by_name(two: Any) -> None:
+def test_a_testbox_that_does_not_come_back_is_lost_by_name(two: Any) -> None:
     pair = two("up", "hangs", asking={"power": "none", "return_seconds": 1})
     outcome = pair.boot()
     assert outcome["status"] == "infra"
@@ -94,7 +94,7 @@ def test_a_box_that_does_not_come_back_is_lost_by_name(two: Any) -> None:
     assert pair.run[0] == "idle"
 
 
-def test_a_box_that_stays_in_its_idle_system_is_named_and_the_other_is_home(two: Any) -> None:
+def test_a_testbox_that_stays_in_its_idle_system_is_named_and_the_other_is_home(two: Any) -> None:
     pair = two("stays", "up")
     outcome = pair.boot()
     assert outcome["status"] == "infra"

@@ -89,10 +89,10 @@ def test_an_image_that_is_not_the_ordered_one_is_our_fault(lab: Lab) -> None:
 
 
 def test_an_unknown_testbox_is_reported_with_the_known_ones(lab: Lab) -> None:
-    for name in ("nobox", "../testboxes/nobox"):
+    for name in ("no-testbox", "../testboxes/no-testbox"):
         outcome = lab.boot(testbox=name)
         assert outcome["status"] == "infra"
-        assert lab.box in outcome["reason"]
+        assert lab.testbox in outcome["reason"]
 
 
 def test_an_unknown_program_is_reported_before_anything_boots(lab: Lab) -> None:
@@ -111,8 +111,8 @@ def test_a_second_attempt_shows_nothing_of_the_first(lab: Lab) -> None:
 def test_a_testbox_that_is_busy_is_waited_for_until_the_deadline_and_nothing_begins(
     lab: Lab,
 ) -> None:
-    box = select_driver.box_of(lab.box, lab.site)
-    with lease.for_testboxes(lab.site.cache, box.nodes or [box.name]):
+    testbox = select_driver.testbox_of(lab.testbox, lab.site)
+    with lease.for_testboxes(lab.site.cache, testbox.nodes or [testbox.name]):
         outcome = lab.boot(deadline_seconds=0.2)
     assert outcome["status"] == "infra"
     assert "busy with another boot" in outcome["reason"]
@@ -122,13 +122,13 @@ def test_a_testbox_that_is_busy_is_waited_for_until_the_deadline_and_nothing_beg
 
 def test_after_a_boot_its_testbox_is_free_again(lab: Lab) -> None:
     lab.boot()
-    box = select_driver.box_of(lab.box, lab.site)
-    with lease.for_testboxes(lab.site.cache, box.nodes or [box.name], patience=-1):
+    testbox = select_driver.testbox_of(lab.testbox, lab.site)
+    with lease.for_testboxes(lab.site.cache, testbox.nodes or [testbox.name], patience=-1):
         pass
 
 
 def test_a_check_says_what_to_do_about_what_is_missing(lab: Lab) -> None:
-    findings = select_driver.driver_of(select_driver.box_of(lab.box, lab.site)).check()
+    findings = select_driver.driver_of(select_driver.testbox_of(lab.testbox, lab.site)).check()
     assert findings
     assert all(finding.do for finding in findings if not finding.ok)
 
@@ -159,10 +159,10 @@ def test_a_command_knows_which_boot_of_which_purpose_this_is(
 
 def test_a_command_that_fails_is_our_fault_and_is_quoted(tmp_path: Path) -> None:
     played = played_lab(tmp_path)
-    played.image.write_text("1 no route to the box")
+    played.image.write_text("1 no route to the testbox")
     outcome = played.boot()
     assert outcome["status"] == "infra"
-    assert "status 1 (no route to the box)" in outcome["reason"]
+    assert "status 1 (no route to the testbox)" in outcome["reason"]
 
 
 def test_a_command_that_brings_no_results_is_not_up(tmp_path: Path) -> None:
@@ -205,6 +205,6 @@ def test_a_command_never_sees_the_token(tmp_path: Path) -> None:
 def test_a_wrong_testbox_file_is_reported_with_its_line(tmp_path: Path) -> None:
     played = played_lab(tmp_path)
     (played.site.workers / "testboxes" / "bad.yaml").write_text("name: bad\ncolour: red\n")
-    outcome = replace(played, box="bad").boot()
+    outcome = replace(played, testbox="bad").boot()
     assert outcome["status"] == "infra"
     assert "bad.yaml: line 1: driver is missing" in outcome["reason"]

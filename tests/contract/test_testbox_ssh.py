@@ -1,6 +1,6 @@
 """One order on a bare-metal testbox, in all the ways it can go.
 
-The box is only played, so that each takes seconds. tests/lab has a real one.
+The testbox is only played, so that each takes seconds. tests/lab has a real one.
 """
 
 from __future__ import annotations
@@ -10,113 +10,113 @@ from typing import Any
 
 import pytest
 
-from tests.contract.played import OUT, PROGRAM, Box, hasten
+from tests.contract.played import OUT, PROGRAM, Testbox, hasten
 
 
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Creates a box with the given behaviour; minutes on a real one are seconds here."""
+    """Creates a testbox with the given behaviour; minutes on a real one are seconds here."""
     hasten(monkeypatch, tmp_path / "box", quiet_seconds=3.0)
-    return lambda behaves, **ssh: Box(tmp_path / "box", behaves, **ssh)
+    return lambda behaves, **ssh: Testbox(tmp_path / "box", behaves, **ssh)
 
 
-def test_an_order_comes_up_and_the_box_goes_home(played: Any) -> None:
-    box = played("up")
-    outcome = box.boot()
-    assert (outcome["status"], outcome["reason"]) == ("up", None), box.log
-    assert box.phases == OUT
+def test_an_order_comes_up_and_the_testbox_goes_home(played: Any) -> None:
+    testbox = played("up")
+    outcome = testbox.boot()
+    assert (outcome["status"], outcome["reason"]) == ("up", None), testbox.log
+    assert testbox.phases == OUT
     assert (outcome["facts"]["entered_by"], outcome["facts"]["ready_seconds"]) == ("kexec", 1.5)
-    assert box.world["runs"] == "idle"
-    text = (box.folder / "out" / "console.log").read_text()
+    assert testbox.world["runs"] == "idle"
+    text = (testbox.folder / "out" / "console.log").read_text()
     assert "6.1.192" in text and "6.1.0-56" not in text and "SB:" not in text
 
 
-def test_a_panic_is_the_kernel_s_and_the_box_goes_home(played: Any) -> None:
-    box = played("panics")
-    outcome = box.boot()
+def test_a_panic_is_the_kernel_s_and_the_testbox_goes_home(played: Any) -> None:
+    testbox = played("panics")
+    outcome = testbox.boot()
     assert (outcome["status"], outcome["reason"]) == (
         "panicked",
         "Kernel panic - not syncing: sysrq triggered crash",
     )
-    assert box.phases == OUT
+    assert testbox.phases == OUT
 
 
 @pytest.mark.parametrize("behaves", ["resets", "mute"])
 def test_a_reset_without_a_word_is_the_kernel_s(played: Any, behaves: str) -> None:
-    box = played(behaves)
-    outcome = box.boot()
+    testbox = played(behaves)
+    outcome = testbox.boot()
     assert outcome["status"] == "panicked" and "reset" in outcome["reason"]
-    assert box.phases[-1] == "idle"
+    assert testbox.phases[-1] == "idle"
 
 
 def test_a_hang_is_ended_by_the_power_switch(played: Any) -> None:
-    box = played("hangs")
-    outcome = box.boot()
+    testbox = played("hangs")
+    outcome = testbox.boot()
     assert outcome["status"] == "hung" and "while the job ran" in outcome["reason"]
-    assert box.phases == OUT
-    assert "running + quiet -> returning: cycle" in box.log
+    assert testbox.phases == OUT
+    assert "running + quiet -> returning: cycle" in testbox.log
 
 
 def test_a_pulled_plug_is_no_fault_of_the_kernel(played: Any) -> None:
-    box = played("unplugged")
-    outcome = box.boot()
+    testbox = played("unplugged")
+    outcome = testbox.boot()
     assert outcome["status"] == "infra" and "lost power" in outcome["reason"]
-    assert box.phases == OUT
+    assert testbox.phases == OUT
 
 
-def test_a_hang_under_a_switch_that_lies_loses_the_box(played: Any, tmp_path: Path) -> None:
+def test_a_hang_under_a_switch_that_lies_loses_the_testbox(played: Any, tmp_path: Path) -> None:
     lies = [*PROGRAM, "power", f"{tmp_path}/box/world", "lie"]
-    box = played("hangs", power={"cycle": lies, "status": lies}, return_seconds=1)
-    outcome = box.boot()
+    testbox = played("hangs", power={"cycle": lies, "status": lies}, return_seconds=1)
+    outcome = testbox.boot()
     assert outcome["status"] == "infra"
     assert "is lost" in outcome["reason"] and "cycled 2 times without effect" in outcome["reason"]
-    assert box.phases == ["booting", "running", "returning", "lost"]
+    assert testbox.phases == ["booting", "running", "returning", "lost"]
 
 
-def test_a_hang_without_a_switch_loses_the_box_and_says_so(played: Any) -> None:
-    box = played("hangs", power="none", return_seconds=1)
-    outcome = box.boot()
+def test_a_hang_without_a_switch_loses_the_testbox_and_says_so(played: Any) -> None:
+    testbox = played("hangs", power="none", return_seconds=1)
+    outcome = testbox.boot()
     assert outcome["status"] == "infra"
     assert (
         "does not return to its idle system and has no power switch; reset it by hand."
         in outcome["reason"]
     )
-    assert box.phases[-1] == "lost"
+    assert testbox.phases[-1] == "lost"
 
 
-def test_a_panic_stays_a_result_though_the_box_never_comes_back(played: Any) -> None:
-    box = played("panics and is dead", return_seconds=1)
-    outcome = box.boot()
+def test_a_panic_stays_a_result_though_the_testbox_never_comes_back(played: Any) -> None:
+    testbox = played("panics and is dead", return_seconds=1)
+    outcome = testbox.boot()
     assert outcome["status"] == "panicked", outcome
-    assert box.phases[-1] == "lost"
+    assert testbox.phases[-1] == "lost"
 
 
-def test_a_box_in_a_strange_kernel_goes_home_before_its_order(played: Any) -> None:
-    box = played("up")
-    box.world["runs"] = "strange"
-    outcome = box.boot()
-    assert outcome["status"] == "up", box.log
-    assert box.phases == ["returning", *OUT]
-    assert "it runs Linux 6.12.0" in box.log
+def test_a_testbox_in_a_strange_kernel_goes_home_before_its_order(played: Any) -> None:
+    testbox = played("up")
+    testbox.world["runs"] = "strange"
+    outcome = testbox.boot()
+    assert outcome["status"] == "up", testbox.log
+    assert testbox.phases == ["returning", *OUT]
+    assert "it runs Linux 6.12.0" in testbox.log
 
 
-def test_a_box_without_power_is_switched_on_for_its_order(played: Any) -> None:
-    box = played("up")
-    box.world["power"] = "off"
-    assert box.boot()["status"] == "up", box.log
-    assert box.phases == ["returning", *OUT]
+def test_a_testbox_without_power_is_switched_on_for_its_order(played: Any) -> None:
+    testbox = played("up")
+    testbox.world["power"] = "off"
+    assert testbox.boot()["status"] == "up", testbox.log
+    assert testbox.phases == ["returning", *OUT]
 
 
-def test_a_box_that_does_not_leave_its_idle_system_is_our_fault(played: Any) -> None:
-    box = played("stays")
-    outcome = box.boot()
+def test_a_testbox_that_does_not_leave_its_idle_system_is_our_fault(played: Any) -> None:
+    testbox = played("stays")
+    outcome = testbox.boot()
     assert outcome["status"] == "infra" and "still in the idle system" in outcome["reason"]
-    assert box.world["runs"] == "idle"
+    assert testbox.world["runs"] == "idle"
 
 
-def test_the_next_order_finds_the_box_that_the_last_one_lost(played: Any) -> None:
-    box = played("hangs", return_seconds=4)
-    box.world["behaves"] = "dead"
-    assert box.boot()["status"] == "infra"
-    box.world["behaves"] = "up"
-    assert box.boot()["status"] == "up", box.log
+def test_the_next_order_finds_the_testbox_that_the_last_one_lost(played: Any) -> None:
+    testbox = played("hangs", return_seconds=4)
+    testbox.world["behaves"] = "dead"
+    assert testbox.boot()["status"] == "infra"
+    testbox.world["behaves"] = "up"
+    assert testbox.boot()["status"] == "up", testbox.log

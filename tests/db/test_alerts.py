@@ -57,14 +57,14 @@ def test_a_rule_is_answered_to_the_reader(lab: sa.Connection, uid: str) -> None:
 
 def test_a_testbox_in_quarantine_is_reported_and_one_that_works_is_not(lab: sa.Connection) -> None:
     before = asked(lab, "swingbot-testbox-away")
-    box = lab.exec_driver_sql(
+    testbox = lab.exec_driver_sql(
         "SELECT name FROM testbox WHERE state NOT IN ('quarantined') ORDER BY name LIMIT 1"
     ).scalar_one()
-    assert box not in before
+    assert testbox not in before
     lab.exec_driver_sql(
-        "UPDATE testbox SET state = 'quarantined', reason = 'it fell' WHERE name = %s", (box,)
+        "UPDATE testbox SET state = 'quarantined', reason = 'it fell' WHERE name = %s", (testbox,)
     )
-    assert box in asked(lab, "swingbot-testbox-away")
+    assert testbox in asked(lab, "swingbot-testbox-away")
 
 
 def test_attempts_that_the_lab_spoils_are_reported(lab: sa.Connection) -> None:

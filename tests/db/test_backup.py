@@ -171,9 +171,11 @@ def test_what_is_restored_is_what_was_there(
     tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection, empty_url: str
 ) -> None:
     settings = a_state(tmp_path, db_url)
-    box = make.a_testbox(conn, reason="a \\ back-slash,\ta tab and a\nnew line, NULL as \\N")
+    testbox = make.a_testbox(conn, reason="a \\ back-slash,\ta tab and a\nnew line, NULL as \\N")
     tree = make.a_tree(conn)
-    make.a_boot(conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0, 1e-300, 0.1]})
+    make.a_boot(
+        conn, testbox, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0, 1e-300, 0.1]}
+    )
     backup(settings, engine, tmp_path / "kept", quiet, keep=3)
     new = load(environ=brain_environment(tmp_path / "new", empty_url))
     restore(new, tmp_path / "kept", None, quiet)
@@ -211,8 +213,8 @@ def test_a_token_of_before_the_restore_opens_nothing_after_it(
     tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection, empty_url: str
 ) -> None:
     settings = a_state(tmp_path, db_url)
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
-    order = make.an_order(conn, make.a_kernel(conn, tree, 0), box, state="running")
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    order = make.an_order(conn, make.a_kernel(conn, tree, 0), testbox, state="running")
     attempt = make.an_attempt(conn, order)
     backup(settings, engine, tmp_path / "kept", quiet, keep=3)
     restore(

@@ -72,13 +72,13 @@ def test_a_thousand_boots_that_a_person_asked_for_are_none_of_any_other_purpose(
             conn.execute(sa.text("UPDATE orders SET ended_at = ended_at - interval '1 hour'"))
         brain.run()
 
-    box = brain.lab.testboxes.known("vm-icount")
+    testbox = brain.lab.testboxes.known("vm-icount")
     purposes: dict[int, set[str]] = {}
     pairs: dict[tuple[int, int], dict[str, int]] = {}
     delays: dict[str, set[int]] = {}
     with brain.engine.connect() as conn:
         for row in conn.execute(sa.text(_ASKED_FOR)):
-            delay = box.perturbation(row.k, row.purpose)
+            delay = testbox.perturbation(row.k, row.purpose)
             purposes.setdefault(row.id, set()).add(row.what)
             delays.setdefault(row.what, set()).add(delay)
             if row.comparison is not None:

@@ -51,7 +51,9 @@ def lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
     with engine.connect() as conn:
         made = scenario.a_lab(conn)
         held = _held_report(conn, made.incident)
-        experiment = an_experiment(conn, kernels=14, boxes=3, metrics=2, boots=2, unbuildable=(5,))
+        experiment = an_experiment(
+            conn, kernels=14, testboxes=3, metrics=2, boots=2, unbuildable=(5,)
+        )
         conn.commit()
         web = subprocess.Popen(
             [sys.executable, "-m", "swingbot.app.cli", "web"], env={**os.environ, **given}

@@ -51,13 +51,15 @@ WIRE = JobFile(name="wire.yaml", text="cluster: cs-pair\nnetperf:\n  test: TCP_R
 
 @pytest.fixture
 def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    """Boxes a and b, and two clusters of them that differ in who serves."""
+    """Testboxes a and b, and two clusters of them that differ in who serves."""
     variables = environment(tmp_path, db_url)
-    boxes = tmp_path / "workers" / "testboxes"
+    testboxes = tmp_path / "workers" / "testboxes"
     for name in ("a", "b"):
-        (boxes / f"{name}.yaml").write_text(IRON.format(name=name))
+        (testboxes / f"{name}.yaml").write_text(IRON.format(name=name))
     for name, server, client in (("cs-ab", "a", "b"), ("cs-ba", "b", "a")):
-        (boxes / f"{name}.yaml").write_text(CLUSTER.format(name=name, server=server, client=client))
+        (testboxes / f"{name}.yaml").write_text(
+            CLUSTER.format(name=name, server=server, client=client)
+        )
     settings = load(environ=variables)
     make_fakelinux(tmp_path / "linux", [FakeCommit()])
     with running_smtpd(settings):
@@ -142,7 +144,7 @@ def test_the_node_that_is_lost_is_named_and_the_other_is_home(brain: Brain) -> N
     assert (came_home(brain, "a"), came_home(brain, "b")) == ("leased -> idle", "lost -> lost")
 
 
-def test_clusters_of_the_same_boxes_and_the_boxes_themselves_take_turns_to_the_end(
+def test_clusters_of_the_same_testboxes_and_the_testboxes_themselves_take_turns_to_the_end(
     brain: Brain,
 ) -> None:
     """Two clusters need the same testboxes in opposite roles, and other orders need them alone.
@@ -169,7 +171,7 @@ def test_clusters_of_the_same_boxes_and_the_boxes_themselves_take_turns_to_the_e
 
 
 @pytest.mark.parametrize("take_out", [drain, quarantine])
-def test_a_cluster_does_not_work_while_one_of_its_boxes_may_not(
+def test_a_cluster_does_not_work_while_one_of_its_testboxes_may_not(
     brain: Brain, take_out: object
 ) -> None:
     built(brain)
@@ -182,7 +184,7 @@ def test_a_cluster_does_not_work_while_one_of_its_boxes_may_not(
     assert set(at_work(brain)) == {"a", "b", "cs-ab"}
 
 
-def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_boxes(
+def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_testboxes(
     brain: Brain,
 ) -> None:
     built(brain)
@@ -203,7 +205,7 @@ def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_bo
     assert came_home(brain, "a") == came_home(brain, "b") == "leased -> idle"
 
 
-def test_a_job_for_one_box_is_refused_for_a_cluster_when_it_is_asked_for(brain: Brain) -> None:
+def test_a_job_for_one_testbox_is_refused_for_a_cluster_when_it_is_asked_for(brain: Brain) -> None:
     built(brain)
     with pytest.raises(
         RequestError, match="testbox cs-ab is a cluster of two: set cluster: cs-pair"

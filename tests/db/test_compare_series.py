@@ -72,9 +72,9 @@ def place(
 
 
 def test_a_mailbox_gives_a_commit_for_each_of_its_mails(place: Place, tmp_path: Path) -> None:
-    box = tmp_path / "series.mbx"
-    box.write_bytes(b"".join(mail.read_bytes() for mail in sorted(place.mails.iterdir())[::-1]))
-    said = place.compare(box)
+    testbox = tmp_path / "series.mbx"
+    testbox.write_bytes(b"".join(mail.read_bytes() for mail in sorted(place.mails.iterdir())[::-1]))
+    said = place.compare(testbox)
     assert said.exit_code == 0, said.output
     for line in (
         "patch 1/3: 1",

@@ -184,11 +184,11 @@ def test_on_a_noisy_testbox_the_pairs_are_the_bisections_own(brain: Brain) -> No
     assert brain.facts("b")["culprit"]["commit"] == made[2]
 
 
-def a_past(conn: sa.Connection, level: float = 1000.0, kernels: int = 8) -> make.Box:
+def a_past(conn: sa.Connection, level: float = 1000.0, kernels: int = 8) -> make.Testbox:
     """Eight kernels with five boots each that have k's in common: shifts of 1 %, boots 0.2 %,
     runs 0.3 %."""
     rng = np.random.default_rng(1)
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     shifts = rng.normal(0.0, 0.01, 5)
     for number in range(kernels):
         kernel = make.a_kernel(conn, tree, number)
@@ -196,7 +196,7 @@ def a_past(conn: sa.Connection, level: float = 1000.0, kernels: int = 8) -> make
             at = level * (1 + 0.05 * number) * math.exp(shifts[k] + rng.normal(0.0, 0.002))
             make.a_boot(
                 conn,
-                box,
+                testbox,
                 kernel,
                 k=k,
                 values={
@@ -204,18 +204,18 @@ def a_past(conn: sa.Connection, level: float = 1000.0, kernels: int = 8) -> make
                     "perf-stat.x": [1.0],
                 },
             )
-    return box
+    return testbox
 
 
 def test_boots_become_noise_records_that_say_where_they_come_from(
     brain: Brain, conn: sa.Connection
 ) -> None:
-    box = a_past(conn)
+    testbox = a_past(conn)
     with brain.lab.transaction("measure") as tx:
         measure_noise(brain.lab, tx)
-        found = tx.noise.get(box.name, make.UNIT_JOB, make.METRIC)
-        assert tx.noise.get(box.name, make.UNIT_JOB, "perf-stat.x") is None
-        assert tx.noise.fresh_boots(box.name)[1] == 0
+        found = tx.noise.get(testbox.name, make.UNIT_JOB, make.METRIC)
+        assert tx.noise.get(testbox.name, make.UNIT_JOB, "perf-stat.x") is None
+        assert tx.noise.fresh_boots(testbox.name)[1] == 0
     assert found is not None
     assert (found.boots, found.runs, found.images) == (40, 120, 8)
     assert found.run.sd == pytest.approx(0.003, rel=0.25)
@@ -225,7 +225,7 @@ def test_boots_become_noise_records_that_say_where_they_come_from(
     (metric,) = [row for row in read.list_metrics(conn) if row["metric"] == make.METRIC]
     assert metric["noise"]["boots"] == 40
     assert metric["noise_pct"] == pytest.approx(1.0, rel=0.6)
-    shown = read.testbox(conn, box.name)
+    shown = read.testbox(conn, testbox.name)
     assert [row["metric"] for row in shown["noise"]] == [make.METRIC]
     assert shown["noise"][0]["day"]["sd"] is None
 
@@ -233,13 +233,13 @@ def test_boots_become_noise_records_that_say_where_they_come_from(
 def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
     brain: Brain, conn: sa.Connection, tmp_path: Path
 ) -> None:
-    box = a_past(conn)
+    testbox = a_past(conn)
     with brain.lab.transaction("measure") as tx:
         measure_noise(brain.lab, tx)
     tree = conn.execute(sa.text("SELECT max(id) FROM tree")).scalar_one()
     kernel = make.a_kernel(conn, tree, 90)
     anchor = make.a_comparison(
-        conn, tree, kernel, kernel, [box], kind="anchor", reason="moved: <b>everything</b>"
+        conn, tree, kernel, kernel, [testbox], kind="anchor", reason="moved: <b>everything</b>"
     )
     app = make_app(
         load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}),
@@ -248,8 +248,8 @@ def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
         lambda sha256: tmp_path / sha256,
     )
     with TestClient(app) as client:
-        page = client.get(f"/testbox/{box.name}").text
-        facts = client.get(f"/testbox/{box.name}.json").json()
+        page = client.get(f"/testbox/{testbox.name}").text
+        facts = client.get(f"/testbox/{testbox.name}.json").json()
         assert client.get(f"/comparison/c{anchor}").status_code == 200
     assert "Noise record" in page
     assert "moved: &lt;b&gt;everything" in page
@@ -418,17 +418,19 @@ def test_the_command_line_shows_and_moves_testboxes(
     assert (code, output.count("\n")) == (2, 1)
 
 
-def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[int, make.Box]:
+def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[int, make.Testbox]:
     """A tree whose tips measured `levels`, oldest first, as comparisons that are done; gives the
     last one."""
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kernels = [make.a_kernel(conn, tree, n) for n in range(len(levels) + 1)]
     number = 0
     for n, level in enumerate(levels):
-        number = make.a_comparison(conn, tree, kernels[n], kernels[n + 1], [box], kind="watch")
+        number = make.a_comparison(conn, tree, kernels[n], kernels[n + 1], [testbox], kind="watch")
         before = levels[max(0, n - 1)]
-        make.a_row(conn, number, box, base=(before, before), head=(level, level), verdict="same")
-    return number, box
+        make.a_row(
+            conn, number, testbox, base=(before, before), head=(level, level), verdict="same"
+        )
+    return number, testbox
 
 
 def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
@@ -436,9 +438,9 @@ def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
 ) -> None:
     rng = np.random.default_rng(2)
     levels = [1000.0 * math.exp(-0.0025 * n + rng.normal(0.0, 0.002)) for n in range(40)]
-    number, box = a_branch(conn, brain, levels)
+    number, testbox = a_branch(conn, brain, levels)
     _watch_headlines(conn)
-    _judged(brain, number, (box.name, make.UNIT_JOB, make.METRIC), levels[-1])
+    _judged(brain, number, (testbox.name, make.UNIT_JOB, make.METRIC), levels[-1])
     (found,) = rows(
         brain,
         (
@@ -457,7 +459,7 @@ def test_the_history_of_a_branch_shows_its_steps(
     levels = [
         1000.0 * (0.95 if n >= 25 else 1.0) * math.exp(rng.normal(0.0, 0.004)) for n in range(40)
     ]
-    number, box = a_branch(conn, brain, levels)
+    number, testbox = a_branch(conn, brain, levels)
     _watch_headlines(conn)
     name = rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1")[0]["name"]
     (seen,) = read.levels(conn, name)
@@ -472,7 +474,7 @@ def test_the_history_of_a_branch_shows_its_steps(
     result = CliRunner().invoke(main, ["tree", "history", name], env=environment)
     tip = seen["levels"][25]
     assert f"step at {tip['commit'][:12]}" in result.output
-    _judged(brain, number, (box.name, make.UNIT_JOB, make.METRIC), levels[-1])
+    _judged(brain, number, (testbox.name, make.UNIT_JOB, make.METRIC), levels[-1])
     (stored,) = read.tree(conn, name)["histories"]
     assert stored["upto"] == f"c{number}"
     named = stored["findings"].pop("tips")

@@ -28,13 +28,15 @@ FACTS = {
 
 
 def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.Connection) -> None:
-    box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
     base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
     for k in range(4):
-        builders.a_boot(conn, box, base, k=k, values={METRIC: [100.0, 101.0, 100.0]}, facts=FACTS)
+        builders.a_boot(
+            conn, testbox, base, k=k, values={METRIC: [100.0, 101.0, 100.0]}, facts=FACTS
+        )
         builders.a_boot(
             conn,
-            box,
+            testbox,
             head,
             k=k,
             values={METRIC: [90.0, 91.0, 90.0]},
@@ -44,32 +46,37 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
 
     def known(ks: range) -> tuple[str | None, str | None]:
         found = differences_of(
-            tx, [base.image, head.image], VM, [box.spec] * 2, "", BootNumbers(list(ks))
+            tx, [base.image, head.image], VM, [testbox.spec] * 2, "", BootNumbers(list(ks))
         )
         return found.must, found.explanation
 
     assert known(range(4)) == (None, "thp_enabled differs: always in base, madvise in head")
     builders.a_boot(
-        conn, box, head, k=4, values={METRIC: [90.0]}, facts=FACTS | {"microcode": "0x2"}
+        conn, testbox, head, k=4, values={METRIC: [90.0]}, facts=FACTS | {"microcode": "0x2"}
     )
     assert known(range(5))[0] == "microcode differs: 0x1 in base, 0x1 and 0x2 in head"
 
 
 def test_boots_that_panicked_count_as_lost_runs(conn: sa.Connection) -> None:
-    box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
     base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
     for k in range(4):
-        builders.a_boot(conn, box, base, k=k, values={METRIC: [100.0, 101.0, 100.0]})
+        builders.a_boot(conn, testbox, base, k=k, values={METRIC: [100.0, 101.0, 100.0]})
         builders.a_boot(
             conn,
-            box,
+            testbox,
             head,
             k=k,
             values={METRIC: [90.0, 91.0, 90.0]} if k < 2 else None,
             outcome="up" if k < 2 else "oopsed",
         )
     found = differences_of(
-        PgTransaction(conn), [base.image, head.image], VM, [box.spec] * 2, "", BootNumbers(range(4))
+        PgTransaction(conn),
+        [base.image, head.image],
+        VM,
+        [testbox.spec] * 2,
+        "",
+        BootNumbers(range(4)),
     )
     boots = [BootRuns(k=k, values=(v, v + 1, v)) for v in (90.0,) for k in range(2)]
     row = compare(
@@ -82,42 +89,49 @@ def test_boots_that_panicked_count_as_lost_runs(conn: sa.Connection) -> None:
 
 
 def test_one_image_is_identical(conn: sa.Connection) -> None:
-    box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
     kernel = builders.a_kernel(conn, tree, 1)
-    builders.a_boot(conn, box, kernel, values={METRIC: [100.0]}, facts=FACTS)
+    builders.a_boot(conn, testbox, kernel, values={METRIC: [100.0]}, facts=FACTS)
     found = differences_of(
-        PgTransaction(conn), [kernel.image, kernel.image], VM, [box.spec] * 2, "", BootNumbers([0])
+        PgTransaction(conn),
+        [kernel.image, kernel.image],
+        VM,
+        [testbox.spec] * 2,
+        "",
+        BootNumbers([0]),
     )
     assert (found.identical, found.must, found.explanation) == (True, None, None)
 
 
-def two_settings(conn: sa.Connection) -> tuple[builders.Box, builders.Kernel, builders.Kernel, int]:
+def two_settings(
+    conn: sa.Connection,
+) -> tuple[builders.Testbox, builders.Kernel, builders.Kernel, int]:
     """A comparison on a machine without swingbot's root file system; huge pages differ by side."""
-    box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
     base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
-    comparison = builders.a_comparison(conn, tree, base, head, [box], boots=2)
+    comparison = builders.a_comparison(conn, tree, base, head, [testbox], boots=2)
     for k in range(2):
         for kernel, enabled in ((base, "always"), (head, "madvise")):
             facts = {"thp_enabled": enabled, "kernel_release": kernel.commit[:7], "load1": k}
             builders.a_boot(
                 conn,
-                box,
+                testbox,
                 kernel,
                 k=k,
                 series=f"c{comparison}",
                 values={METRIC: [100.0]},
                 facts=facts,
             )
-    return box, base, head, comparison
+    return testbox, base, head, comparison
 
 
 def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connection) -> None:
-    box, base, head, comparison = two_settings(conn)
+    testbox, base, head, comparison = two_settings(conn)
     found = differences_of(
         PgTransaction(conn),
         [base.image, head.image],
         VM,
-        [box.spec] * 2,
+        [testbox.spec] * 2,
         f"c{comparison}",
         BootNumbers([0, 1]),
     )
@@ -157,10 +171,10 @@ def test_how_the_sheets_differ_is_the_first_that_is_shown(conn: sa.Connection) -
 
 
 def test_the_sheet_of_a_boot_has_what_is_known_and_what_is_not(conn: sa.Connection) -> None:
-    box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
     number = builders.a_boot(
         conn,
-        box,
+        testbox,
         builders.a_kernel(conn, tree, 1),
         values={METRIC: [1.0]},
         facts={"thp_enabled": "always", "odd": "<b>"},

@@ -242,7 +242,10 @@ def test_it_is_listed_waited_for_and_cancelled_by_its_own_letter(desk: Desk) -> 
     assert asked.replace("e", "c") not in desk.run("list", "comparisons").output
     number = asked[1:]
     for words, sentence in (
-        (("show", f"c{number}"), f"comparison c{number} does not exist; `swingbot list comparisons`"),
+        (
+            ("show", f"c{number}"),
+            f"comparison c{number} does not exist; `swingbot list comparisons`",
+        ),
         (("cancel", f"c{number}"), f"comparison c{number} does not exist"),
         (("show", "e1"), "experiment e1 does not exist; c1 is a comparison"),
     ):
@@ -358,8 +361,8 @@ def test_nine_kernels_on_two_testboxes_survive_a_kill_in_the_middle(desk: Desk) 
     desk.brain.poll()
     desk.brain.run()
     boots_before = desk.brain.count("boot")
-    boxes = ("--testbox", "vm-icount,vm-tcg")
-    asked = desk.json("experiment", f"{desk.commits[4]}..{last}", *boxes, "--boots", "2")
+    testboxes = ("--testbox", "vm-icount,vm-tcg")
+    asked = desk.json("experiment", f"{desk.commits[4]}..{last}", *testboxes, "--boots", "2")
     loop = subprocess.Popen(
         [sys.executable, "-m", "tests.fakes.brain", str(desk.brain.repo), desk.commits[0]],
         env={**os.environ, **desk.environment},

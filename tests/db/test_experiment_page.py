@@ -50,7 +50,9 @@ def links(text: str) -> list[str]:
 def test_every_cell_leads_to_its_boots_and_every_link_somewhere(
     client: TestClient, conn: sa.Connection
 ) -> None:
-    made = an_experiment(conn, kernels=5, boxes=2, boots=3, metrics=2, against=("above", "first"))
+    made = an_experiment(
+        conn, kernels=5, testboxes=2, boots=3, metrics=2, against=("above", "first")
+    )
     text = page(client, f"/experiment/e{made.id}")
     anchors = set(re.findall(r' id="([^"]+)"', text))
     cells = [link[1:] for link in links(text) if link.startswith("#b")]
@@ -95,7 +97,7 @@ def test_what_runs_is_live_and_shows_its_runs_before_anything_is_judged(
     client: TestClient, conn: sa.Connection
 ) -> None:
     made = an_experiment(conn, kernels=3, boots=2, status="running", looks=2)
-    make.an_order(conn, made.kernels[1], made.boxes[0], k=9, state="ready", comparison=made.id)
+    make.an_order(conn, made.kernels[1], made.testboxes[0], k=9, state="ready", comparison=made.id)
     conn.execute(sa.text("UPDATE comparison SET boots = 5"))
     text = page(client, f"/experiment/e{made.id}")
     assert 'http-equiv="refresh"' in text and ">running<" in text
@@ -134,7 +136,7 @@ def test_an_arm_that_does_not_build_says_why_and_where_the_log_is(
 def test_a_large_table_is_a_page_of_some_hundred_kib_whose_plots_come_later(
     client: TestClient, conn: sa.Connection
 ) -> None:
-    made = an_experiment(conn, kernels=40, boxes=6, boots=1)
+    made = an_experiment(conn, kernels=40, testboxes=6, boots=1)
     text = page(client, f"/experiment/e{made.id}")
     assert len(text) < 300 << 10
     images = re.findall(r"<img[^>]*>", text)
@@ -147,7 +149,7 @@ def test_more_cells_than_fit_are_tables_on_pages_of_their_own(
 ) -> None:
     monkeypatch.setattr("swingbot.web.experiment._TABLE_CELLS", 10)
     monkeypatch.setattr("swingbot.web.experiment._BOOTS", 10)
-    made = an_experiment(conn, kernels=4, boxes=2, boots=2, metrics=2)
+    made = an_experiment(conn, kernels=4, testboxes=2, boots=2, metrics=2)
     text = page(client, f"/experiment/e{made.id}")
     assert "<img" not in text and text.count("the row above") == 2
     assert f'href="/kernel/{made.kernels[0].build_key}">2 boots' in text
@@ -223,9 +225,9 @@ def test_a_wrong_address_is_answered_by_a_sentence(
 def test_the_number_of_a_comparison_is_no_experiment(
     client: TestClient, conn: sa.Connection
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     base, head = (make.a_kernel(conn, tree, number) for number in (1, 2))
-    number = make.a_comparison(conn, tree, base, head, [box])
+    number = make.a_comparison(conn, tree, base, head, [testbox])
     answer = client.get(f"/experiment/e{number}")
     assert answer.status_code == 404 and f"c{number} is a comparison" in answer.text
 

@@ -121,10 +121,10 @@ STORIES: dict[str, Story] = {  # testboxes, commits on top of the base, mails
 }
 
 
-def begin(brain: Brain, boxes: tuple[str, ...], made: tuple[FakeCommit, ...]) -> None:
+def begin(brain: Brain, testboxes: tuple[str, ...], made: tuple[FakeCommit, ...]) -> None:
     """The base is measured, and `made` are on the branch, which was not polled since."""
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
-    brain.watch(base, testboxes=list(boxes))
+    brain.watch(base, testboxes=list(testboxes))
     to_the_end(brain)
     add_commits(brain.repo, made)
 
@@ -133,8 +133,8 @@ def begin(brain: Brain, boxes: tuple[str, ...], made: tuple[FakeCommit, ...]) ->
 def test_once_a_lab_is_idle_nothing_changes_any_more_and_every_mail_has_arrived(
     brain: Brain, monkeypatch: pytest.MonkeyPatch, story: str
 ) -> None:
-    boxes, made, mails = STORIES[story]
-    begin(brain, boxes, made)
+    testboxes, made, mails = STORIES[story]
+    begin(brain, testboxes, made)
     looks = 0
     at_first: tuple[str, int, dict[str, str | None]] | None = None
 
@@ -158,8 +158,8 @@ def test_two_queries_one_after_the_other_can_miss_a_mail(
 ) -> None:
     """Why `idle` is one statement: here a report is drafted between a look at what is open and a
     look at the incidents."""
-    boxes, made, _ = STORIES["one culprit, measured on two testboxes"]
-    begin(brain, boxes, made)
+    testboxes, made, _ = STORIES["one culprit, measured on two testboxes"]
+    begin(brain, testboxes, made)
     nothing_open, mails_at_rest = False, []
 
     def probe(name: str) -> None:
@@ -177,8 +177,8 @@ def test_two_queries_one_after_the_other_can_miss_a_mail(
 
 
 def test_what_a_person_does_is_open_until_the_loop_has_seen_it(brain: Brain) -> None:
-    boxes, made, _ = STORIES["no change"]
-    begin(brain, boxes, made)
+    testboxes, made, _ = STORIES["no change"]
+    begin(brain, testboxes, made)
     assert look(brain)["idle"]  # the branch has not been polled yet
     brain.poll()
     assert look(brain)["open"] == dict.fromkeys(look(brain)["open"], 0) | {"unseen": 1}
@@ -296,8 +296,8 @@ def swingbot(brain: Brain, db_url: str, *words: str) -> tuple[int, str, str]:
 
 
 def test_a_script_can_wait_until_nothing_is_open(brain: Brain, db_url: str) -> None:
-    boxes, made, _ = STORIES["no change"]
-    begin(brain, boxes, made)
+    testboxes, made, _ = STORIES["no change"]
+    begin(brain, testboxes, made)
     brain.poll()
     tick(brain.lab)
     status, out, err = swingbot(brain, db_url, "wait", "--idle", "--timeout", "0")

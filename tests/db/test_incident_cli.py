@@ -99,14 +99,14 @@ def test_incidents_of_before_sightings_have_one_for_each_bisection_and_are_not_r
 ) -> None:
     upgrade_to(old, "0008")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(3)]
         comparison = make.a_comparison(
-            conn, tree, kernels[0], kernels[1], [box], kind="attribute", status="done"
+            conn, tree, kernels[0], kernels[1], [testbox], kind="attribute", status="done"
         )
         bisections = [
             make.a_bisection(
-                conn, tree, box, kernels, status="culprit", conclusion={}, metric=metric
+                conn, tree, testbox, kernels, status="culprit", conclusion={}, metric=metric
             )
             for metric in ("a.x", "b.y")
         ]

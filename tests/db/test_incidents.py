@@ -32,7 +32,7 @@ class World:
     lab: Lab
     conn: sa.Connection
     tree: int
-    box: make.Box
+    testbox: make.Testbox
     kernels: list[make.Kernel]
 
     def bisection(
@@ -55,7 +55,7 @@ class World:
         number = make.a_bisection(
             self.conn,
             tree or self.tree,
-            self.box,
+            self.testbox,
             kernels,
             metric=metric,
             status="culprit",
@@ -94,14 +94,14 @@ class World:
             tree,
             kernels[culprit - 1],
             kernels[culprit],
-            [self.box],
+            [self.testbox],
             kind="attribute",
             status="done",
         )
         make.a_row(
             self.conn,
             comparison,
-            self.box,
+            self.testbox,
             base=(100.0, 100.1),
             head=(100.0 + change, 100.1 + change),
             verdict="worse" if change < 0 else "better",
@@ -201,7 +201,7 @@ def world(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) -
         lab=lab,
         conn=conn,
         tree=tree,
-        box=make.a_testbox(conn),
+        testbox=make.a_testbox(conn),
         kernels=[make.a_kernel(conn, tree, n) for n in range(5)],
     )
 

@@ -81,7 +81,7 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
     assert entry["order_state"] == "waiting" and entry["values"] is None
     brain.run()
     (seen,) = [o for o in state(brain, number).observations if o.k == 900]
-    assert (seen.idx, seen.k, seen.layout, seen.box) == (0, 900, 2, 0) and seen.values
+    assert (seen.idx, seen.k, seen.layout, seen.testbox) == (0, 900, 2, 0) and seen.values
     with brain.engine.connect() as conn:
         images = conn.execute(
             sa.text(
@@ -136,7 +136,7 @@ def bisect_on(brain: Brain, testbox: str) -> tuple[int, list[str]]:
 def test_testboxes_of_a_group_share_a_bisection(brain: Brain) -> None:
     grouped(brain)
     number, made = bisect_on(brain, "pair")
-    assert state(brain, number).boxes == 2
+    assert state(brain, number).testboxes == 2
     brain.run()
     found = brain.facts("b", number)
     assert found["culprit"]["commit"] == made[5]
@@ -157,7 +157,7 @@ def test_one_testbox_of_a_group_works_alone(brain: Brain) -> None:
     number, made = bisect_on(brain, "vm-twin")
     brain.run()
     assert brain.facts("b", number)["culprit"]["commit"] == made[5]
-    assert state(brain, number).boxes == 1 and {
+    assert state(brain, number).testboxes == 1 and {
         entry["box"] for entry in brain.facts("b", number)["log"]
     } == {0}
 

@@ -28,12 +28,12 @@ def upgrade_to(engine: sa.Engine, revision: str) -> None:
 def test_swings_and_wants_of_before_detection_in_two_stages_are_kept(old: sa.Engine) -> None:
     upgrade_to(old, "0002")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(3)]
-        comparison = make.a_comparison(conn, tree, kernels[0], kernels[2], [box], kind="watch")
-        make.a_row(conn, comparison, box)
-        make.a_swing(conn, comparison, box, state="noted")
-        bisection = make.a_bisection(conn, tree, box, kernels)
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[2], [testbox], kind="watch")
+        make.a_row(conn, comparison, testbox)
+        make.a_swing(conn, comparison, testbox, state="noted")
+        bisection = make.a_bisection(conn, tree, testbox, kernels)
         conn.execute(
             sa.text(
                 "INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"
@@ -61,12 +61,17 @@ def test_swings_and_wants_of_before_detection_in_two_stages_are_kept(old: sa.Eng
 
 @pytest.mark.parametrize("wrong", ["state = 'perhaps'", "source = 'creep'", "source = 'rumour'"])
 def test_swings_that_make_no_sense_are_refused(conn: sa.Connection, wrong: str) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     comparison = make.a_comparison(
-        conn, tree, make.a_kernel(conn, tree, 0), make.a_kernel(conn, tree, 1), [box], kind="watch"
+        conn,
+        tree,
+        make.a_kernel(conn, tree, 0),
+        make.a_kernel(conn, tree, 1),
+        [testbox],
+        kind="watch",
     )
-    make.a_row(conn, comparison, box)
-    make.a_swing(conn, comparison, box)
+    make.a_row(conn, comparison, testbox)
+    make.a_swing(conn, comparison, testbox)
     with pytest.raises(sa.exc.IntegrityError):
         conn.execute(sa.text(f"UPDATE swing SET {wrong}"))
 
@@ -74,9 +79,9 @@ def test_swings_that_make_no_sense_are_refused(conn: sa.Connection, wrong: str) 
 def test_wants_of_before_layouts_are_of_the_usual_one_on_the_one_testbox(old: sa.Engine) -> None:
     upgrade_to(old, "0003")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
         bisection = make.a_bisection(
-            conn, tree, box, [make.a_kernel(conn, tree, n) for n in range(3)]
+            conn, tree, testbox, [make.a_kernel(conn, tree, n) for n in range(3)]
         )
         conn.execute(
             sa.text(
@@ -100,8 +105,10 @@ def test_wants_of_before_layouts_are_of_the_usual_one_on_the_one_testbox(old: sa
 
 @pytest.mark.parametrize("wrong", ["layout = -1", "box = -1", "layout = NULL"])
 def test_wants_of_no_layout_or_testbox_are_refused(conn: sa.Connection, wrong: str) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
-    bisection = make.a_bisection(conn, tree, box, [make.a_kernel(conn, tree, n) for n in range(2)])
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    bisection = make.a_bisection(
+        conn, tree, testbox, [make.a_kernel(conn, tree, n) for n in range(2)]
+    )
     conn.execute(
         sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"),
         {"b": bisection},
@@ -115,8 +122,8 @@ def test_runs_of_before_demands_stay_as_they_are_and_new_ones_may_be_invalid(
 ) -> None:
     upgrade_to(old, "0006")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
-        boot = make.a_boot(conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]})
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+        boot = make.a_boot(conn, testbox, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]})
     upgrade(old)
     with old.begin() as conn:
         assert conn.execute(sa.text("SELECT status FROM run")).scalars().all() == ["ok"]
@@ -151,13 +158,13 @@ def test_reports_of_before_their_facts_were_kept_have_none(old: sa.Engine) -> No
 def test_runs_of_before_result_roots_get_a_place_each(old: sa.Engine) -> None:
     upgrade_to(old, "0004")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
         for k in range(2):
             for kernel in kernels:
                 make.a_boot(
                     conn,
-                    box,
+                    testbox,
                     kernel,
                     k=k,
                     values={make.METRIC: [1.0, 2.0]},
@@ -268,28 +275,32 @@ def test_boots_of_before_purposes_keep_key_and_perturbation_and_others_get_numbe
 ) -> None:
     upgrade_to(old, "0016")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
-        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="gate")
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [testbox], kind="gate")
         conn.execute(
             sa.text("UPDATE comparison SET first_k = 300, boots = 1 WHERE id = :c"),
             {"c": comparison},
         )
-        boot = make.a_boot(conn, box, kernels[0], k=300, comparison=comparison)
+        boot = make.a_boot(conn, testbox, kernels[0], k=300, comparison=comparison)
         key = conn.execute(sa.text("SELECT key FROM orders WHERE kind = 'boot'")).scalar_one()
     upgrade(old)
     with old.begin() as conn:
         tx = PgTransaction(conn)
         (order,) = tx.orders.wanted(comparison=comparison)
         mine = BootKey(
-            build_key=kernels[0].build_key, testbox=box.name, spec=box.spec, series="", k=300
+            build_key=kernels[0].build_key,
+            testbox=testbox.name,
+            spec=testbox.spec,
+            series="",
+            k=300,
         )
         assert (str(mine), order.key, order.purpose) == (key, key, "search")
         numbers = BootNumbers(range(300, 301))
         found = tx.comparisons.get(comparison)
         assert found is not None
         assert (found.numbers, found.first_k) == (numbers, 300)
-        of_kernel = (kernels[0].image, box.name, box.spec, "")
+        of_kernel = (kernels[0].image, testbox.name, testbox.spec, "")
         assert [b.id for b in tx.boots.find(*of_kernel, numbers)] == [boot]
         assert tx.boots.find(*of_kernel, numbers._replace(purpose="gate")) == []
         variant = tx.variants.get(kernels[0].variant)
@@ -302,11 +313,11 @@ def test_boots_of_before_purposes_keep_key_and_perturbation_and_others_get_numbe
 def test_swings_of_before_branches_were_patches_end_at_the_tip(old: sa.Engine) -> None:
     upgrade_to(old, "0018")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
-        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="watch")
-        make.a_row(conn, comparison, box)
-        make.a_swing(conn, comparison, box, state="suspected")
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [testbox], kind="watch")
+        make.a_row(conn, comparison, testbox)
+        make.a_swing(conn, comparison, testbox, state="suspected")
     upgrade(old)
     with old.begin() as conn:
         assert [tuple(r) for r in conn.execute(sa.text("SELECT state, upto FROM swing"))] == [
@@ -344,11 +355,11 @@ def test_builds_of_before_forecasts_have_none_and_take_one(old: sa.Engine) -> No
 def test_comparisons_of_before_experiments_have_two_arms(old: sa.Engine) -> None:
     upgrade_to(old, "0020")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
-        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="watch")
-        make.a_row(conn, comparison, box)
-        make.a_swing(conn, comparison, box, state="noted")
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [testbox], kind="watch")
+        make.a_row(conn, comparison, testbox)
+        make.a_swing(conn, comparison, testbox, state="noted")
     upgrade(old)
     with old.begin() as conn:
         tx = PgTransaction(conn)
@@ -364,9 +375,9 @@ def test_comparisons_of_before_experiments_have_two_arms(old: sa.Engine) -> None
 def test_bisections_of_before_creeps_may_end_with_one(old: sa.Engine) -> None:
     upgrade_to(old, "0023")
     with old.begin() as conn:
-        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
-        bisection = make.a_bisection(conn, tree, box, kernels)
+        bisection = make.a_bisection(conn, tree, testbox, kernels)
     upgrade(old)
     with old.begin() as conn:
         PgTransaction(conn).bisections.conclude(bisection, "creep", {"x": 1}, "little by little")

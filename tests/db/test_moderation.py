@@ -281,19 +281,19 @@ def test_improvements_without_a_mail_of_their_own_are_reported_in_their_week(
     office: Office,
 ) -> None:
     conn, tree = office.conn, office.conn.execute(sa.text("SELECT id FROM tree")).scalar_one()
-    box = make.Box(name="vm-icount", spec=make.a_spec(conn, make.UNIT_JOB))
+    testbox = make.Testbox(name="vm-icount", spec=make.a_spec(conn, make.UNIT_JOB))
     comparison = make.a_comparison(
         conn,
         tree,
         make.a_kernel(conn, tree, 90),
         make.a_kernel(conn, tree, 91),
-        [box],
+        [testbox],
         kind="watch",
         status="done",
         ended_at=NOW,
     )
-    make.a_row(conn, comparison, box)
-    make.a_swing(conn, comparison, box, change_pct=9.0, direction="better", state="noted")
+    make.a_row(conn, comparison, testbox)
+    make.a_swing(conn, comparison, testbox, change_pct=9.0, direction="better", state="noted")
     (found,) = moderation.improvements_between(
         conn, NOW - timedelta(days=1), NOW + timedelta(days=1)
     )

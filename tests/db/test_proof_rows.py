@@ -28,9 +28,11 @@ def test_comparisons_and_incidents_of_before_gates_are_kept_and_have_none(old: s
     upgrade_to(old, "0007")
     with old.begin() as conn:
         incident = an_incident(conn)
-        tree, box = make.a_tree(conn, "other"), make.a_testbox(conn)
+        tree, testbox = make.a_tree(conn, "other"), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
-        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="attribute")
+        comparison = make.a_comparison(
+            conn, tree, kernels[0], kernels[1], [testbox], kind="attribute"
+        )
     upgrade(old)
     with old.begin() as conn:
         assert PgTransaction(conn).gates.of_incident(incident) == []

@@ -13,16 +13,16 @@ from swingbot_db.store import PgTransaction
 from tests import builders as make
 
 
-def a_finished_comparison(conn: sa.Connection) -> tuple[int, make.Box]:
+def a_finished_comparison(conn: sa.Connection) -> tuple[int, make.Testbox]:
     tree = make.a_tree(conn)
-    box = make.a_testbox(conn)
+    testbox = make.a_testbox(conn)
     base, head = make.a_kernel(conn, tree, 0), make.a_kernel(conn, tree, 20)
-    comparison = make.a_comparison(conn, tree, base, head, [box])
+    comparison = make.a_comparison(conn, tree, base, head, [testbox])
     for k in range(3):
         for kernel, level in ((base, 100.0), (head, 82.0)):
             make.a_boot(
                 conn,
-                box,
+                testbox,
                 kernel,
                 k=k,
                 values={
@@ -34,7 +34,7 @@ def a_finished_comparison(conn: sa.Connection) -> tuple[int, make.Box]:
     make.a_row(
         conn,
         comparison,
-        box,
+        testbox,
         "perf-stat.instructions",
         base=(5e9, 5e9),
         head=(5.9e9, 5.9e9),
@@ -45,7 +45,7 @@ def a_finished_comparison(conn: sa.Connection) -> tuple[int, make.Box]:
     make.a_row(
         conn,
         comparison,
-        box,
+        testbox,
         "page-fault.time",
         base=(10.0, 10.1),
         head=(10.0, 10.2),
@@ -53,14 +53,14 @@ def a_finished_comparison(conn: sa.Connection) -> tuple[int, make.Box]:
         better="lower",
         unit="s",
     )
-    make.a_row(conn, comparison, box)
-    return comparison, box
+    make.a_row(conn, comparison, testbox)
+    return comparison, testbox
 
 
 def test_a_comparison_has_the_keys_scripts_rely_on_and_puts_bad_benchmark_metrics_first(
     conn: sa.Connection,
 ) -> None:
-    number, _box = a_finished_comparison(conn)
+    number, _testbox = a_finished_comparison(conn)
     found = read.comparison(conn, f"c{number}")
     json.dumps(found)
     assert found["id"] == f"c{number}"
@@ -101,8 +101,8 @@ def test_a_comparison_has_the_keys_scripts_rely_on_and_puts_bad_benchmark_metric
 def test_a_list_of_comparisons_counts_a_number_once_whatever_it_is_called(
     conn: sa.Connection,
 ) -> None:
-    number, box = a_finished_comparison(conn)
-    make.a_row(conn, number, box, "page-fault.total", alias_of=make.METRIC)
+    number, testbox = a_finished_comparison(conn)
+    make.a_row(conn, number, testbox, "page-fault.total", alias_of=make.METRIC)
     found = read.comparison(conn, number)
     assert [row["metric"] for row in found["rows"] if row["alias_of"] == make.METRIC] == [
         "page-fault.total"
@@ -117,9 +117,9 @@ def test_a_list_of_comparisons_counts_a_number_once_whatever_it_is_called(
 def test_samples_of_a_comparison_come_from_both_sides_and_from_its_own_boots_only(
     conn: sa.Connection,
 ) -> None:
-    number, box = a_finished_comparison(conn)
+    number, testbox = a_finished_comparison(conn)
     kernel = make.a_kernel(conn, 1, 3)
-    make.a_boot(conn, box, kernel, k=0, values={make.METRIC: [1.0]})
+    make.a_boot(conn, testbox, kernel, k=0, values={make.METRIC: [1.0]})
     samples = [
         row for row in read.samples_of_comparison(conn, number) if row["metric"] == make.METRIC
     ]
@@ -135,12 +135,12 @@ def test_samples_of_a_comparison_come_from_both_sides_and_from_its_own_boots_onl
 def test_a_running_comparison_tells_how_far_it_is_and_estimates_from_earlier_boots(
     conn: sa.Connection,
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     base, head = make.a_kernel(conn, tree, 0), make.a_kernel(conn, tree, 1)
-    comparison = make.a_comparison(conn, tree, base, head, [box], status="running")
+    comparison = make.a_comparison(conn, tree, base, head, [testbox], status="running")
     for k in range(2):
-        make.a_boot(conn, box, base, k=k, seconds=20.0, comparison=comparison)
-    make.an_order(conn, head, box, k=0, state="running", comparison=comparison)
+        make.a_boot(conn, testbox, base, k=k, seconds=20.0, comparison=comparison)
+    make.an_order(conn, head, testbox, k=0, state="running", comparison=comparison)
     found = read.comparison(conn, comparison)
     assert (found["progress"]["boots"], found["progress"]["boots_total"]) == (2, 6)
     assert found["eta_seconds"] == pytest.approx(4 * 20.0)
@@ -157,12 +157,12 @@ def forecast(conn: sa.Connection, kernel: make.Kernel, seconds: float) -> None:
 def test_a_full_build_is_estimated_as_one_whatever_the_builds_before_it_took(
     conn: sa.Connection,
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     for n in range(10):
         make.a_kernel_build(conn, make.a_variant(conn, tree, n), seconds=8.0)
-    make.a_boot(conn, box, make.a_kernel(conn, tree, 10), seconds=20.0)
+    make.a_boot(conn, testbox, make.a_kernel(conn, tree, 10), seconds=20.0)
     base, head = (make.a_variant(conn, tree, n) for n in (11, 12))
-    comparison = make.a_comparison(conn, tree, base, head, [box], status="running")
+    comparison = make.a_comparison(conn, tree, base, head, [testbox], status="running")
     assert read.comparison(conn, comparison)["eta_seconds"] is None  # not foreseen yet
     forecast(conn, base, 400.0)
     forecast(conn, head, 9.0)
@@ -173,10 +173,10 @@ def test_a_full_build_is_estimated_as_one_whatever_the_builds_before_it_took(
 def test_the_estimate_of_a_running_build_falls_with_its_time_and_grows_when_that_is_over(
     conn: sa.Connection, elapsed: float, left: float
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
-    make.a_boot(conn, box, make.a_kernel(conn, tree, 10), seconds=20.0)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    make.a_boot(conn, testbox, make.a_kernel(conn, tree, 10), seconds=20.0)
     base, head = (make.a_variant(conn, tree, n) for n in (11, 12))
-    comparison = make.a_comparison(conn, tree, base, head, [box], status="running")
+    comparison = make.a_comparison(conn, tree, base, head, [testbox], status="running")
     for kernel, seconds in ((base, 400.0), (head, 9.0)):
         forecast(conn, kernel, seconds)
         order = make.an_order(conn, kernel, state="running", comparison=comparison)
@@ -188,11 +188,11 @@ def test_the_estimate_of_a_running_build_falls_with_its_time_and_grows_when_that
 def test_a_build_that_waited_for_another_one_runs_since_the_end_of_that(
     conn: sa.Connection,
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     base, head = (make.a_variant(conn, tree, n) for n in (11, 12))
     make.a_kernel_build(conn, base, seconds=400.0, at=ago(410))
-    make.a_boot(conn, box, base, seconds=20.0, k=9)
-    comparison = make.a_comparison(conn, tree, base, head, [box], status="running")
+    make.a_boot(conn, testbox, base, seconds=20.0, k=9)
+    comparison = make.a_comparison(conn, tree, base, head, [testbox], status="running")
     forecast(conn, head, 50.0)
     order = make.an_order(conn, head, state="running", comparison=comparison)
     make.an_attempt(conn, order, at=ago(410))
@@ -201,11 +201,11 @@ def test_a_build_that_waited_for_another_one_runs_since_the_end_of_that(
 
 
 def test_boots_of_an_identical_image_count_for_both_sides(conn: sa.Connection) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     base = make.a_kernel(conn, tree, 0)
     head = make.a_kernel(conn, tree, 1, image=base.image)
-    comparison = make.a_comparison(conn, tree, base, head, [box], boots=1)
-    make.a_boot(conn, box, base, values={make.METRIC: [5.0]})
+    comparison = make.a_comparison(conn, tree, base, head, [testbox], boots=1)
+    make.a_boot(conn, testbox, base, values={make.METRIC: [5.0]})
     found = read.comparison(conn, comparison)
     assert {row["side"] for row in read.samples_of_comparison(conn, comparison)} == {"base", "head"}
     assert found["progress"]["boots_total"] == 1
@@ -218,7 +218,7 @@ def a_range(conn: sa.Connection, tree: int, commits: int = 8) -> list[make.Kerne
 def test_a_running_bisection_shows_belief_points_log_and_what_is_on_its_way(
     conn: sa.Connection,
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kernels = a_range(conn, tree)
     belief = {
         "posterior": [
@@ -228,12 +228,12 @@ def test_a_running_bisection_shows_belief_points_log_and_what_is_on_its_way(
         "phase": "search",
         "why": "halves the doubt",
     }
-    bisection = make.a_bisection(conn, tree, box, kernels, belief=belief)
-    boot = make.a_boot(conn, box, kernels[0], values={make.METRIC: [100.0, 101.0]})
+    bisection = make.a_bisection(conn, tree, testbox, kernels, belief=belief)
+    boot = make.a_boot(conn, testbox, kernels[0], values={make.METRIC: [100.0, 101.0]})
     make.an_observation(conn, bisection, 0, 0, boot=boot, values=[100.0, 101.0], phase="ends")
     make.an_observation(conn, bisection, 3, 0, skip="panicked: no init")
     make.an_observation(conn, bisection, 4, 0)
-    order = make.an_order(conn, kernels[4], box, k=0, state="running", bisection=bisection)
+    order = make.an_order(conn, kernels[4], testbox, k=0, state="running", bisection=bisection)
     found = read.bisection(conn, f"b{bisection}")
     json.dumps(found)
     assert {
@@ -271,7 +271,7 @@ def test_a_running_bisection_shows_belief_points_log_and_what_is_on_its_way(
 
 
 def test_a_finished_bisection_answers_with_its_conclusion(conn: sa.Connection) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kernels = a_range(conn, tree)
     culprit = {"commit": kernels[5].commit, "subject": "mm: commit 5"}
     candidates = [
@@ -292,7 +292,9 @@ def test_a_finished_bisection_answers_with_its_conclusion(conn: sa.Connection) -
         "boots": 14,
         "candidates": candidates,
     }
-    bisection = make.a_bisection(conn, tree, box, kernels, status="culprit", conclusion=conclusion)
+    bisection = make.a_bisection(
+        conn, tree, testbox, kernels, status="culprit", conclusion=conclusion
+    )
     found = read.bisection(conn, bisection)
     assert found["culprit"] == culprit
     assert found["change_pct"] == -18.1
@@ -305,12 +307,12 @@ def test_a_finished_bisection_answers_with_its_conclusion(conn: sa.Connection) -
 def test_an_incident_and_its_report_know_each_other_and_say_which_gates_were_not_run(
     conn: sa.Connection,
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kernels = a_range(conn, tree)
     bisection = make.a_bisection(
         conn,
         tree,
-        box,
+        testbox,
         kernels,
         status="culprit",
         conclusion={"culprit": {"commit": kernels[5].commit, "subject": "s"}},
@@ -340,9 +342,9 @@ def test_an_incident_and_its_report_know_each_other_and_say_which_gates_were_not
 
 
 def test_an_order_shows_each_attempt_with_its_dispatches(conn: sa.Connection) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kernel = make.a_kernel(conn, tree, 0)
-    order = make.an_order(conn, kernel, box, state="running")
+    order = make.an_order(conn, kernel, testbox, state="running")
     dead = make.an_attempt(conn, order, number=1, state="dead", reason="the worker was lost")
     make.a_dispatch(conn, dead, "boot-vm-icount", state="over")
     make.a_dispatch(conn, make.an_attempt(conn, order, number=2), "boot-vm-icount")
@@ -357,8 +359,8 @@ def test_an_order_shows_each_attempt_with_its_dispatches(conn: sa.Connection) ->
 def test_a_boot_lists_its_runs_and_a_run_that_failed_has_no_samples_and_a_reason(
     conn: sa.Connection,
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
-    boot = make.a_boot(conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [3.0]})
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    boot = make.a_boot(conn, testbox, make.a_kernel(conn, tree, 0), values={make.METRIC: [3.0]})
     make.a_run(conn, boot, number=1, reason="exit status 1")
     found = read.boot(conn, f"x{boot}")
     assert [(run["status"], run["samples"], run["reason"]) for run in found["runs"]] == [
@@ -369,9 +371,9 @@ def test_a_boot_lists_its_runs_and_a_run_that_failed_has_no_samples_and_a_reason
 
 def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
     tree = make.a_tree(conn, problem="https://example.org/mm-demo.git: repository not found")
-    box = make.a_testbox(conn)
+    testbox = make.a_testbox(conn)
     make.a_testbox(conn, "vm-tcg", state="quarantined", reason="ran A against A differently")
-    order = make.an_order(conn, make.a_kernel(conn, tree, 0), box, state="running")
+    order = make.an_order(conn, make.a_kernel(conn, tree, 0), testbox, state="running")
     attempt = make.an_attempt(conn, order)
     conn.execute(
         sa.text("INSERT INTO lease (testbox, attempt) VALUES ('vm-icount', :attempt)"),
@@ -380,7 +382,7 @@ def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
     found = read.status(conn)
     json.dumps(found)
     assert found["queue"]["boot"] == {"waiting": 0, "ready": 0, "running": 1}
-    assert [box["doing"] and box["doing"]["order"] for box in found["testboxes"]] == [
+    assert [testbox["doing"] and testbox["doing"]["order"] for testbox in found["testboxes"]] == [
         f"o{order}",
         None,
     ]

@@ -246,20 +246,20 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
 ) -> None:
     monday = datetime(2026, 11, 16, tzinfo=UTC)
     tree = make.a_tree(conn)
-    box = make.a_testbox(conn, "vm-2")
+    testbox = make.a_testbox(conn, "vm-2")
     kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
     comparison = make.a_comparison(
         conn,
         tree,
         kernels[0],
         kernels[1],
-        [box],
+        [testbox],
         kind="watch",
         status="done",
         ended_at=monday + timedelta(days=2),
     )
-    make.a_row(conn, comparison, box)
-    make.a_swing(conn, comparison, box, change_pct=9.0, direction="better", state="noted")
+    make.a_row(conn, comparison, testbox)
+    make.a_swing(conn, comparison, testbox, change_pct=9.0, direction="better", state="noted")
 
     def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
         with lab.transaction("draft digests") as tx:

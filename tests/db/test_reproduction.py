@@ -52,7 +52,7 @@ def world(db_url: str, tmp_path: Path) -> Iterator[World]:
 def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: Path) -> list[int]:
     """Report r1 with two boots of each side, their files in the store as a worker would have
     brought them."""
-    tree, box = make.a_tree(conn), make.a_testbox(conn, unit_job=JOB)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn, unit_job=JOB)
     parent, culprit = make.a_kernel(conn, tree, 1), make.a_kernel(conn, tree, 2)
     for kernel, image in ((parent, b"parent image"), (culprit, b"commit image" * 9)):
         files = {"bzImage": put(image), "config": put(b"CONFIG_MMU=y\n")}
@@ -60,11 +60,11 @@ def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: 
             sa.text("UPDATE kernel_build SET files = :files WHERE build_key = :key"),
             {"files": json.dumps(files), "key": kernel.build_key},
         )
-    comparison = make.a_comparison(conn, tree, parent, culprit, [box])
+    comparison = make.a_comparison(conn, tree, parent, culprit, [testbox])
     boots = [
         make.a_boot(
             conn,
-            box,
+            testbox,
             kernel,
             k=k,
             values={METRIC: [level + k, level + k + 0.5]},
@@ -76,7 +76,7 @@ def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: 
     make.a_row(
         conn,
         comparison,
-        box,
+        testbox,
         METRIC,
         base=(1000.25, 1001.25),
         head=(900.25, 901.25),
@@ -122,7 +122,13 @@ def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: 
         "candidates": [],
     }
     bisection = make.a_bisection(
-        conn, tree, box, [parent, culprit], status="culprit", conclusion=conclusion, metric=METRIC
+        conn,
+        tree,
+        testbox,
+        [parent, culprit],
+        status="culprit",
+        conclusion=conclusion,
+        metric=METRIC,
     )
     incident = make.an_incident(conn, tree, culprit, bisections=[bisection], comparison=comparison)
     make.a_report(conn, incident)

@@ -44,7 +44,7 @@ def world(db_url: str, tmp_path: Path) -> Iterator[World]:
 
 def an_experiment_with_files(world: World, **more: Any) -> None:
     """Experiment e1: the third of four kernels does not build; vm-icount keeps what a guest has."""
-    wanted: dict[str, Any] = {"kernels": 4, "boxes": 2, "boots": 2, "names": NAMES}
+    wanted: dict[str, Any] = {"kernels": 4, "testboxes": 2, "boots": 2, "names": NAMES}
     wanted |= {"unbuildable": (2,)} | more
     made = an_experiment(world.conn, **wanted)
     for number, kernel in enumerate(made.kernels):
@@ -259,14 +259,14 @@ def test_patches_are_those_between_the_kernels_of_the_table(world: World, tmp_pa
 
 
 def test_a_comparison_has_a_kit_of_base_and_head(world: World, tmp_path: Path) -> None:
-    tree, box = make.a_tree(world.conn), make.a_testbox(world.conn)
+    tree, testbox = make.a_tree(world.conn), make.a_testbox(world.conn)
     base, head = make.a_kernel(world.conn, tree, 1), make.a_kernel(world.conn, tree, 2)
-    comparison = make.a_comparison(world.conn, tree, base, head, [box], boots=2)
+    comparison = make.a_comparison(world.conn, tree, base, head, [testbox], boots=2)
     for k in range(2):
         for kernel, level in ((base, 1000.0), (head, 900.0)):
             values = {make.METRIC: [level + k, level + k]}
-            make.a_boot(world.conn, box, kernel, k=k, values=values, comparison=comparison)
-    make.a_row(world.conn, comparison, box, base=(1000.0, 1001.0), head=(900.0, 901.0))
+            make.a_boot(world.conn, testbox, kernel, k=k, values=values, comparison=comparison)
+    make.a_row(world.conn, comparison, testbox, base=(1000.0, 1001.0), head=(900.0, 901.0))
     for kernel in (base, head):
         files = {"bzImage": world.put(kernel.image.encode()), "config": world.put(b"CONFIG\n")}
         world.execute(

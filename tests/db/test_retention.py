@@ -116,16 +116,16 @@ def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
     store = Artifacts(settings.artifacts)
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kernels = [make.a_kernel(conn, tree, n) for n in range(5)]
-    reported = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], status="done")
-    bisection = make.a_bisection(conn, tree, box, kernels[:3], status="culprit", conclusion={})
+    reported = make.a_comparison(conn, tree, kernels[0], kernels[1], [testbox], status="done")
+    bisection = make.a_bisection(conn, tree, testbox, kernels[:3], status="culprit", conclusion={})
     incident = make.an_incident(conn, tree, kernels[1], bisections=[bisection])
     conn.execute(
         sa.text("UPDATE incident SET comparison = :c WHERE id = :i"), {"c": reported, "i": incident}
     )
-    under_way = make.a_comparison(conn, tree, kernels[2], kernels[3], [box], status="running")
-    over = make.a_comparison(conn, tree, kernels[3], kernels[4], [box], status="done")
+    under_way = make.a_comparison(conn, tree, kernels[2], kernels[3], [testbox], status="running")
+    over = make.a_comparison(conn, tree, kernels[3], kernels[4], [testbox], status="done")
     logs = {}
     for what, kernel, comparison in (
         ("base", 0, reported),
@@ -135,7 +135,7 @@ def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(
     ):
         boot = make.a_boot(
             conn,
-            box,
+            testbox,
             kernels[kernel],
             values={make.METRIC: [1.0]},
             comparison=comparison,
@@ -172,9 +172,9 @@ def test_a_dry_run_removes_nothing_and_says_the_same(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
     store = Artifacts(settings.artifacts)
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     boot = make.a_boot(
-        conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
+        conn, testbox, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
     )
     files_of(conn, "boot", boot, {"console.log": stored(store, b"console")})
     stored(store, b"no row refers to this")
@@ -223,13 +223,17 @@ def test_a_root_file_system_is_as_old_as_the_last_boot_that_names_its_record(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
     store = Artifacts(settings.artifacts)
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kept = {}
     for number, days in enumerate((1000, 20)):
         archive = stored(store, f"cpio {number}".encode())
         record = stored(store, json.dumps({"archive": archive, "whole": "0" * 64}).encode())
         boot = make.a_boot(
-            conn, box, make.a_kernel(conn, tree, number), values={make.METRIC: [1.0]}, at=ago(days)
+            conn,
+            testbox,
+            make.a_kernel(conn, tree, number),
+            values={make.METRIC: [1.0]},
+            at=ago(days),
         )
         files_of(conn, "boot", boot, {"rootfs.json": record})
         kept[days] = archive
@@ -248,9 +252,9 @@ def test_pages_say_when_and_by_which_rule_a_file_went(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
     store = Artifacts(settings.artifacts)
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     boot = make.a_boot(
-        conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
+        conn, testbox, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
     )
     files_of(conn, "boot", boot, {"console.log": stored(store, b"console")})
     aged(settings, 400)

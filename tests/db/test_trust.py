@@ -84,11 +84,11 @@ def sides(brain: Brain, number: int) -> tuple[Variant, Variant]:
 
 def picky(brain: Brain, *names: str) -> None:
     """Let these testboxes take trusted kernels only."""
-    boxes = {
-        name: replace(box, accepts="trusted" if name in names else box.accepts)
-        for name, box in brain.lab.testboxes.present.items()
+    testboxes = {
+        name: replace(testbox, accepts="trusted" if name in names else testbox.accepts)
+        for name, testbox in brain.lab.testboxes.present.items()
     }
-    object.__setattr__(brain.lab, "testboxes", KnownTestboxes(present=boxes))
+    object.__setattr__(brain.lab, "testboxes", KnownTestboxes(present=testboxes))
 
 
 def test_a_patch_is_untrusted_and_its_base_is_not(brain: Brain) -> None:

@@ -181,8 +181,8 @@ def service(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             }
         )
     )
-    for box in ("cs-vm", "vm-icount", "vm-tcg"):
-        (place / "workers" / "testboxes" / f"{box}.yaml").unlink()
+    for testbox in ("cs-vm", "vm-icount", "vm-tcg"):
+        (place / "workers" / "testboxes" / f"{testbox}.yaml").unlink()
     port = free_ports(18410, 4)
     env = wheel.environment(
         place,

@@ -22,7 +22,7 @@ from swingbot.service.tick import tick
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program, load_programs
-from tests.contract.store.world import a_box, facts_of
+from tests.contract.store.world import a_testbox, facts_of
 from tests.fakes.lab import run_files, tar
 from tests.fakes.store import MemoryStore
 
@@ -92,7 +92,7 @@ class MemoryLab:
     hung: set[str] = field(default_factory=set)
     infra: int = 0
     alike: dict[str, str] = field(default_factory=dict)
-    boxes: tuple[str, ...] = ("box",)
+    testboxes: tuple[str, ...] = ("box",)
     store: MemoryStore = field(default_factory=MemoryStore)
     artifacts: MemoryArtifacts = field(default_factory=MemoryArtifacts)
 
@@ -101,13 +101,13 @@ class MemoryLab:
             transaction=self.store.transaction,
             git=cast(Git, LinearGit()),
             artifacts=cast(Artifacts, self.artifacts),
-            testboxes=KnownTestboxes(present={name: a_box(name) for name in self.boxes}),
+            testboxes=KnownTestboxes(present={name: a_testbox(name) for name in self.testboxes}),
             programs=_programs(),
             parsers={},
             kconfigs=Kconfigs({"vm-x86_64": "CONFIG_X=y\n"}),
             policies=Policies(
                 watch_boots=3,
-                watch_testbox=self.boxes[0],
+                watch_testbox=self.testboxes[0],
                 bisect_improvements=False,
                 idle_aa_seconds=0.0,
                 confidence=0.95,

@@ -33,6 +33,6 @@ def machine(tmp_path_factory: pytest.TempPathFactory, threads: str) -> Iterator[
 
 
 @pytest.fixture
-def box(tmp_path: Path, machine: Machine, base_kernel: Path) -> Iron:
+def testbox(tmp_path: Path, machine: Machine, base_kernel: Path) -> Iron:
     """A testbox on that machine, entered by kexec."""
     return iron(tmp_path, machine, base_kernel)

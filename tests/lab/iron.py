@@ -23,7 +23,7 @@ MORE = {"sleeps": "sleep 20; echo slept\n"}
 
 @dataclass(kw_only=True)
 class Iron:
-    """One box on one machine; `phases` are those that the last order reported."""
+    """One testbox on one machine; `phases` are those that the last order reported."""
 
     machine: Machine
     site: Site
@@ -33,7 +33,7 @@ class Iron:
 
     @property
     def name(self) -> str:
-        """Of its own, so that tests beside each other do not wait for each other's box."""
+        """Of its own, so that tests beside each other do not wait for each other's testbox."""
         return f"iron-{self.machine.port}"
 
     @property
@@ -61,7 +61,7 @@ class Iron:
             "idle_release": "6.1.0-*-amd64",
             **ssh,
         }
-        box = {
+        testbox = {
             "name": self.name,
             "tbox_group": "iron",
             "driver": "ssh",
@@ -69,8 +69,8 @@ class Iron:
             "nr_cpu": 2,
             "memory_mb": 2048,
         }
-        box |= {"boot_seconds": 120, "cmdline": CMDLINE, "ssh": how, **(more or {})}
-        self.file.write_text(json.dumps(box))
+        testbox |= {"boot_seconds": 120, "cmdline": CMDLINE, "ssh": how, **(more or {})}
+        self.file.write_text(json.dumps(testbox))
 
     def by_reboot(self, more: Mapping[str, Any] | None = None) -> None:
         """The same, but entered by a whole reboot: the boot server is given the kernel once,
@@ -85,7 +85,9 @@ class Iron:
 
     def boot(self, *jobs: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The outcome of an order with these unit jobs."""
-        lab = Lab(site=self.site, box=self.name, image=self.image, out=self.out, phases=self.phases)
+        lab = Lab(
+            site=self.site, testbox=self.name, image=self.image, out=self.out, phases=self.phases
+        )
         return lab.boot(jobs, **{"k": 0, **more})
 
     def log(self) -> str:
@@ -112,7 +114,7 @@ class Iron:
 
 
 def iron(folder: Path, machine: Machine, image: Path) -> Iron:
-    """A lab in `folder` with one box on `machine`; caches are the host's own."""
+    """A lab in `folder` with one testbox on `machine`; caches are the host's own."""
     workers, jobs = folder / "workers", programs_in(folder / "jobs", PROGRAMS | MORE)
     (workers / "testboxes").mkdir(parents=True)
     for name in ("rootfs", "tuning"):

@@ -26,7 +26,7 @@ from tests.boot.wired import RR, ends_both, wired_lab
         ("refuses", "hung", "server: cannot serve: no port is free"),
     ],
 )
-def test_what_goes_wrong_is_reported_with_the_box_that_it_went_wrong_on(
+def test_what_goes_wrong_is_reported_with_the_testbox_that_it_went_wrong_on(
     tmp_path: Path, wired_kernel: Path, program: str, status: str, says: str
 ) -> None:
     ends_both(wired_lab(tmp_path, wired_kernel), program, status, says)

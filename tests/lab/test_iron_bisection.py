@@ -37,7 +37,7 @@ class Lab:
     service: Service
     series: Series
     clock: Clock
-    box: Iron
+    testbox: Iron
 
     def bisect(self, testbox: str) -> Any:
         """The bisection of the whole series on this testbox, when it is over.
@@ -69,8 +69,8 @@ class Lab:
             shown = self.shown(started["id"])
             if shown["boots"] >= PANICS_AFTER and not panicked:
                 panicked.append(
-                    self.box.meanwhile(
-                        " up\r", lambda: tell_qemu(self.box.machine.folder, "inject-nmi")
+                    self.testbox.meanwhile(
+                        " up\r", lambda: tell_qemu(self.testbox.machine.folder, "inject-nmi")
                     )
                 )
             return bool(shown["status"] != "running")
@@ -88,33 +88,33 @@ class Lab:
         return self.service.facts(f"bisection/{number}")
 
 
-def names_of(box: Iron) -> tuple[str, str]:
+def names_of(testbox: Iron) -> tuple[str, str]:
     """Entered by kexec, and by whole reboots.
 
     Names of this machine's own, for a boot outlives a service that is killed.
     """
-    return f"{box.name}-kexec", f"{box.name}-reboot"
+    return f"{testbox.name}-kexec", f"{testbox.name}-reboot"
 
 
-def as_testboxes(box: Iron) -> Path:
+def as_testboxes(testbox: Iron) -> Path:
     """The machine twice, entered by kexec and by whole reboots: the directory that is the service's
     `paths.workers`.
     """
     panics = {"cmdline": f"{CMDLINE} unknown_nmi_panic"}
-    box.describe(panics)
-    by_kexec = json.loads(box.file.read_text())
-    box.by_reboot(panics)
-    by_reboot = json.loads(box.file.read_text())
-    box.file.unlink()
-    for name, described in zip(names_of(box), (by_kexec, by_reboot), strict=True):
-        (box.file.parent / f"{name}.yaml").write_text(
+    testbox.describe(panics)
+    by_kexec = json.loads(testbox.file.read_text())
+    testbox.by_reboot(panics)
+    by_reboot = json.loads(testbox.file.read_text())
+    testbox.file.unlink()
+    for name, described in zip(names_of(testbox), (by_kexec, by_reboot), strict=True):
+        (testbox.file.parent / f"{name}.yaml").write_text(
             json.dumps(described | {"name": name, "tbox_group": name})
         )
-    (box.file.parent / f"{WATCHED_ON}.yaml").symlink_to(
+    (testbox.file.parent / f"{WATCHED_ON}.yaml").symlink_to(
         ROOT / "workers" / "testboxes" / f"{WATCHED_ON}.yaml"
     )
-    (box.site.workers / "kconfig").symlink_to(ROOT / "workers" / "kconfig")
-    return box.site.workers
+    (testbox.site.workers / "kconfig").symlink_to(ROOT / "workers" / "kconfig")
+    return testbox.site.workers
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +123,9 @@ def threads() -> str:
 
 
 @pytest.fixture
-def lab(box: Iron, tmp_path: Path) -> Iterator[Lab]:
+def lab(testbox: Iron, tmp_path: Path) -> Iterator[Lab]:
     """A service whose testboxes are that machine, and whose tree has the series."""
-    repo, clock = demo_repository(box.site), Clock()
+    repo, clock = demo_repository(testbox.site), Clock()
     series = make_series(repo, SEED, "delay", count=COMMITS, progress=clock.say)
     watched = f"{series.branch}-base"
     set_branch(repo, watched, series.base)
@@ -133,7 +133,7 @@ def lab(box: Iron, tmp_path: Path) -> Iterator[Lab]:
     state.mkdir()
     settings = {
         "PATHS_STATE": state,
-        "PATHS_WORKERS": as_testboxes(box),
+        "PATHS_WORKERS": as_testboxes(testbox),
         "WEB_PORT": port,
         "BOXES_SCREENING_BOOTS": 0,
         "POLICY_IDLE_AA_MINUTES": 0,
@@ -162,15 +162,15 @@ def lab(box: Iron, tmp_path: Path) -> Iterator[Lab]:
             "--job",
             "vm-page-fault.yaml",
         )
-        yield Lab(service, series, clock, box)
+        yield Lab(service, series, clock, testbox)
     finally:
         service.stop()
 
 
 def test_a_bisection_by_kexec_and_by_reboot_goes_on_after_a_panic_and_names_the_culprit(
-    lab: Lab, box: Iron
+    lab: Lab, testbox: Iron
 ) -> None:
-    for name in names_of(box):
+    for name in names_of(testbox):
         said = lab.bisect(name)
         assert said["status"] == "culprit", said
         assert said["culprit"]["commit"] == lab.series.culprit
@@ -179,6 +179,6 @@ def test_a_bisection_by_kexec_and_by_reboot_goes_on_after_a_panic_and_names_the_
             boot["outcome"] for point in said["points"] for boot in point["observations"]
         ]
         assert lab.service.facts(f"testbox/{name}")["state"] == "active", (
-            "a kernel that panics counts as a box that fails"
+            "a kernel that panics counts as a testbox that fails"
         )
-    assert "swingbot=" not in box.machine.ssh("cat /proc/cmdline")
+    assert "swingbot=" not in testbox.machine.ssh("cat /proc/cmdline")

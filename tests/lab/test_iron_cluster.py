@@ -42,7 +42,7 @@ class Pair:
 
     def boot(self, *jobs: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """The outcome, and the reported phases."""
-        lab = Lab(site=self.site, box="cs-iron", image=self.image, out=self.out)
+        lab = Lab(site=self.site, testbox="cs-iron", image=self.image, out=self.out)
         return lab.boot(jobs, k=0), lab.phases
 
 
@@ -83,9 +83,9 @@ def pair(tmp_path: Path, machines: dict[str, Machine], wired_kernel: Path) -> Pa
         role: iron(tmp_path / role, machine, wired_kernel) for role, machine in machines.items()
     }
     wired = wired_lab(tmp_path / "lab", wired_kernel)
-    boxes = wired.site.workers / "testboxes"
+    testboxes = wired.site.workers / "testboxes"
     for lab in labs.values():
-        (boxes / lab.file.name).write_text(lab.file.read_text())
+        (testboxes / lab.file.name).write_text(lab.file.read_text())
     nodes = {role: lab.name for role, lab in labs.items()}
     cluster = {"nodes": nodes, "wire": {"cards": CARDS}, "kconfig_needed": ["VIRTIO_NET"]}
     about = {
@@ -96,7 +96,7 @@ def pair(tmp_path: Path, machines: dict[str, Machine], wired_kernel: Path) -> Pa
         "nr_cpu": 2,
         "memory_mb": 2048,
     }
-    (boxes / "cs-iron.yaml").write_text(
+    (testboxes / "cs-iron.yaml").write_text(
         json.dumps(about | {"boot_seconds": 120, "cluster": cluster})
     )
     (wired.site.workers / "tuning").symlink_to(ROOT / "workers" / "tuning")
@@ -144,7 +144,7 @@ def test_a_server_that_panics_is_named_and_both_come_home(pair: Pair) -> None:
     home(pair.machines)
 
 
-def test_a_box_that_cannot_begin_keeps_the_other_in_its_idle_system(pair: Pair) -> None:
+def test_a_testbox_that_cannot_begin_keeps_the_other_in_its_idle_system(pair: Pair) -> None:
     before = pair.machines["client"].boot_id()
     pair.machines["server"].ssh("mv /usr/sbin/kexec /usr/sbin/kexec.away")
     try:

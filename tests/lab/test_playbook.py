@@ -338,7 +338,7 @@ def test_nobody_else_reads_secrets(lab: Lab) -> None:
         lab.hosts[MASTER].run("runuser -u swingbot -- cat /etc/swingbot/database-owner")
 
 
-def test_a_box_is_found_to_have_all_that_it_needs(lab: Lab) -> None:
+def test_a_testbox_is_found_to_have_all_that_it_needs(lab: Lab) -> None:
     said = lab.hosts[DRIVER].run(
         "runuser -u swingbot-worker -- env HOME=/var/lib/swingbot-worker"
         " SWINGBOT_PATHS_CACHE=/var/cache/swingbot-worker "

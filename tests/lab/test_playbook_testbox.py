@@ -77,7 +77,7 @@ def inventory(rack: Iron, tmp_path_factory: pytest.TempPathFactory) -> Inventory
 
 
 def complaints(rack: Iron) -> list[tuning.TuningFinding]:
-    """What the worker would say of the box's tuning before a boot."""
+    """What the worker would say of the testbox's tuning before a boot."""
     quiet = load_file(rack.file).tuning
     assert quiet is not None
     return [
@@ -86,7 +86,7 @@ def complaints(rack: Iron) -> list[tuning.TuningFinding]:
 
 
 def check(rack: Iron) -> tuple[int, str]:
-    """`swingbot-worker check BOX`: exit status, and what it prints."""
+    """`swingbot-worker check TESTBOX`: exit status, and what it prints."""
     argv = [str(BIN / "swingbot-worker"), "check", rack.name]
     env = {**environment(), "SWINGBOT_PATHS_WORKERS": str(rack.site.workers)}
     done = subprocess.run(
@@ -119,7 +119,7 @@ def reboot(machine: Machine) -> None:
 # -- in execution order
 
 
-def test_a_dry_run_says_what_it_would_do_to_a_bare_box_and_does_nothing(
+def test_a_dry_run_says_what_it_would_do_to_a_bare_testbox_and_does_nothing(
     rack: Iron, inventory: Inventory
 ) -> None:
     before = ours(rack.machine)
@@ -129,7 +129,9 @@ def test_a_dry_run_says_what_it_would_do_to_a_bare_box_and_does_nothing(
     assert ours(rack.machine) == before
 
 
-def test_a_box_has_all_that_it_needs_after_the_first_run(rack: Iron, inventory: Inventory) -> None:
+def test_a_testbox_has_all_that_it_needs_after_the_first_run(
+    rack: Iron, inventory: Inventory
+) -> None:
     assert changed(inventory.play()) > 0
     assert complaints(rack) == []
     assert (
@@ -145,7 +147,9 @@ def test_the_second_run_changes_nothing(inventory: Inventory) -> None:
     assert changed(inventory.play("--check")) == 0
 
 
-def test_an_order_goes_by_kexec_through_the_box_with_the_key_that_was_installed(rack: Iron) -> None:
+def test_an_order_goes_by_kexec_through_the_testbox_with_the_key_that_was_installed(
+    rack: Iron,
+) -> None:
     before = rack.machine.boot_id()
     outcome = rack.boot(a_job("prints", word="7"))
     assert (outcome["status"], outcome["reason"]) == ("up", None), rack.log()

@@ -260,7 +260,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"swingbot_testbox_worker__boxes": ["rack2"]}, "testbox rack2 has no file"),
     (
         {"swingbot_testbox__ssh_public_key": "AAAA"},
-        "must be the public key of the host that drives this box",
+        "must be the public key of the host that drives this testbox",
     ),
 ]
 
@@ -279,13 +279,13 @@ def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Pa
         }
         for number, (changed, _) in enumerate(WRONG)
     }
-    box = tmp_path / "overlay/workers/testboxes/rack1.yaml"
-    box.parent.mkdir(parents=True)
-    box.write_text("tuning: quiet\n")
+    testbox = tmp_path / "overlay/workers/testboxes/rack1.yaml"
+    testbox.parent.mkdir(parents=True)
+    testbox.write_text("tuning: quiet\n")
     reach = {
         "ansible_connection": "ssh",
         "ansible_ssh_executable": "/bin/false",
-        "swingbot_testbox__file": str(box),
+        "swingbot_testbox__file": str(testbox),
     }
     table = {
         "swingbot": {

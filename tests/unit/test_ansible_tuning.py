@@ -13,7 +13,7 @@ from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.tuning import Tuning, TuningError
 
 ROOT = Path(__file__).parents[2]
-BOX = """
+TESTBOX = """
 name: t1
 tbox_group: rack
 driver: command
@@ -52,38 +52,40 @@ def idle(
     panic: str = "30",
     units: str = "inactive inactive",
 ) -> str:
-    """What a box prints; the paths are those of Linux's sysfs and procfs."""
+    """What a testbox prints; the paths are those of Linux's sysfs and procfs."""
     return (
         f"/sys/devices/system/cpu/cpufreq/policy0/scaling_governor:{governor}\n"
         f"/proc/sys/vm/swappiness:{swappiness}\n/proc/sys/kernel/panic:{panic}\nunits: {units}\n"
     )
 
 
-def test_every_shipped_list_loads_and_every_box_can_name_it() -> None:
+def test_every_shipped_list_loads_and_every_testbox_can_name_it() -> None:
     lists = tuning.load_all(ROOT / "workers" / "tuning")
     assert {"quiet", "quiet-cpu"} <= set(lists)
     for name in lists:
-        assert load(f"{BOX}tuning: {name}\n", "t1.yaml", lists).tuning == lists[name]
+        assert load(f"{TESTBOX}tuning: {name}\n", "t1.yaml", lists).tuning == lists[name]
 
 
-def test_what_a_list_demands_of_a_boot_is_demanded_of_each_boot_of_the_box() -> None:
-    box = load(BOX + "tuning: t\ncmdline: quiet\n", "t1.yaml", {"t": a_tuning()})
-    assert box.demand == {"governor": "performance", "turbo": "off"}
-    assert box.cmdline == "nokaslr quiet"
-    assert box.to_json()["tuning"] == "t"
+def test_what_a_list_demands_of_a_boot_is_demanded_of_each_boot_of_the_testbox() -> None:
+    testbox = load(TESTBOX + "tuning: t\ncmdline: quiet\n", "t1.yaml", {"t": a_tuning()})
+    assert testbox.demand == {"governor": "performance", "turbo": "off"}
+    assert testbox.cmdline == "nokaslr quiet"
+    assert testbox.to_json()["tuning"] == "t"
 
 
 def test_a_boxs_own_demand_counts_more_than_its_list() -> None:
-    box = load(BOX + "tuning: t\ndemand: {governor: powersave}\n", "t1.yaml", {"t": a_tuning()})
-    assert box.demand == {"governor": "powersave", "turbo": "off"}
+    testbox = load(
+        TESTBOX + "tuning: t\ndemand: {governor: powersave}\n", "t1.yaml", {"t": a_tuning()}
+    )
+    assert testbox.demand == {"governor": "powersave", "turbo": "off"}
 
 
-def test_what_a_box_cannot_have_is_left_out_in_both_lives() -> None:
-    box = load(BOX + "tuning: t\ntuning_without: [clock]\n", "t1.yaml", {"t": a_tuning()})
-    assert box.demand == {}
-    assert box.tuning is not None
-    assert box.tuning.files == []
-    assert box.to_json()["tuning_without"] == ["clock"]
+def test_what_a_testbox_cannot_have_is_left_out_in_both_lives() -> None:
+    testbox = load(TESTBOX + "tuning: t\ntuning_without: [clock]\n", "t1.yaml", {"t": a_tuning()})
+    assert testbox.demand == {}
+    assert testbox.tuning is not None
+    assert testbox.tuning.files == []
+    assert testbox.to_json()["tuning_without"] == ["clock"]
 
 
 @pytest.mark.parametrize(
@@ -98,11 +100,11 @@ def test_what_a_box_cannot_have_is_left_out_in_both_lives() -> None:
         ("tuning: t\ntuning_without: clock\n", "must be a list"),
     ],
 )
-def test_a_box_that_names_what_is_not_there_is_reported_with_file_and_line(
+def test_a_testbox_that_names_what_is_not_there_is_reported_with_file_and_line(
     more: str, said: str
 ) -> None:
     with pytest.raises(TestboxError, match=r"t1.yaml: line \d+: ") as caught:
-        load(BOX + more, "t1.yaml", {"t": a_tuning()})
+        load(TESTBOX + more, "t1.yaml", {"t": a_tuning()})
     assert said in str(caught.value)
 
 
@@ -156,7 +158,7 @@ def test_facts_that_are_sysctls_are_set_as_sysctls_and_the_rest_as_files() -> No
     ]
 
 
-def test_a_box_that_is_as_wanted_has_no_complaint() -> None:
+def test_a_testbox_that_is_as_wanted_has_no_complaint() -> None:
     found = tuning.findings(a_tuning(), idle())
     assert [one.what for one in found] == [
         "governor is performance",
@@ -194,7 +196,7 @@ def test_a_missing_thing_names_the_item_to_leave_out() -> None:
     )
 
 
-def test_a_box_that_prints_nonsense_without_end_is_read_in_bounded_time() -> None:
+def test_a_testbox_that_prints_nonsense_without_end_is_read_in_bounded_time() -> None:
     found = tuning.findings(a_tuning(), "/proc/sys/kernel/panic:\x1b[2J" + "x:\n/" * 4_000_000)
     assert not any(one.ok for one in found)
     assert all(one.found.isprintable() for one in found)
@@ -215,5 +217,5 @@ def test_every_item_of_the_shipped_lists_holds_somewhere() -> None:
         assert made.cmdline
         assert made.stopped
         assert set(made.idle) <= set(made.demand), (
-            "what is wanted of the idle box is wanted of the boots too"
+            "what is wanted of the idle testbox is wanted of the boots too"
         )

@@ -38,7 +38,7 @@ def a_state(rng: np.random.Generator) -> BisectionState:
         )
         for i in range(last + 1)
     )
-    boxes = int(rng.choice([1, 1, 1, 2, 4]))
+    testboxes = int(rng.choice([1, 1, 1, 2, 4]))
     asked: dict[tuple[int, int], WantedBoot] = {}
     for _ in range(int(rng.choice([0, 2, 6, 20, 60]))):
         boot = WantedBoot(
@@ -46,7 +46,7 @@ def a_state(rng: np.random.Generator) -> BisectionState:
             int(rng.integers(0, 12)),
             PHASES[rng.integers(len(PHASES))],
             int(rng.choice([0, 0, 0, 1, 3])),
-            int(rng.integers(boxes)),
+            int(rng.integers(testboxes)),
         )
         asked.setdefault(boot.key, boot)
     boots = list(asked.values())
@@ -55,7 +55,7 @@ def a_state(rng: np.random.Generator) -> BisectionState:
         points=points,
         observations=observed(rng, boots[coming:], last),
         in_flight=tuple(boots[:coming]),
-        paired=bool(rng.random() < 0.3) and boxes == 1,
+        paired=bool(rng.random() < 0.3) and testboxes == 1,
         min_effect_pct=float(rng.choice([1.0, 1e-6, 50.0, 1000.0])),
         noise=NoisePrior(
             sd_run=float(rng.choice([0.0, 0.02, 1e-9, 3.0])),
@@ -68,7 +68,7 @@ def a_state(rng: np.random.Generator) -> BisectionState:
             mode_apart=float(rng.choice([0.3, -0.05, 1e-9, -4.0])),
         ),
         boot_cost_seconds=float(rng.choice([0.0, 10.0, 1e6])),
-        boxes=boxes,
+        testboxes=testboxes,
         layouts=bool(rng.random() < 0.5),
         layout_cost_seconds=float(rng.choice([0.0, 60.0])),
     )
@@ -97,7 +97,7 @@ def observed(
                 skip=None if runs else "hung",
                 phase=boot.phase,
                 layout=boot.layout,
-                box=boot.box,
+                testbox=boot.testbox,
                 at=float(n * rng.choice([0.0, 60.0])) if timed else None,
             )
         )

@@ -25,8 +25,8 @@ def seen(*boots: tuple[int, float, int], commits: int = 16, layout: float = 0.0)
     """Assess one boot per (point, value, testbox), with a given noise of 2 %."""
     points = tuple(PointState(idx=i, built=True) for i in range(commits + 1))
     values = tuple(
-        Observation(idx=i, k=k, values=(value,), phase="search", box=box)
-        for k, (i, value, box) in enumerate(boots)
+        Observation(idx=i, k=k, values=(value,), phase="search", testbox=testbox)
+        for k, (i, value, testbox) in enumerate(boots)
     )
     noise = NoisePrior(sd_run=0.02, sd_boot=1e-4, sd_layout=layout, certainty=500.0, sd_day=0.0)
     return look(
@@ -34,7 +34,7 @@ def seen(*boots: tuple[int, float, int], commits: int = 16, layout: float = 0.0)
             points=points,
             observations=values,
             noise=noise,
-            boxes=1 + max(box for _, _, box in boots),
+            testboxes=1 + max(testbox for _, _, testbox in boots),
         ),
         POLICY,
     )
@@ -121,7 +121,9 @@ def test_in_a_group_each_testbox_has_its_own_level_and_all_have_one_step() -> No
         (0, 100.0, 0), (16, 95.0, 0), (0, 200.0, 1), (16, 190.0, 1), (8, 95.0, 0), (8, 190.0, 1)
     )
     assert case.post is not None
-    here, there = (on_testbox(case.ev, case.post, box, POLICY.prior_effect) for box in (0, 1))
+    here, there = (
+        on_testbox(case.ev, case.post, testbox, POLICY.prior_effect) for testbox in (0, 1)
+    )
     assert there.low[0] - here.low[0] == pytest.approx(math.log(2.0), abs=1e-6)
     assert (here.high - here.low)[0] == pytest.approx(math.log(0.95), abs=0.005)
     assert (here.high - here.low)[0] == pytest.approx((there.high - there.low)[0])
@@ -169,13 +171,13 @@ def test_in_a_group_a_boot_that_is_asked_elsewhere_is_not_asked_again() -> None:
     """Ten sd apart, one boot at the middle is as good as an answer: the next ones split what is
     left on either side."""
     ends = [
-        (end, value, box)
-        for box in (0, 1, 2)
+        (end, value, testbox)
+        for testbox in (0, 1, 2)
         for end, value in ((0, 100.0), (16, 80.0), (0, 100.4), (16, 80.2))
     ]
     case = seen(*ends)
     assert case.post is not None
-    plan = choose(case.ev, case.post, replace(POLICY, parallel=3, worth=0.3), boxes=3)
+    plan = choose(case.ev, case.post, replace(POLICY, parallel=3, worth=0.3), testboxes=3)
     assert [c.position for c in plan.chosen] == [8, 4, 12] or [c.position for c in plan.chosen] == [
         8,
         12,
@@ -187,7 +189,7 @@ def test_boots_under_way_in_another_part_of_the_range_keep_their_testboxes_busy(
     case = seen((0, 100.0, 0), (16, 80.0, 0), (0, 100.4, 1), (16, 80.2, 1))
     assert case.post is not None
     policy = replace(POLICY, parallel=2, worth=0.0)
-    elsewhere = [WantedBoot(40, 0, "search", box=0)]
+    elsewhere = [WantedBoot(40, 0, "search", testbox=0)]
     (choice,) = choose(case.ev, case.post, policy, 2, elsewhere).chosen
-    assert choice.box == 1
+    assert choice.testbox == 1
     assert not choose(case.ev, case.post, replace(policy, parallel=1), 2, elsewhere).chosen

@@ -143,19 +143,19 @@ def test_a_wild_boot_is_distinguished_from_a_step() -> None:
     assert seen.commit[4:6].sum() > 0.5  # and not commit 3
 
 
-def test_a_box_that_wanders_is_the_student_t_of_its_covariance() -> None:
+def test_a_testbox_that_wanders_is_the_student_t_of_its_covariance() -> None:
     state = a_searched_state(timed=True)
     ev = gather(state, POLICY)
     columns = mixture._columns(ev, state.noise)
     times = np.array([float(b.at or 0.0) for b in ev.boots])
-    weight, box = np.ones(len(times)), np.zeros(len(times), np.intp)
+    weight, testbox = np.ones(len(times)), np.zeros(len(times), np.intp)
     rows = gaussian.Rows(
         columns.at[columns.point],
         columns.node,
         columns.x,
         weight,
         times,
-        box,
+        testbox,
         columns.spread,
         columns.prior,
     )
@@ -193,13 +193,15 @@ def test_a_box_that_wanders_is_the_student_t_of_its_covariance() -> None:
 def test_what_testboxes_of_a_group_differ_by_tells_nothing_of_the_step() -> None:
     state = a_searched_state()
     far = tuple(
-        replace(o, box=o.k % 2, values=(o.values[0] * (1.0 if o.k % 2 == 0 else 1.3),))
+        replace(o, testbox=o.k % 2, values=(o.values[0] * (1.0 if o.k % 2 == 0 else 1.3),))
         for o in state.observations
     )
-    apart = belief(replace(state, observations=far, boxes=2), POLICY)
+    apart = belief(replace(state, observations=far, testboxes=2), POLICY)
     near = belief(
         replace(
-            state, observations=tuple(replace(o, box=o.k % 2) for o in state.observations), boxes=2
+            state,
+            observations=tuple(replace(o, testbox=o.k % 2) for o in state.observations),
+            testboxes=2,
         ),
         POLICY,
     )

@@ -116,19 +116,19 @@ def test_in_a_group_the_ends_are_compared_on_one_testbox() -> None:
         effect=-0.0488,
         run_noise=0.02,
         boot_noise=0.02,
-        box_noise=0.03,
+        testbox_noise=0.03,
         runs=1,
         seed=7,
     )
-    state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, boxes=4)
+    state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, testboxes=4)
     ended = bisect_to_the_end(bench, state, Policy(max_boots=100))
     assert ended.named == 79
     where: dict[int, set[int]] = {}
     for boot in ended.state.observations:
         if boot.idx in (0, 100):
-            where.setdefault(boot.k, set()).add(boot.box)
+            where.setdefault(boot.k, set()).add(boot.testbox)
     assert len(where) >= 4
-    assert {len(boxes) for boxes in where.values()} == {1}
+    assert {len(testboxes) for testboxes in where.values()} == {1}
 
 
 def test_each_end_gets_its_share_of_the_boots() -> None:
@@ -161,9 +161,9 @@ def test_both_ends_once_more_means_a_number_that_neither_had() -> None:
 
 def test_a_group_with_idle_testboxes_and_a_spent_budget_waits_for_nothing() -> None:
     bench = SimulatedBench(
-        commits=100, culprit=40, effect=-0.05, run_noise=0.02, boot_noise=0.02, box_noise=0.03
+        commits=100, culprit=40, effect=-0.05, run_noise=0.02, boot_noise=0.02, testbox_noise=0.03
     )
-    state = a_state(bench, noise=known_noise(bench), boxes=8)
+    state = a_state(bench, noise=known_noise(bench), testboxes=8)
     ended = bisect_to_the_end(bench, state, Policy(max_boots=10))
     assert ended.conclusion.kind == "inconclusive"
     assert ended.boots <= 10 + 2 * POLICY.confirm_boots
@@ -178,11 +178,11 @@ def in_group(*, history: bool = False) -> tuple[SimulatedBench, Ended]:
         effect=-0.0488,
         run_noise=0.02,
         boot_noise=0.02,
-        box_noise=0.03,
+        testbox_noise=0.03,
         runs=1,
         seed=21,
     )
-    state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, boxes=4)
+    state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, testboxes=4)
     return bench, bisect_to_the_end(
         bench, with_history(bench, state) if history else state, Policy(), Costs(), ahead=7
     )
@@ -192,7 +192,7 @@ def test_in_a_group_the_kernels_next_to_the_step_are_booted_on_several_testboxes
     _, ended = in_group()
     assert ended.named == 1
     for idx in (0, 1):
-        assert len({boot.box for boot in ended.state.observations if boot.idx == idx}) >= 3
+        assert len({boot.testbox for boot in ended.state.observations if boot.idx == idx}) >= 3
 
 
 def test_in_a_group_each_testbox_boots_both_ends_before_it_tells_anything() -> None:
@@ -202,14 +202,14 @@ def test_in_a_group_each_testbox_boots_both_ends_before_it_tells_anything() -> N
         (boot for boot in ended.state.observations if boot.phase != "history"),
         key=lambda boot: (boot.at or 0.0, boot.k),
     )
-    for box in (1, 2, 3):
-        assert {boot.idx for boot in [boot for boot in fresh if boot.box == box][:2]} == {
+    for testbox in (1, 2, 3):
+        assert {boot.idx for boot in [boot for boot in fresh if boot.testbox == testbox][:2]} == {
             0,
             bench.commits,
         }
 
 
-def test_a_layout_shift_on_a_box_without_boot_noise_is_no_culprit() -> None:
+def test_a_layout_shift_on_a_testbox_without_boot_noise_is_no_culprit() -> None:
     for seed in range(20):
         bench = SimulatedBench(culprit=None, layout_noise=0.003, seed=seed)
         assert bisected(bench).conclusion.kind in ("not_reproduced", "inconclusive")

@@ -252,13 +252,13 @@ def why_not(unit_job: dict[str, Any]) -> str | None:
 
 
 def parts(
-    box: Testbox, *lines: str, trust: Trust = "trusted", programs: str = "hackbench"
+    testbox: Testbox, *lines: str, trust: Trust = "trusted", programs: str = "hackbench"
 ) -> list[UnitJob]:
     files = [
         JobFile(name=f"j{number}.yaml", text=f"{programs}:\n{text}")
         for number, text in enumerate(lines)
     ]
-    lab = SimpleNamespace(testboxes=KnownTestboxes(present={"box": box}), programs=PROGRAMS)
+    lab = SimpleNamespace(testboxes=KnownTestboxes(present={"box": testbox}), programs=PROGRAMS)
     kept: list[UnitJob] = []
 
     def add(found: list[UnitJob]) -> str:
@@ -271,9 +271,9 @@ def parts(
     return kept
 
 
-def refused(box: Testbox, *lines: str, trust: Trust = "trusted") -> str:
+def refused(testbox: Testbox, *lines: str, trust: Trust = "trusted") -> str:
     with pytest.raises(RequestError) as error:
-        parts(box, *lines, trust=trust)
+        parts(testbox, *lines, trust=trust)
     return str(error.value)
 
 
@@ -474,12 +474,14 @@ def test_lkp_runs_a_job_with_sysctls_as_any_other() -> None:
 
 
 def test_both_nodes_of_a_cluster_set_the_sysctls() -> None:
-    box = load_all(ROOT / "workers" / "testboxes")["cs-vm"]
-    assert isinstance(box.driver, ClusterDriver)
+    testbox = load_all(ROOT / "workers" / "testboxes")["cs-vm"]
+    assert isinstance(testbox.driver, ClusterDriver)
     job = replace(a_job(sysctl={"vm.swappiness": "1"}, cmdline="nosmt"), program="netperf")
     words = cluster.HandshakeTerms(token="t", wait=9)
     for role in ROLES:
-        script = cluster.entries(role, box.driver, [job], lambda _: b"", words)[0].content.decode()
+        script = cluster.entries(role, testbox.driver, [job], lambda _: b"", words)[
+            0
+        ].content.decode()
         assert "hold 1 /proc/sys/vm/swappiness\n" in script
         assert "\ncheck_cmdline nosmt\n" in script
 

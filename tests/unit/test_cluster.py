@@ -54,22 +54,22 @@ def beside(folder: Path, text: str, **nodes: str) -> Testbox:
     return load_file(folder / "pair.yaml")
 
 
-def driver(box: Testbox) -> ClusterDriver:
-    assert isinstance(box.driver, ClusterDriver)
-    return box.driver
+def driver(testbox: Testbox) -> ClusterDriver:
+    assert isinstance(testbox.driver, ClusterDriver)
+    return testbox.driver
 
 
 def test_a_cluster_is_one_testbox_made_of_two(tmp_path: Path) -> None:
-    box = beside(tmp_path, CLUSTER, a=NODE, b=NODE)
-    assert (box.nodes, box.virtual, box.cluster) == (("a", "b"), True, "cs-pair")
-    assert {role: node.name for role, node in driver(box).nodes.items()} == {
+    testbox = beside(tmp_path, CLUSTER, a=NODE, b=NODE)
+    assert (testbox.nodes, testbox.virtual, testbox.cluster) == (("a", "b"), True, "cs-pair")
+    assert {role: node.name for role, node in driver(testbox).nodes.items()} == {
         SERVER: "a",
         CLIENT: "b",
     }
-    assert box.to_json()["cluster"]["nodes"] == {"server": "a", "client": "b"}
+    assert testbox.to_json()["cluster"]["nodes"] == {"server": "a", "client": "b"}
 
 
-def test_boxes_are_leased_in_one_order_whatever_their_roles(tmp_path: Path) -> None:
+def test_testboxes_are_leased_in_one_order_whatever_their_roles(tmp_path: Path) -> None:
     assert beside(
         tmp_path, CLUSTER.replace("server: a, client: b", "server: b, client: a"), a=NODE, b=NODE
     ).nodes == ("a", "b")
@@ -80,10 +80,12 @@ def test_one_description_makes_two_virtual_machines(tmp_path: Path) -> None:
 
 
 def test_cards_of_iron_are_known_by_their_address_or_name(tmp_path: Path) -> None:
-    box = beside(tmp_path, CLUSTER + CARDS + "  kconfig_needed: [CONFIG_IXGBE]\n", a=IRON, b=IRON)
-    assert not box.virtual
-    assert driver(box).cards == {SERVER: "3c:ec:ef:00:00:01", CLIENT: "eth1"}
-    assert driver(box).kconfig_needed == ("IXGBE",)
+    testbox = beside(
+        tmp_path, CLUSTER + CARDS + "  kconfig_needed: [CONFIG_IXGBE]\n", a=IRON, b=IRON
+    )
+    assert not testbox.virtual
+    assert driver(testbox).cards == {SERVER: "3c:ec:ef:00:00:01", CLIENT: "eth1"}
+    assert driver(testbox).kconfig_needed == ("IXGBE",)
 
 
 def test_addresses_are_those_for_benchmarks_unless_the_file_has_others(tmp_path: Path) -> None:
@@ -213,11 +215,11 @@ def test_a_job_that_a_cluster_cannot_run_is_refused_with_its_line(
     assert says in str(refused.value)
 
 
-def test_a_job_for_a_cluster_is_refused_on_one_box() -> None:
+def test_a_job_for_a_cluster_is_refused_on_one_testbox() -> None:
     with pytest.raises(
         JobError,
         match=(
-            "testbox a is one box, where only cs-localhost is; choose a testbox of the group "
+            "testbox a is one testbox, where only cs-localhost is; choose a testbox of the group "
             "cs-pair"
         ),
     ):

@@ -34,8 +34,8 @@ JOBS = [
 ]
 UP = Verdict(status=BootStatus.UP)
 GOOD_SERVER, GOOD_CLIENT = (
-    NodeOutcome(role=SERVER, box="a", verdict=UP),
-    NodeOutcome(role=CLIENT, box="b", verdict=UP),
+    NodeOutcome(role=SERVER, testbox="a", verdict=UP),
+    NodeOutcome(role=CLIENT, testbox="b", verdict=UP),
 )
 
 
@@ -208,7 +208,7 @@ def test_two_that_went_well_are_up() -> None:
         ),
         (
             broken(GOOD_SERVER, BootStatus.PANICKED),
-            NodeOutcome(role=CLIENT, box="b", fault=InfraError("no power"), given_up=False),
+            NodeOutcome(role=CLIENT, testbox="b", fault=InfraError("no power"), given_up=False),
             BootStatus.PANICKED,
             "server a: it broke",
         ),
@@ -222,12 +222,12 @@ def test_one_that_breaks_is_named_and_the_one_that_we_ended_for_it_is_not(
     assert "\x1b" not in str(verdict.reason)
 
 
-def test_a_fault_of_ours_is_reported_with_its_box_and_not_that_of_the_one_that_waited() -> None:
+def test_a_fault_of_ours_is_reported_with_its_testbox_and_not_that_of_the_one_that_waited() -> None:
     waited = NodeOutcome(
-        role=CLIENT, box="b", fault=InfraError("Nothing was booted on it"), given_up=True
+        role=CLIENT, testbox="b", fault=InfraError("Nothing was booted on it"), given_up=True
     )
     with pytest.raises(InfraError, match="Cluster c, server a: no kexec"):
-        judge("c", (NodeOutcome(role=SERVER, box="a", fault=InfraError("no kexec")), waited))
+        judge("c", (NodeOutcome(role=SERVER, testbox="a", fault=InfraError("no kexec")), waited))
 
 
 def test_an_order_that_cannot_be_done_there_is_not_tried_again() -> None:
@@ -236,7 +236,7 @@ def test_an_order_that_cannot_be_done_there_is_not_tried_again() -> None:
             "c",
             (
                 replace(GOOD_SERVER, verdict=None, fault=InfraError("waited"), given_up=True),
-                NodeOutcome(role=CLIENT, box="b", fault=OrderError("another architecture")),
+                NodeOutcome(role=CLIENT, testbox="b", fault=OrderError("another architecture")),
             ),
         )
 
@@ -274,8 +274,8 @@ def test_a_cluster_does_what_the_one_does_that_has_come_least_far(
 # --- leases
 
 
-def test_controllers_that_want_two_boxes_in_opposite_order_all_get_them(tmp_path: Path) -> None:
-    """Four of them, two with each order, fifty times each; one that waits for the other's box
+def test_controllers_that_want_two_testboxes_in_opposite_order_all_get_them(tmp_path: Path) -> None:
+    """Four of them, two with each order, fifty times each; one that waits for the other's testbox
     while it holds its own would stand still for ever."""
     inside, most, done = threading.Semaphore(1), [], []
 
@@ -298,7 +298,7 @@ def test_controllers_that_want_two_boxes_in_opposite_order_all_get_them(tmp_path
     assert all(most)
 
 
-def test_who_waits_for_two_boxes_holds_neither(tmp_path: Path) -> None:
+def test_who_waits_for_two_testboxes_holds_neither(tmp_path: Path) -> None:
     messages: list[str] = []
     busy = r"a and b are needed together, and testbox b is busy.*b\.lease"
     with (

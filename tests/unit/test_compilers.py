@@ -249,7 +249,7 @@ def announce(memory: MemoryLab, *names: str) -> None:
 def test_a_commit_is_built_again_by_another_compiler(memory: MemoryLab) -> None:
     announce(memory, "gcc", "clang-19")
     with memory.store.transaction() as tx:
-        kernel = a_lab(tx, 2, boxes=memory.boxes).kernels[1]
+        kernel = a_lab(tx, 2, testboxes=memory.testboxes).kernels[1]
         by_clang = built_with(memory.lab, tx, kernel, compiler="clang-19")
         assert (by_clang.commit, by_clang.compiler) == (kernel.commit, "clang-19")
         assert by_clang.kconfig == kernel.kconfig
@@ -261,7 +261,7 @@ def test_a_commit_is_built_again_by_another_compiler(memory: MemoryLab) -> None:
 def test_what_is_not_named_stays_as_it_was(memory: MemoryLab) -> None:
     announce(memory, "clang-19")  # the compiler of the kernel itself is not asked about
     with memory.store.transaction() as tx:
-        kernel = a_lab(tx, 1, boxes=memory.boxes).kernels[0]
+        kernel = a_lab(tx, 1, testboxes=memory.testboxes).kernels[0]
         kconfigs = Kconfigs({"vm-x86_64": "CONFIG_X=y\n", "small": "CONFIG_Y=y\n"})
         lab = replace(memory.lab, kconfigs=kconfigs)
         small = built_with(lab, tx, kernel, kconfig="small")
@@ -274,7 +274,7 @@ def test_what_is_not_named_stays_as_it_was(memory: MemoryLab) -> None:
 def test_a_compiler_that_no_worker_has_is_refused_at_once(memory: MemoryLab) -> None:
     announce(memory, "gcc", "gcc-12")
     with memory.store.transaction() as tx:
-        kernel = a_lab(tx, 1, boxes=memory.boxes).kernels[0]
+        kernel = a_lab(tx, 1, testboxes=memory.testboxes).kernels[0]
         with pytest.raises(
             RequestError, match="no build worker has gcc-11; available.*gcc, gcc-12"
         ):

@@ -36,7 +36,7 @@ from tests.unit.test_lkp import HACKBENCH, SAMPLES, STATS, STDOUT
 
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 KERNEL = {"commit": "4f0c" * 10, "kconfig": "vm-x86_64", "compiler": "gcc-12"}
-BOX = """name: box
+TESTBOX = """name: box
 tbox_group: box
 driver: command
 command: {argv: [boot-it]}
@@ -186,7 +186,7 @@ def test_what_lkp_lacks_is_said_and_nothing_is_run(tmp_path: Path, gone: str, sa
     assert not (tmp_path / "asked").exists()
 
 
-def test_another_commit_than_the_testbox_wants_is_refused_on_the_box(tmp_path: Path) -> None:
+def test_another_commit_than_the_testbox_wants_is_refused_on_the_testbox(tmp_path: Path) -> None:
     made = stand_in(tmp_path)
     git = ["git", "-C", made.src, "-c", "user.name=a", "-c", "user.email=a@b.example"]
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
@@ -245,7 +245,7 @@ def a_lab(tmp_path: Path, made: LkpEngine) -> Lab:
     return lab
 
 
-def test_an_lkp_that_is_not_installed_on_the_box_is_the_lab_s_fault(tmp_path: Path) -> None:
+def test_an_lkp_that_is_not_installed_on_the_testbox_is_the_lab_s_fault(tmp_path: Path) -> None:
     lab = a_lab(tmp_path, LkpEngine(src="/nowhere/lkp-tests"))
     outcome = lab.boot([HACKBENCH.to_json()])
     assert outcome["status"] == "infra"
@@ -273,7 +273,9 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
     lab = cast(
         ServiceLab,
         SimpleNamespace(
-            testboxes=KnownTestboxes(present={"box": box("engine: lkp\nlkp: {src: /opt/lkp}\n")}),
+            testboxes=KnownTestboxes(
+                present={"box": testbox("engine: lkp\nlkp: {src: /opt/lkp}\n")}
+            ),
             programs=PROGRAMS,
         ),
     )
@@ -307,21 +309,23 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
 # --- the testbox
 
 
-def box(more: str) -> Testbox:
-    return load(BOX + more, "box.yaml")
+def testbox(more: str) -> Testbox:
+    return load(TESTBOX + more, "box.yaml")
 
 
 def test_a_testbox_without_an_engine_has_ours() -> None:
-    assert (box("").engine, box("engine: swingbot\n").engine, box("").to_json()["engine"]) == (
-        "swingbot",
-    ) * 3
+    assert (
+        testbox("").engine,
+        testbox("engine: swingbot\n").engine,
+        testbox("").to_json()["engine"],
+    ) == ("swingbot",) * 3
 
 
 def test_a_testbox_with_the_engine_lkp_says_where_lkp_tests_is() -> None:
-    made = box("engine: lkp\nlkp: {src: /opt/lkp-tests, commit: 0123456789}\n")
+    made = testbox("engine: lkp\nlkp: {src: /opt/lkp-tests, commit: 0123456789}\n")
     assert made.lkp == LkpEngine(src="/opt/lkp-tests", commit="0123456789")
     assert made.to_json()["engine"] == "lkp"
-    assert engine.overhead_seconds(made) > 0 == engine.overhead_seconds(box(""))
+    assert engine.overhead_seconds(made) > 0 == engine.overhead_seconds(testbox(""))
 
 
 @pytest.mark.parametrize(
@@ -348,7 +352,7 @@ def test_a_testbox_with_the_engine_lkp_says_where_lkp_tests_is() -> None:
 )
 def test_a_wrong_engine_is_reported_with_its_line(more: str, said: str) -> None:
     with pytest.raises(TestboxError, match=said.replace("$(", r"\$\(").replace("id)", r"id\)")):
-        box(more)
+        testbox(more)
 
 
 # --- the guest of a virtual testbox

@@ -19,7 +19,7 @@ PROGRAMS = load_programs(JOBS / "programs")
 
 
 @dataclass(frozen=True)
-class Box:
+class Testbox:
     name: str = "box"
     nr_cpu: int = 8
     memory_mb: int = 1000
@@ -27,24 +27,26 @@ class Box:
 
 
 SIX_HUNDRED, SIX_HUNDRED_MORE = [*range(1001, 1601)], [*range(2001, 2601)]
-ONE, TWO, WIRED = Box("one", 1), Box("two", 2), Box("wired", 2, cluster="cs-vm")
+ONE, TWO, WIRED = Testbox("one", 1), Testbox("two", 2), Testbox("wired", 2, cluster="cs-vm")
 
 
 def jobs(
-    text: str, box: Box | None = None, overrides: Mapping[str, str] | None = None
+    text: str, testbox: Testbox | None = None, overrides: Mapping[str, str] | None = None
 ) -> list[UnitJob]:
-    return expand(text, "jobs/j.yaml", box or Box(), PROGRAMS, overrides)
+    return expand(text, "jobs/j.yaml", testbox or Testbox(), PROGRAMS, overrides)
 
 
 def names(
-    text: str, box: Box | None = None, overrides: Mapping[str, str] | None = None
+    text: str, testbox: Testbox | None = None, overrides: Mapping[str, str] | None = None
 ) -> list[str]:
-    return [job.name for job in jobs(text, box, overrides)]
+    return [job.name for job in jobs(text, testbox, overrides)]
 
 
-def refused(text: str, box: Box | None = None, overrides: Mapping[str, str] | None = None) -> str:
+def refused(
+    text: str, testbox: Testbox | None = None, overrides: Mapping[str, str] | None = None
+) -> str:
     with pytest.raises(JobError) as error:
-        jobs(text, box, overrides)
+        jobs(text, testbox, overrides)
     return str(error.value)
 
 
@@ -100,11 +102,11 @@ def test_an_empty_value_leaves_the_default_and_no_trace_in_the_name() -> None:
     ],
 )
 def test_a_percentage_is_of_the_boxs_cpus_rounded_down(share: str, cpus: int, threads: str) -> None:
-    [job] = jobs(f"hackbench:\n  nr_threads: {share}\n", Box(nr_cpu=cpus))
+    [job] = jobs(f"hackbench:\n  nr_threads: {share}\n", Testbox(nr_cpu=cpus))
     assert job.params["nr_threads"] == threads
 
 
-def test_a_share_that_leaves_no_thread_is_refused_and_names_the_box() -> None:
+def test_a_share_that_leaves_no_thread_is_refused_and_names_the_testbox() -> None:
     message = refused("hackbench:\n  nr_threads:\n    - 100%\n    - 25%\n", TWO)
     assert message.startswith("jobs/j.yaml:4: nr_threads '25%': ")
     assert "testbox two" in message
@@ -159,7 +161,7 @@ def test_hackbench_runs_for_a_time_where_the_job_says_so_and_counts_iterations_o
     assert jobs("runtime: 20s\nhackbench:\n  iterations: 3\n")[0].params["iterations"] == "3"
 
 
-def test_a_default_can_be_worked_out_from_box_and_job() -> None:
+def test_a_default_can_be_worked_out_from_testbox_and_job() -> None:
     assert jobs("hackbench:\n  nr_threads: 4\n", TWO)[0].params["loops"] == "15000"
 
 
@@ -173,7 +175,7 @@ def test_a_default_can_be_worked_out_from_box_and_job() -> None:
         ("{{ memory_mb }}", "1000"),
     ],
 )
-def test_arithmetic_is_whole_numbers_of_box_and_job(written: str, value: str) -> None:
+def test_arithmetic_is_whole_numbers_of_testbox_and_job(written: str, value: str) -> None:
     assert jobs(f"hackbench:\n  loops: '{written}'\n")[0].params["loops"] == value
 
 
@@ -188,7 +190,7 @@ def test_a_list_item_that_is_empty_is_the_default_and_not_in_the_name() -> None:
     ] == [("j-pipe", "pipe"), ("j-defaults", "socket")]
 
 
-def test_what_is_demanded_of_the_box_is_an_axis_with_lkps_name_where_lkp_has_one() -> None:
+def test_what_is_demanded_of_the_testbox_is_an_axis_with_lkps_name_where_lkp_has_one() -> None:
     text = (
         "cluster: cs-localhost\ncpufreq_governor: performance\ndemand:\n  thp_enabled: "
         "[always, never]\nnetperf:\n  test: TCP_RR\n  ip: ipv4\n"
@@ -409,7 +411,7 @@ def test_an_empty_override_brings_the_default_back() -> None:
             "cluster",
             "cs-2",
             (
-                "cluster 'cs-2': testbox box is one box, where only cs-localhost is; choose "
+                "cluster 'cs-2': testbox box is one testbox, where only cs-localhost is; choose "
                 "a testbox of the group cs-2"
             ),
         ),
@@ -421,7 +423,7 @@ def test_an_override_that_can_not_be_is_refused(key: str, value: str, message: s
 
 
 @pytest.mark.parametrize("path", sorted(JOBS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_job_file_says_what_it_is_for_and_expands_on_two_cpus_and_on_the_nominal_box(
+def test_every_job_file_says_what_it_is_for_and_expands_on_two_cpus_and_on_the_nominal_testbox(
     path: Path,
 ) -> None:
     assert path.read_text().startswith("# ")

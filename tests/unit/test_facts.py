@@ -235,7 +235,7 @@ def test_a_demand_that_cannot_be_is_refused_with_what_to_write(
         demand(name, wanted)
 
 
-def test_only_what_the_box_can_set_is_set_and_turbo_in_the_words_of_each_driver() -> None:
+def test_only_what_the_testbox_can_set_is_set_and_turbo_in_the_words_of_each_driver() -> None:
     assert list(settings({"load1": "<0.1", "microcode": "0x1", "thp_enabled": "always"})) == [
         ("/sys/kernel/mm/transparent_hugepage/enabled", "always")
     ]

@@ -61,11 +61,11 @@ def a_patch(diff: str, number: int = 1) -> SeriesPatch:
                    number=number, diff=diff.encode())  # fmt: skip
 
 
-def by_git_am(repo: Path, box: bytes, base: str, place: Path) -> list[str]:
+def by_git_am(repo: Path, testbox: bytes, base: str, place: Path) -> list[str]:
     """What git itself makes of a mailbox."""
     subprocess.run(["git", "clone", "-q", repo, place], check=True, env=ENVIRONMENT)
     git(place, "checkout", "-q", "--detach", base)
-    git(place, "am", "-q", "--keep-cr", "--keep-non-patch", "--message-id", stdin=box)
+    git(place, "am", "-q", "--keep-cr", "--keep-non-patch", "--message-id", stdin=testbox)
     return git(place, "rev-list", "--reverse", f"{base}..HEAD").decode().split()
 
 
@@ -74,10 +74,12 @@ def test_the_commits_are_those_of_git_am(
     world: tuple[Path, list[str], Mirror], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     repo, commits, mirror = world
-    box = mailbox(repo, 3, *options)
-    without_cover = box[box.index(b"\nFrom ") + 1 :] if "--cover-letter" in options else box
+    testbox = mailbox(repo, 3, *options)
+    without_cover = (
+        testbox[testbox.index(b"\nFrom ") + 1 :] if "--cover-letter" in options else testbox
+    )
     expected = by_git_am(repo, without_cover, commits[0], tmp_path / "am")
-    made = mirror.apply_series(commits[0], read_file("s.mbx", box).patches)
+    made = mirror.apply_series(commits[0], read_file("s.mbx", testbox).patches)
     assert [described(mirror.path, commit) for commit in made] == [
         described(tmp_path / "am", commit).replace("Message-Id:", "Message-ID:")
         for commit in expected
@@ -218,9 +220,9 @@ def test_a_history_that_is_mailed_read_and_applied_has_the_trees_it_had(
         for number, (files, words) in enumerate(history)
     ]
     commits = make_repo(place / "repo.git", [BASE, *changes])
-    box = mailbox(place / "repo.git", len(changes), *options)
+    testbox = mailbox(place / "repo.git", len(changes), *options)
     mirror = mirror_of(place / "repo.git", place)
-    patches = read_file("s.mbx", sent(box, transport)).patches
+    patches = read_file("s.mbx", sent(testbox, transport)).patches
     made = mirror.apply_series(commits[0], patches)
     trees = [[mirror.facts(commit).tree_hash for commit in side] for side in (made, commits[1:])]
     assert trees[0] == trees[1]
@@ -229,15 +231,15 @@ def test_a_history_that_is_mailed_read_and_applied_has_the_trees_it_had(
     assert all(mirror.is_ancestor(old, new) for old, new in pairwise([commits[0], *made]))
 
 
-def sent(box: bytes, transport: str) -> bytes:
+def sent(testbox: bytes, transport: str) -> bytes:
     """The mailbox as mailers deliver it: with CRLF, or each mail as an attachment in base64."""
     if transport == "crlf":
-        return box.replace(b"\n", b"\r\n")
+        return testbox.replace(b"\n", b"\r\n")
     if transport == "base64":
-        text = base64.encodebytes(box).decode()
+        text = base64.encodebytes(testbox).decode()
         return (
             "Subject: please test\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=zzz\n\n--zzz\n\n"
             'Hi\n--zzz\nContent-Type: text/x-patch\nContent-Disposition: attachment; filename="s.mbox"\n'
             f"Content-Transfer-Encoding: base64\n\n{text}--zzz--\n"
         ).encode()
-    return box
+    return testbox

@@ -176,7 +176,7 @@ def test_each_other_test_stands_there_with_its_direction_in_words_and_what_got_w
     ]
 
 
-def test_better_on_one_box_and_worse_on_another_stand_side_by_side_and_first() -> None:
+def test_better_on_one_testbox_and_worse_on_another_stand_side_by_side_and_first() -> None:
     rows = [
         a_row(-30.0, metric="b.ops"),
         a_row(-6.0),

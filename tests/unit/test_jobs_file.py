@@ -216,7 +216,7 @@ def test_everything_that_is_wrong_is_found_at_once() -> None:
     ]
 
 
-def test_server_and_client_blocks_are_one_box() -> None:
+def test_server_and_client_blocks_are_one_testbox() -> None:
     text = (
         "cluster: cs-localhost\nif role server:\n  netserver:\nif role client:\n  netperf:\n "
         "   test: TCP_RR\n"

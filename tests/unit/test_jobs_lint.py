@@ -22,10 +22,10 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(main, ["jobs", *map(str, words)])
 
 
-def found(text: str, *boxes: NominalTestbox) -> list[str]:
+def found(text: str, *testboxes: NominalTestbox) -> list[str]:
     return [
         f"{finding.severity}: {finding.text}"
-        for finding in lint(text, "j.yaml", boxes or (NominalTestbox(),), PROGRAMS).findings
+        for finding in lint(text, "j.yaml", testboxes or (NominalTestbox(),), PROGRAMS).findings
     ]
 
 
@@ -44,7 +44,7 @@ def test_all_that_is_wrong_is_reported_at_once() -> None:
     ]
 
 
-def test_a_share_that_leaves_no_thread_is_reported_for_the_box_that_has_too_few_cpus() -> None:
+def test_a_share_that_leaves_no_thread_is_reported_for_the_testbox_that_has_too_few_cpus() -> None:
     text = "hackbench:\n  nr_threads: [50%, 100%]\n"
     linted = lint(text, "j.yaml", (ONE, TWO), PROGRAMS)
     assert linted.unit_jobs == {"two": 2}
@@ -111,8 +111,8 @@ def test_two_files_of_one_name_give_their_results_one_name(tmp_path: Path) -> No
 
 def test_every_shipped_job_is_good() -> None:
     wired = {path for path in JOBS.glob("*.yaml") if "cluster: cs-vm" in path.read_text()}
-    for box, files in (("vm-tcg", {*JOBS.glob("*.yaml")} - wired), ("cs-vm", wired)):
-        done = run("lint", *sorted(files), "--testbox", box, "--json")
+    for testbox, files in (("vm-tcg", {*JOBS.glob("*.yaml")} - wired), ("cs-vm", wired)):
+        done = run("lint", *sorted(files), "--testbox", testbox, "--json")
         assert json.loads(done.stdout)["findings"] == []
         assert done.exit_code == 0
 

@@ -95,7 +95,7 @@ def test_a_job_has_the_values_of_the_unit_job_and_none_of_lkp_s_monitors() -> No
     }
 
 
-def test_netperf_s_server_and_client_are_one_box() -> None:
+def test_netperf_s_server_and_client_are_one_testbox() -> None:
     params = {
         "cluster": "cs-localhost",
         "test": "TCP_RR",

@@ -117,9 +117,9 @@ def test_what_format_patch_writes_is_read_whatever_its_options(
 def test_mails_that_went_through_smtp_with_crlf_lose_one_cr_of_each_line(
     repo: Path, options: tuple[str, ...]
 ) -> None:
-    box = mailbox(repo, 3, *options)
-    plain = read(box)
-    assert read(box.replace(b"\n", b"\r\n")) == plain
+    testbox = mailbox(repo, 3, *options)
+    plain = read(testbox)
+    assert read(testbox.replace(b"\n", b"\r\n")) == plain
     assert b"z\r\n" in plain.patches[1].diff
 
 

@@ -50,7 +50,7 @@ EVEN = believed([1 / 16] * 16)
 def test_at_the_beginning_the_middle_is_likeliest_then_the_quarters() -> None:
     assert likely_next(a_state(16), EVEN, 3) == [8, 4, 12]
     assert likely_next(a_state(16), EVEN, 9) == [8, 4, 12]
-    assert likely_next(replace(a_state(16), boxes=4), EVEN, 20) == [
+    assert likely_next(replace(a_state(16), testboxes=4), EVEN, 20) == [
         8,
         4,
         12,

@@ -309,9 +309,9 @@ def test_a_commit_that_changes_no_code_fails() -> None:
 # -- elsewhere
 
 
-def place(box: str, found: ComparisonRow | None, **facts: str) -> elsewhere.TestboxResult:
+def place(testbox: str, found: ComparisonRow | None, **facts: str) -> elsewhere.TestboxResult:
     return elsewhere.TestboxResult(
-        testbox=box, row=found, facts={"model": "Xeon", "CPUs": "8", **facts}
+        testbox=testbox, row=found, facts={"model": "Xeon", "CPUs": "8", **facts}
     )
 
 

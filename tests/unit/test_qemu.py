@@ -15,8 +15,10 @@ from swingbot_worker.testbox.qemu import argv
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "testbox"
-BOXES = {
-    name: box for name, box in load_all(ROOT / "workers" / "testboxes").items() if not box.nodes
+TESTBOXES = {
+    name: testbox
+    for name, testbox in load_all(ROOT / "workers" / "testboxes").items()
+    if not testbox.nodes
 }
 FILES = argv.Files(
     image=Path("/b/bzImage"),
@@ -37,9 +39,9 @@ def shown(argv: list[str]) -> str:
     )
 
 
-@pytest.mark.parametrize("name", sorted(BOXES))
+@pytest.mark.parametrize("name", sorted(TESTBOXES))
 def test_the_command_line_is_the_golden_one(name: str) -> None:
-    made = shown(argv.qemu_argv(BOXES[name], FILES, delay_us=4656))
+    made = shown(argv.qemu_argv(TESTBOXES[name], FILES, delay_us=4656))
     golden = GOLDEN / f"{name}.argv"
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(made)
@@ -53,32 +55,34 @@ def test_a_comma_in_a_path_does_not_end_the_option() -> None:
         console=Path("/a,b/console.log"),
         results=FILES.results,
     )
-    assert "file,id=console,path=/a,,b/console.log" in argv.qemu_argv(BOXES["vm-icount"], files, 1)
+    assert "file,id=console,path=/a,,b/console.log" in argv.qemu_argv(
+        TESTBOXES["vm-icount"], files, 1
+    )
 
 
 def test_only_the_perturbation_tells_two_boots_of_a_testbox_apart() -> None:
-    first, second = (argv.qemu_argv(BOXES["vm-icount"], FILES, delay) for delay in (11, 12))
+    first, second = (argv.qemu_argv(TESTBOXES["vm-icount"], FILES, delay) for delay in (11, 12))
     assert [(a, b) for a, b in zip(first, second, strict=True) if a != b] == [
-        tuple(argv.kernel_cmdline(BOXES["vm-icount"], delay) for delay in (11, 12)),
+        tuple(argv.kernel_cmdline(TESTBOXES["vm-icount"], delay) for delay in (11, 12)),
     ]
 
 
 def test_limits_leave_a_slow_kernel_room_but_never_pass_the_deadline() -> None:
-    box, jobs = BOXES["vm-icount"], [a_job()]
-    assert limits(box, jobs, None).wall > 3 * estimate(box, jobs)
-    assert limits(box, jobs, 12.0).wall == 12.0
+    testbox, jobs = TESTBOXES["vm-icount"], [a_job()]
+    assert limits(testbox, jobs, None).wall > 3 * estimate(testbox, jobs)
+    assert limits(testbox, jobs, 12.0).wall == 12.0
 
 
 def test_a_silent_kernel_is_given_up_before_the_whole_time_is_gone() -> None:
-    for box in BOXES.values():
-        allowed = limits(box, [a_job(runs=3, runtime="10")], None)
+    for testbox in TESTBOXES.values():
+        allowed = limits(testbox, [a_job(runs=3, runtime="10")], None)
         assert allowed.quiet_boot < allowed.quiet_job < allowed.wall
 
 
 def test_a_longer_job_may_take_longer() -> None:
-    box: Testbox = BOXES["vm-tcg"]
+    testbox: Testbox = TESTBOXES["vm-tcg"]
     assert (
-        estimate(box, [a_job(runtime="300")])
-        > estimate(box, [a_job(runtime="3")])
-        > estimate(box, [])
+        estimate(testbox, [a_job(runtime="300")])
+        > estimate(testbox, [a_job(runtime="3")])
+        > estimate(testbox, [])
     )

@@ -17,7 +17,7 @@ from swingbot.core.moderation.filing import MailRules
 from swingbot.service.detect.screen_tips import levels_before
 from swingbot.service.incident.keep import say
 from swingbot.service.watch.trees import poll_tree
-from tests.contract.store.world import BOX, a_box
+from tests.contract.store.world import TESTBOX, a_testbox
 from tests.fakes.memory_lab import JOBS, MemoryLab
 from tests.rebased import FakePatch, RebasedTree
 
@@ -88,13 +88,13 @@ def world(
     memory = MemoryLab(speeds=repo.speeds())
     policies = replace(memory.lab.policies, mail=MailRules(release="release"))
     memory.lab = replace(memory.lab, git=Mirror(tmp_path / "mirror.git"), policies=policies)
-    box = a_box(BOX, repeatable=repeatable)
-    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present={BOX: box}))
+    testbox = a_testbox(TESTBOX, repeatable=repeatable)
+    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present={TESTBOX: testbox}))
     made = [FakePatch(name=f"p{n}", text=slow.get(n, "")) for n in range(patches)]
     base = repo.upstream[-1]
     repo.rebuild(made)
     with memory.store.transaction() as tx:
-        tx.testboxes.sync([(box, box.to_json())])
+        tx.testboxes.sync([(testbox, testbox.to_json())])
         tree = tx.trees.add(
             Tree(
                 id=0,
@@ -104,7 +104,7 @@ def world(
                 base_commit=base,
                 tip_commit=None,
                 job_files=(JobFile(name="a.yaml", text=(JOBS / "vm-page-fault.yaml").read_text()),),
-                testboxes=(BOX,),
+                testboxes=(TESTBOX,),
                 paths=(),
                 kconfig="vm-x86_64",
                 compiler="gcc",

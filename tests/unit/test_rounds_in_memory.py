@@ -21,13 +21,13 @@ from swingbot.service.order.place import place_comparisons, settle_orders
 from swingbot.service.ports import RequestError
 from swingbot.service.tick import tick
 from tests.contract.store.world import (
-    BOX,
+    TESTBOX,
     Lab,
     a_bisection,
-    a_box,
     a_comparison,
     a_lab,
-    add_boxes,
+    a_testbox,
+    add_testboxes,
     commit,
 )
 from tests.fakes.memory_lab import MemoryLab
@@ -38,7 +38,7 @@ SLOW = {commit(n): 0.88 for n in range(CULPRIT, 12)}
 
 def world(memory: MemoryLab, kernels: int = 12) -> Lab:
     with memory.store.transaction() as tx:
-        return a_lab(tx, kernels, boxes=memory.boxes)
+        return a_lab(tx, kernels, testboxes=memory.testboxes)
 
 
 def compared(memory: MemoryLab, lab: Lab, head: int = 11) -> int:
@@ -119,8 +119,8 @@ def booted(memory: MemoryLab) -> list[str]:
 
 def noisy(memory: MemoryLab) -> None:
     """No testbox is repeatable: boots are not shared, and when they run matters."""
-    boxes = {name: a_box(name, repeatable=False) for name in memory.boxes}
-    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present=boxes))
+    testboxes = {name: a_testbox(name, repeatable=False) for name in memory.testboxes}
+    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present=testboxes))
 
 
 @pytest.mark.parametrize("late", [0, 11])
@@ -165,11 +165,11 @@ def test_a_testbox_gets_one_boot_at_a_time() -> None:
     memory.work()
     tick(memory.lab)
     with memory.store.transaction() as tx:
-        assert tx.attempts.open_dispatches() == {f"boot-{BOX}": 1}
-        assert tx.attempts.leased() == {BOX}
+        assert tx.attempts.open_dispatches() == {f"boot-{TESTBOX}": 1}
+        assert tx.attempts.leased() == {TESTBOX}
         dispatch_orders(memory.lab, tx)
-        assert tx.attempts.open_dispatches() == {f"boot-{BOX}": 1}
-        assert tx.testboxes.lock(BOX).state is TestboxPhase.LEASED
+        assert tx.attempts.open_dispatches() == {f"boot-{TESTBOX}": 1}
+        assert tx.testboxes.lock(TESTBOX).state is TestboxPhase.LEASED
 
 
 def test_a_slower_kernel_is_judged_worse() -> None:
@@ -237,7 +237,7 @@ def test_a_removed_testbox_gets_no_boot() -> None:
     memory = MemoryLab()
     compared(memory, world(memory))
     with memory.store.transaction() as tx:
-        add_boxes(tx, "another")
+        add_testboxes(tx, "another")
     for _ in range(3):
         tick(memory.lab)
         memory.work()

@@ -266,19 +266,19 @@ def test_a_server_that_offers_encryption_gets_it(serve: Serve, tmp_path: Path) -
 def test_a_maildir_that_is_not_there_is_empty_and_rubbish_in_it_hurts_nobody(
     tmp_path: Path,
 ) -> None:
-    box = tmp_path / "maildir"
-    assert maildir.letters(box) == []
-    maildir.deliver(box, a_mail())
+    testbox = tmp_path / "maildir"
+    assert maildir.letters(testbox) == []
+    maildir.deliver(testbox, a_mail())
     for name, rubbish in {
         "1": b"",
         "2": b"\x00\xff\r\n\r\n",
         "3": b"Message-ID: =?utf-8?q?=0d?=\nSubject: =?x?y?z\n",
         "4": b"Message-ID: <<<@@>\n\n",
     }.items():
-        (box / "new" / name).write_bytes(rubbish)
-    (box / "cur" / "5").symlink_to(box / "nowhere")
-    assert len(maildir.letters(box)) == 5
-    assert len(maildir.find(box, "<r1.first.1@example.org>")) == 1
+        (testbox / "new" / name).write_bytes(rubbish)
+    (testbox / "cur" / "5").symlink_to(testbox / "nowhere")
+    assert len(maildir.letters(testbox)) == 5
+    assert len(maildir.find(testbox, "<r1.first.1@example.org>")) == 1
 
 
 def test_the_archive_keeps_copies_only_where_mail_is_not_delivered_to_it(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_only_the_kernel_with_the_token_is_under_test() -> None:
     assert "unrelated" not in report.text and "Starting new kernel" not in report.text
 
 
-def test_the_idle_kernel_s_banner_behind_ours_says_that_the_box_has_reset() -> None:
+def test_the_idle_kernel_s_banner_behind_ours_says_that_the_testbox_has_reset() -> None:
     report = report_of(OURS + UP + PANIC + IDLE)
     assert report.gone
     assert "Kernel panic" in report.text and "unrelated" not in report.text
@@ -132,7 +132,7 @@ def test_an_oops_that_panics_because_we_asked_for_it_is_an_oops() -> None:
     assert verdict is not None and verdict.status is BootStatus.PANICKED
 
 
-def test_a_box_that_reset_before_the_end_has_panicked_and_one_that_goes_on_has_not() -> None:
+def test_a_testbox_that_reset_before_the_end_has_panicked_and_one_that_goes_on_has_not() -> None:
     assert boot_verdict.judge(report_of(OURS + UP), results=False) is None
     verdict = boot_verdict.judge(report_of(OURS + UP + IDLE), results=False)
     assert (

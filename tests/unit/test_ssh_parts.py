@@ -1,4 +1,4 @@
-"""The small parts of the driver ssh: what SSH says, what a box says of itself, switches, images,
+"""The small parts of the driver ssh: what SSH says, what a testbox says of itself, switches, images,
 the guest's scripts."""
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def test_an_answer_in_any_shape_is_read() -> None:
     assert found.number("space_kb") is None and found["clock"] == ""
 
 
-# --- what keeps an order from a box
+# --- what keeps an order from a testbox
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_answer_in_any_shape_is_read() -> None:
         ({"kexec_disabled": "1"}, "kexec_load_disabled"),
     ],
 )
-def test_each_problem_of_a_box_is_reported_with_what_to_do(
+def test_each_problem_of_a_testbox_is_reported_with_what_to_do(
     said: dict[str, str], words: str
 ) -> None:
     assert preflight.problems("box", DRIVER, home(), 1_000_000) == []
@@ -165,7 +165,7 @@ def test_each_problem_of_a_box_is_reported_with_what_to_do(
     assert words in problem
 
 
-def test_a_box_that_is_entered_by_reboot_needs_no_kexec() -> None:
+def test_a_testbox_that_is_entered_by_reboot_needs_no_kexec() -> None:
     driver = SshDriver(host="x", key="/k", known_hosts="/h", enter="reboot")
     assert (
         preflight.problems(
@@ -181,7 +181,7 @@ def test_unknown_space_is_not_taken_for_none() -> None:
         preflight.check_space("box", home(available_kb="90000"), 16 << 20, 64 << 20, DRIVER)
 
 
-def test_a_box_of_another_architecture_than_the_controller_is_reported() -> None:
+def test_a_testbox_of_another_architecture_than_the_controller_is_reported() -> None:
     assert preflight.other_machine("box", home(), "x86_64") == ""
     assert "use a controller with the architecture" in preflight.other_machine(
         "box", home(machine="aarch64"), "x86_64"

@@ -51,7 +51,7 @@ def test_a_hang_is_ended_by_the_power_switch() -> None:
         assert progress.state is State.IDLE
 
 
-def test_a_box_in_a_strange_kernel_is_rebooted_and_then_gets_its_order() -> None:
+def test_a_testbox_in_a_strange_kernel_is_rebooted_and_then_gets_its_order() -> None:
     progress, actions = follow(Event.FOUND_STRANGE, Event.FOUND_IDLE)
     assert actions == [Action.REBOOT, Action.ENTER]
     assert progress.state is State.LEASED and not progress.rebooted
@@ -64,19 +64,19 @@ def test_a_strange_kernel_that_does_not_reboot_loses_its_power() -> None:
     assert actions == [Action.REBOOT, Action.LOOK, Action.CYCLE, Action.LOOK, Action.ENTER]
 
 
-def test_a_silent_box_is_switched_off_and_on_twice_and_then_lost() -> None:
+def test_a_silent_testbox_is_switched_off_and_on_twice_and_then_lost() -> None:
     events = [event for _ in range(CYCLES) for event in (Event.DEADLINE, Event.CYCLED)]
     progress, actions = follow(*events, Event.DEADLINE)
     assert actions.count(Action.CYCLE) == CYCLES
     assert (progress.state, actions[-1]) == (State.LOST, Action.GIVE_UP)
 
 
-def test_a_switch_that_fails_loses_the_box_at_once() -> None:
+def test_a_switch_that_fails_loses_the_testbox_at_once() -> None:
     progress, actions = follow(Event.DEADLINE, Event.NO_POWER)
     assert (progress.state, actions[-1]) == (State.LOST, Action.GIVE_UP)
 
 
-def test_a_lost_box_that_somebody_brought_back_is_idle() -> None:
+def test_a_lost_testbox_that_somebody_brought_back_is_idle() -> None:
     progress, actions = follow(Event.DEADLINE, Event.NO_POWER, Event.FOUND_IDLE)
     assert (progress.state, actions[-1]) == (State.IDLE, Action.DONE)
 
@@ -112,7 +112,7 @@ def test_the_kernel_under_test_is_entered_from_the_idle_system_alone() -> None:
 
 
 def test_an_order_enters_at_most_once() -> None:
-    """Once the box has left its idle system for an order, being found there again means that the
+    """Once the testbox has left its idle system for an order, being found there again means that the
     order is over."""
     for events in sequences(4):
         for length in range(len(events)):
@@ -123,8 +123,8 @@ def test_an_order_enters_at_most_once() -> None:
                 )
 
 
-def test_whatever_happens_deadlines_alone_bring_a_box_to_an_end() -> None:
-    """After any events, a box of which nothing is heard any more is lost after a bounded number
+def test_whatever_happens_deadlines_alone_bring_a_testbox_to_an_end() -> None:
+    """After any events, a testbox of which nothing is heard any more is lost after a bounded number
     of deadlines and power cycles."""
     for events in sequences(4):
         progress, _ = follow(*events)
@@ -138,7 +138,7 @@ def test_whatever_happens_deadlines_alone_bring_a_box_to_an_end() -> None:
         assert progress.state is State.LOST or progress.state is State.IDLE
 
 
-def test_an_end_is_left_only_by_a_box_that_is_back() -> None:
+def test_an_end_is_left_only_by_a_testbox_that_is_back() -> None:
     for events in sequences(3):
         progress, _ = follow(*events)
         if progress.state in ENDS:

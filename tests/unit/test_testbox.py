@@ -26,17 +26,25 @@ qemu:
 
 
 def test_shipped_testboxes_load_and_say_what_their_numbers_are_worth() -> None:
-    boxes = load_all(SHIPPED)
-    assert set(boxes) == {"cs-vm", "vm-icount", "vm-tcg"}
-    assert boxes["cs-vm"].nodes == ("vm-tcg",)
-    assert boxes["vm-icount"].label == "emulated; instruction-count clock; 1 vCPU: path length only"
-    assert boxes["vm-icount"].repeatable and not boxes["vm-tcg"].repeatable
-    assert boxes["vm-icount"].driver == QemuDriver(accel="icount", icount_shift=3)
+    testboxes = load_all(SHIPPED)
+    assert set(testboxes) == {"cs-vm", "vm-icount", "vm-tcg"}
+    assert testboxes["cs-vm"].nodes == ("vm-tcg",)
+    assert (
+        testboxes["vm-icount"].label
+        == "emulated; instruction-count clock; 1 vCPU: path length only"
+    )
+    assert testboxes["vm-icount"].repeatable and not testboxes["vm-tcg"].repeatable
+    assert testboxes["vm-icount"].driver == QemuDriver(accel="icount", icount_shift=3)
 
 
 def test_defaults_are_modest() -> None:
-    box = load(MINIMAL, "box.yaml")
-    assert (box.label, box.repeatable, box.perturbation(7), box.cmdline) == ("", False, 0, "")
+    testbox = load(MINIMAL, "box.yaml")
+    assert (testbox.label, testbox.repeatable, testbox.perturbation(7), testbox.cmdline) == (
+        "",
+        False,
+        0,
+        "",
+    )
 
 
 def test_facts_are_plain_json() -> None:
@@ -46,18 +54,18 @@ def test_facts_are_plain_json() -> None:
 
 
 def test_what_a_testbox_demands_holds_for_each_job_unless_the_job_says_otherwise() -> None:
-    box = load(
+    testbox = load(
         MINIMAL + "demand: {turbo: off, cpufreq_governor: performance, vm.swappiness: 0}\n",
         "box.yaml",
     )
-    assert box.demand == {"turbo": "off", "governor": "performance", "vm.swappiness": "0"}
+    assert testbox.demand == {"turbo": "off", "governor": "performance", "vm.swappiness": "0"}
     plain, own = (
         UnitJob(name="j", program="p", params={}, runs=1, demand=demand)
         for demand in ({}, {"governor": "powersave"})
     )
-    one, other = box.demanded([plain, own])
-    assert one.demand == box.demand
-    assert other.demand == {**box.demand, "governor": "powersave"}
+    one, other = testbox.demanded([plain, own])
+    assert one.demand == testbox.demand
+    assert other.demand == {**testbox.demand, "governor": "powersave"}
     assert load(MINIMAL, "box.yaml").demanded([plain]) == [plain]
 
 

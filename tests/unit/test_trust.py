@@ -59,7 +59,9 @@ def test_an_order_of_an_unknown_level_is_refused() -> None:
 def test_the_shipped_virtual_machines_take_untrusted_kernels_and_a_testbox_does_not_unless_it_says_so() -> (
     None
 ):
-    assert {name for name, box in load_all(TESTBOXES).items() if box.accepts == "untrusted"} >= {
+    assert {
+        name for name, testbox in load_all(TESTBOXES).items() if testbox.accepts == "untrusted"
+    } >= {
         "vm-icount",
         "vm-tcg",
     }

@@ -31,8 +31,8 @@ def test_a_boot_is_the_same_whenever_it_is_asked_for() -> None:
     bench = SimulatedBench(
         run_noise=0.02, boot_noise=0.01, heavy_runs=0.1, layout_noise=0.01, seed=5
     )
-    assert bench.boot(3, 2, layout=1, box=1, at=9.0) == replace(bench).boot(
-        3, 2, layout=1, box=1, at=7777.0
+    assert bench.boot(3, 2, layout=1, testbox=1, at=9.0) == replace(bench).boot(
+        3, 2, layout=1, testbox=1, at=7777.0
     )
     assert bench.boot(3, 2) != bench.boot(3, 3)
 
@@ -97,16 +97,16 @@ def test_a_wandering_testbox_is_an_autoregression_over_its_boots_in_order() -> N
     assert float(path.std()) == pytest.approx(0.02, rel=0.15)
     assert float(np.corrcoef(path[:-1], path[1:])[0, 1]) == pytest.approx(0.9, abs=0.03)
     assert float(np.corrcoef(path[:-10], path[10:])[0, 1]) == pytest.approx(0.9**10, abs=0.1)
-    assert bench.boot(3, 0, order=7, box=1) != bench.boot(3, 0, order=7)
+    assert bench.boot(3, 0, order=7, testbox=1) != bench.boot(3, 0, order=7)
 
 
 def test_the_laboratory_counts_the_boots_of_each_testbox() -> None:
     bench = SimulatedBench(runs=1, culprit=None, wander=0.02)
-    lab = placed(bench, *(WantedBoot(0, k, "search", 0, k % 2) for k in range(6)), boxes=2)
+    lab = placed(bench, *(WantedBoot(0, k, "search", 0, k % 2) for k in range(6)), testboxes=2)
     while lab.state.in_flight:
         lab.wait()
     for o in lab.state.observations:
-        assert (o.values, o.skip) == bench.boot(0, o.k, 0, o.box, order=o.k // 2)
+        assert (o.values, o.skip) == bench.boot(0, o.k, 0, o.testbox, order=o.k // 2)
 
 
 def test_a_commit_that_changes_the_noise_changes_no_level() -> None:
@@ -170,7 +170,7 @@ def test_worlds_of_recorded_results_are_still_the_same() -> None:
     from what others draw from."""
     bench = SimulatedBench(
         run_noise=0.02, boot_noise=0.01, heavy=0.2, heavy_runs=0.1, bimodal=0.2,
-        layout_noise=0.01, pert_noise=0.01, box_noise=0.01, drift=0.01, day_noise=0.01,
+        layout_noise=0.01, pert_noise=0.01, testbox_noise=0.01, drift=0.01, day_noise=0.01,
         boot_failure_rate=0.1, seed=11, runs=2,
     )  # fmt: skip
     seen = [bench.boot(9, k, k % 2, k % 3, 5000.0 * k)[0] for k in range(3)]
@@ -181,8 +181,8 @@ def test_worlds_of_recorded_results_are_still_the_same() -> None:
     ]
 
 
-def placed(bench: SimulatedBench, *requests: WantedBoot, boxes: int = 1) -> Laboratory:
-    lab = Laboratory(bench, a_state(bench, boxes=boxes), Costs(build=300, boot=60, run=60))
+def placed(bench: SimulatedBench, *requests: WantedBoot, testboxes: int = 1) -> Laboratory:
+    lab = Laboratory(bench, a_state(bench, testboxes=testboxes), Costs(build=300, boot=60, run=60))
     lab.place(Measure(requests=requests, why=""))
     return lab
 
@@ -204,7 +204,7 @@ def test_a_testbox_does_one_boot_at_a_time_and_outcomes_come_one_by_one() -> Non
 
 def test_testboxes_of_a_group_work_side_by_side() -> None:
     lab = placed(
-        SimulatedBench(runs=1), *(WantedBoot(0, k, "search", 0, k) for k in range(4)), boxes=4
+        SimulatedBench(runs=1), *(WantedBoot(0, k, "search", 0, k) for k in range(4)), testboxes=4
     )
     while lab.state.in_flight:
         lab.wait()

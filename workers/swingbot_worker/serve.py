@@ -19,7 +19,7 @@ from swingbot_jobs.contract.compiler import ANNOUNCEMENT, to_announcement
 from swingbot_worker.kbuild.compilers import probe
 
 KEEPALIVE_SECONDS: Final = 30
-BOX_WORKER: Final = "box-"  # name prefix of a worker that drives a testbox and builds nothing
+TESTBOX_WORKER: Final = "box-"  # name prefix of a worker that drives a testbox and builds nothing
 LONGEST_PAUSE_SECONDS: Final = 5.0  # between two attempts to reach the master
 _CERTIFICATE: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----\n?", re.DOTALL
@@ -116,7 +116,7 @@ def prepare_state(state: Path, name: str) -> None:
     info.mkdir(parents=True, exist_ok=True)
     (info / "admin").write_text("the operator of this swingbot\n")
     (info / "host").write_text(f"worker {name} on {os.uname().nodename}\n")
-    if not name.startswith(BOX_WORKER):
+    if not name.startswith(TESTBOX_WORKER):
         (info / ANNOUNCEMENT).write_text(json.dumps(to_announcement(probe())))
 
 

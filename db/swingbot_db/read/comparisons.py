@@ -244,9 +244,9 @@ def list_comparisons(
     if testbox:
         clause += (
             (" AND " if clause else "WHERE ") + "EXISTS (SELECT 1 FROM comparison_part p"
-            " WHERE p.comparison = c.id AND p.testbox = :box)"
+            " WHERE p.comparison = c.id AND p.testbox = :testbox)"
         )
-        params["box"] = testbox
+        params["testbox"] = testbox
     matches = rows(conn, _LIST.format(where=clause), limit=limit, **params)
     return [
         row | {"id": shown("comparison", row["id"]), "testboxes": row["testboxes"] or []}

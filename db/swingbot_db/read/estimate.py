@@ -91,12 +91,12 @@ def _elapsed(row: Row) -> float:
 
 
 def remaining_seconds(
-    builds: float | None, boots_by_box: list[tuple[int, float | None]]
+    builds: float | None, boots_by_testbox: list[tuple[int, float | None]]
 ) -> float | None:
     """Seconds of `builds`, then boots; None if a duration is unknown.
 
     Testboxes work in parallel, so the slowest one counts.
     """
-    if builds is None or any(boots and each is None for boots, each in boots_by_box):
+    if builds is None or any(boots and each is None for boots, each in boots_by_testbox):
         return None
-    return builds + max((boots * (each or 0.0) for boots, each in boots_by_box), default=0.0)
+    return builds + max((boots * (each or 0.0) for boots, each in boots_by_testbox), default=0.0)

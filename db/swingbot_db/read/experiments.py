@@ -165,9 +165,9 @@ def list_experiments(
     if testbox:
         clause += (
             " AND EXISTS (SELECT 1 FROM comparison_part p"
-            " WHERE p.comparison = c.id AND p.testbox = :box)"
+            " WHERE p.comparison = c.id AND p.testbox = :testbox)"
         )
-        params["box"] = testbox
+        params["testbox"] = testbox
     matches = rows(conn, _LIST.format(where=clause), limit=limit, **params)
     return [row | {"id": shown("experiment", row["id"])} for row in matches]
 
@@ -245,15 +245,15 @@ def _eta(conn: sa.Connection, row: Row) -> float | None:
         each = len(row["arms"]) * row["boots"]
         remaining = Counter({(part["testbox"], part["spec"]): each for part in row["parts"]})
     first_order = min((int(order["id"][1:]) for order in orders), default=0)
-    by_box: dict[str, list[tuple[int, float | None]]] = {}
+    by_testbox: dict[str, list[tuple[int, float | None]]] = {}
     for (testbox, spec), boots in remaining.items():
         seconds = estimate.boot_seconds(conn, testbox, spec)
-        by_box.setdefault(testbox, []).append((boots, seconds))
-    boots_by_box = [
+        by_testbox.setdefault(testbox, []).append((boots, seconds))
+    boots_by_testbox = [
         _together(left, estimate.queued_before(conn, testbox, first_order) if first_order else 0)
-        for testbox, left in by_box.items()
+        for testbox, left in by_testbox.items()
     ]
-    return estimate.remaining_seconds(estimate.builds_left(conn, _unbuilt(row)), boots_by_box)
+    return estimate.remaining_seconds(estimate.builds_left(conn, _unbuilt(row)), boots_by_testbox)
 
 
 def _unbuilt(row: Row) -> set[str]:

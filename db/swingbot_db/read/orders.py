@@ -17,10 +17,10 @@ SELECT o.id, o.kind, o.key, o.build_key, o.testbox, o.spec, o.series, o.purpose,
   o.reason, o.priority, o.budget, o.created_at, o.ended_at,
        extract(epoch FROM coalesce(o.ended_at, now()) - o.created_at) AS seconds,
        t.name AS tree, v.id AS variant, v.commit, v.subject, v.trust, s.unit_jobs, x.id AS boot,
-         box.facts->>'label' AS label
+         testbox.facts->>'label' AS label
 FROM orders o JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
 LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN boot x ON x.order_id = o.id
-  LEFT JOIN testbox box ON box.name = o.testbox
+  LEFT JOIN testbox ON testbox.name = o.testbox
 WHERE o.id = :id
 """
 _ATTEMPTS = (
@@ -48,9 +48,10 @@ FROM kernel_build kb JOIN attempt a ON a.id = kb.attempt WHERE kb.build_key = :k
 _BOOT = """
 SELECT x.id, x.order_id, x.testbox, x.build_key, x.image_sha256, x.spec, x.series, x.purpose, x.k,
   x.outcome, x.reason, x.facts, x.files, x.seconds, x.origin, x.booted_at,
-       v.commit, v.subject, v.trust, t.name AS tree, v.id AS variant, box.facts->>'label' AS label
+       v.commit, v.subject, v.trust, t.name AS tree, v.id AS variant,
+       testbox.facts->>'label' AS label
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
-  JOIN tree t ON t.id = v.tree JOIN testbox box ON box.name = x.testbox
+  JOIN tree t ON t.id = v.tree JOIN testbox ON testbox.name = x.testbox
 WHERE x.id = :id
 """
 _CONFIG = (

@@ -24,10 +24,10 @@ class Alerts(Rows):
 
     def begin(self, subject: AlertSubject, reason: str) -> tuple[int, Alert]:
         row = self.select_one(
-            "INSERT INTO alert (kind, testbox, reason) VALUES (:kind, :box, :reason) RETURNING"
+            "INSERT INTO alert (kind, testbox, reason) VALUES (:kind, :testbox, :reason) RETURNING"
             f" {_ALERT}",
             kind=subject.kind,
-            box=subject.testbox,
+            testbox=subject.testbox,
             reason=reason,
         )
         assert row is not None
@@ -36,9 +36,9 @@ class Alerts(Rows):
     def end(self, subject: AlertSubject) -> tuple[int, Alert]:
         row = self.select_one(
             "UPDATE alert SET ended_at = clock_timestamp() WHERE kind = :kind AND testbox IS NOT"
-            f" DISTINCT FROM :box AND ended_at IS NULL RETURNING {_ALERT}",
+            f" DISTINCT FROM :testbox AND ended_at IS NULL RETURNING {_ALERT}",
             kind=subject.kind,
-            box=subject.testbox,
+            testbox=subject.testbox,
         )
         assert row is not None
         return row.id, _alert(row)

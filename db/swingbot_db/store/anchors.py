@@ -14,18 +14,18 @@ class Anchors(Rows):
     def of_testbox(self, testbox: str, *statuses: ComparisonStatus) -> list[Comparison]:
         return Comparisons(self.conn)._comparisons(
             "c.kind = 'anchor' AND c.status = ANY(:statuses) AND EXISTS (SELECT FROM"
-            " comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)",
+            " comparison_part p WHERE p.comparison = c.id AND p.testbox = :testbox)",
             statuses=list(statuses),
-            box=testbox,
+            testbox=testbox,
         )
 
     def kernel(self, testbox: str) -> tuple[int, int, str] | None:
         row = self.select_one(
             "SELECT c.tree, c.base, p.spec FROM comparison_pair c JOIN comparison_part p ON"
             " p.comparison = c.id"
-            " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :box ORDER"
-            " BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
-            box=testbox,
+            " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :testbox"
+            " ORDER BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
+            testbox=testbox,
         )
         return (row.tree, row.base, row.spec) if row else None
 
@@ -42,14 +42,14 @@ class Anchors(Rows):
             "SELECT c.tree, a.variant AS base, p.spec FROM comparison c"
             " JOIN comparison_arm a ON a.comparison = c.id AND a.arm = 0 JOIN comparison_part p ON"
             " p.comparison = c.id"
-            " WHERE c.kind <> 'anchor' AND c.status IN ('waiting', 'running') AND p.testbox = :box"
-            " ORDER BY c.id LIMIT 1",
-            box=testbox,
+            " WHERE c.kind <> 'anchor' AND c.status IN ('waiting', 'running') AND p.testbox ="
+            " :testbox ORDER BY c.id LIMIT 1",
+            testbox=testbox,
         ) or self.select_one(
             "SELECT b.tree, p.variant AS base, b.spec FROM bisection b JOIN bisection_point p ON"
             " p.bisection = b.id AND p.idx = 0"
-            " WHERE b.status = 'running' AND (b.testbox = :box OR b.policy -> 'testboxes' ? :box)"
-            " ORDER BY b.id LIMIT 1",
-            box=testbox,
+            " WHERE b.status = 'running' AND (b.testbox = :testbox OR b.policy -> 'testboxes' ?"
+            " :testbox) ORDER BY b.id LIMIT 1",
+            testbox=testbox,
         )
         return None if row is None else (row.tree, row.base, row.spec)

@@ -89,9 +89,9 @@ class Attempts(Rows):
     def take_lease(self, testbox: str, attempt: int) -> bool:
         return (
             self.execute(
-                "INSERT INTO lease (testbox, attempt) VALUES (:box, :a) ON CONFLICT (testbox) DO"
-                " NOTHING",
-                box=testbox,
+                "INSERT INTO lease (testbox, attempt) VALUES (:testbox, :a) ON CONFLICT (testbox)"
+                " DO NOTHING",
+                testbox=testbox,
                 a=attempt,
             )
             == 1

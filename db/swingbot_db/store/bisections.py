@@ -25,13 +25,13 @@ class Bisections(Rows):
         number = self.scalar(
             "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job,"
             " metric, policy, request_key)"
-            " VALUES (:tree, :origin, :good, :bad, :box, :spec, '', :job, :metric, CAST(:policy AS"
-            " jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
+            " VALUES (:tree, :origin, :good, :bad, :testbox, :spec, '', :job, :metric,"
+            " CAST(:policy AS jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
             tree=new.tree,
             origin=new.origin,
             good=new.good,
             bad=new.bad,
-            box=new.testbox,
+            testbox=new.testbox,
             spec=new.spec,
             job=new.unit_job,
             metric=new.metric,
@@ -102,8 +102,8 @@ class Bisections(Rows):
 
     def wants(self, bisection: int) -> list[WantedBoot]:
         rows = self.select(
-            "SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY"
-            " asked_at, idx, k",
+            "SELECT idx, k, phase, layout, box AS testbox FROM bisection_want"
+            " WHERE bisection = :b ORDER BY asked_at, idx, k",
             b=bisection,
         )
         return [WantedBoot(**row._mapping) for row in rows]
@@ -111,14 +111,15 @@ class Bisections(Rows):
     def add_want(self, bisection: int, wanted: WantedBoot) -> None:
         self.execute(
             "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, :idx,"
-            " :k, :phase, :layout, :box) ON CONFLICT DO NOTHING",
+            " :k, :phase, :layout, :testbox) ON CONFLICT DO NOTHING",
             b=bisection,
             **asdict(wanted),
         )
 
     def observations(self, bisection: int) -> list[Observation]:
         rows = self.select(
-            'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout, w.box,'
+            'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout,'
+            " w.box AS testbox,"
             " extract(epoch FROM x.booted_at) AS at"
             " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x"
             " ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
@@ -132,7 +133,7 @@ class Bisections(Rows):
                 skip=r.skip,
                 phase=r.phase,
                 layout=r.layout,
-                box=r.box,
+                testbox=r.testbox,
                 at=None if r.at is None else float(r.at),
             )
             for r in rows

@@ -19,13 +19,13 @@ class Boots(Rows):
         boot = self.scalar(
             "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series,"
             " k, purpose, outcome, reason, facts, files, seconds, origin)"
-            " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :purpose,"
+            " VALUES (:attempt, :order, :testbox, :key, :image, :spec, :series, :k, :purpose,"
             " :outcome, :reason,"
             " CAST(:facts AS jsonb), CAST(:files AS jsonb), :seconds, :origin)"
             " ON CONFLICT DO NOTHING RETURNING id",
             attempt=attempt,
             order=order.id,
-            box=order.testbox,
+            testbox=order.testbox,
             key=order.build_key,
             image=image,
             spec=order.spec,
@@ -47,10 +47,10 @@ class Boots(Rows):
     ) -> list[BootRecord]:
         rows = self.select(
             "SELECT id, k, outcome, reason, seconds, facts FROM boot WHERE image_sha256 = :image"
-            " AND testbox = :box AND spec = :spec AND series = :series"
+            " AND testbox = :testbox AND spec = :spec AND series = :series"
             " AND purpose = :purpose AND k = ANY(:ks) ORDER BY k",
             image=image,
-            box=testbox,
+            testbox=testbox,
             spec=spec,
             series=series,
             purpose=numbers.purpose,
@@ -97,19 +97,19 @@ class Boots(Rows):
     def seconds(self, testbox: str, spec: str) -> float | None:
         seconds = self.scalar(
             "SELECT coalesce((SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox ="
-            " :box AND spec = :spec ORDER BY id DESC LIMIT 20) AS own),"
-            " (SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :box ORDER BY id"
-            " DESC LIMIT 20) AS latest))",
-            box=testbox,
+            " :testbox AND spec = :spec ORDER BY id DESC LIMIT 20) AS own),"
+            " (SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :testbox ORDER"
+            " BY id DESC LIMIT 20) AS latest))",
+            testbox=testbox,
             spec=spec,
         )
         return None if seconds is None else float(seconds)
 
     def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:
         facts = self.scalar(
-            "SELECT facts FROM boot WHERE testbox = :box AND outcome = 'up'"
+            "SELECT facts FROM boot WHERE testbox = :testbox AND outcome = 'up'"
             f" {'AND image_sha256 = :image' if image is not None else ''} ORDER BY id DESC LIMIT 1",
-            box=testbox,
+            testbox=testbox,
             **({} if image is None else {"image": image}),
         )
         return dict(facts or {})

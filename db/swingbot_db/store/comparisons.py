@@ -57,10 +57,10 @@ class Comparisons(Rows):
             return existing
         for testbox, spec in new.parts:
             self.execute(
-                "INSERT INTO comparison_part (comparison, testbox, spec) VALUES (:id, :box, :spec)"
-                " ON CONFLICT DO NOTHING",
+                "INSERT INTO comparison_part (comparison, testbox, spec) VALUES (:id, :testbox,"
+                " :spec) ON CONFLICT DO NOTHING",
                 id=number,
-                box=testbox,
+                testbox=testbox,
                 spec=spec,
             )
         assert isinstance(number, int)
@@ -123,10 +123,10 @@ class Comparisons(Rows):
         self.execute(
             "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, against, arm,"
             " reference, verdict, change_pct, detail)"
-            " VALUES (:id, :box, :spec, :job, :metric, :against, :arm,"
+            " VALUES (:id, :testbox, :spec, :job, :metric, :against, :arm,"
             " :reference, :verdict, :pct, CAST(:detail AS jsonb)) ON CONFLICT DO NOTHING",
             id=comparison,
-            box=row.testbox,
+            testbox=row.testbox,
             spec=spec,
             job=row.unit_job,
             metric=row.metric,
@@ -200,20 +200,20 @@ class Comparisons(Rows):
     def move_part(self, comparison: int, testbox: str, spec: str, other: str) -> bool:
         moved = self.execute(
             "UPDATE comparison_part p SET testbox = :other WHERE (comparison, testbox, spec) ="
-            " (:c, :box, :spec)"
+            " (:c, :testbox, :spec)"
             " AND NOT EXISTS (SELECT FROM comparison_part q WHERE (q.comparison, q.testbox,"
             " q.spec) = (:c, :other, :spec))",
             c=comparison,
-            box=testbox,
+            testbox=testbox,
             spec=spec,
             other=other,
         )
         if moved:
             self.execute(
                 "DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.comparison = :c"
-                " AND (o.testbox, o.spec) = (:box, :spec)",
+                " AND (o.testbox, o.spec) = (:testbox, :spec)",
                 c=comparison,
-                box=testbox,
+                testbox=testbox,
                 spec=spec,
             )
             self.execute(
@@ -230,6 +230,6 @@ def _comparison(row: Mapping[Any, Any]) -> Comparison:
             "arms": tuple(Arm(**arm) for arm in row["arms"]),
             "against": tuple(row["against"]),
             "beside": tuple(row["beside"]),
-            "parts": tuple((box, spec) for box, spec in row["parts"]),
+            "parts": tuple((testbox, spec) for testbox, spec in row["parts"]),
         }
     )

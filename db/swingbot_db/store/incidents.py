@@ -32,12 +32,12 @@ _EXPECTED: Final = """SELECT i.id AS incident, v.commit, min(s.patch_id) AS patc
   FROM incident i JOIN sighting s ON s.incident = i.id JOIN variant v ON v.id = s.culprit
     JOIN bisection b ON b.id = s.bisection
   LEFT JOIN comparison_row r ON r.comparison = s.comparison
-    AND (r.testbox, r.unit_job, r.metric) = (:box, :job, :metric)
+    AND (r.testbox, r.unit_job, r.metric) = (:testbox, :job, :metric)
     AND r.verdict IN ('worse', 'better', 'changed')
   LEFT JOIN LATERAL (SELECT (c ->> 'change_pct')::double precision AS pct
     FROM jsonb_array_elements(b.conclusion -> 'culprits') c
-    WHERE c ->> 'commit' = v.commit AND (b.testbox, b.unit_job, b.metric) = (:box, :job, :metric)
-      LIMIT 1) found ON true
+    WHERE c ->> 'commit' = v.commit AND (b.testbox, b.unit_job, b.metric)
+      = (:testbox, :job, :metric) LIMIT 1) found ON true
   WHERE i.status = 'expected' AND coalesce(r.change_pct, found.pct) IS NOT NULL
     GROUP BY i.id, v.commit ORDER BY i.id, v.commit"""
 
@@ -46,7 +46,7 @@ class Incidents(Rows):
     def expected_changes(self, testbox: str, unit_job: str, metric: str) -> list[Expected]:
         return [
             Expected(**row._mapping)
-            for row in self.select(_EXPECTED, box=testbox, job=unit_job, metric=metric)
+            for row in self.select(_EXPECTED, testbox=testbox, job=unit_job, metric=metric)
         ]
 
     def add(self, tree: int, culprit: int) -> int:

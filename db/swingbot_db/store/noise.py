@@ -17,7 +17,7 @@ RECENT_BOOTS: Final = 3000
 _MEASURED_BOOTS = """
 WITH recent AS (
     SELECT id, image_sha256, build_key, spec, purpose, k, series, booted_at FROM boot
-    WHERE testbox = :box AND outcome = 'up' AND origin = 'measured' ORDER BY id DESC LIMIT :most
+    WHERE testbox = :testbox AND outcome = 'up' AND origin = 'measured' ORDER BY id DESC LIMIT :most
 ), code AS (
     SELECT build_key, min(tree_hash || kconfig || compiler) AS code FROM variant
       WHERE build_key IN (SELECT build_key FROM recent) GROUP BY build_key
@@ -46,7 +46,7 @@ class Noise(Rows):
         self, testbox: str
     ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
         records: dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]] = {}
-        for row in self.select(_MEASURED_BOOTS, box=testbox, most=RECENT_BOOTS):
+        for row in self.select(_MEASURED_BOOTS, testbox=testbox, most=RECENT_BOOTS):
             boot = MeasuredBoot(
                 code=row.code,
                 image=row.image,
@@ -64,10 +64,10 @@ class Noise(Rows):
     def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
         row = self.select_one(
             "SELECT max(id) AS latest, count(*) FILTER (WHERE id > COALESCE((SELECT max(through)"
-            " FROM noise_record WHERE testbox = :box), 0)) AS fresh,"
-            " count(*) AS n FROM boot WHERE testbox = :box AND outcome = 'up' AND origin ="
+            " FROM noise_record WHERE testbox = :testbox), 0)) AS fresh,"
+            " count(*) AS n FROM boot WHERE testbox = :testbox AND outcome = 'up' AND origin ="
             " 'measured'",
-            box=testbox,
+            testbox=testbox,
         )
         assert row is not None
         return row.latest, row.fresh, row.n
@@ -76,11 +76,11 @@ class Noise(Rows):
         self, testbox: str, unit_job: str, metric: str, record: NoiseRecord, through: int
     ) -> None:
         self.execute(
-            "INSERT INTO noise_record (testbox, unit_job, metric, detail, through) VALUES (:box,"
-            " :job, :metric, CAST(:detail AS jsonb), :through)"
-            " ON CONFLICT (testbox, unit_job, metric) DO UPDATE SET detail = excluded.detail,"
-            " through = excluded.through, at = clock_timestamp()",
-            box=testbox,
+            "INSERT INTO noise_record (testbox, unit_job, metric, detail, through) VALUES"
+            " (:testbox, :job, :metric, CAST(:detail AS jsonb), :through) ON CONFLICT (testbox,"
+            " unit_job, metric) DO UPDATE SET detail = excluded.detail, through ="
+            " excluded.through, at = clock_timestamp()",
+            testbox=testbox,
             job=unit_job,
             metric=metric,
             detail=json.dumps(record.to_json()),
@@ -89,9 +89,9 @@ class Noise(Rows):
 
     def get(self, testbox: str, unit_job: str, metric: str) -> NoiseRecord | None:
         detail = self.scalar(
-            "SELECT detail FROM noise_record WHERE (testbox, unit_job, metric) = (:box, :job,"
+            "SELECT detail FROM noise_record WHERE (testbox, unit_job, metric) = (:testbox, :job,"
             " :metric)",
-            box=testbox,
+            testbox=testbox,
             job=unit_job,
             metric=metric,
         )

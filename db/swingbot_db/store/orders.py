@@ -46,7 +46,7 @@ class Orders(Rows):
         row = self.select_one(
             "INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec, series, k,"
             " purpose, priority)"
-            " VALUES (:kind, :key, :build_key, :variant, :box, :spec, :series, :k, :purpose,"
+            " VALUES (:kind, :key, :build_key, :variant, :testbox, :spec, :series, :k, :purpose,"
             " :priority)"
             " ON CONFLICT (key) DO UPDATE SET priority = GREATEST(o.priority, excluded.priority),"
             "  budget = CASE WHEN o.state = 'failed' THEN o.budget + 3 ELSE o.budget END,"
@@ -59,7 +59,7 @@ class Orders(Rows):
             key=key,
             build_key=variant.build_key,
             variant=variant.id,
-            box=boot.testbox if boot else None,
+            testbox=boot.testbox if boot else None,
             spec=boot.spec if boot else None,
             series=boot.series if boot else None,
             k=boot.k if boot else None,
@@ -166,7 +166,7 @@ class Orders(Rows):
         self.execute(
             "UPDATE orders o SET budget = GREATEST(budget, (SELECT count(*) FROM attempt a WHERE"
             " a.order_id = o.id) + :more)"
-            " WHERE testbox = :box AND state IN ('waiting', 'ready', 'running')",
-            box=testbox,
+            " WHERE testbox = :testbox AND state IN ('waiting', 'ready', 'running')",
+            testbox=testbox,
             more=attempts,
         )

@@ -22,7 +22,7 @@ SELECT c.id AS comparison, c.head AS variant, v.commit, (r.detail->'head'->>'mea
   precision AS mean, (r.detail->'head'->>'boots')::integer AS boots
 FROM comparison_pair c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
 WHERE c.tree = :tree AND c.kind = 'watch' AND c.status = 'done' AND c.id < :before
-  AND (r.testbox, r.unit_job, r.metric) = (:box, :job, :metric)
+  AND (r.testbox, r.unit_job, r.metric) = (:testbox, :job, :metric)
     AND r.detail->'head'->>'mean' IS NOT NULL
 ORDER BY c.id DESC LIMIT :most
 """
@@ -33,10 +33,10 @@ class Swings(Rows):
         self.execute(
             "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct,"
             " state, source, anchor, evidence)"
-            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, :anchor,"
+            " VALUES (:c, :testbox, :job, :metric, :direction, :pct, :state, :source, :anchor,"
             " CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
             c=new.comparison,
-            box=new.testbox,
+            testbox=new.testbox,
             job=new.unit_job,
             metric=new.metric,
             direction=new.direction,
@@ -68,7 +68,13 @@ class Swings(Rows):
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int, most: int
     ) -> list[Level]:
         rows = self.select(
-            _LEVELS, tree=tree, before=before, box=testbox, job=unit_job, metric=metric, most=most
+            _LEVELS,
+            tree=tree,
+            before=before,
+            testbox=testbox,
+            job=unit_job,
+            metric=metric,
+            most=most,
         )
         return [Level(**row._mapping) for row in rows]
 
@@ -78,11 +84,11 @@ class Swings(Rows):
         comparison = self.scalar(
             "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree ="
             " :tree AND c.id < :before"
-            " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND s.state <> 'known'"
-            " AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
+            " AND (s.testbox, s.unit_job, s.metric) = (:testbox, :job, :metric) AND s.state <>"
+            " 'known' AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
             tree=tree,
             before=before,
-            box=testbox,
+            testbox=testbox,
             job=unit_job,
             metric=metric,
         )

@@ -16,14 +16,14 @@ from swingbot_db.store.rows import Rows
 from swingbot_jobs.testbox.definition import Testbox, remembered
 
 KEPT_EVENTS: Final = 5000  # per testbox; a busy one adds four per boot
-_BOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
+_TESTBOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
 
 
 class Testboxes(Rows):
-    def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
+    def sync(self, testboxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
         names = []
-        for box, facts in boxes:
-            names.append(box.name)
+        for testbox, facts in testboxes:
+            names.append(testbox.name)
             self.execute(
                 "INSERT INTO testbox (name, tbox_group, facts) VALUES (:name, :grp, CAST(:facts AS"
                 " jsonb)) ON CONFLICT (name) DO UPDATE SET"
@@ -32,8 +32,8 @@ class Testboxes(Rows):
                 " state = CASE testbox.state WHEN 'gone' THEN 'active' ELSE testbox.state END"
                 " WHERE (testbox.tbox_group, testbox.facts) IS DISTINCT FROM (excluded.tbox_group,"
                 " excluded.facts) OR testbox.state = 'gone'",
-                name=box.name,
-                grp=box.tbox_group,
+                name=testbox.name,
+                grp=testbox.tbox_group,
                 facts=json.dumps(facts),
             )
         self.execute(
@@ -78,8 +78,8 @@ class Testboxes(Rows):
         seconds = self.scalar(
             "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM"
             " clock_timestamp() - max(ended_at)) END"
-            " FROM orders WHERE testbox = :box",
-            box=testbox,
+            " FROM orders WHERE testbox = :testbox",
+            testbox=testbox,
             busy=list(busy),
         )
         return None if seconds is None else float(seconds)
@@ -92,23 +92,26 @@ class Testboxes(Rows):
 
     def all(self) -> list[TestboxStatus]:
         return [
-            _box(row) for row in self.select(f"SELECT {_BOX} FROM testbox_now n ORDER BY n.testbox")
+            _testbox(row)
+            for row in self.select(f"SELECT {_TESTBOX} FROM testbox_now n ORDER BY n.testbox")
         ]
 
     def lock(self, testbox: str) -> TestboxStatus:
         self.execute(
-            "INSERT INTO testbox_now (testbox) VALUES (:box) ON CONFLICT DO NOTHING", box=testbox
+            "INSERT INTO testbox_now (testbox) VALUES (:testbox) ON CONFLICT DO NOTHING",
+            testbox=testbox,
         )
         row = self.select_one(
-            f"SELECT {_BOX} FROM testbox_now n WHERE n.testbox = :box FOR UPDATE", box=testbox
+            f"SELECT {_TESTBOX} FROM testbox_now n WHERE n.testbox = :testbox FOR UPDATE",
+            testbox=testbox,
         )
         assert row is not None
-        return _box(row)
+        return _testbox(row)
 
     def move(self, testbox: str, event: Event) -> TestboxStatus:
         was = self.lock(testbox)
         barred = self.scalar(
-            "SELECT state = 'quarantined' FROM testbox WHERE name = :box", box=testbox
+            "SELECT state = 'quarantined' FROM testbox WHERE name = :testbox", testbox=testbox
         )
         now = transition(was, event, barred=bool(barred))
         if now != was:
@@ -120,8 +123,8 @@ class Testboxes(Rows):
             "UPDATE testbox_now SET state = :state, why = :why, attempt = :attempt, failures ="
             " :failures, down = :down,"
             " since = CASE WHEN state = :state AND attempt IS NOT DISTINCT FROM :attempt THEN"
-            " since ELSE clock_timestamp() END WHERE testbox = :box",
-            box=now.testbox,
+            " since ELSE clock_timestamp() END WHERE testbox = :testbox",
+            testbox=now.testbox,
             state=now.state.value,
             why=now.why,
             attempt=now.attempt,
@@ -135,9 +138,9 @@ class Testboxes(Rows):
         self, testbox: str, was: TestboxPhase, state: TestboxPhase, why: str, attempt: int | None
     ) -> None:
         number = self.scalar(
-            "INSERT INTO testbox_event (testbox, was, state, why, attempt) VALUES (:box, :was,"
+            "INSERT INTO testbox_event (testbox, was, state, why, attempt) VALUES (:testbox, :was,"
             " :state, :why, :attempt) RETURNING id",
-            box=testbox,
+            testbox=testbox,
             was=was.value,
             state=state.value,
             why=why,
@@ -145,10 +148,10 @@ class Testboxes(Rows):
         )
         if number % 500 == 0:
             self.execute(
-                "DELETE FROM testbox_event WHERE testbox = :box AND id < (SELECT min(id) FROM"
-                " (SELECT id FROM testbox_event WHERE testbox = :box ORDER BY id DESC LIMIT :kept)"
-                " e)",
-                box=testbox,
+                "DELETE FROM testbox_event WHERE testbox = :testbox AND id < (SELECT min(id) FROM"
+                " (SELECT id FROM testbox_event WHERE testbox = :testbox ORDER BY id DESC LIMIT"
+                " :kept) e)",
+                testbox=testbox,
                 kept=KEPT_EVENTS,
             )
 
@@ -164,24 +167,24 @@ class Testboxes(Rows):
             " (SELECT count(*) FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
             " WHERE c.kind = 'anchor' AND p.testbox = n.testbox"
             " AND c.status IN ('done', 'failed') AND c.created_at >= n.screening_since) AS tried"
-            " FROM testbox_now n WHERE n.testbox = :box",
-            box=testbox,
+            " FROM testbox_now n WHERE n.testbox = :testbox",
+            testbox=testbox,
         )
         return Screening() if row is None else Screening(**row._mapping)
 
     def ask_screening(self, testbox: str, boots: int) -> None:
         self.execute(
-            "UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :box AND"
+            "UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :testbox AND"
             " screening_boots <> :boots",
-            box=testbox,
+            testbox=testbox,
             boots=boots,
         )
 
     def set_screened(self, testbox: str) -> None:
         self.execute(
-            "UPDATE testbox_now SET screened_at = clock_timestamp() WHERE testbox = :box AND"
+            "UPDATE testbox_now SET screened_at = clock_timestamp() WHERE testbox = :testbox AND"
             " screened_at IS NULL",
-            box=testbox,
+            testbox=testbox,
         )
 
     def set_hardware(self, testbox: str, hardware: Mapping[str, Any], *, changed: bool) -> None:
@@ -189,19 +192,19 @@ class Testboxes(Rows):
             "UPDATE testbox_now SET hardware = CAST(:hardware AS jsonb), screened_at = CASE WHEN"
             " :changed THEN NULL ELSE screened_at END,"
             " screening_since = CASE WHEN :changed THEN clock_timestamp() ELSE screening_since END"
-            " WHERE testbox = :box",
-            box=testbox,
+            " WHERE testbox = :testbox",
+            testbox=testbox,
             hardware=json.dumps(hardware),
             changed=changed,
         )
 
     def screen_again(self, testbox: str) -> None:
         self.execute(
-            "UPDATE testbox_now SET screening_since = clock_timestamp() WHERE testbox = :box AND"
-            " screened_at IS NULL",
-            box=testbox,
+            "UPDATE testbox_now SET screening_since = clock_timestamp() WHERE testbox = :testbox"
+            " AND screened_at IS NULL",
+            testbox=testbox,
         )
 
 
-def _box(row: sa.Row[Any]) -> TestboxStatus:
+def _testbox(row: sa.Row[Any]) -> TestboxStatus:
     return TestboxStatus(**{**row._mapping, "state": TestboxPhase(row.state)})

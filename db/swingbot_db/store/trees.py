@@ -27,14 +27,14 @@ class Trees(Rows):
         number = self.scalar(
             "INSERT INTO tree (name, url, branch, base_commit, job_files, testboxes, paths,"
             " kconfig, compiler, trust)"
-            " VALUES (:name, :url, :branch, :base, CAST(:files AS jsonb), :boxes, :paths,"
+            " VALUES (:name, :url, :branch, :base, CAST(:files AS jsonb), :testboxes, :paths,"
             " :kconfig, :compiler, :trust) RETURNING id",
             name=tree.name,
             url=tree.url,
             branch=tree.branch,
             base=tree.base_commit,
             files=json.dumps([dataclasses.asdict(file) for file in tree.job_files]),
-            boxes=list(tree.testboxes),
+            testboxes=list(tree.testboxes),
             paths=list(tree.paths),
             kconfig=tree.kconfig,
             compiler=tree.compiler,

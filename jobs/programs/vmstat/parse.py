@@ -1,6 +1,6 @@
 """`vmstat [--timestamp] -n 1` of procps, under LKP's names.
 
-The first row is the average since the box booted. LKP counts it as a second like the others;
+The first row is the average since the testbox booted. LKP counts it as a second like the others;
 here it is left out.
 """
 

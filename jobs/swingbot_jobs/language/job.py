@@ -366,7 +366,7 @@ class _Reader:
                 self._refuse(
                     item,
                     (
-                        f"cluster {item.text!r} must be {LOCALHOST} (both roles on one box),"
+                        f"cluster {item.text!r} must be {LOCALHOST} (both roles on one testbox),"
                         " or the tbox_group of a testbox that is a cluster"
                     ),
                 )

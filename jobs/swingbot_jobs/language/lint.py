@@ -55,15 +55,15 @@ def lint(
     for document in documents:
         problems += boot_settings.problems(document.ours)
     counts: dict[str, int] = {}
-    for box in testboxes:
+    for testbox in testboxes:
         errors = [
             problem
             for document in documents
-            for problem in _values(document, programs[document.program], box)
+            for problem in _values(document, programs[document.program], testbox)
         ]
         if not errors:
             try:
-                counts[box.name] = len(expand_documents(documents, box, programs))
+                counts[testbox.name] = len(expand_documents(documents, testbox, programs))
             except JobError as error:
                 errors = [error]
         problems += errors
@@ -96,7 +96,7 @@ def twins(files: Sequence[tuple[str, str]]) -> list[LintFinding]:
     ]
 
 
-def _values(document: Document, program: Program, box: TestboxTraits) -> Iterator[JobError]:
+def _values(document: Document, program: Program, testbox: TestboxTraits) -> Iterator[JobError]:
     """Yield every value that is invalid on this testbox, not only the first:
     each value in turn, with the first of the other axes.
     """
@@ -106,7 +106,7 @@ def _values(document: Document, program: Program, box: TestboxTraits) -> Iterato
     for key, items in axes.items():
         for item in items:
             try:
-                JobPoint(document, program, box, {**first, key: item}).check(key)
+                JobPoint(document, program, testbox, {**first, key: item}).check(key)
             except JobError as error:
                 if str(error) not in reported:
                     yield error

@@ -63,7 +63,7 @@ class JobPoint:
         testbox: TestboxTraits,
         chosen: Mapping[str, LocatedValue],
     ) -> None:
-        self._document, self._program, self._box = document, program, testbox
+        self._document, self._program, self._testbox = document, program, testbox
         self._chosen = {key: value for key, value in chosen.items() if value.content is not None}
         self._done: dict[str, str] = {}
         self._open: list[str] = []
@@ -80,10 +80,10 @@ class JobPoint:
                 )
         if "cluster" in self._chosen:
             self._done["cluster"] = self._cluster(self._chosen["cluster"])
-        elif self._box.cluster not in ("", LOCALHOST):
+        elif self._testbox.cluster not in ("", LOCALHOST):
             raise JobError(
-                f"{self._document.where}: testbox {self._box.name} is a cluster of two:"
-                f" set cluster: {self._box.cluster}"
+                f"{self._document.where}: testbox {self._testbox.name} is a cluster of two:"
+                f" set cluster: {self._testbox.cluster}"
             )
         return dict(sorted(self._done.items()))
 
@@ -123,13 +123,13 @@ class JobPoint:
         )
 
     def _cluster(self, value: LocatedValue) -> str:
-        required, requested = self._box.cluster, value.text or ""
+        required, requested = self._testbox.cluster, value.text or ""
         if required == LOCALHOST != requested:
             raise _error(
                 value,
                 "cluster",
                 (
-                    f"testbox {self._box.name} is one box, where only {LOCALHOST} is;"
+                    f"testbox {self._testbox.name} is one testbox, where only {LOCALHOST} is;"
                     f" choose a testbox of the group {requested[:60]}"
                 ),
             )
@@ -137,7 +137,7 @@ class JobPoint:
             raise _error(
                 value,
                 "cluster",
-                f"testbox {self._box.name} is a cluster of two, where it has to be {required}",
+                f"testbox {self._testbox.name} is a cluster of two, where it has to be {required}",
             )
         if requested != LOCALHOST and not self._program.serves:
             raise _error(
@@ -208,12 +208,16 @@ class JobPoint:
             raise _error(value, name, f"must be a {kind}, such as {examples[kind]}")
         whole = number.numerator // number.denominator
         if whole < 1 and number > 0 and text.endswith("%"):
-            what = f"{self._box.nr_cpu} CPUs" if kind == "count" else f"{self._box.memory_mb} MiB"
+            what = (
+                f"{self._testbox.nr_cpu} CPUs"
+                if kind == "count"
+                else f"{self._testbox.memory_mb} MiB"
+            )
             raise _error(
                 value,
                 name,
                 (
-                    f"is less than 1 on testbox {self._box.name}, which has {what};"
+                    f"is less than 1 on testbox {self._testbox.name}, which has {what};"
                     " use a larger share or a plain number"
                 ),
             )
@@ -227,16 +231,20 @@ class JobPoint:
         if not match:
             return None
         return (
-            Fraction(match[1]) * self._box.nr_cpu / 100 if match[2] == "%" else Fraction(match[1])
+            Fraction(match[1]) * self._testbox.nr_cpu / 100
+            if match[2] == "%"
+            else Fraction(match[1])
         )
 
     def _size(self, text: str) -> Fraction | None:
         """Return the bytes of `64K`, `128M`, or `10%` of the memory; units are powers of 1024."""
         match = re.fullmatch(_NUMBER + "%", text)
-        return Fraction(match[1]) * self._box.memory_mb * BYTES["M"] / 100 if match else size(text)
+        return (
+            Fraction(match[1]) * self._testbox.memory_mb * BYTES["M"] / 100 if match else size(text)
+        )
 
     def _name(self, name: str) -> int:
-        facts = {"nr_cpu": self._box.nr_cpu, "memory_mb": self._box.memory_mb}
+        facts = {"nr_cpu": self._testbox.nr_cpu, "memory_mb": self._testbox.memory_mb}
         if name in facts:
             return facts[name]
         parameter = self._program.parameters.get(name)

@@ -141,7 +141,9 @@ def _by_lkp(
     try:
         return read_lkp(program, files, lambda: _asked(program, files, params))
     except ParseError as error:
-        raise ParseError(_printable(str(error))) from error  # it may quote what came from the box
+        raise ParseError(
+            _printable(str(error))
+        ) from error  # it may quote what came from the testbox
 
 
 def _monitor(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:

@@ -70,7 +70,7 @@ def parse(table: StrictTable, find: FindNode) -> ClusterDriver:
     return driver
 
 
-def check(box: Testbox, driver: ClusterDriver, table: StrictTable) -> None:
+def check(testbox: Testbox, driver: ClusterDriver, table: StrictTable) -> None:
     """Refuse settings of the cluster that contradict its testboxes."""
     for key in _OF_NODES:
         if table.has(key):
@@ -80,16 +80,16 @@ def check(box: Testbox, driver: ClusterDriver, table: StrictTable) -> None:
             )
     client = driver.nodes[CLIENT]
     for key in ("nr_cpu", "memory_mb"):
-        if getattr(box, key) != getattr(client, key):
+        if getattr(testbox, key) != getattr(client, key):
             table.refuse(
                 key,
                 (
-                    f"{key} is {getattr(box, key)}, but its client, testbox {client.name},"
+                    f"{key} is {getattr(testbox, key)}, but its client, testbox {client.name},"
                     f" has {getattr(client, key)}: shares in a job refer to the client"
                 ),
             )
     for node in driver.nodes.values():
-        if box.accepts == "untrusted" and node.accepts != "untrusted":
+        if testbox.accepts == "untrusted" and node.accepts != "untrusted":
             table.refuse(
                 "accepts",
                 f"accepts is untrusted, but testbox {node.name} accepts trusted kernels only",

@@ -84,7 +84,7 @@ def _draw(text: str) -> float:
 class QemuDriver:
     """How QEMU is started.
 
-    `icount_shift` N means 2^N virtual nanoseconds per instruction; icount boxes have one vCPU.
+    `icount_shift` N means 2^N virtual nanoseconds per instruction; icount testboxes have one vCPU.
     """
 
     name: ClassVar[str] = "qemu"
@@ -134,7 +134,7 @@ class ClusterDriver:
     kconfig_needed: tuple[str, ...] = ()  # options of the cards' drivers, which must be built in
 
     @property
-    def boxes(self) -> tuple[str, ...]:
+    def testboxes(self) -> tuple[str, ...]:
         """Return the testboxes that must be free, each once, in the common lease order."""
         return tuple(sorted({node.name for node in self.nodes.values()}))
 
@@ -218,7 +218,7 @@ class Testbox:
 
         Empty for others.
         """
-        return self.driver.boxes if isinstance(self.driver, ClusterDriver) else ()
+        return self.driver.testboxes if isinstance(self.driver, ClusterDriver) else ()
 
     @property
     def cluster(self) -> str:

@@ -45,8 +45,8 @@ def load_all(directory: Path) -> dict[str, Testbox]:
 
     Raises TestboxError for the first invalid file.
     """
-    boxes = (load_file(path) for path in sorted(directory.glob("*.yaml")))
-    return {box.name: box for box in boxes}
+    testboxes = (load_file(path) for path in sorted(directory.glob("*.yaml")))
+    return {testbox.name: testbox for testbox in testboxes}
 
 
 def load_file(path: Path) -> Testbox:
@@ -93,7 +93,7 @@ def load(
     if kind not in DRIVERS:
         table.refuse("driver", f"driver {kind!r} is unknown; known are {', '.join(DRIVERS)}")
     driver, engine = _driver(table, kind, find), _engine(table)
-    box = Testbox(
+    testbox = Testbox(
         name=table.text("name"),
         tbox_group=table.text("tbox_group"),
         driver=driver,
@@ -118,8 +118,8 @@ def load(
         can_set=_can_set(table, driver, engine),
     )
     table.done()
-    _check(box, table, Path(file_name).stem)
-    return box
+    _check(testbox, table, Path(file_name).stem)
+    return testbox
 
 
 def _driver(table: StrictTable, kind: str, find: FindNode) -> Driver:
@@ -130,26 +130,32 @@ def _driver(table: StrictTable, kind: str, find: FindNode) -> Driver:
     return _qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command"))
 
 
-def _check(box: Testbox, table: StrictTable, stem: str) -> None:
-    if not NAME.fullmatch(box.name) or box.name != stem:
+def _check(testbox: Testbox, table: StrictTable, stem: str) -> None:
+    if not NAME.fullmatch(testbox.name) or testbox.name != stem:
         table.refuse(
             "name",
             (
-                f"name {box.name!r} must be the file's name without .yaml ({stem!r}), of letters,"
-                " digits, '.', '_', '-'"
+                f"name {testbox.name!r} must be the file's name without .yaml ({stem!r}), of"
+                " letters, digits, '.', '_', '-'"
             ),
         )
-    if isinstance(box.driver, QemuDriver) and box.driver.accel == "icount" and box.nr_cpu != 1:
+    if (
+        isinstance(testbox.driver, QemuDriver)
+        and testbox.driver.accel == "icount"
+        and testbox.nr_cpu != 1
+    ):
         table.refuse(
             "nr_cpu",
             (
-                f"nr_cpu is {box.nr_cpu}, but with accel icount it must be 1:"
+                f"nr_cpu is {testbox.nr_cpu}, but with accel icount it must be 1:"
                 " more CPUs hang at boot under QEMU's instruction counting"
             ),
         )
-    if isinstance(box.driver, ClusterDriver):
-        cluster.check(box, box.driver, table)
-    if box.repeatable and not (isinstance(box.driver, QemuDriver) and box.driver.accel == "icount"):
+    if isinstance(testbox.driver, ClusterDriver):
+        cluster.check(testbox, testbox.driver, table)
+    if testbox.repeatable and not (
+        isinstance(testbox.driver, QemuDriver) and testbox.driver.accel == "icount"
+    ):
         table.refuse(
             "repeatable",
             (

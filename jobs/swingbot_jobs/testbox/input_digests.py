@@ -31,8 +31,8 @@ def of_order(order: Mapping[str, Any], jobs: Path, workers: Path) -> dict[str, s
     programs = sorted(
         {name for job in order["unit_jobs"] for name in (job["program"], *job.get("monitors", ()))}
     )
-    boxes = [order["testbox"], *_nodes(workers / "testboxes" / f"{order['testbox']}.yaml")]
-    parts = {f"testboxes/{name}.yaml": workers / "testboxes" / f"{name}.yaml" for name in boxes}
+    testboxes = [order["testbox"], *_nodes(workers / "testboxes" / f"{order['testbox']}.yaml")]
+    parts = {f"testboxes/{name}.yaml": workers / "testboxes" / f"{name}.yaml" for name in testboxes}
     parts |= {name: workers / name for name in ("rootfs", "tuning")}
     parts |= {f"programs/{name}": jobs / "programs" / name for name in programs}
     return {name: digest(path) for name, path in parts.items()}

@@ -23,7 +23,9 @@ RESULTS: Final = ("console", "network")
 PLACES: Final = ("{kernel}", "{initrd}", "{cmdline}")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._+@:-]+)+")  # it is used in a shell script on the box
+_PATH: Final = re.compile(
+    r"(?:/[A-Za-z0-9._+@:-]+)+"
+)  # it is used in a shell script on the testbox
 _OPTION: Final = re.compile(r"(?:CONFIG_)?([A-Z0-9_]{1,100})")
 
 
@@ -73,7 +75,7 @@ class SshDriver:
     port: int = 22
     user: str = "root"
     key: str  # path of the private key on the controller
-    known_hosts: str  # path of a file with the box's host key
+    known_hosts: str  # path of a file with the testbox's host key
     enter: str
     reboot_command: tuple[str, ...] = ()  # boots the kernel under test once, at the next reboot
     reboot_where: str = "box"

@@ -8,12 +8,12 @@ so each item says where it applies:
     boot     facts of the kernel under test: the runner sets those that can be set, and a run with
              another value is invalid
     cmdline  words on the command line of the kernel under test
-    idle     facts of the box's own system, between orders
-    sysctl   kernel parameters of the box's own system that are not facts
-    stopped  units of systemd that must not run in the box's own system
+    idle     facts of the testbox's own system, between orders
+    sysctl   kernel parameters of the testbox's own system that are not facts
+    stopped  units of systemd that must not run in the testbox's own system
 
-The role `swingbot_testbox` applies the items of the box's own system, and each boot checks them
-first: `probe` is the script to run on the box, `findings` reads its output.
+The role `swingbot_testbox` applies the items of the testbox's own system, and each boot checks them
+first: `probe` is the script to run on the testbox, `findings` reads its output.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TuningItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningFinding:
-    """The state of one setting on the box's own system, and whether it matches the list.
+    """The state of one setting on the testbox's own system, and whether it matches the list.
 
     `do` is the advice if not.
     """
@@ -85,7 +85,7 @@ class Tuning:
     left_out: tuple[str, ...] = ()
 
     def without(self, names: Sequence[str]) -> Tuning:
-        """Return the list without items that this box does not support.
+        """Return the list without items that this testbox does not support.
 
         Raises TuningError for an unknown item.
         """
@@ -115,12 +115,12 @@ class Tuning:
 
     @property
     def idle(self) -> dict[str, str]:
-        """Return facts of the box's own system."""
+        """Return facts of the testbox's own system."""
         return {name: wanted for item in self.items for name, wanted in item.idle.items()}
 
     @property
     def sysctl(self) -> dict[str, str]:
-        """Return kernel parameters of the box's own system: facts and others."""
+        """Return kernel parameters of the testbox's own system: facts and others."""
         of_facts = {
             name: wanted
             for name, wanted in self.idle.items()
@@ -132,7 +132,7 @@ class Tuning:
 
     @property
     def files(self) -> list[tuple[str, str]]:
-        """Return (file or glob, text to write into it) on the box's own system,
+        """Return (file or glob, text to write into it) on the testbox's own system,
         without kernel parameters.
         """
         return [pair for pair in facts.settings(self.idle) if not pair[0].startswith("/proc/sys/")]
@@ -142,7 +142,8 @@ class Tuning:
         return tuple(unit for item in self.items for unit in item.stopped)
 
 
-# --- the box's own system -------------------------------------------------------------------------
+# --- the testbox's own system
+# -------------------------------------------------------------------------
 
 
 def probe(tuning: Tuning) -> str:
@@ -160,7 +161,7 @@ def probe(tuning: Tuning) -> str:
 
 
 def findings(tuning: Tuning, printed: str) -> list[TuningFinding]:
-    """Return what matches the list on the box's own system and what does not,
+    """Return what matches the list on the testbox's own system and what does not,
     from the probe's output.
     """
     printed = printed[:_LONGEST]
@@ -182,7 +183,7 @@ def findings(tuning: Tuning, printed: str) -> list[TuningFinding]:
 
 def _of_fact(item: str, name: str, wanted: str, found: facts.Value) -> TuningFinding:
     if found is None:
-        do = f"if the box does not support it, add {item} to tuning_without in its testbox file"
+        do = f"if the testbox does not support it, add {item} to tuning_without in its testbox file"
         return TuningFinding(what=f"{name} is {wanted}", ok=False, found="unknown there", do=do)
     return TuningFinding(
         what=f"{name} is {wanted}",
@@ -216,7 +217,7 @@ def _of_units(units: Sequence[str], printed: str) -> list[TuningFinding]:
     line = next((line for line in printed.split("\n") if line.startswith(_UNITS)), "")
     words = line.removeprefix(_UNITS).split()
     if len(words) != len(units):
-        do = "check that the box's own system runs systemd"
+        do = "check that the testbox's own system runs systemd"
         return (
             [
                 TuningFinding(
@@ -370,13 +371,13 @@ def _demands(entry: Any, where: str) -> dict[str, str]:
 
 
 def _idle(entry: Any, where: str) -> dict[str, str]:
-    """Facts that can be read from files of the box's own system."""
+    """Facts that can be read from files of the testbox's own system."""
     demands = _demands(entry, where)
     for name in demands:
         fact = facts.known().get(name)
         if fact is None or not fact.files:
             raise TuningError(
-                f"{where}: {name} is only known in a boot, not on the box's own system"
+                f"{where}: {name} is only known in a boot, not on the testbox's own system"
             )
     return demands
 

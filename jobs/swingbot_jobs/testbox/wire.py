@@ -12,7 +12,7 @@ from typing import Final
 SERVER: Final = "server"
 CLIENT: Final = "client"
 ROLES: Final = (SERVER, CLIENT)
-# One box plays both roles, without a wire.
+# One testbox plays both roles, without a wire.
 LOCALHOST: Final = "cs-localhost"
 IPV4: Final = {SERVER: "198.18.0.1/30", CLIENT: "198.18.0.2/30"}
 IPV6: Final = {SERVER: "2001:2::1/64", CLIENT: "2001:2::2/64"}

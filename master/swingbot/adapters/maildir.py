@@ -31,8 +31,8 @@ def deliver(maildir: Path, message: bytes) -> Path:
     # create each one every time: `create=True` would trust a partially created directory
     for name in ("tmp", "new", "cur"):
         (maildir / name).mkdir(parents=True, exist_ok=True)
-    box = mailbox.Maildir(maildir, create=False)
-    key = box.add(message.replace(b"\r\n", b"\n"))
+    testbox = mailbox.Maildir(maildir, create=False)
+    key = testbox.add(message.replace(b"\r\n", b"\n"))
     folder = os.open(maildir / "new", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)  # the file is on disk already; this is its name

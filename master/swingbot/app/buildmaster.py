@@ -33,14 +33,14 @@ class MasterError(Exception):
     """The Buildbot master cannot run; the message says what to do."""
 
 
-def boot_worker(box: str) -> str:
-    """Name of the worker that drives the testbox `box`."""
-    return f"box-{box}"
+def boot_worker(testbox: str) -> str:
+    """Name of the worker that drives the testbox `testbox`."""
+    return f"box-{testbox}"
 
 
-def boot_builder(box: str) -> str:
-    """Name of the builder whose builds are boots of the testbox `box`."""
-    return f"boot-{box}"
+def boot_builder(testbox: str) -> str:
+    """Name of the builder whose builds are boots of the testbox `testbox`."""
+    return f"boot-{testbox}"
 
 
 def testboxes(settings: Settings) -> dict[str, Testbox]:
@@ -52,7 +52,7 @@ def worker_names(settings: Settings) -> list[str]:
     """Names of the build workers, then of the testbox workers."""
     return [
         *build_workers(settings.build),
-        *(boot_worker(box) for box in sorted(testboxes(settings))),
+        *(boot_worker(testbox) for testbox in sorted(testboxes(settings))),
     ]
 
 
@@ -64,9 +64,9 @@ def builders(settings: Settings) -> dict[str, dict[str, Any]]:
             "deadline_seconds": settings.build.deadline_seconds,
         }
     }
-    for box in sorted(testboxes(settings)):
-        table[boot_builder(box)] = {
-            "workers": [boot_worker(box)],
+    for testbox in sorted(testboxes(settings)):
+        table[boot_builder(testbox)] = {
+            "workers": [boot_worker(testbox)],
             "deadline_seconds": settings.boot.deadline_seconds,
         }
     return table

@@ -24,7 +24,7 @@ def describe(settings: Settings) -> str:
 
     Raises TestboxError for an invalid testbox file.
     """
-    boxes = buildmaster.testboxes(settings)
+    testboxes = buildmaster.testboxes(settings)
     document = {
         "builders": _builders(settings),
         "schedulers": {
@@ -34,8 +34,8 @@ def describe(settings: Settings) -> str:
             }
         },
         "workers": {name: {"max_builds": 1} for name in buildmaster.worker_names(settings)},
-        "locks": {name: _locks(box) for name, box in sorted(boxes.items())},
-        "testboxes": {name: _facts(box) for name, box in sorted(boxes.items())},
+        "locks": {name: _locks(testbox) for name, testbox in sorted(testboxes.items())},
+        "testboxes": {name: _facts(testbox) for name, testbox in sorted(testboxes.items())},
     }
     return str(yaml.safe_dump(document, sort_keys=False, width=160, allow_unicode=True))
 
@@ -52,29 +52,29 @@ def _builders(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _locks(box: Testbox) -> list[str]:
-    """Locks held by a boot of `box`."""
+def _locks(testbox: Testbox) -> list[str]:
+    """Locks held by a boot of `testbox`."""
     host = (
         ["exclusive use of the host: no kernel build and no other such boot at the same time"]
-        if box.virtual and not box.repeatable
+        if testbox.virtual and not testbox.repeatable
         else []
     )
     row = (
-        f"row in table lease, together with {' and '.join(box.nodes)}: one attempt at a time"
-        if box.nodes
+        f"row in table lease, together with {' and '.join(testbox.nodes)}: one attempt at a time"
+        if testbox.nodes
         else "row in table lease: one attempt at a time"
     )
     file = (
-        f"file locks of {' and '.join(box.nodes)} on the worker's host, all or none: one boot at a"
-        " time"
-        if box.nodes
+        f"file locks of {' and '.join(testbox.nodes)} on the worker's host, all or none: one boot"
+        " at a time"
+        if testbox.nodes
         else _FILE_LOCK
     )
     return [row, file, *host]
 
 
-def _facts(box: Testbox) -> dict[str, Any]:
-    facts = box.to_json()
+def _facts(testbox: Testbox) -> dict[str, Any]:
+    facts = testbox.to_json()
     return {"driver": facts["driver"], facts["driver"]: facts[facts["driver"]]} | {
         key: facts[key] for key in PLAIN_FACTS
     }

@@ -280,7 +280,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boxes:
+class Testboxes:
     failures: int = _key(
         3,
         "consecutive failed attempts after which a bare-metal testbox is quarantined; 0: never",
@@ -455,7 +455,7 @@ class Settings:
     watch: Watch = field(default_factory=Watch)
     bisect: Bisect = field(default_factory=Bisect)
     policy: Policy = field(default_factory=Policy)
-    boxes: Boxes = field(default_factory=Boxes)
+    boxes: Testboxes = field(default_factory=Testboxes)
     proof: Proof = field(default_factory=Proof)
     mail: Mail = field(default_factory=Mail)
     retention: Retention = field(default_factory=Retention)

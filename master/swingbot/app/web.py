@@ -79,7 +79,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     submitter = DatabaseSubmitter(settings, engine, lab)
     attempts = Attempts(engine, TestboxRules().lease_seconds)
     extra = [
-        *exchange.routes(store, attempts, key, _cap(settings.web), boxes=attempts),
+        *exchange.routes(store, attempts, key, _cap(settings.web), testboxes=attempts),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),

@@ -119,7 +119,7 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
         merged_trees=tuple(
             name.strip() for name in settings.proof.merged_trees.split(",") if name.strip()
         ),
-        boxes=TestboxRules(
+        testboxes=TestboxRules(
             failures=settings.boxes.failures,
             screening_boots=settings.boxes.screening_boots,
             stuck_seconds=60.0 * settings.boxes.stuck_minutes,
@@ -132,7 +132,9 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
 def sync_testboxes(lab: Lab) -> None:
     """Update the testboxes in the database from `workers/testboxes/*.yaml`."""
     with lab.transaction("sync testboxes") as tx:
-        tx.testboxes.sync((box, box.to_json()) for box in lab.testboxes.present.values())
+        tx.testboxes.sync(
+            (testbox, testbox.to_json()) for testbox in lab.testboxes.present.values()
+        )
 
 
 def forget_workers(settings: Settings, lab: Lab) -> None:

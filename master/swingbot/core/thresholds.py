@@ -69,7 +69,8 @@ LOST_SHARE: Final = 0.25
 # boots get wider intervals; smaller: boots that agree by accident of rounding are believed.
 RUNS_ALIKE_P: Final = 0.05
 # Spread between two builds of equal code, as a share of the metric's minimum effect: they lie
-# differently in memory. On a box that counts instructions a null change moved page faults and UDP
+# differently in memory. On a testbox that counts instructions a null change moved page faults and
+# UDP
 # by 0.1 %, TCP and hackbench by 0.5 % (minimum effects 2 and 4 %). Smaller: layout is reported as a
 # change; larger: small changes need many builds.
 LAYOUT_SHARE: Final = 0.05
@@ -207,7 +208,7 @@ BAYES_WITHOUT_BEST: Final = 5.0
 PAIRS_NOISIER_P: Final = 0.05
 # ... or quieter than it says. Larger: pairs that are close by chance are believed.
 PAIRS_QUIETER_P: Final = 1e-4
-# A record never counts as more pairs than this: boxes change.
+# A record never counts as more pairs than this: testboxes change.
 RECORD_MOST_PAIRS: Final = 16.0
 # Prior variance of the change, in noise variances, where the noise is not known beforehand ...
 CHANGE_WIDTH: Final = 4.0
@@ -231,7 +232,7 @@ GUESS_PAIR_DF: Final = 1.5
 GUESS_LAYOUT_DF: Final = 3.0
 # Degrees of freedom from which days are believed to differ by what they did. Fewer: chance.
 DAYS_DF: Final = 3.0
-# Degrees of freedom at most, +-7 %: boxes change, whatever the number of boots.
+# Degrees of freedom at most, +-7 %: testboxes change, whatever the number of boots.
 MAX_CERTAINTY: Final = 50.0
 
 # --- is a testbox what it was (core/plan/anchors.py) ---

@@ -229,13 +229,13 @@ class ComparePages:
             if not text[name]:
                 raise RequestError(f"{name} is missing; a comparison needs tree, base and head")
         jobs = self._submitter.job_files([name for name in text["job"].split(",") if name])
-        boxes = [name for name in text["testbox"].split(",") if name]
+        testboxes = [name for name in text["testbox"].split(",") if name]
         return ComparisonRequest(
             tree=text["tree"],
             base=text["base"],
             head=text["head"],
             job_files=jobs,
-            testboxes=boxes,
+            testboxes=testboxes,
             boots=boots_of(text["boots"]),
             patches=series.patches,
         )

@@ -19,7 +19,7 @@ PHASE_LIMIT_BYTES: Final = 1 << 14
 _NAME_LENGTH: Final = 100
 
 
-class BoxStore(Protocol):
+class TestboxStore(Protocol):
     """Implemented by `swingbot_db.attempts.Attempts`."""
 
     def hold(self, attempt: int, controller: str) -> str | None: ...
@@ -29,8 +29,8 @@ class BoxStore(Protocol):
 class Controllers:
     """Without a store, no controller is refused and no phase is stored."""
 
-    def __init__(self, boxes: BoxStore | None) -> None:
-        self._boxes = boxes
+    def __init__(self, testboxes: TestboxStore | None) -> None:
+        self._testboxes = testboxes
 
     async def refuse(self, request: Request, attempt: int) -> Response | None:
         """Return the refusal if this controller must not drive the attempt's testbox, else None.
@@ -42,9 +42,9 @@ class Controllers:
             for char in request.headers.get(CONTROLLER_HEADER, "")
             if char.isascii() and char.isprintable()
         )[:_NAME_LENGTH]
-        if self._boxes is None or not name:
+        if self._testboxes is None or not name:
             return None
-        why = await run_in_threadpool(self._boxes.hold, attempt, name)
+        why = await run_in_threadpool(self._testboxes.hold, attempt, name)
         return None if why is None else JSONResponse({"error": why}, status_code=409)
 
     async def take_phase(self, request: Request, attempt: int) -> Response:
@@ -68,8 +68,8 @@ class Controllers:
         if refusal := await self.refuse(request, attempt):
             return refusal
         why = phase["why"] + (f" (boot {phase['boot_id']})" if phase.get("boot_id") else "")
-        if self._boxes is None or not await run_in_threadpool(
-            self._boxes.tell_phase, attempt, phase["phase"], why
+        if self._testboxes is None or not await run_in_threadpool(
+            self._testboxes.tell_phase, attempt, phase["phase"], why
         ):
             return JSONResponse(
                 {"error": "this attempt does not hold a testbox, or no longer holds it"},

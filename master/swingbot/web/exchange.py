@@ -23,7 +23,7 @@ from starlette.routing import Route
 from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
-from swingbot.web.controllers import BoxStore, Controllers
+from swingbot.web.controllers import Controllers, TestboxStore
 from swingbot.web.file_response import stored
 from swingbot.web.session import bearer_of
 from swingbot_jobs.contract.orders import ContractError, check_outcome
@@ -97,10 +97,10 @@ class Exchange:
         attempts: AttemptStore,
         secret: bytes,
         cap: UploadLimits,
-        boxes: BoxStore | None = None,
+        testboxes: TestboxStore | None = None,
     ) -> None:
         self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
-        self._controllers = Controllers(boxes)
+        self._controllers = Controllers(testboxes)
         self._open: Counter[int] = Counter()  # uploads in progress, by attempt
 
     def _attempt(self, request: Request) -> int | None:
@@ -306,10 +306,10 @@ def routes(
     attempts: AttemptStore,
     secret: bytes,
     cap: UploadLimits | None = None,
-    boxes: BoxStore | None = None,
+    testboxes: TestboxStore | None = None,
 ) -> list[Route]:
     """Return the exchange's routes; they go before the routes of the pages."""
-    exchange = Exchange(store, attempts, secret, cap or UploadLimits(), boxes)
+    exchange = Exchange(store, attempts, secret, cap or UploadLimits(), testboxes)
     return [
         Route("/artifacts/{sha256}", exchange.get_artifact, methods=["GET", "HEAD"]),
         Route("/artifacts/{sha256}", _patient(exchange.put_artifact), methods=["PUT"]),

@@ -180,14 +180,14 @@ def of_database(figures: Rows) -> list[MetricFamily]:
 
 
 def _testboxes(figures: Rows) -> list[MetricFamily]:
-    boxes = figures["testboxes"]
+    testboxes = figures["testboxes"]
     return [
         _family(
             "swingbot_testbox_state",
             "1 for the state of a testbox as set by people or anchors, 0 for the others.",
             [
                 ({"testbox": row["name"], "state": state}, int(row["state"] == state))
-                for row in boxes
+                for row in testboxes
                 for state in _STATES
             ],
         ),
@@ -203,12 +203,12 @@ def _testboxes(figures: Rows) -> list[MetricFamily]:
         _family(
             "swingbot_testbox_leased",
             "1 while a testbox works on an order.",
-            [({"testbox": row["name"]}, int(row["leased"])) for row in boxes],
+            [({"testbox": row["name"]}, int(row["leased"])) for row in testboxes],
         ),
         _family(
             "swingbot_testbox_last_boot_seconds",
             "Seconds since the last boot of a testbox.",
-            [({"testbox": row["name"]}, row["since"]) for row in boxes],
+            [({"testbox": row["name"]}, row["since"]) for row in testboxes],
         ),
     ]
 

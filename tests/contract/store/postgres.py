@@ -60,11 +60,11 @@ class PostgresStore:
         self._do(
             (
                 "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs =>"
-                " :s) WHERE testbox = :box"
+                " :s) WHERE testbox = :testbox"
             ),
             holder=holder,
             s=seconds,
-            box=testbox,
+            testbox=testbox,
         )
 
     def send(self, report: int) -> None:

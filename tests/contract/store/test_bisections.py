@@ -7,9 +7,9 @@ import pytest
 from swingbot.core.model.bisection import BisectionTerms, Observation, WantedBoot
 from swingbot.core.model.records import Bisection
 from tests.contract.store.world import (
-    BOX,
     METRIC,
     REFUSED,
+    TESTBOX,
     UNIT_JOB,
     Lab,
     Store,
@@ -38,7 +38,7 @@ def test_a_new_bisection_runs_in_a_series_of_its_own(store: Store, lab: Lab) -> 
             origin="watch",
             good=commit(0),
             bad=commit(4),
-            testbox=BOX,
+            testbox=TESTBOX,
             spec=lab.spec,
             series=f"b{number}",
             unit_job=UNIT_JOB,
@@ -78,7 +78,7 @@ def test_points_come_good_end_first_with_hints_and_skips(store: Store, lab: Lab)
 def test_a_boot_is_wanted_once(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_bisection(tx, lab)
-        tx.bisections.add_want(number, WantedBoot(2, 0, "search", layout=1, box=1))
+        tx.bisections.add_want(number, WantedBoot(2, 0, "search", layout=1, testbox=1))
         tx.bisections.add_want(number, WantedBoot(0, 1, "ends"))
         tx.bisections.add_want(number, WantedBoot(0, 0, "ends"))
         tx.bisections.add_want(number, WantedBoot(2, 0, "confirm"))
@@ -104,10 +104,10 @@ def test_what_came_of_a_boot_counts_once(store: Store, lab: Lab) -> None:
         first, second = tx.bisections.observations(number)
         assert first.at is not None
         assert first == Observation(
-            idx=0, k=0, values=(100.0, 102.0), phase="ends", layout=0, box=0, at=first.at
+            idx=0, k=0, values=(100.0, 102.0), phase="ends", layout=0, testbox=0, at=first.at
         )
         assert second == Observation(
-            idx=1, k=0, values=(), skip="does not build", phase="ends", layout=0, box=0, at=None
+            idx=1, k=0, values=(), skip="does not build", phase="ends", layout=0, testbox=0, at=None
         )
 
 

@@ -9,8 +9,8 @@ from swingbot.core.model.records import BootNumbers
 from swingbot.core.raw.changes import ChangedValues
 from swingbot_jobs.reading.result import ParsedRun
 from tests.contract.store.world import (
-    BOX,
     METRIC,
+    TESTBOX,
     UNIT_JOB,
     Lab,
     Store,
@@ -40,13 +40,16 @@ def test_a_boot_is_found_by_image_and_number(store: Store, lab: Lab) -> None:
     a_boot(store, lab, k=0, series="c1")
     a_boot(store, lab, kernel=1)
     with store.transaction() as tx:
-        found = tx.boots.find(sha256("image", 0), BOX, lab.spec, "", BootNumbers(range(5)))
+        found = tx.boots.find(sha256("image", 0), TESTBOX, lab.spec, "", BootNumbers(range(5)))
         assert [(boot.id, boot.k, boot.outcome) for boot in found] == [
             (boots[1], 0, "up"),
             (boots[0], 2, "up"),
         ]
-        assert tx.boots.find(sha256("image", 0), BOX, lab.spec, "", BootNumbers([1])) == []
-        assert tx.boots.find(sha256("image", 0), BOX, lab.spec, "", BootNumbers([0], "fresh")) == []
+        assert tx.boots.find(sha256("image", 0), TESTBOX, lab.spec, "", BootNumbers([1])) == []
+        assert (
+            tx.boots.find(sha256("image", 0), TESTBOX, lab.spec, "", BootNumbers([0], "fresh"))
+            == []
+        )
         assert found[0].facts == {"nr_cpu": 1, "rootfs": "r"}
 
 
@@ -77,13 +80,13 @@ def test_values_are_one_a_run_in_the_order_of_the_runs(store: Store, lab: Lab) -
 
 def test_facts_are_those_of_the_latest_boot_that_came_up(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        assert tx.boots.latest_facts(BOX) == {}
+        assert tx.boots.latest_facts(TESTBOX) == {}
     a_boot(store, lab, kernel=0, facts={"n": 1, "rootfs": "r"})
     a_boot(store, lab, kernel=1, facts={"n": 2, "rootfs": "r"})
     a_boot(store, lab, kernel=1, k=1, status="panicked", reason="oops", values=(), facts={})
     with store.transaction() as tx:
-        assert tx.boots.latest_facts(BOX)["n"] == 2
-        assert tx.boots.latest_facts(BOX, image=sha256("image", 0))["n"] == 1
+        assert tx.boots.latest_facts(TESTBOX)["n"] == 2
+        assert tx.boots.latest_facts(TESTBOX, image=sha256("image", 0))["n"] == 1
         assert tx.boots.latest_facts("other") == {}
 
 
@@ -91,12 +94,12 @@ def test_seconds_of_a_boot_are_the_mean_of_its_spec_or_of_the_testbox(
     store: Store, lab: Lab
 ) -> None:
     with store.transaction() as tx:
-        assert tx.boots.seconds(BOX, lab.spec) is None
+        assert tx.boots.seconds(TESTBOX, lab.spec) is None
     for k, seconds in enumerate((10.0, 30.0)):
         a_boot(store, lab, k=k, seconds=seconds)
     with store.transaction() as tx:
-        assert tx.boots.seconds(BOX, lab.spec) == 20.0
-        assert tx.boots.seconds(BOX, sha256("new")) == 20.0
+        assert tx.boots.seconds(TESTBOX, lab.spec) == 20.0
+        assert tx.boots.seconds(TESTBOX, sha256("new")) == 20.0
         assert tx.boots.seconds("other", lab.spec) is None
         assert tx.boots.usual_seconds() == (60.0, 20.0)
 
@@ -149,7 +152,7 @@ def test_measured_boots_come_oldest_first_with_what_tells_them_apart(
     a_boot(store, lab, k=5, origin="simulated")
     a_boot(store, lab, k=6, status="panicked", reason="oops", values=())
     with store.transaction() as tx:
-        found = tx.noise.measured_boots(BOX)
+        found = tx.noise.measured_boots(TESTBOX)
         assert set(found) == {KEY}
         boots, since, until = found[KEY]
         assert [(b.values, b.k, b.shared) for b in boots] == [
@@ -163,13 +166,13 @@ def test_measured_boots_come_oldest_first_with_what_tells_them_apart(
 
 def test_a_noise_record_replaces_the_one_before(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        assert tx.noise.fresh_boots(BOX) == (None, 0, 0)
-        assert tx.noise.get(BOX, *KEY) is None
+        assert tx.noise.fresh_boots(TESTBOX) == (None, 0, 0)
+        assert tx.noise.get(TESTBOX, *KEY) is None
     boots = [a_boot(store, lab, k=k) for k in range(3)]
     with store.transaction() as tx:
-        assert tx.noise.fresh_boots(BOX) == (boots[2], 3, 3)
-        tx.noise.put(BOX, *KEY, NoiseRecord(run=Spread(sd=0.01, df=4.0)), boots[0])
+        assert tx.noise.fresh_boots(TESTBOX) == (boots[2], 3, 3)
+        tx.noise.put(TESTBOX, *KEY, NoiseRecord(run=Spread(sd=0.01, df=4.0)), boots[0])
         record = NoiseRecord(run=Spread(sd=0.02, df=4.0))
-        tx.noise.put(BOX, *KEY, record, boots[1])
-        assert tx.noise.get(BOX, *KEY) == record
-        assert tx.noise.fresh_boots(BOX) == (boots[2], 1, 3)
+        tx.noise.put(TESTBOX, *KEY, record, boots[1])
+        assert tx.noise.get(TESTBOX, *KEY) == record
+        assert tx.noise.fresh_boots(TESTBOX) == (boots[2], 1, 3)

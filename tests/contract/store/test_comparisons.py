@@ -12,9 +12,9 @@ from swingbot.core.model.records import Arm, Comparison, Swing, base_and_head
 from swingbot.core.model.statuses import ReferenceRule, SwingState
 from swingbot.service.ports import Transaction
 from tests.contract.store.world import (
-    BOX,
     METRIC,
     REFUSED,
+    TESTBOX,
     UNIT_JOB,
     Lab,
     Store,
@@ -32,7 +32,7 @@ from tests.contract.store.world import (
 @pytest.fixture
 def lab(store: Store) -> Lab:
     with store.transaction() as tx:
-        return a_lab(tx, 3, boxes=(BOX, "other"))
+        return a_lab(tx, 3, testboxes=(TESTBOX, "other"))
 
 
 def known(tx: Transaction, number: int) -> Comparison:
@@ -66,7 +66,7 @@ def test_a_new_comparison_waits(store: Store, lab: Lab) -> None:
             first_k=100,
             boots=3,
             status="waiting",
-            parts=((BOX, lab.spec), ("other", lab.spec)),
+            parts=((TESTBOX, lab.spec), ("other", lab.spec)),
             request_key="r",
         )
         assert tx.comparisons.get(number + 1) is None
@@ -222,18 +222,18 @@ def test_a_part_moves_to_another_testbox_with_its_orders(store: Store, lab: Lab)
         order = a_boot_order(tx, lab).id
         tx.orders.want(order, comparison=number)
         tx.comparisons.set_status(number, "running")
-        assert not tx.comparisons.move_part(number, BOX, spec, "other")
-        assert tx.comparisons.move_part(number, BOX, lab.spec, "other")
+        assert not tx.comparisons.move_part(number, TESTBOX, spec, "other")
+        assert tx.comparisons.move_part(number, TESTBOX, lab.spec, "other")
         assert known(tx, number).parts == (("other", lab.spec),)
         assert known(tx, number).status == "waiting"
         assert tx.orders.wanted(comparison=number) == []
-        assert not tx.comparisons.move_part(number, BOX, lab.spec, "other")
+        assert not tx.comparisons.move_part(number, TESTBOX, lab.spec, "other")
 
 
 def test_a_part_does_not_move_to_a_testbox_that_has_it(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        number = a_comparison(tx, lab, parts=[(BOX, lab.spec), ("other", lab.spec)])
-        assert not tx.comparisons.move_part(number, BOX, lab.spec, "other")
+        number = a_comparison(tx, lab, parts=[(TESTBOX, lab.spec), ("other", lab.spec)])
+        assert not tx.comparisons.move_part(number, TESTBOX, lab.spec, "other")
         assert len(known(tx, number).parts) == 2
 
 
@@ -294,7 +294,7 @@ def test_a_refuted_swing_keeps_its_change_if_none_is_given(store: Store, lab: La
 def test_levels_of_earlier_tips_come_latest_first(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         tips = [a_tip(tx, lab, pct=float(-n)) for n in range(4)]
-        key = (lab.tree.id, BOX, UNIT_JOB, METRIC)
+        key = (lab.tree.id, TESTBOX, UNIT_JOB, METRIC)
         levels = tx.swings.recent_levels(*key, before=tips[3], most=2)
         assert [(level.comparison, level.mean) for level in levels] == [
             (tips[2], 98.0),
@@ -307,7 +307,7 @@ def test_levels_of_earlier_tips_come_latest_first(store: Store, lab: Lab) -> Non
 def test_older_levels_end_at_the_last_swing(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         tips = [a_tip(tx, lab) for _ in range(4)]
-        key = (lab.tree.id, BOX, UNIT_JOB, METRIC)
+        key = (lab.tree.id, TESTBOX, UNIT_JOB, METRIC)
         assert tx.swings.last(*key, before=tips[3]) is None
         a_swing(tx, tips[0])
         assert tx.swings.last(*key, before=tips[3]) == tips[0]
@@ -326,7 +326,7 @@ def test_what_known_culprits_make_leaves_the_levels_before_it_in_force(
         tips = [a_tip(tx, lab) for _ in range(2)]
         tx.swings.weigh(a_swing(tx, tips[0], "suspected").id, "known", {"reason": "still there"})
         assert [swing.state for swing in tx.swings.in_state("known")] == ["known"]
-        assert tx.swings.last(lab.tree.id, BOX, UNIT_JOB, METRIC, before=tips[1]) is None
+        assert tx.swings.last(lab.tree.id, TESTBOX, UNIT_JOB, METRIC, before=tips[1]) is None
 
 
 def test_a_swing_is_looked_for_in_a_part_of_its_range_with_a_proof_of_its_own(
@@ -373,29 +373,29 @@ def test_anchors_are_found_by_testbox_and_status(store: Store, lab: Lab) -> None
         a_comparison(tx, lab, kind="anchor", parts=[("other", lab.spec)])
         a_comparison(tx, lab)
         tx.comparisons.set_status(two, "done")
-        assert [c.id for c in tx.anchors.of_testbox(BOX, "waiting", "done")] == [one, two]
-        assert [c.id for c in tx.anchors.of_testbox(BOX, "done")] == [two]
+        assert [c.id for c in tx.anchors.of_testbox(TESTBOX, "waiting", "done")] == [one, two]
+        assert [c.id for c in tx.anchors.of_testbox(TESTBOX, "done")] == [two]
 
 
 def test_the_kernel_of_an_anchor_is_that_of_the_last_one(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        assert tx.anchors.kernel(BOX) is None
+        assert tx.anchors.kernel(TESTBOX) is None
         a_tip(tx, lab)
-        assert tx.anchors.kernel(BOX) == (lab.tree.id, lab.kernels[0].id, lab.spec)
+        assert tx.anchors.kernel(TESTBOX) == (lab.tree.id, lab.kernels[0].id, lab.spec)
         anchor = a_comparison(tx, lab, kind="anchor", base=lab.kernels[2].id)
         a_tip(tx, lab)
         tx.comparisons.set_status(anchor, "done")
-        assert tx.anchors.kernel(BOX) == (lab.tree.id, lab.kernels[2].id, lab.spec)
+        assert tx.anchors.kernel(TESTBOX) == (lab.tree.id, lab.kernels[2].id, lab.spec)
         assert tx.anchors.kernel("other") is None
 
 
 def test_a_new_testbox_is_screened_with_what_is_asked_of_it(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        assert tx.anchors.asked_kernel(BOX) is None
-        terms = BisectionTerms(testboxes=(BOX, "other"))
+        assert tx.anchors.asked_kernel(TESTBOX) is None
+        terms = BisectionTerms(testboxes=(TESTBOX, "other"))
         a_bisection(tx, lab, terms=terms, points=[(kernel, 1.0) for kernel in lab.kernels[1:]])
         assert tx.anchors.asked_kernel("other") == (lab.tree.id, lab.kernels[1].id, lab.spec)
         number = a_comparison(tx, lab)
-        assert tx.anchors.asked_kernel(BOX) == (lab.tree.id, lab.kernels[0].id, lab.spec)
+        assert tx.anchors.asked_kernel(TESTBOX) == (lab.tree.id, lab.kernels[0].id, lab.spec)
         tx.comparisons.set_status(number, "done")
-        assert tx.anchors.asked_kernel(BOX) == (lab.tree.id, lab.kernels[1].id, lab.spec)
+        assert tx.anchors.asked_kernel(TESTBOX) == (lab.tree.id, lab.kernels[1].id, lab.spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from swingbot.core.model.records import TreeHistory
-from tests.contract.store.world import BOX, UNIT_JOB, Store, a_comparison, a_lab, a_tree
+from tests.contract.store.world import TESTBOX, UNIT_JOB, Store, a_comparison, a_lab, a_tree
 
 
 def test_a_history_is_replaced_by_a_later_one_and_not_by_an_earlier(store: Store) -> None:
@@ -14,7 +14,7 @@ def test_a_history_is_replaced_by_a_later_one_and_not_by_an_earlier(store: Store
         tips = [a_comparison(tx, lab, kind="watch", request_key=key) for key in "ab"]
         first = TreeHistory(
             tree=lab.tree.id,
-            testbox=BOX,
+            testbox=TESTBOX,
             unit_job=UNIT_JOB,
             metric="m.ops",
             upto=tips[0],

@@ -16,8 +16,8 @@ from swingbot.core.proof.gates import GateRow
 from swingbot.service.ports import Transaction
 from swingbot.service.ports.reports import NewReport
 from tests.contract.store.world import (
-    BOX,
     METRIC,
+    TESTBOX,
     UNIT_JOB,
     Lab,
     Store,
@@ -31,7 +31,7 @@ from tests.contract.store.world import (
     new_swing,
 )
 
-KEY = (BOX, UNIT_JOB, METRIC)
+KEY = (TESTBOX, UNIT_JOB, METRIC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +276,7 @@ def test_an_expected_change_is_that_of_the_comparison_else_of_the_bisection(
             incident=case.incident, commit=commit(1), patch_id=None, change_pct=-20.0
         )
         assert tx.incidents.expected_changes(*KEY) == [expected]
-        assert tx.incidents.expected_changes(BOX, UNIT_JOB, "other") == []
+        assert tx.incidents.expected_changes(TESTBOX, UNIT_JOB, "other") == []
         tx.sightings.identify(case.sighting, "a" * 40)
         measure(tx, case)
         assert tx.incidents.expected_changes(*KEY) == [
@@ -422,7 +422,7 @@ def a_digest(tx: Transaction, week: date) -> int:
 
 def test_nobody_has_judged_a_new_class(store: Store) -> None:
     with store.transaction() as tx:
-        assert tx.reports.class_record(ReportClass(metric=METRIC, testbox=BOX)) == ClassRecord()
+        assert tx.reports.class_record(ReportClass(metric=METRIC, testbox=TESTBOX)) == ClassRecord()
 
 
 def test_improvements_are_swings_that_nobody_searches(store: Store, case: Case) -> None:

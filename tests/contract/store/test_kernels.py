@@ -6,8 +6,8 @@ import pytest
 
 from swingbot.core.model.patches import BranchPatch, Patch
 from tests.contract.store.world import (
-    BOX,
     REFUSED,
+    TESTBOX,
     UNIT_JOB,
     Lab,
     Store,
@@ -163,7 +163,7 @@ def test_object_lists_are_those_of_builds_that_have_one(store: Store, lab: Lab) 
 def test_unit_jobs_have_the_name_they_are_stored_under(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         assert [job.name for job in tx.specs.get(lab.spec)] == [UNIT_JOB]
-        assert lab.parts == [(BOX, lab.spec)]
+        assert lab.parts == [(TESTBOX, lab.spec)]
 
 
 def a_patch(number: int, **more: str) -> Patch:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.store.world import (
-    BOX,
     REFUSED,
+    TESTBOX,
     Lab,
     Store,
     a_bisection,
@@ -47,7 +47,7 @@ def test_boot_orders_differ_by_kernel_series_and_k(store: Store, lab: Lab) -> No
         ]
         assert len({order.id for order in made}) == 4
         assert a_boot_order(tx, lab, k=1).id == made[1].id
-        assert (made[1].testbox, made[1].spec, made[1].k) == (BOX, lab.spec, 1)
+        assert (made[1].testbox, made[1].spec, made[1].k) == (TESTBOX, lab.spec, 1)
 
 
 def test_asking_for_a_cancelled_or_failed_order_makes_it_wait_again(store: Store, lab: Lab) -> None:
@@ -177,10 +177,10 @@ def test_what_a_testbox_lost_is_given_back_to_its_open_orders(store: Store, lab:
         for number in (1, 2):
             tx.attempts.declare_dead(tx.attempts.add(tried, number), "lost")
         tx.orders.set_state(over, "done")
-        tx.orders.give_back_budget(BOX, 3)
+        tx.orders.give_back_budget(TESTBOX, 3)
         budgets = [a_boot_order(tx, lab, k=k).budget for k in range(3)]
         assert budgets == [5, 3, 3]
-        tx.orders.give_back_budget(BOX, 1)
+        tx.orders.give_back_budget(TESTBOX, 1)
         assert [a_boot_order(tx, lab, k=k).budget for k in range(3)] == budgets
 
 
@@ -278,12 +278,12 @@ def test_what_was_made_of_an_order_is_counted_with_the_last_reason(store: Store,
 def test_a_testbox_has_one_lease(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         one, other = (tx.attempts.add(a_boot_order(tx, lab, k=k).id, 1) for k in range(2))
-        assert tx.attempts.take_lease(BOX, one)
-        assert not tx.attempts.take_lease(BOX, other)
-        assert not tx.attempts.take_lease(BOX, one)
-        assert tx.attempts.leased() == {BOX}
+        assert tx.attempts.take_lease(TESTBOX, one)
+        assert not tx.attempts.take_lease(TESTBOX, other)
+        assert not tx.attempts.take_lease(TESTBOX, one)
+        assert tx.attempts.leased() == {TESTBOX}
         tx.attempts.release_lease(other)
-        assert tx.attempts.leased() == {BOX}
+        assert tx.attempts.leased() == {TESTBOX}
         tx.attempts.release_lease(one)
         tx.attempts.release_lease(one)
         assert tx.attempts.leased() == set()
@@ -293,7 +293,7 @@ def test_a_dead_attempt_holds_no_lease_and_stays_as_it_died(store: Store, lab: L
     with store.transaction() as tx:
         order = a_boot_order(tx, lab).id
         attempt = tx.attempts.add(order, 1)
-        tx.attempts.take_lease(BOX, attempt)
+        tx.attempts.take_lease(TESTBOX, attempt)
         tx.attempts.declare_dead(attempt, "lost")
         tx.attempts.declare_dead(attempt, "lost again")
         assert tx.attempts.leased() == set()
@@ -302,15 +302,15 @@ def test_a_dead_attempt_holds_no_lease_and_stays_as_it_died(store: Store, lab: L
 
 def test_a_lease_lapses_when_its_controller_falls_silent(store: Store) -> None:
     with store.transaction() as tx:
-        lab = a_lab(tx, boxes=(BOX, "node"))
+        lab = a_lab(tx, testboxes=(TESTBOX, "node"))
         order = a_boot_order(tx, lab).id
         attempt = tx.attempts.add(order, 1)
-        for name in (BOX, "node"):
+        for name in (TESTBOX, "node"):
             assert tx.attempts.take_lease(name, attempt)
     store.pass_time(1000.0)
     with store.transaction() as tx:
         assert tx.attempts.lapsed_leases() == []  # no controller has begun
-    for name in (BOX, "node"):
+    for name in (TESTBOX, "node"):
         store.hold_lease(name, "lab1", 300.0)
     with store.transaction() as tx:
         assert tx.attempts.lapsed_leases() == []
@@ -318,7 +318,7 @@ def test_a_lease_lapses_when_its_controller_falls_silent(store: Store) -> None:
     with store.transaction() as tx:
         (lapse,) = tx.attempts.lapsed_leases()
     assert (lapse.testbox, lapse.attempt, lapse.order, lapse.holder) == (
-        BOX,
+        TESTBOX,
         attempt,
         order,
         "lab1",
@@ -328,16 +328,16 @@ def test_a_lease_lapses_when_its_controller_falls_silent(store: Store) -> None:
 
 def test_a_testbox_idles_since_its_last_order_ended(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        assert tx.testboxes.idle_seconds(BOX) is None
+        assert tx.testboxes.idle_seconds(TESTBOX) is None
         order = a_boot_order(tx, lab).id
-        assert tx.testboxes.idle_seconds(BOX) == 0.0
-        assert tx.testboxes.idle_seconds(BOX, queue=False) is None
+        assert tx.testboxes.idle_seconds(TESTBOX) == 0.0
+        assert tx.testboxes.idle_seconds(TESTBOX, queue=False) is None
         tx.orders.set_state(order, "running")
-        assert tx.testboxes.idle_seconds(BOX, queue=False) == 0.0
+        assert tx.testboxes.idle_seconds(TESTBOX, queue=False) == 0.0
         tx.orders.set_state(order, "done")
     store.pass_time(60.0)
     with store.transaction() as tx:
-        assert tx.testboxes.idle_seconds(BOX) == pytest.approx(60.0, abs=30.0)
+        assert tx.testboxes.idle_seconds(TESTBOX) == pytest.approx(60.0, abs=30.0)
 
 
 def test_the_queue_stands_still_since_the_last_attempt_ended(store: Store, lab: Lab) -> None:
@@ -353,6 +353,6 @@ def test_the_queue_stands_still_since_the_last_attempt_ended(store: Store, lab: 
         found = tx.alerts.queue_stillness()
         assert (found.orders, found.oldest) == (1, ready)
         assert found.still_seconds == pytest.approx(500.0, abs=30.0)
-        tx.testboxes.set_state(BOX, "quarantined", "moved")
+        tx.testboxes.set_state(TESTBOX, "quarantined", "moved")
         assert tx.alerts.queue_stillness().orders == 0
         assert waits != ready

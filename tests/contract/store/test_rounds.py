@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.contract.store.world import Store, add_boxes
+from tests.contract.store.world import Store, add_testboxes
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def test_what_was_seen_goes_and_what_came_meanwhile_stays(quiet: Store) -> None:
 
 def test_a_change_is_unseen_once_it_is_committed(quiet: Store) -> None:
     with suppress(ValueError), quiet.transaction() as tx:
-        add_boxes(tx, "a")
+        add_testboxes(tx, "a")
         raise ValueError
     assert unseen(quiet) == []
     with quiet.transaction() as tx:
-        add_boxes(tx, "a")
-        add_boxes(tx, "a", "b")
+        add_testboxes(tx, "a")
+        add_testboxes(tx, "a", "b")
     assert len(unseen(quiet)) == 1
 
 

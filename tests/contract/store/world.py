@@ -36,7 +36,7 @@ from tests.fakes.store import Refused
 REFUSED: Final = (Refused, IntegrityError)
 UNIT_JOB: Final = "page-fault-1"
 METRIC: Final = "page-fault.per_process_ops"
-BOX: Final = "box"
+TESTBOX: Final = "box"
 
 
 class Store(Protocol):
@@ -87,7 +87,7 @@ def a_tree(tx: Transaction, name: str = "demo") -> Tree:
             base_commit=commit(0),
             tip_commit=None,
             job_files=(JobFile(name="a.yaml", text="x: 1\n"),),
-            testboxes=(BOX,),
+            testboxes=(TESTBOX,),
             paths=("mm/*",),
             kconfig="vm-x86_64",
             compiler="gcc",
@@ -105,12 +105,14 @@ def _vm() -> Testbox:
     return load_all(Path(__file__).parents[3] / "workers" / "testboxes")["vm-icount"]
 
 
-def a_box(name: str = BOX, **more: Any) -> Testbox:
+def a_testbox(name: str = TESTBOX, **more: Any) -> Testbox:
     return dataclasses.replace(_vm(), name=name, **more)
 
 
-def add_boxes(tx: Transaction, *names: str) -> None:
-    tx.testboxes.sync([(a_box(name), a_box(name).to_json()) for name in names or (BOX,)])
+def add_testboxes(tx: Transaction, *names: str) -> None:
+    tx.testboxes.sync(
+        [(a_testbox(name), a_testbox(name).to_json()) for name in names or (TESTBOX,)]
+    )
 
 
 def a_job(name: str = UNIT_JOB, program: str = "page-fault") -> UnitJob:
@@ -131,12 +133,12 @@ class Lab:
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        return [(BOX, self.spec)]
+        return [(TESTBOX, self.spec)]
 
 
-def a_lab(tx: Transaction, kernels: int = 2, boxes: Sequence[str] = (BOX,)) -> Lab:
+def a_lab(tx: Transaction, kernels: int = 2, testboxes: Sequence[str] = (TESTBOX,)) -> Lab:
     tree = a_tree(tx)
-    add_boxes(tx, *boxes)
+    add_testboxes(tx, *testboxes)
     return Lab(
         tree=tree,
         kernels=[a_variant(tx, tree, number) for number in range(kernels)],
@@ -159,7 +161,7 @@ def a_comparison(tx: Transaction, lab: Lab, **more: Any) -> int:
 def a_row(unit_job: str = UNIT_JOB, metric: str = METRIC, pct: float = -18.0) -> ComparisonRow:
     """100.0 on one side, `pct` per cent more on the other."""
     return ComparisonRow(
-        testbox=BOX,
+        testbox=TESTBOX,
         unit_job=unit_job,
         metric=metric,
         better="higher",
@@ -173,7 +175,7 @@ def a_row(unit_job: str = UNIT_JOB, metric: str = METRIC, pct: float = -18.0) ->
 
 def new_swing(comparison: int, **more: Any) -> NewSwing:
     given: dict[str, Any] = {
-        "testbox": BOX,
+        "testbox": TESTBOX,
         "unit_job": UNIT_JOB,
         "metric": METRIC,
         "direction": "worse",
@@ -191,7 +193,7 @@ def a_bisection(tx: Transaction, lab: Lab, **more: Any) -> int:
         "origin": "watch",
         "good": lab.kernels[0].commit,
         "bad": lab.kernels[-1].commit,
-        "testbox": BOX,
+        "testbox": TESTBOX,
         "spec": lab.spec,
         "series": None,
         "unit_job": UNIT_JOB,
@@ -205,7 +207,7 @@ def a_bisection(tx: Transaction, lab: Lab, **more: Any) -> int:
 
 def boot_key(lab: Lab, kernel: int = 0, k: int = 0, series: str = "") -> BootKey:
     return BootKey(
-        build_key=lab.kernels[kernel].build_key, testbox=BOX, spec=lab.spec, series=series, k=k
+        build_key=lab.kernels[kernel].build_key, testbox=TESTBOX, spec=lab.spec, series=series, k=k
     )
 
 

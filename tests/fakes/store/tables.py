@@ -183,7 +183,7 @@ class StepRow:
 class TestboxRow:
     __test__ = False
 
-    box: Testbox
+    testbox: Testbox
     facts: Mapping[str, Any]
     state: TestboxState = "active"
     reason: str | None = None

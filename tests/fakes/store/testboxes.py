@@ -15,14 +15,16 @@ from tests.fakes.store.tables import BootRow, EventRow, Noun, TestboxRow, Testbo
 
 
 class Testboxes(Noun):
-    def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
+    def sync(self, testboxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
         names = set()
-        for box, facts in boxes:
-            names.add(box.name)
-            known = self.db.testboxes.get(box.name)
-            row = known or TestboxRow(box=box, facts=facts)
+        for testbox, facts in testboxes:
+            names.add(testbox.name)
+            known = self.db.testboxes.get(testbox.name)
+            row = known or TestboxRow(testbox=testbox, facts=facts)
             state = "active" if row.state == "gone" else row.state
-            self.db.testboxes[box.name] = replace(row, box=box, facts=facts, state=state)
+            self.db.testboxes[testbox.name] = replace(
+                row, testbox=testbox, facts=facts, state=state
+            )
         for name in self.db.testboxes.keys() - names:
             self.db.testboxes[name] = replace(self.db.testboxes[name], state="gone")
 

@@ -43,9 +43,9 @@ class Shifted(SimulatedBench):
     """Values around zero: bisected by difference."""
 
     def boot(
-        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0, order: int = 0
+        self, idx: int, k: int, layout: int = 0, testbox: int = 0, at: float = 0.0, order: int = 0
     ) -> tuple[tuple[float, ...], str | None]:
-        values, skip = super().boot(idx, k, layout, box, at, order)
+        values, skip = super().boot(idx, k, layout, testbox, at, order)
         return tuple(value - self.level for value in values), skip
 
 
@@ -56,9 +56,9 @@ class Denied(SimulatedBench):
     fresh: set[tuple[int, int]] = field(default_factory=set)  # (kernel, k) of these boots
 
     def boot(
-        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0, order: int = 0
+        self, idx: int, k: int, layout: int = 0, testbox: int = 0, at: float = 0.0, order: int = 0
     ) -> tuple[tuple[float, ...], str | None]:
-        return super().boot(0 if (idx, k) in self.fresh else idx, k, layout, box, at, order)
+        return super().boot(0 if (idx, k) in self.fresh else idx, k, layout, testbox, at, order)
 
 
 def skipped(idx: int, why: str | None) -> Steer:
@@ -106,7 +106,7 @@ def plays() -> dict[str, Play]:
     steered = noisy(culprit=17, effect=-0.06, seed=2)
     several = noisy(commits=30, culprit=8, effect=-0.08, others={21: -0.07}, seed=3)
     layouts = noisy(commits=10, culprit=6, effect=-0.05, layout_noise=0.01, seed=4)
-    boxes = noisy(culprit=5, effect=-0.06, box_noise=0.03, seed=5)
+    testboxes = noisy(culprit=5, effect=-0.06, testbox_noise=0.03, seed=5)
     same = noisy(culprit=None, seed=6)
     dead = noisy(culprit=12, effect=-0.1, unbuildable=(11,), unbootable=(3, 13), seed=7)
     small = noisy(culprit=12, effect=-0.02, boot_noise=0.03, seed=8)
@@ -141,7 +141,7 @@ def plays() -> dict[str, Play]:
         "resumed": _play(small, policy=Policy(max_boots=20), steers={24: allowed(60)}),
         "several": _play(several),
         "layouts": _play(layouts, layouts=True),
-        "two-testboxes": _play(boxes, boxes=2, ahead=7),
+        "two-testboxes": _play(testboxes, testboxes=2, ahead=7),
         "not-reproduced": _play(same),
         "credible-set": _play(dead),
         "inconclusive": _play(small, policy=Policy(max_boots=20)),
@@ -151,7 +151,7 @@ def plays() -> dict[str, Play]:
         ),
         "history-two-testboxes": Play(
             bench=before,
-            state=with_history(before, a_state(before, noise=known_noise(before), boxes=2), 12),
+            state=with_history(before, a_state(before, noise=known_noise(before), testboxes=2), 12),
         ),
         "unclear": _play(opposite, policy=Policy(max_end_boots=6)),
         "difference": _play(zero),
@@ -179,9 +179,9 @@ def _play(
     steers: Mapping[int, Steer] | None = None,
     ahead: int = 0,
     layouts: bool = False,
-    boxes: int = 1,
+    testboxes: int = 1,
 ) -> Play:
-    state = a_state(bench, noise=known_noise(bench), layouts=layouts, boxes=boxes)
+    state = a_state(bench, noise=known_noise(bench), layouts=layouts, testboxes=testboxes)
     return Play(
         bench=bench, state=state, policy=policy or Policy(), steers=steers or {}, ahead=ahead
     )

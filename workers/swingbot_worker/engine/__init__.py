@@ -20,18 +20,20 @@ from swingbot_worker.site import Site
 PROBLEM: Final = "engine_problem"
 
 
-def prepare(box: Testbox, unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
+def prepare(testbox: Testbox, unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
     """Build the root file system of a guest for the unit jobs.
 
     Raises InfraError that names the packages to install.
     """
     return (
-        lkp.prepare(box, box.lkp, unit_jobs, site) if box.lkp else rootfs.prepare(unit_jobs, site)
+        lkp.prepare(testbox, testbox.lkp, unit_jobs, site)
+        if testbox.lkp
+        else rootfs.prepare(unit_jobs, site)
     )
 
 
 def job_entries(
-    box: Testbox,
+    testbox: Testbox,
     unit_jobs: Sequence[UnitJob],
     site: Site,
     kernel: Mapping[str, object],
@@ -43,8 +45,8 @@ def job_entries(
     `alone` means that the job runs in a guest of its own. Raises InfraError for a job that the
     engine cannot run.
     """
-    if box.lkp:
-        return lkp.job_entries(box.lkp, unit_jobs, kernel, alone=alone)
+    if testbox.lkp:
+        return lkp.job_entries(testbox.lkp, unit_jobs, kernel, alone=alone)
     programs = sorted({name for job in unit_jobs for name in (job.program, *job.monitors)})
     runs = [
         cpio.file(
@@ -60,6 +62,6 @@ def job_entries(
     ]
 
 
-def overhead_seconds(box: Testbox) -> float:
+def overhead_seconds(testbox: Testbox) -> float:
     """Return the guest seconds that a run may take in addition to its benchmark."""
-    return lkp.overhead_seconds(box) if box.lkp else 0.0
+    return lkp.overhead_seconds(testbox) if testbox.lkp else 0.0

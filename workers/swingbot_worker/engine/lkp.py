@@ -82,7 +82,9 @@ _UNREAD: Final = frozenset(
 )
 
 
-def prepare(box: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
+def prepare(
+    testbox: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site: Site
+) -> Rootfs:
     """Build the guest of a virtual testbox.
 
     Raises InfraError that names the packages to install.
@@ -101,7 +103,7 @@ def prepare(box: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site:
         *libraries.layout(),
         *rootfs.recipe(site),
         *_lkp_files(source),
-        *_machine(box, source),
+        *_machine(testbox, source),
         _wakeup(source, site.cache),
     ):
         tree.add(entry)
@@ -203,9 +205,9 @@ def script(
     return runner.framed(unit_jobs, text, f"{checks}\nlkp_ready && {{\n{runs}\n}}", alone=alone)
 
 
-def overhead_seconds(box: Testbox) -> float:
+def overhead_seconds(testbox: Testbox) -> float:
     """Return the approximate guest seconds that LKP needs around a run."""
-    return VIRTUAL_SECONDS if isinstance(box.driver, QemuDriver) else REAL_SECONDS
+    return VIRTUAL_SECONDS if isinstance(testbox.driver, QemuDriver) else REAL_SECONDS
 
 
 def _run_of(job: UnitJob) -> Callable[[int], str]:
@@ -246,12 +248,12 @@ def _lkp_files(source: Path) -> list[cpio.Entry]:
     return entries
 
 
-def _machine(box: Testbox, source: Path) -> list[cpio.Entry]:
+def _machine(testbox: Testbox, source: Path) -> list[cpio.Entry]:
     """Return the host files that `lkp install` would have written for the machine."""
-    host = f"nr_cpu: {box.nr_cpu}\nmemory: {max(1, box.memory_mb >> 10)}G\nlocal_run: 1\n"
+    host = f"nr_cpu: {testbox.nr_cpu}\nmemory: {max(1, testbox.memory_mb >> 10)}G\nlocal_run: 1\n"
     return [
-        cpio.file(str(source / "hosts" / box.name).lstrip("/"), host.encode()),
-        cpio.file("etc/hostname", f"{box.name}\n".encode()),
+        cpio.file(str(source / "hosts" / testbox.name).lstrip("/"), host.encode()),
+        cpio.file("etc/hostname", f"{testbox.name}\n".encode()),
         cpio.directory("lkp/paths"),
         # LKP queries the compiler's name, and exits if there is no compiler
         cpio.file("usr/bin/gcc", b"#!/bin/sh\nexit 1\n", executable=True),

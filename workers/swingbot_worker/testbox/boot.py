@@ -70,8 +70,8 @@ def _boot(
 ) -> tuple[Boot, dict[str, Fact], Results]:
     """Resolve the order, let the testbox's driver boot, and read the results."""
     stolen, kernel = host.stolen_ticks(), _kernel(order.kernel, out, site)
-    box = _testbox(order, site)
-    driver = select_driver.driver_of(box)
+    testbox = _testbox(order, site)
+    driver = select_driver.driver_of(testbox)
     payload = driver.payload(
         Job(unit_jobs=order.unit_jobs, built_from=order.kernel.built_from, site=site)
     )
@@ -84,8 +84,8 @@ def _boot(
         k=order.k,
         purpose=order.purpose,
         payload=payload,
-        limits=limits(box, order.unit_jobs, order.deadline),
-        lease=partial(lease.for_boot, box, site.cache, tell=_tell, patience=patience),
+        limits=limits(testbox, order.unit_jobs, order.deadline),
+        lease=partial(lease.for_boot, testbox, site.cache, tell=_tell, patience=patience),
         out=out,
         cache=site.cache,
         tell=_tell,
@@ -95,8 +95,8 @@ def _boot(
     )
     result = driver.boot(request)
     results = read_results(request.results) if request.results.is_file() else Results(runs={})
-    _check_engine(box, results)
-    ours = {"testbox_label": box.label, "engine": box.engine, **result.facts}
+    _check_engine(testbox, results)
+    ours = {"testbox_label": testbox.label, "engine": testbox.engine, **result.facts}
     ours |= {"image_sha256": sha256(kernel.image)}
     ours |= settings_read(order.unit_jobs, results)
     return result, _facts(results, {**host.facts(stolen), **ours}), results
@@ -112,24 +112,26 @@ def _kernel(ordered: BootKernel, out: Path, site: Site) -> Kernel:
 
 
 def _testbox(order: BootOrder, site: Site) -> Testbox:
-    box = select_driver.box_of(order.testbox, site)
-    if not accepted(order.kernel.trust, box.accepts):
+    testbox = select_driver.testbox_of(order.testbox, site)
+    if not accepted(order.kernel.trust, testbox.accepts):
         raise OrderError(
-            f"This kernel is not trusted, but testbox {box.name} accepts only trusted kernels "
+            f"This kernel is not trusted, but testbox {testbox.name} accepts only trusted kernels "
             "(`accepts` in its file)."
         )
     try:
-        box.check_settings(order.unit_jobs, order.kernel.trust)
+        testbox.check_settings(order.unit_jobs, order.kernel.trust)
     except ValueError as error:
         raise OrderError(f"The order cannot be executed: {error}.") from None
-    return box
+    return testbox
 
 
-def _check_engine(box: Testbox, results: Results) -> None:
+def _check_engine(testbox: Testbox, results: Results) -> None:
     """Raise InfraError if the engine reports that it cannot run on this testbox."""
     if said := results.facts.get(engine.PROBLEM, "").strip():
         plain = printable(said[: REASON_LENGTH // 2])
-        raise InfraError(f"The engine {box.engine} of testbox {box.name} cannot run: {plain}.")
+        raise InfraError(
+            f"The engine {testbox.engine} of testbox {testbox.name} cannot run: {plain}."
+        )
 
 
 def _facts(results: Results, ours: Mapping[str, Fact]) -> dict[str, Fact]:

@@ -15,13 +15,13 @@ from swingbot_worker.site import from_environment
 from swingbot_worker.testbox import select_driver
 
 
-def check(box: Testbox) -> list[TuningFinding]:
+def check(testbox: Testbox) -> list[TuningFinding]:
     """Return the findings of the testbox's driver.
 
     A virtual testbox needs little. Only the operator's program knows a testbox of the driver
     `command`.
     """
-    return select_driver.driver_of(box).check()
+    return select_driver.driver_of(testbox).check()
 
 
 @click.command(
@@ -45,7 +45,7 @@ def command(name: str, as_json: bool) -> None:
     Checks SSH, console, power, memory and tuning. Changes nothing on the testbox and boots nothing.
     """
     try:
-        findings = check(select_driver.box_of(name, from_environment()))
+        findings = check(select_driver.testbox_of(name, from_environment()))
     except (InfraError, TestboxError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)

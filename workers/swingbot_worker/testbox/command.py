@@ -36,13 +36,13 @@ EXITS = {
 
 @dataclass(frozen=True, slots=True)
 class OperatorCommand:
-    """Boots `box` with the operator's program."""
+    """Boots `testbox` with the operator's program."""
 
-    box: Testbox
+    testbox: Testbox
     how: CommandDriver
 
     def payload(self, job: Job) -> Payload:
-        return payload.beside_others(self.box, job)
+        return payload.beside_others(self.testbox, job)
 
     def boot(self, request: Request) -> Boot:
         log = request.out / "driver.log"
@@ -61,10 +61,10 @@ class OperatorCommand:
         if done.rc not in EXITS:
             said = console.last_line(tail(log)) or "no output"
             raise InfraError(
-                f"The driver of testbox {self.box.name} exited with status {done.rc} ({said}); see "
-                f"{log}."
+                f"The driver of testbox {self.testbox.name} exited with status {done.rc} ({said}); "
+                f"see {log}."
             )
-        return Boot(verdict=_verdict(EXITS[done.rc], self.box.name, request))
+        return Boot(verdict=_verdict(EXITS[done.rc], self.testbox.name, request))
 
     def check(self) -> list[TuningFinding]:
         return [host.has_program(self.how.argv[0])]

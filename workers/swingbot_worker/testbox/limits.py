@@ -31,37 +31,38 @@ class Limits:
     quiet_job: float
 
 
-def estimate(box: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
+def estimate(testbox: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
     """Return the approximate duration of a healthy boot with this job."""
-    return box.boot_seconds + sum(
-        _pace(box) * (runner.all_seconds_of(job) + len(job.numbers) * engine.overhead_seconds(box))
+    return testbox.boot_seconds + sum(
+        _pace(testbox)
+        * (runner.all_seconds_of(job) + len(job.numbers) * engine.overhead_seconds(testbox))
         for job in unit_jobs
     )
 
 
-def limits(box: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> Limits:
+def limits(testbox: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> Limits:
     """Return limits far above the usual duration, because a slow kernel is a result.
 
     They never exceed the order's deadline.
     """
-    wall = START_SECONDS + PATIENCE * estimate(box, unit_jobs)
-    longest = max((_run_seconds(box, job) for job in unit_jobs), default=0.0)
+    wall = START_SECONDS + PATIENCE * estimate(testbox, unit_jobs)
+    longest = max((_run_seconds(testbox, job) for job in unit_jobs), default=0.0)
     return Limits(
         wall=wall if deadline is None else min(wall, deadline),
-        quiet_boot=QUIET_SECONDS + PATIENCE * box.boot_seconds,
+        quiet_boot=QUIET_SECONDS + PATIENCE * testbox.boot_seconds,
         quiet_job=QUIET_SECONDS + PATIENCE * longest,
     )
 
 
-def _run_seconds(box: Testbox, job: UnitJob) -> float:
+def _run_seconds(testbox: Testbox, job: UnitJob) -> float:
     """Return the duration of the longest run of `job`."""
-    return _pace(box) * (
+    return _pace(testbox) * (
         runner.seconds_of(job)
-        + engine.overhead_seconds(box)
+        + engine.overhead_seconds(testbox)
         + (runner.MONITOR_SECONDS if job.monitors else 0.0)
     )
 
 
-def _pace(box: Testbox) -> float:
-    counted = isinstance(box.driver, QemuDriver) and box.driver.accel == "icount"
+def _pace(testbox: Testbox) -> float:
+    counted = isinstance(testbox.driver, QemuDriver) and testbox.driver.accel == "icount"
     return ICOUNT_PACE if counted else 1.0

@@ -13,22 +13,22 @@ from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.testbox.driver import Job, Payload
 
 
-def in_guest(box: Testbox, job: Job) -> Payload:
+def in_guest(testbox: Testbox, job: Job) -> Payload:
     """Return the payload of a testbox that boots swingbot's root file system with only the job.
 
     Raises InfraError that names the packages to install.
     """
-    entries = _entries(box, job, alone=True)
-    rootfs = engine.prepare(box, job.unit_jobs, job.site)
+    entries = _entries(testbox, job, alone=True)
+    rootfs = engine.prepare(testbox, job.unit_jobs, job.site)
     return Payload(script=_text(entries), entries=entries, rootfs=rootfs)
 
 
-def beside_others(box: Testbox, job: Job) -> Payload:
+def beside_others(testbox: Testbox, job: Job) -> Payload:
     """Return the payload of a testbox with its own system.
 
     Raises InfraError if the job cannot run.
     """
-    entries = _entries(box, job, alone=False)
+    entries = _entries(testbox, job, alone=False)
     return Payload(script=_text(entries), entries=entries)
 
 
@@ -38,8 +38,8 @@ def keep(payload: Payload, out: Path) -> None:
     shutil.copyfile(payload.system.record, out / RECORD)
 
 
-def _entries(box: Testbox, job: Job, *, alone: bool) -> list[Entry]:
-    return engine.job_entries(box, job.unit_jobs, job.site, job.built_from, alone=alone)
+def _entries(testbox: Testbox, job: Job, *, alone: bool) -> list[Entry]:
+    return engine.job_entries(testbox, job.unit_jobs, job.site, job.built_from, alone=alone)
 
 
 def _text(entries: Sequence[Entry]) -> bytes:

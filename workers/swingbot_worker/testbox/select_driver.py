@@ -24,7 +24,7 @@ from swingbot_worker.testbox.ssh.driver import Ssh
 FILES = (*driver.FILES, *OF_CLUSTER)
 
 
-def box_of(name: str, site: Site) -> Testbox:
+def testbox_of(name: str, site: Site) -> Testbox:
     """Return the testbox `name`.
 
     Raises InfraError if it is unknown, TestboxError for a bad file.
@@ -37,14 +37,16 @@ def box_of(name: str, site: Site) -> Testbox:
     return load_file(path)
 
 
-def driver_of(box: Testbox) -> Driver:
-    """Return the driver that boots `box`."""
-    match box.driver:
+def driver_of(testbox: Testbox) -> Driver:
+    """Return the driver that boots `testbox`."""
+    match testbox.driver:
         case QemuDriver() as how:
-            return Qemu(box, how)
+            return Qemu(testbox, how)
         case CommandDriver() as how:
-            return OperatorCommand(box, how)
+            return OperatorCommand(testbox, how)
         case SshDriver() as how:
-            return Ssh(box, how)
+            return Ssh(testbox, how)
         case ClusterDriver() as how:
-            return Cluster(box, how, {role: driver_of(node) for role, node in how.nodes.items()})
+            return Cluster(
+                testbox, how, {role: driver_of(node) for role, node in how.nodes.items()}
+            )

@@ -21,11 +21,12 @@ def cost_lines(cost: ExperimentCost) -> list[str]:
     lines = [f"kernels: {cost.builds} to build{building}; {known} known"]
     lines += [f"  {name} {cut(why, 120)}" for name, why in cost.unbuilt.items()]
     lines += [f"  the same kernel, booted once: {', '.join(names)}" for names in cost.identical]
-    for box in cost.testboxes:
-        at_most = "at most" if box.at_most else "about"
-        known_boots = f"; {box.known} known" if box.known else ""
+    for testbox in cost.testboxes:
+        at_most = "at most" if testbox.at_most else "about"
+        known_boots = f"; {testbox.known} known" if testbox.known else ""
         lines.append(
-            f"{box.testbox}: {box.boots} boots, {at_most} {text.seconds(box.seconds)}{known_boots}"
+            f"{testbox.testbox}: {testbox.boots} boots, {at_most}"
+            f" {text.seconds(testbox.seconds)}{known_boots}"
         )
     lines += [seen.sentence for seen in cost.resolves]
     at_most = "at most" if cost.at_most else "about"

@@ -136,12 +136,12 @@ def jobs_lint(
 
 def _linted(
     file: Path,
-    boxes: Sequence[Testbox | NominalTestbox],
+    testboxes: Sequence[Testbox | NominalTestbox],
     programs: dict[str, Program],
     roots: Sequence[Path],
 ) -> LintResult:
     try:
-        return lint(read_job(file, roots), file.name, boxes, programs)
+        return lint(read_job(file, roots), file.name, testboxes, programs)
     except JobError as error:
         return LintResult(file.name, {}, (LintFinding("error", str(error)),))
 
@@ -160,7 +160,9 @@ def _say(linted: Sequence[LintResult], findings: Sequence[LintFinding]) -> None:
         click.echo(f"{finding.severity}: {finding.text}")
     good = [one for one in linted if one.good]
     for one in good:
-        counts = [f"{_count(count, 'unit job')} on {box}" for box, count in one.unit_jobs.items()]
+        counts = [
+            f"{_count(count, 'unit job')} on {testbox}" for testbox, count in one.unit_jobs.items()
+        ]
         click.echo(f"{one.file_name}: {', '.join(counts)}")
     if len(good) < len(linted):
         click.echo(f"{len(linted) - len(good)} of {len(linted)} job files have errors")

@@ -146,7 +146,7 @@ def skip(
 
     \b
     Example:
-      swingbot bisect skip b2 3f2a91c --why 'hangs in the boot of this box'
+      swingbot bisect skip b2 3f2a91c --why 'hangs in the boot of this testbox'
     """
     done = steering.skip(session.lab, _number(id_), commits, who=person(), why=why, undo=undo)
     effect = "may be measured again" if undo else "will not be measured"

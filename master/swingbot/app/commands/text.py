@@ -289,10 +289,10 @@ def status(facts: Facts) -> str:
         ),
         "idle      " + ("yes" if facts["idle"] else f"no ({open_work(facts['open'])})"),
     ]
-    for box in facts["testboxes"]:
+    for testbox in facts["testboxes"]:
         lines.append(
-            f"testbox   {box['name']}  {box['words']}"
-            + (f"  {box['label']}" if box.get("label") else "")
+            f"testbox   {testbox['name']}  {testbox['words']}"
+            + (f"  {testbox['label']}" if testbox.get("label") else "")
         )
     for job in facts["running"]:
         lines.append(

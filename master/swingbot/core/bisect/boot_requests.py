@@ -33,13 +33,13 @@ def _placed(case: Assessment, wanted: Sequence[WantedBoot]) -> list[WantedBoot]:
     difference between testboxes.
     """
     whole = case.whole.ev
-    busy, done = Counter(p.box for p in whole.pending), Counter(b.box for b in whole.boots)
-    home = {b.k: b.box for b in whole.asked if b.phase != "search"}
+    busy, done = Counter(p.testbox for p in whole.pending), Counter(b.testbox for b in whole.boots)
+    home = {b.k: b.testbox for b in whole.asked if b.phase != "search"}
     placed = []
     for boot in wanted:
-        box = home.setdefault(boot.k, least_busy(busy, done, case.state.boxes))
-        busy[box] += 1
-        placed.append(replace(boot, box=box))
+        testbox = home.setdefault(boot.k, least_busy(busy, done, case.state.testboxes))
+        busy[testbox] += 1
+        placed.append(replace(boot, testbox=testbox))
     return placed
 
 
@@ -48,14 +48,16 @@ def end_again(case: Assessment, end: int) -> Action:
 
     On a paired testbox and in a group of testboxes, both ends are booted at the same k.
     """
-    ev, boxes = case.ev, case.state.boxes
+    ev, testboxes = case.ev, case.state.testboxes
     if any(p.phase == "search" and ev.where(p) in (0, ev.last) for p in ev.pending):
         return Wait(why="a boot of an end is in flight; points are compared with it")
-    ends = (0, ev.last) if case.state.paired or boxes > 1 else (end,)
-    known = _on_boxes(case)
+    ends = (0, ev.last) if case.state.paired or testboxes > 1 else (end,)
+    known = _on_testboxes(case)
     wanted: list[WantedBoot] = []
-    for box in sorted(range(boxes), key=lambda box: (known[box], box))[: max(1, boxes // 2)]:
-        wanted += _at_one_k(ev, ends, wanted, box)
+    for testbox in sorted(range(testboxes), key=lambda testbox: (known[testbox], testbox))[
+        : max(1, testboxes // 2)
+    ]:
+        wanted += _at_one_k(ev, ends, wanted, testbox)
     return ask(case, wanted, "the level of an end is too uncertain to compare points with it")
 
 
@@ -63,22 +65,26 @@ def ends_on_new_testboxes(case: Assessment) -> list[WantedBoot]:
     """Return boots of both ends on each testbox of a group that has no boots yet, as a
     reference.
     """
-    known, wanted = _on_boxes(case), list[WantedBoot]()
-    for box in (box for box in range(case.state.boxes) if case.state.boxes > 1 and not known[box]):
-        wanted += _at_one_k(case.ev, (0, case.ev.last), wanted, box)
+    known, wanted = _on_testboxes(case), list[WantedBoot]()
+    for testbox in (
+        testbox
+        for testbox in range(case.state.testboxes)
+        if case.state.testboxes > 1 and not known[testbox]
+    ):
+        wanted += _at_one_k(case.ev, (0, case.ev.last), wanted, testbox)
     return wanted
 
 
 def _at_one_k(
-    ev: Evidence, ends: Sequence[int], already: Sequence[WantedBoot], box: int
+    ev: Evidence, ends: Sequence[int], already: Sequence[WantedBoot], testbox: int
 ) -> list[WantedBoot]:
     k = first_k(ev, ends, already)
-    return [WantedBoot(ev.points[end], k, "search", box=box) for end in ends]
+    return [WantedBoot(ev.points[end], k, "search", testbox=testbox) for end in ends]
 
 
-def _on_boxes(case: Assessment) -> Counter[int]:
+def _on_testboxes(case: Assessment) -> Counter[int]:
     """Count the boots of the whole bisection by testbox, including boots in flight."""
-    return Counter(b.box for b in case.whole.ev.asked)
+    return Counter(b.testbox for b in case.whole.ev.asked)
 
 
 def boot_of(case: Assessment, choice: Choice, already: Sequence[WantedBoot]) -> list[WantedBoot]:
@@ -87,7 +93,7 @@ def boot_of(case: Assessment, choice: Choice, already: Sequence[WantedBoot]) -> 
     """
     ev, position = case.ev, choice.position
     k = first_k(ev, (position,), already)
-    wanted = [WantedBoot(ev.points[position], k, "search", choice.layout, choice.box)]
+    wanted = [WantedBoot(ev.points[position], k, "search", choice.layout, choice.testbox)]
     if not case.state.paired:
         return wanted
     there = {ev.key(b) for b in (*ev.asked, *already)} | set(ev.failed)

@@ -34,7 +34,7 @@ class Choice:
     position: int
     bits: float
     layout: int = 0  # which build of it
-    box: int = 0  # which testbox of the group
+    testbox: int = 0  # which testbox of the group
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """How often each build was booted where: (position, layout, box) -> boots."""
+    """How often each build was booted where: (position, layout, testbox) -> boots."""
 
     boots: Counter[tuple[int, int, int]]
     group: bool
@@ -73,29 +73,31 @@ class _Kernels:
         if not self.group:
             return self.built()
         by_testbox, worth = self._by_testbox(), Counter[tuple[int, int]]()
-        for (position, layout, box), boots in self.boots.items():
-            worth[position, layout] += _against(boots, by_testbox[box] - boots)  # type: ignore[assignment]
+        for (position, layout, testbox), boots in self.boots.items():
+            worth[position, layout] += _against(boots, by_testbox[testbox] - boots)  # type: ignore[assignment]
         return worth
 
-    def more(self, layouts: Mapping[int, int], box: int) -> Mapping[int, float]:
+    def more(self, layouts: Mapping[int, int], testbox: int) -> Mapping[int, float]:
         """Position -> what one more boot there of that layout would add to its worth."""
         if not self.group:
             return dict.fromkeys(layouts, 1.0)
-        total = self._by_testbox()[box]
-        here = {position: self.boots[position, layout, box] for position, layout in layouts.items()}
+        total = self._by_testbox()[testbox]
+        here = {
+            position: self.boots[position, layout, testbox] for position, layout in layouts.items()
+        }
         return {
             position: _against(n + 1, total - n) - _against(n, total - n)
             for position, n in here.items()
         }
 
-    def first(self, box: int) -> float:
+    def first(self, testbox: int) -> float:
         """What the first boot of another build is worth."""
-        return _against(1, self._by_testbox()[box]) if self.group else 1.0
+        return _against(1, self._by_testbox()[testbox]) if self.group else 1.0
 
     def _by_testbox(self) -> Counter[int]:
         total: Counter[int] = Counter()
-        for (_, _, box), boots in self.boots.items():
-            total[box] += boots
+        for (_, _, testbox), boots in self.boots.items():
+            total[testbox] += boots
         return total
 
 
@@ -107,7 +109,7 @@ def choose(
     ev: Evidence,
     post: Posterior,
     policy: Policy,
-    boxes: int = 1,
+    testboxes: int = 1,
     elsewhere: Sequence[WantedBoot] = (),
 ) -> Plan:
     """Greedy: add boots to those under way while each tells at least `worth` of what the best one
@@ -117,26 +119,26 @@ def choose(
     answer adds nothing. `elsewhere`: boots under way of other parts of the range; they tell nothing
     here, and keep testboxes busy.
     """
-    kernels = _Kernels(Counter((ev.where(b), b.layout, b.box) for b in ev.boots), boxes > 1)
-    busy = Counter(p.box for p in (*ev.pending, *elsewhere))
-    done = Counter(b.box for b in ev.boots)
+    kernels = _Kernels(Counter((ev.where(b), b.layout, b.testbox) for b in ev.boots), testboxes > 1)
+    busy = Counter(p.testbox for p in (*ev.pending, *elsewhere))
+    done = Counter(b.testbox for b in ev.boots)
 
-    look, first = _Look(ev, post, policy, kernels), least_busy(busy, done, boxes)
+    look, first = _Look(ev, post, policy, kernels), least_busy(busy, done, testboxes)
     cost, by_rule = _costs(ev), look.by_rule([], first)
     if by_rule.max(initial=0.0) < policy.least_gain:
         return Plan((), None)
     best = _pick(by_rule, _rate(by_rule, cost, policy), kernels, first)
     alone = look.bits([], first)
     most = float(_rate(alone, cost, policy).max())
-    under_way = [(ev.where(p), p.layout, p.box) for p in ev.pending if p.phase == "search"]
+    under_way = [(ev.where(p), p.layout, p.testbox) for p in ev.pending if p.phase == "search"]
     others = sum(p.phase == "search" for p in elsewhere)
     chosen: list[Choice] = []
     while len(under_way) + others + len(chosen) < policy.parallel:
-        planned, box = (
-            under_way + [(c.position, c.layout, c.box) for c in chosen],
-            least_busy(busy, done, boxes),
+        planned, testbox = (
+            under_way + [(c.position, c.layout, c.testbox) for c in chosen],
+            least_busy(busy, done, testboxes),
         )
-        gains = look.bits(planned, box) if planned else alone
+        gains = look.bits(planned, testbox) if planned else alone
         rate = _rate(gains, cost, policy)
         if (
             rate.max() <= 0
@@ -144,8 +146,8 @@ def choose(
             or (planned and gains.max() < policy.least_gain)
         ):
             break
-        chosen.append(_pick(gains, rate, kernels.and_(planned), box))
-        busy[box] += 1
+        chosen.append(_pick(gains, rate, kernels.and_(planned), testbox))
+        busy[testbox] += 1
     return Plan(tuple(chosen), best)
 
 
@@ -159,35 +161,35 @@ class _Look:
     kernels: _Kernels
     closer: dict[int, Floats] = field(default_factory=dict)  # testbox -> bits
 
-    def by_rule(self, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
+    def by_rule(self, under_way: Sequence[tuple[int, int, int]], testbox: int) -> Floats:
         """(repeat, new layout) x position -> bits of one more boot on that testbox, as if the
         levels were known.
         """
-        return _gains(self.ev, self.post, self.kernels, under_way, self.policy.decisive, box)
+        return _gains(self.ev, self.post, self.kernels, under_way, self.policy.decisive, testbox)
 
-    def bits(self, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
+    def bits(self, under_way: Sequence[tuple[int, int, int]], testbox: int) -> Floats:
         """The same, from what each hypothesis foresees where that is known.
 
         What is under way takes the share off that it takes off by rule; in a group, where it is a
         boot on each of the other testboxes, its answers are gone through.
         """
         if self.post.hypotheses is None and not self.kernels.group:
-            return self.by_rule(under_way, box)
-        alone = self.by_rule([], box)
+            return self.by_rule(under_way, testbox)
+        alone = self.by_rule([], testbox)
         if self.kernels.group and under_way:
-            return self._when_answered(alone, under_way, box)
-        if box not in self.closer:
-            self.closer[box] = self._foreseen(alone, [self._told(box)])
-        closer = self.closer[box] if self.closer[box].any() else alone
+            return self._when_answered(alone, under_way, testbox)
+        if testbox not in self.closer:
+            self.closer[testbox] = self._foreseen(alone, [self._told(testbox)])
+        closer = self.closer[testbox] if self.closer[testbox].any() else alone
         return (
-            closer * np.clip(self.by_rule(under_way, box) / np.maximum(alone, 1e-300), 0.0, 1.0)
+            closer * np.clip(self.by_rule(under_way, testbox) / np.maximum(alone, 1e-300), 0.0, 1.0)
             if under_way
             else closer
         )
 
-    def _told(self, box: int) -> Hypotheses:
+    def _told(self, testbox: int) -> Hypotheses:
         hypotheses = (
-            on_testbox(self.ev, self.post, box, self.policy.prior_effect)
+            on_testbox(self.ev, self.post, testbox, self.policy.prior_effect)
             if self.kernels.group
             else self.post.hypotheses
         )
@@ -195,15 +197,15 @@ class _Look:
         return hypotheses
 
     def _when_answered(
-        self, rule: Floats, under_way: Sequence[tuple[int, int, int]], box: int
+        self, rule: Floats, under_way: Sequence[tuple[int, int, int]], testbox: int
     ) -> Floats:
         asked = [(position, b) for position, _, b in under_way]
         on = {
             b: divided(self._told(b), self.ev.mass, [position for position, _ in asked])
-            for b in {box, *(b for _, b in asked)}
+            for b in {testbox, *(b for _, b in asked)}
         }
         believed = answered(on, asked, self.post.sd_layout**2 + self.post.boot_var)
-        return self._foreseen(rule, [replace(on[box], weight=weight) for weight in believed])
+        return self._foreseen(rule, [replace(on[testbox], weight=weight) for weight in believed])
 
     def _foreseen(self, rule: Floats, hypotheses: Sequence[Hypotheses]) -> Floats:
         """Bits of the positions that are worth a closer look, the mean over `hypotheses`."""
@@ -247,9 +249,11 @@ class _Look:
         )
 
 
-def least_busy(busy: Mapping[int, int], done: Mapping[int, int], boxes: int) -> int:
+def least_busy(busy: Mapping[int, int], done: Mapping[int, int], testboxes: int) -> int:
     """The testbox with the fewest boots under way; of several the one that has booted least."""
-    return min(range(boxes), key=lambda box: (busy.get(box, 0), done.get(box, 0), box))
+    return min(
+        range(testboxes), key=lambda testbox: (busy.get(testbox, 0), done.get(testbox, 0), testbox)
+    )
 
 
 def _rate(bits: Floats, cost: Floats, policy: Policy) -> Floats:
@@ -265,14 +269,14 @@ def _costs(ev: Evidence) -> Floats:
     )
 
 
-def _pick(gains: Floats, rate: Floats, kernels: _Kernels, box: int) -> Choice:
+def _pick(gains: Floats, rate: Floats, kernels: _Kernels, testbox: int) -> Choice:
     """The best of (repeat, new layout) x position; a repeat goes to the build that was booted
     least.
     """
     new, position = (int(i) for i in np.unravel_index(int(np.argmax(rate)), rate.shape))
     built = sorted((n, layout) for (p, layout), n in kernels.built().items() if p == position)
     layout = (max(i for _, i in built) + 1 if new else built[0][1]) if built else 0
-    return Choice(position, float(gains[new, position]), layout, box)
+    return Choice(position, float(gains[new, position]), layout, testbox)
 
 
 def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) -> int | None:
@@ -358,7 +362,7 @@ class _Power:
 
 
 def _precisions(
-    ev: Evidence, power: _Power, kernels: _Kernels, box: int
+    ev: Evidence, power: _Power, kernels: _Kernels, testbox: int
 ) -> tuple[Floats, Floats, Floats]:
     """Position -> precision now, after one more boot on that testbox of the build booted least, and
     after one boot there of a new layout.
@@ -368,10 +372,10 @@ def _precisions(
     for (position, layout), boots in worth.items():
         now[position] += power.precision(boots)
         least[position] = min((boots, layout), least.get(position, (boots, layout)))
-    fresh = power.precision(kernels.first(box))
+    fresh = power.precision(kernels.first(testbox))
     more, adds = (
         now + fresh,
-        kernels.more({position: layout for position, (_, layout) in least.items()}, box),
+        kernels.more({position: layout for position, (_, layout) in least.items()}, testbox),
     )
     for position, (boots, _) in least.items():
         more[position] = (
@@ -386,7 +390,7 @@ def _gains(
     kernels: _Kernels,
     under_way: Sequence[tuple[int, int, int]],
     decisive: float,
-    box: int,
+    testbox: int,
 ) -> Floats:
     """(repeat, new layout) x position -> bits that one more boot there, on that testbox, tells
     about which side of it the step is on. A boot of an end tells about the points measured so far:
@@ -395,8 +399,8 @@ def _gains(
     behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
     power = _Power.of(post)
     then = power.after(ev, under_way)
-    seen = _precisions(ev, power, kernels, box)[0]
-    planned, more, new = _precisions(ev, then, kernels.and_(under_way), box)
+    seen = _precisions(ev, power, kernels, testbox)[0]
+    planned, more, new = _precisions(ev, then, kernels.and_(under_way), testbox)
     known, plan = power.at(seen), then.at(planned)
     bits = np.zeros((2, ev.last + 1))
     cuts = [-1, *sorted({p for p, _, _ in under_way if plan[p] >= decisive}), ev.last]

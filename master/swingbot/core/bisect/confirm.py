@@ -44,7 +44,7 @@ def confirm(
         return _ask_fresh(case, seen, missing)
     sure = of_set or _sure(case, left, right)
     if seen.pairs < pairs:
-        if case.state.boxes > 1 and not sure:
+        if case.state.testboxes > 1 and not sure:
             return None  # the other testboxes go on
         return Wait(why="confirmation boots are in flight")
     if sure and _agrees(case, seen):
@@ -176,7 +176,7 @@ def _beside_the_search(
 ) -> Action | None:
     """The search has other suspects again; in a group of testboxes one more pair does no harm."""
     if (
-        case.state.boxes > 1
+        case.state.testboxes > 1
         and more
         and seen.pairs < case.policy.max_confirm
         and case.used < case.policy.max_boots

@@ -52,7 +52,7 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
     both = sorted(sides[0].keys() & sides[1].keys())
     wild = wild_boots(ev, post)
     ks = [k for k in both if not {(left, k), (right, k)} & wild]
-    if len(both) - len(ks) > policy.max_confirm:  # a box like that: leave nothing out
+    if len(both) - len(ks) > policy.max_confirm:  # a testbox like that: leave nothing out
         ks = both
     layouts = len({b.layout for p in (left, right) for b in ev.at(p, "confirm")})
     failed = len({k for p, k in ev.failed if p in (left, right) and _is_confirm(ev, k)})

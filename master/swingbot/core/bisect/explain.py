@@ -276,7 +276,7 @@ def _played(
                     values=(value,) * runs,
                     phase=f.phase,
                     layout=f.layout,
-                    box=f.box,
+                    testbox=f.testbox,
                 )
             )
         state = dataclasses.replace(

@@ -59,21 +59,21 @@ def foreseen(
     return bits
 
 
-def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> Hypotheses:
+def on_testbox(ev: Evidence, post: Posterior, testbox: int, prior_effect: float) -> Hypotheses:
     """The hypotheses in a group of testboxes, each at a level of its own: what they say of the
-    levels of `box`.
+    levels of `testbox`.
 
     Given where the step is, its size follows from all testboxes (each weighs n m / (n + m), n boots
-    before the step against m behind it), and the level of `box` from its own boots.
+    before the step against m behind it), and the level of `testbox` from its own boots.
     """
     at = np.array(sorted(set(ev.places)), np.intp)
     upto = np.cumsum(post.commit)[at]
     weight = np.append(np.diff(upto), post.none)
     place = np.searchsorted(at, ev.places)
     value = np.array([np.mean([ev.of(v) for v in b.values]) for b in ev.boots])
-    boxes = np.array([b.box for b in ev.boots])
-    before, total = _running(place, boxes, np.ones(len(value)), len(at))
-    sum_before, sums = _running(place, boxes, value, len(at))
+    testboxes = np.array([b.testbox for b in ev.boots])
+    before, total = _running(place, testboxes, np.ones(len(value)), len(at))
+    sum_before, sums = _running(place, testboxes, value, len(at))
     low, high = before[:, :-1], total[:, None] - before[:, :-1]  # boots by (testbox, gap)
     worth = low * high / np.maximum(low + high, 1.0)
     apart = np.where(
@@ -84,7 +84,7 @@ def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> 
     )
     precision = worth.sum(axis=0) / post.boot_var + 1.0 / prior_effect**2
     effect, effect_var = (worth * apart).sum(axis=0) / post.boot_var / precision, 1.0 / precision
-    here = int(np.searchsorted(np.unique(boxes), box)) if box in boxes else None
+    here = int(np.searchsorted(np.unique(testboxes), testbox)) if testbox in testboxes else None
     if here is None or not total[here]:
         wide = np.full(len(weight), _WIDE * post.boot_var)
         return Hypotheses(
@@ -147,8 +147,8 @@ def answered(
     ways = (np.arange(_ANSWERS) + 0.5) / _ANSWERS
     true = np.minimum(np.searchsorted(np.cumsum(weight), ways), len(weight) - 1)
     ln = np.tile(np.log(np.maximum(weight, 1e-300)), (_ANSWERS, 1))
-    for i, (position, box) in enumerate(asked):
-        hypotheses = on[box]
+    for i, (position, testbox) in enumerate(asked):
+        hypotheses = on[testbox]
         behind = np.append(hypotheses.at[1:] <= position, False)
         mean, var = (
             np.where(behind, hypotheses.high, hypotheses.low),
@@ -161,9 +161,11 @@ def answered(
     return list(after / after.sum(axis=1, keepdims=True))
 
 
-def _running(place: Indices, boxes: Indices, what: Floats, places: int) -> tuple[Floats, Floats]:
+def _running(
+    place: Indices, testboxes: Indices, what: Floats, places: int
+) -> tuple[Floats, Floats]:
     """(testbox, measured position) -> sum up to it, and the sum of each testbox."""
-    rows = np.searchsorted(np.unique(boxes), boxes)
+    rows = np.searchsorted(np.unique(testboxes), testboxes)
     table = np.zeros((int(rows.max()) + 1, places))
     np.add.at(table, (rows, place), what)
     return np.cumsum(table, axis=1), table.sum(axis=1)

@@ -186,7 +186,7 @@ class Rows:
     level: Floats
     weight: Floats  # 1; less for a boot that looks wild
     times: Floats  # seconds
-    box: Indices  # testbox of the group
+    testbox: Indices  # testbox of the group
     spread: float  # sd of one boot
     prior: float  # the same, as it was known before the bisection
 
@@ -222,7 +222,7 @@ def wandering(
     weights = np.exp(ln - float(logsumexp(ln)))
     wander = float(weights[~np.array(still)].sum())
     # a group is judged here alone
-    moves = np.flatnonzero(~np.array(still)) if rows.box.max() == 0 else np.arange(len(still))
+    moves = np.flatnonzero(~np.array(still)) if rows.testbox.max() == 0 else np.arange(len(still))
     cells = [cells[i] for i in moves]
     one = float(logsumexp(ln[moves]))
     two = _two_steps(sums, cells, ln_prior, one, policy)
@@ -258,12 +258,14 @@ def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
     """What boots of one testbox have in common, as a covariance in units of one boot's variance:
     its offset in the group, and the more the closer they are in time (Ornstein and Uhlenbeck).
     """
-    group = rows.box.max() > 0
+    group = rows.testbox.max() > 0
     if kappa == 0 and not group:
         return None
     apart = np.abs(rows.times[:, None] - rows.times[None, :]) / seconds
     offset = (TESTBOX_SD / rows.spread) ** 2 if group else 0.0
-    return np.where(rows.box[:, None] == rows.box[None, :], offset + kappa * np.exp(-apart), 0.0)
+    return np.where(
+        rows.testbox[:, None] == rows.testbox[None, :], offset + kappa * np.exp(-apart), 0.0
+    )
 
 
 class _Shift:

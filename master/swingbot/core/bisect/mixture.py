@@ -199,7 +199,7 @@ def _moving(
     they differ by.
     """
     boots = ev.boots
-    group = any(b.box for b in boots)
+    group = any(b.testbox for b in boots)
     if len(boots) > WANDER_MOST_BOOTS or (any(b.at is None for b in boots) and not group):
         return still
     rows = gaussian.Rows(
@@ -210,7 +210,7 @@ def _moving(
         times=np.array(
             [i if b.at is None else b.at for i, b in enumerate(boots)], dtype=np.float64
         ),
-        box=np.array([b.box for b in boots], dtype=np.intp),
+        testbox=np.array([b.testbox for b in boots], dtype=np.intp),
         spread=columns.spread,
         prior=columns.prior,
     )

@@ -34,7 +34,7 @@ def search(case: Assessment) -> Action | Confirmed:
         replace(case.ev, pending=(*case.ev.pending, *references)),
         case.posterior,
         case.policy,
-        case.state.boxes,
+        case.state.testboxes,
         case.elsewhere,
     )
     if plan.best is None or _hopeless(case, plan.best.bits):

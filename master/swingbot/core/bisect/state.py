@@ -39,7 +39,7 @@ class BisectionState:
     noise: NoisePrior = field(default_factory=NoisePrior)
     boot_cost_seconds: float = 10.0  # of one boot with its runs
     # number of testboxes in the group that share the work; their indices count from 0
-    boxes: int = field(default=1, metadata={JOURNAL_KEY: "boxes"})
+    testboxes: int = field(default=1, metadata={JOURNAL_KEY: "boxes"})
     layouts: bool = False  # whether a commit can be built with another layout of the same code
     layout_cost_seconds: float = 60.0  # of linking a kernel that is built in another layout
 

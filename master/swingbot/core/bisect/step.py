@@ -21,8 +21,8 @@ def step(state: BisectionState, policy: Policy) -> Action:
 
     Never requests a boot that was made or is in flight.
     """
-    if state.boxes > 1:
-        policy = _in_group(policy, state.boxes)
+    if state.testboxes > 1:
+        policy = _in_group(policy, state.testboxes)
     case = look(state, policy)
     ev = case.ev
     if ev.last == 0:
@@ -42,12 +42,12 @@ def step(state: BisectionState, policy: Policy) -> Action:
     return ends(case) or solve(case)
 
 
-def _in_group(policy: Policy, boxes: int) -> Policy:
+def _in_group(policy: Policy, testboxes: int) -> Policy:
     """Adapt the policy to a group, where idle testboxes are free and boots are requested sooner."""
     return replace(
         policy,
-        parallel=max(policy.parallel, boxes),
-        boots_per_end=max(policy.boots_per_end, min(boxes, GROUP_BOOTS_PER_END)),
+        parallel=max(policy.parallel, testboxes),
+        boots_per_end=max(policy.boots_per_end, min(testboxes, GROUP_BOOTS_PER_END)),
         decisive=min(policy.decisive, GROUP_DECISIVE),
         worth=min(policy.worth, GROUP_WORTH),
     )

@@ -39,7 +39,8 @@ class Policy:
     # P(culprit), given that there is one, at which its confirmation begins. Higher: boots that
     # confirmation would have decided as well; 0.9: 2 % more boots.
     suspect: float = 0.75
-    # Boots in all, but for the last pairs of a confirmation. Lower: small effects on noisy boxes
+    # Boots in all, but for the last pairs of a confirmation. Lower: small effects on noisy
+    # testboxes
     # end inconclusive; higher: a hopeless one holds the testbox for days.
     max_boots: int = 200
 
@@ -165,7 +166,7 @@ SHAPES: Final = (
     (0.4, 2.0, 5.5, 0.03),
 )
 # Weight of the two modes that the noise record knows, or that the boots show, beside these shapes.
-# Lower: boots that tell which mode is which; 1: a box that lost its modes is never believed.
+# Lower: boots that tell which mode is which; 1: a testbox that lost its modes is never believed.
 MODES_KNOWN: Final = 0.9
 # (factor of the layout spread that is known, prior). Narrower: layout that is worse than recorded
 # names commits.

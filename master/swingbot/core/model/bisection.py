@@ -27,7 +27,7 @@ class WantedBoot:
     k: int
     phase: Phase
     layout: int = 0  # build of this commit: 0 is the default, others have a different code layout
-    box: int = field(default=0, metadata={JOURNAL_KEY: "box"})  # index in the group
+    testbox: int = field(default=0, metadata={JOURNAL_KEY: "box"})  # index in the group
 
     @property
     def key(self) -> tuple[int, int]:
@@ -37,7 +37,7 @@ class WantedBoot:
     def to_json(self) -> list[int]:
         """Return the form in which journals and pages list requests; the phase is stated
         separately."""
-        return [self.idx, self.k, self.layout, self.box]
+        return [self.idx, self.k, self.layout, self.testbox]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Observation:
     skip: str | None = None  # panicked, hung, no result: an outcome, never a vote
     phase: Phase
     layout: int = 0
-    box: int = field(default=0, metadata={JOURNAL_KEY: "box"})  # index in the group
+    testbox: int = field(default=0, metadata={JOURNAL_KEY: "box"})  # index in the group
     # Time of the boot, in seconds of any one clock; None: not known, and drift is not tested.
     at: float | None = None
 

@@ -349,7 +349,7 @@ class Bisection:
 
     @property
     def testboxes(self) -> tuple[str, ...]:
-        """The testboxes that share its boots, one or a group; `box` of a boot is an index into
+        """The testboxes that share its boots, one or a group; `testbox` of a boot is an index into
         it."""
         return self.terms.testboxes or (self.testbox,)
 

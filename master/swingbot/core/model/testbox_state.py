@@ -117,44 +117,54 @@ Event = (
 )
 
 
-def transition(box: TestboxStatus, event: Event, *, barred: bool = False) -> TestboxStatus:
+def transition(testbox: TestboxStatus, event: Event, *, barred: bool = False) -> TestboxStatus:
     """Return the testbox after `event`.
 
     `barred`: it may not work, so it returns to quarantine (an anchor is booted there anyway).
     """
     home = TestboxPhase.QUARANTINED if barred else TestboxPhase.IDLE
     # An outcome does not recover a testbox that its driver reported as lost.
-    back = box.state if box.state is TestboxPhase.LOST else home
+    back = testbox.state if testbox.state is TestboxPhase.LOST else home
     match event:
         case Assigned(attempt):
-            return replace(box, state=TestboxPhase.LEASED, why="handed out", attempt=attempt)
+            return replace(testbox, state=TestboxPhase.LEASED, why="handed out", attempt=attempt)
         case PhaseReported(phase, why, attempt):
-            return _because(replace(box, attempt=attempt or box.attempt), TestboxPhase(phase), why)
-        case AttemptEnded(up, why):
-            failures = box.failures + 1 if back is TestboxPhase.LOST else 0
             return _because(
-                replace(box, failures=failures, down=0 if up else box.down + 1), back, why
+                replace(testbox, attempt=attempt or testbox.attempt), TestboxPhase(phase), why
+            )
+        case AttemptEnded(up, why):
+            failures = testbox.failures + 1 if back is TestboxPhase.LOST else 0
+            return _because(
+                replace(testbox, failures=failures, down=0 if up else testbox.down + 1), back, why
             )
         case AttemptFailed(why):
-            return _because(replace(box, failures=box.failures + 1, down=box.down + 1), back, why)
+            return _because(
+                replace(testbox, failures=testbox.failures + 1, down=testbox.down + 1), back, why
+            )
         case ControllerLost(why):
             return _because(
-                replace(box, failures=box.failures + 1, down=box.down + 1), TestboxPhase.LOST, why
+                replace(testbox, failures=testbox.failures + 1, down=testbox.down + 1),
+                TestboxPhase.LOST,
+                why,
             )
         case AttemptCancelled(why):
-            return _because(box, back, why)
+            return _because(testbox, back, why)
         case Quarantined(why):
-            return box if box.state in WORKING else _because(box, TestboxPhase.QUARANTINED, why)
+            return (
+                testbox
+                if testbox.state in WORKING
+                else _because(testbox, TestboxPhase.QUARANTINED, why)
+            )
         case Released(why):
-            fresh = replace(box, failures=0, down=0)
-            return fresh if box.state in WORKING else _because(fresh, TestboxPhase.IDLE, why)
+            fresh = replace(testbox, failures=0, down=0)
+            return fresh if testbox.state in WORKING else _because(fresh, TestboxPhase.IDLE, why)
 
 
-def _because(box: TestboxStatus, state: TestboxPhase, why: str) -> TestboxStatus:
+def _because(testbox: TestboxStatus, state: TestboxPhase, why: str) -> TestboxStatus:
     plain = printable(why, " ")[:WHY_LENGTH]
     return replace(
-        box,
+        testbox,
         state=state,
         why=plain,
-        attempt=box.attempt if state in WORKING or state is TestboxPhase.LOST else None,
+        attempt=testbox.attempt if state in WORKING or state is TestboxPhase.LOST else None,
     )

@@ -60,7 +60,7 @@ class AlertChanges:
 
 def changes(
     open_: Collection[AlertSubject],
-    boxes: Sequence[TestboxStatus],
+    testboxes: Sequence[TestboxStatus],
     wishes: Mapping[str, tuple[TestboxState, str | None]],
     invalid: Sequence[InvalidRuns],
     queue: QueueState,
@@ -73,7 +73,7 @@ def changes(
     reason. `no_room` is why the disk is too full to hand out work.
     """
     wrong = (
-        _of_boxes(open_, boxes, wishes)
+        _of_testboxes(open_, testboxes, wishes)
         | _of_runs(open_, invalid, policy)
         | _of_queue(queue, policy)
     )
@@ -95,9 +95,9 @@ def changes(
     )
 
 
-def _of_boxes(
+def _of_testboxes(
     open_: Collection[AlertSubject],
-    boxes: Sequence[TestboxStatus],
+    testboxes: Sequence[TestboxStatus],
     wishes: Mapping[str, tuple[TestboxState, str | None]],
 ) -> dict[AlertSubject, str]:
     """Return problems of single testboxes.
@@ -106,20 +106,20 @@ def _of_boxes(
     lose it again.
     """
     problems: dict[AlertSubject, str] = {}
-    for box in boxes:
-        wish, reason = wishes.get(box.testbox, ("gone", None))
+    for testbox in testboxes:
+        wish, reason = wishes.get(testbox.testbox, ("gone", None))
         if wish == "gone":
             continue
         if wish == "quarantined":
             kind = _quarantine(reason or "")
             if kind is not None:
-                problems[AlertSubject(kind, box.testbox)] = (
+                problems[AlertSubject(kind, testbox.testbox)] = (
                     (reason or "").removeprefix(MOVED).removeprefix(FAILED)
                 )
-        elif box.state is TestboxPhase.LOST or (
-            box.failures > 0 and AlertSubject("lost", box.testbox) in open_
+        elif testbox.state is TestboxPhase.LOST or (
+            testbox.failures > 0 and AlertSubject("lost", testbox.testbox) in open_
         ):
-            problems[AlertSubject("lost", box.testbox)] = box.why or "no reason known"
+            problems[AlertSubject("lost", testbox.testbox)] = testbox.why or "no reason known"
     return problems
 
 
@@ -134,14 +134,14 @@ def _of_runs(
     open_: Collection[AlertSubject], invalid: Sequence[InvalidRuns], policy: TestboxRules
 ) -> dict[AlertSubject, str]:
     problems: dict[AlertSubject, str] = {}
-    for box in invalid:
-        subject = AlertSubject("invalid", box.testbox)
+    for testbox in invalid:
+        subject = AlertSubject("invalid", testbox.testbox)
         limit = policy.invalid_pct * (OVER_SHARE if subject in open_ else 1.0)
-        share = 100.0 * box.invalid / box.runs if box.runs else 0.0
-        if policy.invalid_pct > 0 and box.runs >= policy.invalid_runs and share > limit:
+        share = 100.0 * testbox.invalid / testbox.runs if testbox.runs else 0.0
+        if policy.invalid_pct > 0 and testbox.runs >= policy.invalid_runs and share > limit:
             problems[subject] = (
-                f"{box.invalid} of its last {box.runs} runs are invalid ({share:.0f} %);"
-                f" the last: {box.reason}"
+                f"{testbox.invalid} of its last {testbox.runs} runs are invalid ({share:.0f} %);"
+                f" the last: {testbox.reason}"
             )
     return problems
 

@@ -28,14 +28,14 @@ def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
     )
 
 
-def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
+def rule_of(testbox: Testbox, metric: Metric, job: UnitJob) -> Rule:
     """Return the rule for a metric of a unit job on a testbox."""
     minimum = metric.min_effect(job.params)
     return rule_for(
         metric.klass,
         metric.better,
         minimum,
-        paired=box.repeatable,
+        paired=testbox.repeatable,
         layout=LAYOUT_SHARE * minimum / 100,
-        unimodal=box.repeatable,
+        unimodal=testbox.repeatable,
     )

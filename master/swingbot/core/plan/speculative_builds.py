@@ -29,7 +29,7 @@ def likely_next(state: BisectionState, belief: Belief, most: int) -> list[int]:
     under = [0.0, *(share / total for share in accumulate(mass))]
     points = (
         min(range(1, len(under) - 1), key=lambda idx: (abs(under[idx] - quantile), idx), default=0)
-        for quantile in (*QUANTILES, *(OF_GROUP if state.boxes > 1 else ()))
+        for quantile in (*QUANTILES, *(OF_GROUP if state.testboxes > 1 else ()))
     )
     asked = {flight.idx for flight in state.in_flight}
     return [

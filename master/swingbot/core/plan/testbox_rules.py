@@ -72,36 +72,38 @@ def refusal(testbox: str, holder: str, attempt: int, until: datetime, claimant: 
     )
 
 
-def quarantine_reason(box: TestboxStatus, most: int) -> str | None:
+def quarantine_reason(testbox: TestboxStatus, most: int) -> str | None:
     """Return why the testbox must be quarantined; None if it need not be."""
-    if most <= 0 or box.failures < most:
+    if most <= 0 or testbox.failures < most:
         return None
-    times = "an attempt was" if box.failures == 1 else f"{box.failures} attempts in a row were"
-    why = box.why or "no reason known"
+    times = (
+        "an attempt was" if testbox.failures == 1 else f"{testbox.failures} attempts in a row were"
+    )
+    why = testbox.why or "no reason known"
     return f"{FAILED}{times} lost to the testbox or its controller; the last: {why}"
 
 
-def failures_allowed(box: Testbox, policy: TestboxRules) -> int:
+def failures_allowed(testbox: Testbox, policy: TestboxRules) -> int:
     """Return how many failures in a row lead to quarantine; 0 for never.
 
     A testbox that is a program on its host is never quarantined: its failures are those of the
     host, and another attempt is free.
     """
-    return 0 if box.virtual else policy.failures
+    return 0 if testbox.virtual else policy.failures
 
 
-def screening_boots(box: Testbox, policy: TestboxRules) -> int:
+def screening_boots(testbox: Testbox, policy: TestboxRules) -> int:
     """Return how many anchor boots a testbox needs before its results count.
 
     0 for a testbox that is a program on its host.
     """
-    return 0 if box.virtual else policy.screening_boots
+    return 0 if testbox.virtual else policy.screening_boots
 
 
-def hardware(box: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:
+def hardware(testbox: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of the machine: `facts` of a boot, and the model named in its file."""
     known = {
-        "model": box.model,
+        "model": testbox.model,
         **{name: facts[name] for name in HARDWARE if facts.get(name) is not None},
     }
     return {name: known[name] for name in HARDWARE if name in known}
@@ -126,13 +128,17 @@ def _same(name: str, before: object, now: object) -> bool:
     return str(before) == str(now)
 
 
-def stand_in(box: Testbox, boxes: Mapping[str, Testbox], fit: Collection[str]) -> str | None:
+def stand_in(
+    testbox: Testbox, testboxes: Mapping[str, Testbox], fit: Collection[str]
+) -> str | None:
     """Return a usable testbox of the same group that runs the same unit jobs; None if none."""
     return min(
         (
             name
             for name in fit
-            if name != box.name and name in boxes and interchangeable(box, boxes[name])
+            if name != testbox.name
+            and name in testboxes
+            and interchangeable(testbox, testboxes[name])
         ),
         default=None,
     )
@@ -141,17 +147,17 @@ def stand_in(box: Testbox, boxes: Mapping[str, Testbox], fit: Collection[str]) -
 def interchangeable(one: Testbox, other: Testbox) -> bool:
     """Whether unit jobs for `one` are identical to those for `other`."""
 
-    def asked(box: Testbox) -> tuple[object, ...]:
+    def asked(testbox: Testbox) -> tuple[object, ...]:
         return (
-            box.tbox_group,
-            box.nr_cpu,
-            box.memory_mb,
-            dict(box.demand),
-            box.lkp,
-            box.can_set,
-            box.repeatable,
-            box.accepts,
-            box.cluster,
+            testbox.tbox_group,
+            testbox.nr_cpu,
+            testbox.memory_mb,
+            dict(testbox.demand),
+            testbox.lkp,
+            testbox.can_set,
+            testbox.repeatable,
+            testbox.accepts,
+            testbox.cluster,
         )
 
     return asked(one) == asked(other)

@@ -98,7 +98,7 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
                 lab,
                 tx.orders,
                 variant,
-                boot_key(bisection, variant, request.k, request.box),
+                boot_key(bisection, variant, request.k, request.testbox),
                 PRIORITY["bisection"],
                 bisection=bisection.id,
             )
@@ -122,10 +122,10 @@ def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
     return bisection.terms.noise or noise_prior(None, paired)
 
 
-def boot_key(bisection: Bisection, variant: Variant, k: int, box: int = 0) -> BootKey:
+def boot_key(bisection: Bisection, variant: Variant, k: int, testbox: int = 0) -> BootKey:
     return BootKey(
         build_key=variant.build_key,
-        testbox=bisection.testboxes[box],
+        testbox=bisection.testboxes[testbox],
         spec=bisection.spec,
         series=bisection.series,
         k=k,
@@ -158,7 +158,7 @@ def _observe(
         boots = (
             tx.boots.find(
                 build.image_sha256,
-                bisection.testboxes[request.box],
+                bisection.testboxes[request.testbox],
                 bisection.spec,
                 bisection.series,
                 BootNumbers([request.k]),
@@ -169,7 +169,7 @@ def _observe(
         if boots:
             _learn(tx, bisection, request, boots[0])
             continue
-        order = orders.get(str(boot_key(bisection, variant, request.k, request.box)))
+        order = orders.get(str(boot_key(bisection, variant, request.k, request.testbox)))
         if order is not None and order.state == "failed":
             return order.reason or "an order was abandoned"
     return None
@@ -198,7 +198,7 @@ def state_of(
     builds: Mapping[str, KernelBuild],
 ) -> BisectionState:
     """Load everything that the next step depends on from stored facts."""
-    box = lab.testboxes.known(bisection.testbox)
+    testbox = lab.testboxes.known(bisection.testbox)
     metric = metric_of(lab.programs, bisection.metric)
     job = tx.specs.get(bisection.spec)[0]
     observed = tx.bisections.observations(bisection.id)
@@ -216,12 +216,12 @@ def state_of(
         in_flight=tuple(
             request for request in tx.bisections.wants(bisection.id) if request.key not in seen
         ),
-        boxes=len(bisection.testboxes),
+        testboxes=len(bisection.testboxes),
         layouts=True,  # the same worker builds all layouts
-        paired=box.repeatable,
+        paired=testbox.repeatable,
         better=metric.better,
         min_effect_pct=metric.min_effect(job.params),
-        noise=noise_of(bisection, box.repeatable),
+        noise=noise_of(bisection, testbox.repeatable),
         boot_cost_seconds=boot_seconds or USUAL_BOOT_SECONDS,
     )
 

@@ -42,5 +42,5 @@ def _idle(lab: Lab, orders: Orders) -> bool:
 def _comes_first(lab: Lab, order: Order) -> bool:
     if order.testbox is None:
         return order.priority > AHEAD
-    box = lab.testboxes.present.get(order.testbox)
-    return box is None or not box.repeatable
+    testbox = lab.testboxes.present.get(order.testbox)
+    return testbox is None or not testbox.repeatable

@@ -81,28 +81,28 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
         # all commits after one made from a patch are made from patches too
         trust = trust_in(tx.variants, tree, lab.git.facts(ends[1]), vouched=request.trusted)
         named = request.testbox
-        boxes = pick_testboxes(
+        testboxes = pick_testboxes(
             lab, [named] if named else _first_for(lab, tree, trust), trust, asked=bool(named)
         )
-        boxes = _alike(lab, tx.testboxes, boxes)
+        testboxes = _alike(lab, tx.testboxes, testboxes)
         parts = resolve_parts(
-            lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides, trust
+            lab, tx.specs, request.job_files or tree.job_files, testboxes, request.overrides, trust
         )
         if len({spec for _, spec in parts}) > 1:
             raise RequestError(
                 f"the testboxes of {named!r} run the job with different parameters, so their "
-                f"boots cannot be compared; name one of {', '.join(boxes)}"
+                f"boots cannot be compared; name one of {', '.join(testboxes)}"
             )
         job = _unit_job_of(lab, tx.specs.get(parts[0][1]), request.metric, request.unit_job)
         identity = json.dumps(
-            [tree.id, *ends, tree.kconfig, tree.compiler, *boxes, job.to_json(), request.metric]
+            [tree.id, *ends, tree.kconfig, tree.compiler, *testboxes, job.to_json(), request.metric]
         )
         resolved = ResolvedBisection(
             tree=tree,
             origin="asked",
             good=ends[0],
             bad=ends[1],
-            testboxes=boxes,
+            testboxes=testboxes,
             job=job,
             metric=request.metric,
             key=f"asked:{hashlib.sha256(identity.encode()).hexdigest()}",
@@ -117,9 +117,10 @@ def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
     If none may, return the first one, so that the refusal names it.
     """
     return [
-        box
-        for box in tree.testboxes
-        if box in lab.testboxes.present and accepted(trust, lab.testboxes.present[box].accepts)
+        testbox
+        for testbox in tree.testboxes
+        if testbox in lab.testboxes.present
+        and accepted(trust, lab.testboxes.present[testbox].accepts)
     ][:1] or list(tree.testboxes[:1])
 
 

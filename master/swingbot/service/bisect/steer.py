@@ -123,7 +123,7 @@ def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
                 lab,
                 tx.orders,
                 variant,
-                boot_key(bisection, variant, want.k, want.box),
+                boot_key(bisection, variant, want.k, want.testbox),
                 PRIORITY["bisection"],
                 bisection=bisection.id,
             )

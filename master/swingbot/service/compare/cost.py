@@ -40,24 +40,26 @@ class ExperimentCost:
     @property
     def boots(self) -> int:
         """Boots needed on all testboxes."""
-        return sum(box.boots for box in self.testboxes)
+        return sum(testbox.boots for testbox in self.testboxes)
 
     @property
     def at_most(self) -> bool:
         """Whether any of the times is an upper bound."""
-        return any(box.at_most for box in self.testboxes)
+        return any(testbox.at_most for testbox in self.testboxes)
 
     @property
     def box_seconds(self) -> float:
         """Testbox time."""
-        return sum(box.seconds for box in self.testboxes)
+        return sum(testbox.seconds for testbox in self.testboxes)
 
     @property
     def seconds(self) -> float:
         """Time to completion on an idle lab: kernels are built one by one, testboxes work in
         parallel.
         """
-        return self.build_seconds + max((box.seconds for box in self.testboxes), default=0.0)
+        return self.build_seconds + max(
+            (testbox.seconds for testbox in self.testboxes), default=0.0
+        )
 
 
 def cost_of(

@@ -98,13 +98,13 @@ def _laid_out(
         for kernel in kernels
     }
     trust = least(list(levels.values()))
-    boxes = pick_testboxes(
+    testboxes = pick_testboxes(
         lab, request.testboxes or tree.testboxes, trust, asked=bool(request.testboxes)
     )
     parts = [
         (testbox, _watched(lab, tx, spec, request.beside))
         for testbox, spec in resolve_parts(
-            lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides, trust
+            lab, tx.specs, request.job_files or tree.job_files, testboxes, request.overrides, trust
         )
     ]
     by_name = {kernel.name: kernel for kernel in kernels}

@@ -93,11 +93,16 @@ def _laid_out(
         trust_in(tx.variants, tree, lab.git.facts(commit), vouched=request.trusted)
         for commit in commits
     ]
-    boxes = pick_testboxes(
+    testboxes = pick_testboxes(
         lab, request.testboxes or tree.testboxes, least(levels), asked=bool(request.testboxes)
     )
     parts = resolve_parts(
-        lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides, least(levels)
+        lab,
+        tx.specs,
+        request.job_files or tree.job_files,
+        testboxes,
+        request.overrides,
+        least(levels),
     )
     identity = json.dumps(
         [

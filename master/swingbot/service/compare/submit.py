@@ -54,7 +54,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
     each = 2 * (request.boots or DEFAULT_BOOTS)
     seconds, at_most = 0.0, False
     with lab.transaction("foresee cost") as tx:
-        boxes = pick_testboxes(
+        testboxes = pick_testboxes(
             lab,
             request.testboxes or tree.testboxes,
             _trust(tree, request),
@@ -64,7 +64,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
             lab,
             tx.specs,
             request.job_files or tree.job_files,
-            boxes,
+            testboxes,
             {},
             _trust(tree, request),
         )

@@ -19,12 +19,12 @@ def measure_noise(lab: Lab, tx: Transaction) -> None:
 
     A metric without two boots of the same kernel has no record.
     """
-    for name, box in lab.testboxes.present.items():
+    for name, testbox in lab.testboxes.present.items():
         latest, fresh, boots = tx.noise.fresh_boots(name)
         if latest is None or fresh < max(FRESH, SHARE * boots):
             continue
         for (unit_job, metric), (measured, since, until) in tx.noise.measured_boots(name).items():
-            record = estimate(measured, paired=box.repeatable)
+            record = estimate(measured, paired=testbox.repeatable)
             if record.boot_mean.known or record.pair.known:
                 tx.noise.put(
                     name,

@@ -152,18 +152,22 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
     images = _images(tx, comparison)
     if images is None:
         return False
-    shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes.known(box).repeatable]
+    shared = [
+        (testbox, spec)
+        for testbox, spec in comparison.parts
+        if lab.testboxes.known(testbox).repeatable
+    ]
     return any(
         differences_of(
             tx,
             images,
-            lab.testboxes.known(box),
+            lab.testboxes.known(testbox),
             [spec] * 2,
-            series_of(lab.testboxes.known(box), ""),
+            series_of(lab.testboxes.known(testbox), ""),
             comparison.numbers,
         ).must
         is not None
-        for box, spec in shared
+        for testbox, spec in shared
     )
 
 
@@ -232,9 +236,9 @@ def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decisi
 def gate_of(lab: Lab, tx: Transaction, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
     """Return the noise prior and the evidence that the swing needs, given the number of benchmark
     metrics of its head."""
-    box, metric = lab.testboxes.known(swing.testbox), metric_of(lab.programs, swing.metric)
+    testbox, metric = lab.testboxes.known(swing.testbox), metric_of(lab.programs, swing.metric)
     rule, record = (
-        rule_of(box, metric, job),
+        rule_of(testbox, metric, job),
         tx.noise.get(swing.testbox, swing.unit_job, swing.metric),
     )
     metrics = sum(row.headline for row in tx.comparisons.rows(swing.comparison))
@@ -243,12 +247,12 @@ def gate_of(lab: Lab, tx: Transaction, swing: Swing, job: UnitJob) -> tuple[Pair
         for s in tx.swings.in_state(*_ACCEPTED)
     )
     side: Literal[-1, 1] = 1 if swing.change_pct > 0 else -1
-    return pair_prior(record, box.repeatable), Gate(
+    return pair_prior(record, testbox.repeatable), Gate(
         threshold=threshold(metrics, accepted),
         min_effect=math.log1p(rule.min_effect_pct / 100.0),
         direction=side,
         layout=layout_sd(record, rule.layout),
-        min_pairs=MIN_PAIRS_REPEATABLE if box.repeatable else MIN_PAIRS,
+        min_pairs=MIN_PAIRS_REPEATABLE if testbox.repeatable else MIN_PAIRS,
     )
 
 

@@ -45,9 +45,9 @@ def _measured(tx: Transaction, sighting: Sighting) -> Sighting | None:
             continue
         parts = _parts(tx.comparisons, other.comparison)
         if any(
-            box == bisection.testbox
+            testbox == bisection.testbox
             and any(job.name == bisection.unit_job for job in tx.specs.get(spec))
-            for box, spec in parts
+            for testbox, spec in parts
         ):
             return other
     return None
@@ -101,7 +101,7 @@ def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str
         watched = resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust)
     except RequestError:
         watched = []  # a job or testbox of the tree has changed; the bisection's own are enough
-    specs = [spec for box, spec in watched if box == bisection.testbox]
+    specs = [spec for testbox, spec in watched if testbox == bisection.testbox]
     own = any(job.name == bisection.unit_job for spec in specs for job in tx.specs.get(spec))
     return watched if own else [*watched, (bisection.testbox, bisection.spec)]
 

@@ -30,7 +30,7 @@ def alert_operator(lab: Lab, tx: Transaction) -> None:
         tx.testboxes.reasons(),
         tx.alerts.invalid_runs(),
         awake,
-        lab.policies.boxes,
+        lab.policies.testboxes,
         _no_room(lab, DISK in open_),
     )
     for subject, reason in alerts.begun.items():
@@ -52,7 +52,7 @@ def _no_room(lab: Lab, alerted: bool) -> str | None:
 
 def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
     policies = lab.policies
-    if not policies.boxes.mails:
+    if not policies.testboxes.mails:
         return
     revision = 1 if alert.ended is None else 2
     name, kind = f"alert{number}", alert.kind

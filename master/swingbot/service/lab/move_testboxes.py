@@ -44,15 +44,15 @@ def outcome_came(
     if status == "infra":
         _fail(lab, tx, order.testbox, AttemptFailed(reason or "no reason given"))
         return
-    box = tx.testboxes.move(
+    testbox = tx.testboxes.move(
         order.testbox,
         AttemptEnded(status == "up", status.replace("_", " ") + (f": {reason}" if reason else "")),
     )
-    _bar_if_due(lab, tx, box)
-    most = _allowed_failures(lab, box.testbox)
-    if most and box.down and box.down % most == 0:
+    _bar_if_due(lab, tx, testbox)
+    most = _allowed_failures(lab, testbox.testbox)
+    if most and testbox.down and testbox.down % most == 0:
         # that many failed boots in a row may be caused by the testbox
-        order_anchor(tx, box.testbox)
+        order_anchor(tx, testbox.testbox)
 
 
 def gave_up(lab: Lab, tx: Transaction, order: Order, reason: str, *, silent: bool) -> None:
@@ -95,16 +95,16 @@ def _fail(lab: Lab, tx: Transaction, testbox: str, event: Event) -> None:
     _bar_if_due(lab, tx, tx.testboxes.move(testbox, event))
 
 
-def _bar_if_due(lab: Lab, tx: Transaction, box: TestboxStatus) -> None:
-    why = quarantine_reason(box, _allowed_failures(lab, box.testbox))
-    if why is not None and tx.testboxes.states().get(box.testbox) == "active":
-        bar(tx.testboxes, box.testbox, why)
-        tx.orders.give_back_budget(box.testbox, MORE_ATTEMPTS)
+def _bar_if_due(lab: Lab, tx: Transaction, testbox: TestboxStatus) -> None:
+    why = quarantine_reason(testbox, _allowed_failures(lab, testbox.testbox))
+    if why is not None and tx.testboxes.states().get(testbox.testbox) == "active":
+        bar(tx.testboxes, testbox.testbox, why)
+        tx.orders.give_back_budget(testbox.testbox, MORE_ATTEMPTS)
 
 
 def _allowed_failures(lab: Lab, testbox: str) -> int:
     return (
-        failures_allowed(lab.testboxes.present[testbox], lab.policies.boxes)
+        failures_allowed(lab.testboxes.present[testbox], lab.policies.testboxes)
         if testbox in lab.testboxes.present
         else 0
     )

@@ -65,17 +65,17 @@ def _set_straight(lab: Lab, tx: Transaction) -> None:
     reasons, leased, known = (
         tx.testboxes.reasons(),
         tx.attempts.leased(),
-        {box.testbox: box for box in tx.testboxes.all()},
+        {testbox.testbox: testbox for testbox in tx.testboxes.all()},
     )
     for name in lab.testboxes.present:
         if name not in reasons:
             continue
-        (target, reason), box = reasons[name], known.get(name) or tx.testboxes.lock(name)
-        if name not in leased and box.state in WORKING:
-            box = tx.testboxes.move(name, AttemptCancelled("its attempt has ended"))
-        if target == "quarantined" and box.state is not TestboxPhase.QUARANTINED:
+        (target, reason), testbox = reasons[name], known.get(name) or tx.testboxes.lock(name)
+        if name not in leased and testbox.state in WORKING:
+            testbox = tx.testboxes.move(name, AttemptCancelled("its attempt has ended"))
+        if target == "quarantined" and testbox.state is not TestboxPhase.QUARANTINED:
             tx.testboxes.move(name, Quarantined(reason or "no reason given"))
-        elif target != "quarantined" and box.state is TestboxPhase.QUARANTINED:
+        elif target != "quarantined" and testbox.state is TestboxPhase.QUARANTINED:
             tx.testboxes.move(name, Released("it may work again"))
 
 
@@ -93,7 +93,7 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
     ]
     if not barred:
         return
-    lost = {box.testbox for box in tx.testboxes.all() if box.state is TestboxPhase.LOST}
+    lost = {testbox.testbox for testbox in tx.testboxes.all() if testbox.state is TestboxPhase.LOST}
     fit = (
         {name for name, (state, _) in reasons.items() if state == "active"}
         - lost
@@ -122,8 +122,8 @@ def unscreened(lab: Lab, testboxes: Testboxes) -> set[str]:
     """
     needing = [
         name
-        for name, box in lab.testboxes.present.items()
-        if screening_boots(box, lab.policies.boxes) > 0
+        for name, testbox in lab.testboxes.present.items()
+        if screening_boots(testbox, lab.policies.testboxes) > 0
     ]
     return {name for name in needing if not testboxes.screening(name).screened}
 
@@ -133,30 +133,30 @@ def screen_testboxes(lab: Lab, tx: Transaction) -> None:
     its noise record.
     """
     states = tx.testboxes.states()
-    for name, box in lab.testboxes.present.items():
-        needed = screening_boots(box, lab.policies.boxes)
+    for name, testbox in lab.testboxes.present.items():
+        needed = screening_boots(testbox, lab.policies.testboxes)
         tx.testboxes.ask_screening(name, needed)
-        if needed > 0 and states.get(name) in ("active", "drained") and not _changed(tx, box):
+        if needed > 0 and states.get(name) in ("active", "drained") and not _changed(tx, testbox):
             _screen(tx, name, needed, active=states[name] == "active")
 
 
-def _changed(tx: Transaction, box: Testbox) -> bool:
+def _changed(tx: Transaction, testbox: Testbox) -> bool:
     """Record the hardware of a testbox.
 
     Returns True if it changed, so that the testbox has to be screened again.
     """
     known, now = (
-        tx.testboxes.screening(box.name).hardware,
-        hardware(box, tx.boots.latest_facts(box.name)),
+        tx.testboxes.screening(testbox.name).hardware,
+        hardware(testbox, tx.boots.latest_facts(testbox.name)),
     )
     why = hardware_changes(known or {}, now)
     if known is None or why is not None or now.keys() - known.keys():
-        tx.testboxes.lock(box.name)  # creates the row
-        tx.testboxes.set_hardware(box.name, {**(known or {}), **now}, changed=why is not None)
+        tx.testboxes.lock(testbox.name)  # creates the row
+        tx.testboxes.set_hardware(testbox.name, {**(known or {}), **now}, changed=why is not None)
     if why is None:
         return False
-    _note(tx.testboxes, box.name, f"{CHANGED}{why}; it is screened again")
-    for anchor in tx.anchors.of_testbox(box.name, "done"):
+    _note(tx.testboxes, testbox.name, f"{CHANGED}{why}; it is screened again")
+    for anchor in tx.anchors.of_testbox(testbox.name, "done"):
         tx.anchors.mark(anchor.id, f"{CHANGED}{why}")
     return True
 

@@ -45,13 +45,13 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     for order in tx.orders.open():
         if (
             order.id in untrusted
-            and (box := lab.testboxes.present.get(order.testbox or "")) is not None
-            and not accepted("untrusted", box.accepts)
+            and (testbox := lab.testboxes.present.get(order.testbox or "")) is not None
+            and not accepted("untrusted", testbox.accepts)
         ):
             tx.orders.set_state(
                 order.id,
                 "failed",
-                f"{box.name} accepts only trusted kernels, and this kernel is untrusted",
+                f"{testbox.name} accepts only trusted kernels, and this kernel is untrusted",
             )
             continue
         if order.state != "ready" or (order.testbox in anchors_only and order.id not in anchors):
@@ -70,7 +70,9 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     fit = {
         name for name in usable | quarantined if set(lab.testboxes.present[name].nodes) <= usable
     }
-    nodes = {name: box.nodes for name, box in lab.testboxes.present.items() if box.nodes}
+    nodes = {
+        name: testbox.nodes for name, testbox in lab.testboxes.present.items() if testbox.nodes
+    }
     for order in choose(
         ready,
         busy=tx.attempts.open_dispatches(),

@@ -105,7 +105,7 @@ class Policies:
     proof_budget_seconds: float
     merged_trees: tuple[str, ...]
     mail: MailRules = field(default_factory=MailRules)
-    boxes: TestboxRules = field(default_factory=TestboxRules)
+    testboxes: TestboxRules = field(default_factory=TestboxRules)
 
 
 def _always() -> float:

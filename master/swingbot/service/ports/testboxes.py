@@ -14,7 +14,7 @@ from swingbot_jobs.testbox.definition import Testbox
 class Testboxes(Protocol):
     """Testboxes: whether they may work, and their current phase."""
 
-    def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
+    def sync(self, testboxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
         """Update the table from the testbox files: add new ones, update facts, mark those without a
         file as gone; a testbox whose file returns becomes active. A second call changes nothing.
         """

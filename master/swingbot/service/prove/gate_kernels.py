@@ -204,23 +204,26 @@ def _code(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
 
 def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     """Check the facts of the boots behind the headline row."""
-    comparison, box = case.incident.comparison, lab.testboxes.present.get(case.bisection.testbox)
-    if box is None:
+    comparison, testbox = (
+        case.incident.comparison,
+        lab.testboxes.present.get(case.bisection.testbox),
+    )
+    if testbox is None:
         return _removed(case.bisection.testbox)
     images = all_images_of(tx, [case.parent, case.culprit])
     if case.headline is None or case.job is None or images is None:
         return GateResult(status="not run", reason="one side has no boots to compare")
-    series, spec = series_for(box, comparison), case.headline.spec
+    series, spec = series_for(testbox, comparison), case.headline.spec
     sheets = [
         sum(
             bool(boot.facts)
-            for boot in tx.boots.find(image, box.name, spec, series, comparison.numbers)
+            for boot in tx.boots.find(image, testbox.name, spec, series, comparison.numbers)
         )
         for image in images
     ]
     if not all(sheets):
         return GateResult(status="not run", reason="the boots of one side recorded no facts")
-    known = differences_of(tx, images, box, [spec] * 2, series, comparison.numbers).of(case.job)
+    known = differences_of(tx, images, testbox, [spec] * 2, series, comparison.numbers).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
         return GateResult(status="fail", reason=known.must, detail=detail)
@@ -242,14 +245,14 @@ def _elsewhere(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     named = {"unit_job": case.headline.unit_job, "metric": case.headline.metric}
     program = case.job.program if case.job is not None else None
     ran = [
-        box
-        for box, spec in case.incident.comparison.parts
-        if box != case.bisection.testbox
+        testbox
+        for testbox, spec in case.incident.comparison.parts
+        if testbox != case.bisection.testbox
         and any(job.program == program for job in tx.specs.get(spec))
     ]
     bisected = _place(lab, tx, case, case.bisection.testbox, named)
     return elsewhere.gate_result(
-        bisected, [_place(lab, tx, case, box, named) for box in dict.fromkeys(ran)]
+        bisected, [_place(lab, tx, case, testbox, named) for testbox in dict.fromkeys(ran)]
     )
 
 

@@ -134,7 +134,7 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
         tx.trees.get(comparison.tree),
     )
     build = tx.builds.by_key([culprit.build_key])[culprit.build_key]
-    box_facts = tx.boots.latest_facts(bisection.testbox, image=str(build.image_sha256))
+    testbox_facts = tx.boots.latest_facts(bisection.testbox, image=str(build.image_sha256))
     job = next(job for job in tx.specs.get(headline.spec) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.policies.web_url
     series = series_of(
@@ -166,9 +166,9 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
         compiler_version=build.compiler_version,
         facts={
-            name.replace("_", " "): str(box_facts[name])[:80]
+            name.replace("_", " "): str(testbox_facts[name])[:80]
             for name in _FACTS
-            if box_facts.get(name) not in (None, "")
+            if testbox_facts.get(name) not in (None, "")
         },
         command=job.command,
         reproduce=_reproduce(report, url),

@@ -208,10 +208,10 @@ def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts |
 
     Nothing is booted for it, so a testbox that does not share boots gives no answer.
     """
-    box = lab.testboxes.present.get(case.bisection.testbox)
+    testbox = lab.testboxes.present.get(case.bisection.testbox)
     latest = (
         tx.comparisons.latest_tip(case.sighting.tree)
-        if box is not None and box.repeatable
+        if testbox is not None and testbox.repeatable
         else None
     )
     own = (
@@ -245,7 +245,7 @@ def _side_by_side(
     """Compare the culprit's parent, as booted for the first mail, with the tip, as booted for its
     own comparison.
     """
-    bisection, box = case.bisection, lab.testboxes.known(case.bisection.testbox)
+    bisection, testbox = case.bisection, lab.testboxes.known(case.bisection.testbox)
     spec = next(
         (
             s
@@ -262,10 +262,10 @@ def _side_by_side(
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
     key, metric = (bisection.unit_job, bisection.metric), metric_of(lab.programs, bisection.metric)
     sides = [
-        boots_of(tx, image, box.name, spec, "", c.numbers)[0].get(key, [])
+        boots_of(tx, image, testbox.name, spec, "", c.numbers)[0].get(key, [])
         for image, c in zip(images, (own, latest), strict=True)
     ]
-    rule = rule_of(box, metric, job)
+    rule = rule_of(testbox, metric, job)
     if not all(sides):
         return None
     # The two kernels were booted at different times, so these are not pairs, whatever the testbox
@@ -274,8 +274,8 @@ def _side_by_side(
     return replace(
         row,
         unit_job=job.name,
-        testbox=box.name,
-        label=box.label,
+        testbox=testbox.name,
+        label=testbox.label,
         metric=metric.name,
         unit=metric.unit,
         headline=True,

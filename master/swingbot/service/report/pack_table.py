@@ -116,10 +116,10 @@ def pack_table(
         )
     usual = _usual_testbox(sources, table)
     chosen = testbox or usual
-    boxes = _testboxes(table)
-    if chosen not in boxes:
+    testboxes = _testboxes(table)
+    if chosen not in testboxes:
         raise NotFound(
-            f"{table.id} did not run on {cut(chosen, 80)!r}; it ran on {', '.join(boxes)}"
+            f"{table.id} did not run on {cut(chosen, 80)!r}; it ran on {', '.join(testboxes)}"
         )
     return _kit(
         Gathering(sources), sources, table, chosen, is_usual=chosen == usual, kernels=kernels
@@ -191,12 +191,12 @@ def _usual_testbox(sources: Sources, table: _Table) -> str:
     """Return the first testbox with boots that QEMU can repeat; else the first with boots, else the
     first.
     """
-    boxes = _testboxes(table)
-    booted = [(box, boots) for box in boxes if (boots := table.of(box, up=True))]
-    for box, boots in booted:
+    testboxes = _testboxes(table)
+    booted = [(testbox, boots) for testbox in testboxes if (boots := table.of(testbox, up=True))]
+    for testbox, boots in booted:
         if "qemu.json" in (sources.boot(boots[0]["id"])["files"] or {}):
-            return box
-    return booted[0][0] if booted else boxes[0]
+            return testbox
+    return booted[0][0] if booted else testboxes[0]
 
 
 def _kit(
@@ -481,15 +481,16 @@ def _headlines(table: _Table, testbox: str) -> list[Headline]:
     """Return a table for each unit job's headline, or for the first metric of its benchmark if it
     has none.
     """
-    of_box = [row for row in table.rows if row["testbox"] == testbox]
+    of_testbox = [row for row in table.rows if row["testbox"] == testbox]
     chosen: dict[tuple[str, str], None] = {}
-    for unit_job in dict.fromkeys(row["unit_job"] for row in of_box):
-        own = [row for row in of_box if row["unit_job"] == unit_job and not row["counter"]]
+    for unit_job in dict.fromkeys(row["unit_job"] for row in of_testbox):
+        own = [row for row in of_testbox if row["unit_job"] == unit_job and not row["counter"]]
         first = [row for row in own if row.get("headline")] or own[:1]
         chosen |= dict.fromkeys((unit_job, row["metric"]) for row in first)
     return [
         _headline(
-            table, [row for row in of_box if (row["unit_job"], row["metric"]) == (unit_job, metric)]
+            table,
+            [row for row in of_testbox if (row["unit_job"], row["metric"]) == (unit_job, metric)],
         )
         for unit_job, metric in sorted(chosen)
     ]

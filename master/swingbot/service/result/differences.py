@@ -69,7 +69,7 @@ class Differences:
 def differences_of(
     tx: Transaction,
     images: Sequence[str],
-    box: Testbox,
+    testbox: Testbox,
     specs: Sequence[str],
     series: str,
     numbers: BootNumbers,
@@ -79,13 +79,13 @@ def differences_of(
     Boots lost to infrastructure failures do not count.
     """
     sides = [
-        tx.boots.find(image, box.name, spec, series, numbers)
+        tx.boots.find(image, testbox.name, spec, series, numbers)
         for image, spec in zip(images, specs, strict=True)
     ]
     base_set, head_set = (_settings(tx.specs.get(spec)) for spec in specs)
     facts = differences(
         *({boot.k: boot.facts for boot in boots} for boots in sides),
-        paired=box.repeatable,
+        paired=testbox.repeatable,
         arms=(base_set, head_set),
     )
     base, head = (tuple(boot.k for boot in boots) for boots in sides)

@@ -28,7 +28,9 @@ def pick_testboxes(
             [name]
             if name in lab.testboxes.present
             else sorted(
-                box.name for box in lab.testboxes.present.values() if box.tbox_group == name
+                testbox.name
+                for testbox in lab.testboxes.present.values()
+                if testbox.tbox_group == name
             )
         )
         if not matches:
@@ -36,10 +38,14 @@ def pick_testboxes(
                 f"testbox or group {name!r} does not exist; choose from "
                 f"{', '.join(sorted(lab.testboxes.present))}"
             )
-        fitting = [box for box in matches if accepted(trust, lab.testboxes.present[box].accepts)]
+        fitting = [
+            testbox
+            for testbox in matches
+            if accepted(trust, lab.testboxes.present[testbox].accepts)
+        ]
         if asked and name in matches and not fitting and name in names:
             raise RequestError(_refused(lab, name))
-        picked += [box for box in fitting if box not in picked]
+        picked += [testbox for testbox in fitting if testbox not in picked]
     if not picked:
         raise RequestError(_refused(lab, ", ".join(names or [lab.policies.watch_testbox])))
     return picked
@@ -47,7 +53,11 @@ def pick_testboxes(
 
 def _refused(lab: Lab, names: str) -> str:
     accepting = ", ".join(
-        sorted(box.name for box in lab.testboxes.present.values() if box.accepts == "untrusted")
+        sorted(
+            testbox.name
+            for testbox in lab.testboxes.present.values()
+            if testbox.accepts == "untrusted"
+        )
     )
     return (
         f"{names} accepts only trusted kernels, and this kernel is untrusted: it comes from a "

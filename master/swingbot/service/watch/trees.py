@@ -42,7 +42,7 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         raise RequestError(str(error)) from None
     with lab.transaction("check compiler") as tx:
         check_compiler(tx.compilers, new.compiler)
-    boxes = pick_testboxes(lab, new.testboxes, new.trust)
+    testboxes = pick_testboxes(lab, new.testboxes, new.trust)
     if not new.job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")
     try:
@@ -70,14 +70,14 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         base_commit=base_commit,
         tip_commit=None,
         job_files=tuple(new.job_files),
-        testboxes=tuple(boxes),
+        testboxes=tuple(testboxes),
         paths=tuple(new.paths),
         kconfig=new.kconfig,
         compiler=new.compiler,
         trust=new.trust,
     )
     with lab.transaction("add tree") as tx:
-        resolve_parts(lab, tx.specs, new.job_files, boxes, {}, new.trust)
+        resolve_parts(lab, tx.specs, new.job_files, testboxes, {}, new.trust)
         existing = tx.trees.named(new.name)
         if existing is None:
             return tx.trees.add(tree)

@@ -32,7 +32,7 @@ def check(driver: ClusterDriver, nodes: Mapping[str, Driver]) -> list[TuningFind
     If both nodes use the same testbox file, it is checked once.
     """
     findings: list[TuningFinding] = []
-    for name in driver.boxes:
+    for name in driver.testboxes:
         roles = [role for role in ROLES if driver.nodes[role].name == name]
         node = driver.nodes[roles[0]]
         node_findings = nodes[roles[0]].check()

@@ -27,7 +27,7 @@ class NodeOutcome:
     """
 
     role: str
-    box: str
+    testbox: str
     verdict: Verdict | None = None
     fault: InfraError | None = None
     given_up: bool = False  # stopped because of the other node
@@ -35,7 +35,7 @@ class NodeOutcome:
 
     @property
     def who(self) -> str:
-        return f"{self.role} {self.box}"
+        return f"{self.role} {self.testbox}"
 
     @property
     def well(self) -> bool:

@@ -56,14 +56,14 @@ WAIT_SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Boots both testboxes of the cluster `box`; `nodes` are their drivers, by role."""
+    """Boots both testboxes of the cluster `testbox`; `nodes` are their drivers, by role."""
 
-    box: Testbox
+    testbox: Testbox
     how: ClusterDriver
     nodes: Mapping[str, Driver]
 
     def payload(self, job: Job) -> Payload:
-        wait = int(WAIT_SECONDS + 4 * self.box.boot_seconds)
+        wait = int(WAIT_SECONDS + 4 * self.testbox.boot_seconds)
         terms = script.HandshakeTerms(token=secrets.token_hex(8), wait=wait)
         read = partial(_part, job.site.jobs / "programs")
         entries = {
@@ -82,7 +82,7 @@ class Cluster:
         with request.lease() as locks:
             endings, spoilt = self._boot_until_valid(request, locks)
         _keep(request.out)
-        verdict = judge(self.box.name, (endings[SERVER].ending, endings[CLIENT].ending))
+        verdict = judge(self.testbox.name, (endings[SERVER].ending, endings[CLIENT].ending))
         facts = {
             **endings[CLIENT].facts,
             **_server_facts(endings[SERVER], request.out),
@@ -101,7 +101,7 @@ class Cluster:
             lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
             hint = " (the fragment net-virtio contains them: vm-x86_64+net-virtio)"
             raise OrderError(
-                f"The kernel lacks options that the wire of cluster {self.box.name} needs: "
+                f"The kernel lacks options that the wire of cluster {self.testbox.name} needs: "
                 f"{lines}; add them to the kernel configuration of the tree"
                 f"{hint if self.how.virtual else ''}."
             )

@@ -91,7 +91,7 @@ class NodePair:
         )
         ending = NodeOutcome(
             role=role,
-            box=self._names[role],
+            testbox=self._names[role],
             verdict=boot.verdict if boot else None,
             fault=fault,
             given_up=role in self._given_up,

@@ -33,26 +33,26 @@ class Files:
     results: Path
 
 
-def kernel_cmdline(box: Testbox, delay_us: int, job: str = "") -> str:
+def kernel_cmdline(testbox: Testbox, delay_us: int, job: str = "") -> str:
     """Return the kernel command line; `delay_us` is this boot's perturbation, `job` the job's
     words.
 
     The job's words come last, because the kernel uses the last value of a repeated parameter.
     """
-    ours = (*CMDLINE, f"swingbot.delay_us={delay_us}", *shlex.split(box.cmdline))
+    ours = (*CMDLINE, f"swingbot.delay_us={delay_us}", *shlex.split(testbox.cmdline))
     return joined(*ours, job)
 
 
-def qemu_argv(box: Testbox, files: Files, delay_us: int, cmdline: str = "") -> list[str]:
-    """Return the arguments that boot `files.image` on `box`; `cmdline` are the job's words."""
-    assert isinstance(box.driver, QemuDriver)
+def qemu_argv(testbox: Testbox, files: Files, delay_us: int, cmdline: str = "") -> list[str]:
+    """Return the arguments that boot `files.image` on `testbox`; `cmdline` are the job's words."""
+    assert isinstance(testbox.driver, QemuDriver)
     return [
         PROGRAM,
         *("-machine", "q35"),
-        *_clock(box.driver),
-        *("-cpu", box.driver.cpu),
-        *("-smp", str(box.nr_cpu)),
-        *("-m", f"{box.memory_mb}M"),
+        *_clock(testbox.driver),
+        *("-cpu", testbox.driver.cpu),
+        *("-smp", str(testbox.nr_cpu)),
+        *("-m", f"{testbox.memory_mb}M"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
         *("-sandbox", SANDBOX),
         *(
@@ -64,7 +64,7 @@ def qemu_argv(box: Testbox, files: Files, delay_us: int, cmdline: str = "") -> l
         *("-chardev", f"file,id=results,path={escaped(files.results)}"),
         *("-device", RESULTS_DEVICE, "-device", f"virtserialport,chardev=results,name={PORT}"),
         *("-kernel", str(files.image), "-initrd", str(files.initrd)),
-        *("-append", kernel_cmdline(box, delay_us, cmdline)),
+        *("-append", kernel_cmdline(testbox, delay_us, cmdline)),
     ]
 
 
@@ -91,12 +91,12 @@ def escaped(path: Path) -> str:
     return str(path).replace(",", ",,")
 
 
-def facts(box: Testbox, delay_us: int, version: str) -> Mapping[str, str | int]:
+def facts(testbox: Testbox, delay_us: int, version: str) -> Mapping[str, str | int]:
     """Return the facts about the machine that QEMU emulates."""
-    assert isinstance(box.driver, QemuDriver)
+    assert isinstance(testbox.driver, QemuDriver)
     return {
-        "accel": box.driver.accel,
-        "qemu_cpu": box.driver.cpu,
+        "accel": testbox.driver.accel,
+        "qemu_cpu": testbox.driver.cpu,
         "qemu_version": version,
         "perturbation_us": delay_us,
     }

@@ -25,18 +25,18 @@ SCRATCH_SECONDS = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Qemu:
-    """Boots the virtual testbox `box` on this host."""
+    """Boots the virtual testbox `testbox` on this host."""
 
-    box: Testbox
+    testbox: Testbox
     how: QemuDriver
 
     def payload(self, job: Job) -> Payload:
-        return payload.in_guest(self.box, job)
+        return payload.in_guest(self.testbox, job)
 
     def boot(self, request: Request) -> Boot:
         check_disk(request.out, request.cache)
         rootfs, version = request.payload.system, _version()
-        delay = self.box.perturbation(request.k, request.purpose)
+        delay = self.testbox.perturbation(request.k, request.purpose)
         repeatable = self._argv(request, _NAMES, delay)
         (request.out / "qemu.json").write_text(json.dumps(repeatable, indent=1) + "\n")
         payload.keep(request.payload, request.out)
@@ -50,19 +50,19 @@ class Qemu:
             with_job(rootfs, request.payload.entries, files.initrd)
             with request.lease() as locks:
                 if self.how.accel == "kvm":
-                    kvm.check(self.box, request.kernel.image, request.cache)
+                    kvm.check(self.testbox, request.kernel.image, request.cache)
                 request.node.ready()
                 # The only phase: reports while the guest runs would disturb its host.
                 request.tell_phase("booting", "QEMU starts")
                 verdict, spoilt = Machine(
-                    box=self.box.name,
+                    testbox=self.testbox.name,
                     argv=self._argv(request, files, delay),
                     locks=locks,
                     request=request,
                 ).sound_run()
         facts = {
             **rootfs.facts,
-            **argv.facts(self.box, delay, version),
+            **argv.facts(self.testbox, delay, version),
             "rootfs": rootfs.key,
             "boots_spoilt_by_qemu": spoilt,
         }
@@ -72,7 +72,7 @@ class Qemu:
         return [host.has_program(argv.PROGRAM)]
 
     def _argv(self, request: Request, files: argv.Files, delay: int) -> list[str]:
-        arguments = argv.qemu_argv(self.box, files, delay, request.cmdline)
+        arguments = argv.qemu_argv(self.testbox, files, delay, request.cmdline)
         return [*arguments, *request.node.devices]
 
 

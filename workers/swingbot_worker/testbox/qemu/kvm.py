@@ -18,36 +18,36 @@ from swingbot_worker.testbox.watch import tail
 PROBE_SECONDS = 30.0
 
 
-def check(box: Testbox, image: Path, cache: Path) -> None:
-    """Raise InfraError unless a kernel has run under KVM on `box` since this host booted.
+def check(testbox: Testbox, image: Path, cache: Path) -> None:
+    """Raise InfraError unless a kernel has run under KVM on `testbox` since this host booted.
 
     If `image` does not boot without KVM either, the kernel may be bad, and the check proves
     nothing.
     """
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    known = cache / "kvm" / boot_id / box.name
+    known = cache / "kvm" / boot_id / testbox.name
     if not known.exists():
-        if not (works := runs("kvm", box, image)) and not runs("tcg", box, image):
+        if not (works := runs("kvm", testbox, image)) and not runs("tcg", testbox, image):
             return
         known.parent.mkdir(parents=True, exist_ok=True)
         known.write_text("works" if works else "fails")
     if known.read_text() != "works":
         raise InfraError(
-            f"Testbox {box.name} requires KVM, but a probe boot under KVM failed on this host; set "
-            f"`accel: tcg`, or repair KVM and delete {known}."
+            f"Testbox {testbox.name} requires KVM, but a probe boot under KVM failed on this host; "
+            f"set `accel: tcg`, or repair KVM and delete {known}."
         )
 
 
-def runs(accel: str, box: Testbox, image: Path) -> bool:
+def runs(accel: str, testbox: Testbox, image: Path) -> bool:
     """Return whether `image` boots until it fails to find a root file system."""
     with tempfile.TemporaryDirectory() as work:
         console = Path(work, "console.log")
-        ended = process.output(probe_argv(accel, box, image, console), timeout=PROBE_SECONDS)
+        ended = process.output(probe_argv(accel, testbox, image, console), timeout=PROBE_SECONDS)
         return not ended.timed_out and ended.rc == 0 and "Linux version" in tail(console)
 
 
-def probe_argv(accel: str, box: Testbox, image: Path, console: Path) -> list[str]:
-    assert isinstance(box.driver, QemuDriver)
+def probe_argv(accel: str, testbox: Testbox, image: Path, console: Path) -> list[str]:
+    assert isinstance(testbox.driver, QemuDriver)
     return [
         argv.PROGRAM,
         *(
@@ -56,11 +56,11 @@ def probe_argv(accel: str, box: Testbox, image: Path, console: Path) -> list[str
             "-accel",
             accel,
             "-cpu",
-            box.driver.cpu,
+            testbox.driver.cpu,
             "-smp",
-            str(box.nr_cpu),
+            str(testbox.nr_cpu),
             "-m",
-            f"{box.memory_mb}M",
+            f"{testbox.memory_mb}M",
         ),
         *(
             "-nodefaults",
@@ -79,5 +79,5 @@ def probe_argv(accel: str, box: Testbox, image: Path, console: Path) -> list[str
             "-serial",
             "chardev:console",
         ),
-        *("-kernel", str(image), "-append", argv.kernel_cmdline(box, 0)),
+        *("-kernel", str(image), "-append", argv.kernel_cmdline(testbox, 0)),
     ]

@@ -27,7 +27,7 @@ class Machine:
     It inherits `locks`, so the lease lasts until QEMU exits.
     """
 
-    box: str
+    testbox: str
     argv: Sequence[str]
     locks: Sequence[int]
     request: Request
@@ -122,7 +122,7 @@ class Machine:
             return Verdict(status=BootStatus.PANICKED, reason=why)
         raise InfraError(
             f"QEMU failed with status {rc} ({said or 'no output'}); see {self._log} and the qemu "
-            f"settings of testbox {self.box}."
+            f"settings of testbox {self.testbox}."
         )
 
 

@@ -28,10 +28,10 @@ MARKER_SECONDS = 20.0
 MEMORY_SHARE = 0.85
 
 
-def check(box: Testbox, driver: SshDriver) -> list[TuningFinding]:
+def check(testbox: Testbox, driver: SshDriver) -> list[TuningFinding]:
     """Return the findings in order of dependence. Without SSH, checks that need it are skipped."""
     findings = [*_power(driver)]
-    link = Link(box.name, driver)
+    link = Link(testbox.name, driver)
     try:
         link.check_files()
         home = idle_system.answer(link.run(idle_system.question(driver.workspace)))
@@ -49,9 +49,9 @@ def check(box: Testbox, driver: SshDriver) -> list[TuningFinding]:
             found=f"{driver.user}@{driver.host} port {driver.port}, host key as pinned",
         )
     )
-    findings += [*_system(box, driver, home), *_console(box, driver, link)]
-    if box.tuning is not None:
-        findings += tuning.findings(box.tuning, link.run(tuning.probe(box.tuning)))
+    findings += [*_system(testbox, driver, home), *_console(testbox, driver, link)]
+    if testbox.tuning is not None:
+        findings += tuning.findings(testbox.tuning, link.run(tuning.probe(testbox.tuning)))
     return findings
 
 
@@ -87,7 +87,7 @@ def _power(driver: SshDriver) -> Iterator[TuningFinding]:
 
 
 def _system(
-    box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport
+    testbox: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport
 ) -> Iterator[TuningFinding]:
     why = idle_system.strange(home, driver)
     yield TuningFinding(
@@ -101,9 +101,9 @@ def _system(
         what="it has the architecture of this host",
         ok=home["machine"] == host,
         found=home["machine"],
-        do=preflight.other_machine(box.name, home, host),
+        do=preflight.other_machine(testbox.name, home, host),
     )
-    problems = preflight.problems(box.name, driver, home, time.time())
+    problems = preflight.problems(testbox.name, driver, home, time.time())
     for what, word, value in (
         ("the SSH user is root", "root", f"uid {home['uid']}"),
         ("its clock is correct", "clock", _clock(home)),
@@ -113,8 +113,8 @@ def _system(
         if driver.enter == "kexec" or word not in ("kexec", "locked"):
             do = next((sentence for sentence in problems if word in sentence), "")
             yield TuningFinding(what=what, ok=not do, found=value, do=do)
-    yield _space(box, driver, home)
-    yield from _size(box, home)
+    yield _space(testbox, driver, home)
+    yield from _size(testbox, home)
     if driver.results == "network":
         sentence = next((sentence for sentence in problems if "network card" in sentence), "")
         yield TuningFinding(
@@ -131,14 +131,16 @@ def _clock(home: idle_system.IdleSystemReport) -> str:
     return "unknown" if clock is None else f"{clock - time.time():+.0f} s"
 
 
-def _space(box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFinding:
+def _space(
+    testbox: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport
+) -> TuningFinding:
     space, memory = home.number("space_kb") or 0, home.number("available_kb") or 0
     free = (
         f"{space >> 10} MiB in {driver.workspace} ({home['space_kind']}), "
         f"{memory >> 10} MiB of memory"
     )
     try:
-        preflight.check_space(box.name, home, KERNEL, INITRD, driver)
+        preflight.check_space(testbox.name, home, KERNEL, INITRD, driver)
     except InfraError as error:
         return TuningFinding(
             what="kernel and root file system fit in its memory",
@@ -157,24 +159,24 @@ def _space(box: Testbox, driver: SshDriver, home: idle_system.IdleSystemReport) 
     )
 
 
-def _size(box: Testbox, home: idle_system.IdleSystemReport) -> Iterator[TuningFinding]:
+def _size(testbox: Testbox, home: idle_system.IdleSystemReport) -> Iterator[TuningFinding]:
     cpus, memory = home.number("nr_cpu"), home.number("memory_kb")
     do = (
-        f"set nr_cpu and memory_mb in {box.name}.yaml to the actual values, "
+        f"set nr_cpu and memory_mb in {testbox.name}.yaml to the actual values, "
         "or find out why they differ"
     )
     yield TuningFinding(
-        what=f"it has {box.nr_cpu} CPUs",
-        ok=cpus == box.nr_cpu,
+        what=f"it has {testbox.nr_cpu} CPUs",
+        ok=cpus == testbox.nr_cpu,
         found=str(cpus),
-        do="" if cpus == box.nr_cpu else do,
+        do="" if cpus == testbox.nr_cpu else do,
     )
     plausible = (
         memory is not None
-        and MEMORY_SHARE * box.memory_mb <= memory / 1024 <= box.memory_mb / MEMORY_SHARE
+        and MEMORY_SHARE * testbox.memory_mb <= memory / 1024 <= testbox.memory_mb / MEMORY_SHARE
     )
     yield TuningFinding(
-        what=f"it has {box.memory_mb} MiB of memory",
+        what=f"it has {testbox.memory_mb} MiB of memory",
         ok=plausible,
         found=f"{(memory or 0) >> 10} MiB",
         do="" if plausible else do,
@@ -197,7 +199,7 @@ def _kconfig(driver: SshDriver, home: idle_system.IdleSystemReport) -> TuningFin
     )
 
 
-def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFinding]:
+def _console(testbox: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFinding]:
     what = "the console shows kernel messages"
     if driver.console is None:
         yield TuningFinding(
@@ -230,5 +232,5 @@ def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[TuningFind
             what=what,
             ok=seen,
             found=seen_text,
-            do="" if seen else preflight.dead_console(box.name, raw.with_suffix(".err")),
+            do="" if seen else preflight.dead_console(testbox.name, raw.with_suffix(".err")),
         )

@@ -33,16 +33,16 @@ _EVIDENT = (BootStatus.UP, BootStatus.PANICKED, BootStatus.OOPSED)
 
 @dataclass(frozen=True, slots=True)
 class Ssh:
-    """Boots the bare-metal testbox `box`."""
+    """Boots the bare-metal testbox `testbox`."""
 
-    box: Testbox
+    testbox: Testbox
     how: SshDriver
 
     def payload(self, job: Job) -> Payload:
-        return payload.in_guest(self.box, job)
+        return payload.in_guest(self.testbox, job)
 
     def boot(self, request: Request) -> Boot:
-        link = Link(self.box.name, self.how)
+        link = Link(self.testbox.name, self.how)
         link.check_files()
         payload.keep(request.payload, request.out)
         request.results.write_bytes(b"")
@@ -51,7 +51,9 @@ class Ssh:
             tempfile.TemporaryDirectory(prefix="swingbot-ssh-") as work,
             self._console(Path(work, "console")) as raw,
         ):
-            session = Session(box=self.box, driver=self.how, link=link, request=request, raw=raw)
+            session = Session(
+                testbox=self.testbox, driver=self.how, link=link, request=request, raw=raw
+            )
             try:
                 progress = session.run()
             finally:
@@ -59,7 +61,7 @@ class Ssh:
         return self._ended(request, session, progress)
 
     def check(self) -> list[TuningFinding]:
-        return check.check(self.box, self.how)
+        return check.check(self.testbox, self.how)
 
     @contextlib.contextmanager
     def _console(self, raw: Path) -> Iterator[Path]:
@@ -78,12 +80,12 @@ class Ssh:
             raise InfraError(session.trouble)
         if verdict is None or (progress.state is State.LOST and verdict.status not in _EVIDENT):
             raise InfraError(
-                f"Testbox {self.box.name} is lost: {session.why_lost} The order has no verdict "
+                f"Testbox {self.testbox.name} is lost: {session.why_lost} The order has no verdict "
                 f"about the kernel; see {session.log_file}."
             )
         rootfs = request.payload.system
         facts: dict[str, Fact] = {
-            "perturbation_us": self.box.perturbation(request.k, request.purpose),
+            "perturbation_us": self.testbox.perturbation(request.k, request.purpose),
             "rootfs": rootfs.key,
         }
         return Boot(verdict=verdict, facts={**rootfs.facts, **facts, **session.facts})

@@ -37,7 +37,7 @@ class NetworkCard:
     gateway: str = ""
 
 
-def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int, job: str = "") -> str:
+def cmdline(testbox: Testbox, token: str, panic_seconds: int, delay_us: int, job: str = "") -> str:
     """Return the kernel command line.
 
     `token` identifies this boot, inside and outside of the guest. The kernel reboots
@@ -48,7 +48,7 @@ def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int, job: st
         *(f"{WORD}={token}", f"rdinit=/{INIT}", f"panic={panic_seconds}", "oops=panic"),
         *("printk.time=1", "printk.devkmsg=on", f"swingbot.delay_us={delay_us}"),
     )
-    return joined(*parameters, *shlex.split(box.cmdline), job)
+    return joined(*parameters, *shlex.split(testbox.cmdline), job)
 
 
 def entries(

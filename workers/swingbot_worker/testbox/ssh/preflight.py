@@ -112,7 +112,7 @@ def _kexec_problems(name: str, home: IdleSystemReport) -> list[str]:
 def check_space(
     name: str, home: IdleSystemReport, kernel: int, initrd: int, driver: SshDriver
 ) -> None:
-    """Raise InfraError if kernel and initramfs (bytes) do not fit into the box's memory."""
+    """Raise InfraError if kernel and initramfs (bytes) do not fit into the testbox's memory."""
     files, memory = space_needed(kernel, initrd)
     for what, free, needed in (
         (driver.workspace, home.number("space_kb"), files),

@@ -58,7 +58,7 @@ class _DidNotLeave(InfraError):
 class Session:
     """One order on one testbox. The console output is appended to the file `raw`."""
 
-    box: Testbox
+    testbox: Testbox
     driver: SshDriver
     link: Link
     request: Request
@@ -179,11 +179,14 @@ class Session:
             return None
         if why := idle_system.strange(system, self.driver):
             self.log(f"not the idle system: {why}")
-            self._last = InfraError(f"Testbox {self.box.name} is not in its idle system: {why}.")
+            self._last = InfraError(
+                f"Testbox {self.testbox.name} is not in its idle system: {why}."
+            )
             return Event.FOUND_STRANGE
         if self._leaving and self.home is not None and system["boot_id"] == self.home["boot_id"]:
             self._last = _DidNotLeave(
-                f"Testbox {self.box.name} is still in the idle system, which it should have left."
+                f"Testbox {self.testbox.name} is still in the idle system, which it should have"
+                " left."
             )
             return None
         self.home = system
@@ -193,16 +196,18 @@ class Session:
 
     def _enter(self) -> Event:
         assert self.home is not None
-        box, kernel = self.box, self.request.kernel
-        preflight.check(box.name, kernel, self.driver, self.home)
-        if box.tuning is not None:
-            preflight.check_tuning(box.name, box.tuning, self.link.run(tuning.probe(box.tuning)))
+        testbox, kernel = self.testbox, self.request.kernel
+        preflight.check(testbox.name, kernel, self.driver, self.home)
+        if testbox.tuning is not None:
+            preflight.check_tuning(
+                testbox.name, testbox.tuning, self.link.run(tuning.probe(testbox.tuning))
+            )
         self._check_console()
         initrd, image = self._initrd(self.home), kernel.image.read_bytes()
-        preflight.check_space(box.name, self.home, len(image), len(initrd), self.driver)
-        delay = box.perturbation(self.request.k, self.request.purpose)
+        preflight.check_space(testbox.name, self.home, len(image), len(initrd), self.driver)
+        delay = testbox.perturbation(self.request.k, self.request.purpose)
         panic, job = self.driver.panic_seconds, self.request.cmdline
-        cmdline = guest.cmdline(box, self.token, panic, delay, job)
+        cmdline = guest.cmdline(testbox, self.token, panic, delay, job)
         began = time.monotonic()
         self._stage(image, initrd, cmdline)
         self.facts |= {
@@ -263,7 +268,7 @@ class Session:
         while f"marker {self.token}" not in self._text(before):
             if time.monotonic() > give_up:
                 raise InfraError(
-                    preflight.dead_console(self.box.name, self.raw.with_suffix(".err"))
+                    preflight.dead_console(self.testbox.name, self.raw.with_suffix(".err"))
                 )
             time.sleep(LOOK_SECONDS)
 
@@ -341,7 +346,7 @@ class Session:
         """Return the event if SSH answers before the kernel under test printed anything."""
         event = self._knock()
         if event is not None:
-            self.verdict, self.trouble = boot_verdict.never_began(self.box.name, self.driver)
+            self.verdict, self.trouble = boot_verdict.never_began(self.testbox.name, self.driver)
             return event
         if time.monotonic() - (progress.entered or 0.0) > LEAVE_SECONDS:
             self._still_there()
@@ -373,14 +378,14 @@ class Session:
             return
         if state == "off":
             self.trouble = (
-                f"Testbox {self.box.name} lost power while the order ran; check its fuse and its "
-                "power switch."
+                f"Testbox {self.testbox.name} lost power while the order ran; check its fuse and "
+                "its power switch."
             )
 
     def _cycle(self) -> Event:
         if self.driver.power is None:
             self._last = InfraError(
-                f"Testbox {self.box.name} does not return to its idle system and has no power "
+                f"Testbox {self.testbox.name} does not return to its idle system and has no power "
                 "switch; reset it by hand."
             )
             return Event.NO_POWER

@@ -37,7 +37,7 @@ def as_mail(sheet: Sheet) -> str:
         rows = without_aliases(part)
         lines += [
             "",
-            *wrap(f"On {_box(rows[0])}, {cut(rows[0].unit_job, 120)}:", "  ", ""),
+            *wrap(f"On {_testbox(rows[0])}, {cut(rows[0].unit_job, 120)}:", "  ", ""),
             *grid([row.metric for row in rows], rows, ("before", "after")),
         ]
         for verdict, words in (
@@ -125,16 +125,16 @@ def as_changelog(sheet: Sheet) -> str:
     if not rows:
         raise NothingToShow(f"{sheet.id} has no metric with a clear result for a commit message")
     lines = [*_commits(sheet), ""]
-    boxes = list(dict.fromkeys(_box(row) for row in rows))
+    testboxes = list(dict.fromkeys(_testbox(row) for row in rows))
     keys = [
-        cut(row.metric, 60) + (f" on {cut(row.testbox, 40)}" if len(boxes) > 1 else "")
+        cut(row.metric, 60) + (f" on {cut(row.testbox, 40)}" if len(testboxes) > 1 else "")
         for row in rows
     ]
     lines += grid(keys[:_MOST_ROWS], rows[:_MOST_ROWS], ("before", "after"))
     if len(rows) > _MOST_ROWS:
         lines += [f"  and {len(rows) - _MOST_ROWS} more"]
     jobs = dict.fromkeys(cut(row.unit_job, 120) for row in rows[:_MOST_ROWS])
-    lines += ["", *wrap(f"(sd between boots; {', '.join(jobs)}; on {', '.join(boxes)})")]
+    lines += ["", *wrap(f"(sd between boots; {', '.join(jobs)}; on {', '.join(testboxes)})")]
     return _text(lines)
 
 
@@ -155,7 +155,7 @@ def _commit(commit: Commit) -> str:
     return f'{clean(commit.sha)[:12]} ("{cut(commit.subject, 120)}")'
 
 
-def _box(row: ComparisonRow) -> str:
+def _testbox(row: ComparisonRow) -> str:
     return cut(row.testbox, 63) + (f" ({cut(row.label, 100)})" if row.label else "")
 
 

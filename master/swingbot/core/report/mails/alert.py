@@ -86,10 +86,10 @@ class Alert:
 
 def alert_mail(alert: Alert, *, url: str) -> Mail:
     """Return the mail, plain text of at most one page; `url` is the base URL of the web pages."""
-    box = cut(alert.testbox or "", 63)
+    testbox = cut(alert.testbox or "", 63)
     page = web_address(f"{url}/testbox/{clean(alert.testbox)}" if alert.testbox else f"{url}/")
     link = [f"  {page}"] if page else []
-    begun, over = (title.format(box) for title in _TITLES[alert.kind])
+    begun, over = (title.format(testbox) for title in _TITLES[alert.kind])
     if alert.ended is not None:
         return _over(alert, over, link)
     lines = [
@@ -100,7 +100,9 @@ def alert_mail(alert: Alert, *, url: str) -> Mail:
     ]
     for text in _WHAT_NOW[alert.kind]:
         command = text.startswith("  ")
-        lines += [text.format(box)] if command else [*([""] if lines[-1] else []), *wrap(text), ""]
+        lines += (
+            [text.format(testbox)] if command else [*([""] if lines[-1] else []), *wrap(text), ""]
+        )
     lines += [*([""] if lines[-1] else []), *link] if link else []
     return Mail(subject=f"[swingbot] {begun}", body=as_text([*lines, "", *wrap(_END)]))
 

@@ -28,7 +28,7 @@ from swingbot.core.text.numbers import change, count, sure
 from swingbot.core.text.plain import WIDTH, clean, cut, shell, wrap
 
 _MOST_ROWS = 12  # other rows shown in full; the page has all of them
-_MOST_BOXES = 6  # testboxes in the first table
+_MOST_TESTBOXES = 6  # testboxes in the first table
 _MOST_NAMES = 8  # names in a list of unchanged metrics
 _MOST_ITEMS = 16  # facts, commands, sentences under "Not checked", links
 _MOST_BOOTS = 12  # boot ids per side
@@ -109,13 +109,13 @@ def _first_screen(facts: ReportFacts) -> list[str]:
         *wrap(f"by {cut(commit.author, 100) or 'an author without an address'}", "    ", "  "),
         *wrap(f"in {_place(facts)}", "    ", "  "),
     ]
-    boxes = _same_metric(facts)
-    lines += ["", *grid([box.testbox for box in boxes], boxes)]
+    testboxes = _same_metric(facts)
+    lines += ["", *grid([testbox.testbox for testbox in testboxes], testboxes)]
     lines += [
         "",
         *wrap(
             f"{_which_is_better(row)}; {_level(row)}sd is the standard deviation between boots."
-            f" {_measured(facts, boxes)}"
+            f" {_measured(facts, testboxes)}"
         ),
     ]
     if row.sentence:
@@ -140,7 +140,7 @@ def _same_metric(facts: ReportFacts) -> list[ComparisonRow]:
     return [
         row,
         *sorted(others, key=lambda other: (not _confirmed(other), other.testbox))[
-            : _MOST_BOXES - 1
+            : _MOST_TESTBOXES - 1
         ],
     ]
 
@@ -148,7 +148,7 @@ def _same_metric(facts: ReportFacts) -> list[ComparisonRow]:
 def _measured(facts: ReportFacts, rows: Sequence[ComparisonRow]) -> str:
     """Name the testboxes, each with the label that says what its numbers are worth."""
     row = facts.headline
-    testboxes = ", ".join(dict.fromkeys(_box(each) for each in rows))
+    testboxes = ", ".join(dict.fromkeys(_testbox(each) for each in rows))
     return f"Measured on {testboxes}, unit job {cut(row.unit_job, 120)}."
 
 
@@ -172,7 +172,7 @@ def _level(row: ComparisonRow) -> str:
     return f"the levels are each the {cut(row.level, 100)}; " if row.level else ""
 
 
-def _box(row: ComparisonRow) -> str:
+def _testbox(row: ComparisonRow) -> str:
     """Return the testbox with the label that says what its numbers are worth."""
     return cut(row.testbox, 63) + (f" ({cut(row.label, 100)})" if row.label else "")
 
@@ -206,8 +206,8 @@ def _other_rows(facts: ReportFacts, rows: list[ComparisonRow], shown: int) -> It
     if not rows:
         return
     yield from ("", "Also changed:")
-    for (box, unit_job), group in _grouped(rows[:shown]).items():
-        yield from ("", *wrap(f"On {box}, {cut(unit_job, 120)}:", "    ", "  "))
+    for (testbox, unit_job), group in _grouped(rows[:shown]).items():
+        yield from ("", *wrap(f"On {testbox}, {cut(unit_job, 120)}:", "    ", "  "))
         yield from grid([row.metric for row in group], group)
     if len(rows) > shown:
         yield ""
@@ -218,7 +218,7 @@ def _grouped(rows: Sequence[ComparisonRow]) -> dict[tuple[str, str], list[Compar
     """Group rows by testbox (with its label) and unit job, in order of first appearance."""
     groups: dict[tuple[str, str], list[ComparisonRow]] = {}
     for row in rows:
-        groups.setdefault((_box(row), row.unit_job), []).append(row)
+        groups.setdefault((_testbox(row), row.unit_job), []).append(row)
     return groups
 
 

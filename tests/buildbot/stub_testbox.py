@@ -17,7 +17,7 @@ tar -cf "$SWINGBOT_OUT/results.tar" -T /dev/null
 """
 
 
-class StubBox:
+class StubTestbox:
     """Files under `root`: how often a boot was started, and the permission to end."""
 
     def __init__(self, root: Path) -> None:

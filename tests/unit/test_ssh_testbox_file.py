@@ -13,7 +13,7 @@ from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.table import TestboxError
 
 EXAMPLES = root() / "workers" / "testboxes" / "examples"
-BOX = """\
+TESTBOX = """\
 name: box
 tbox_group: g
 driver: ssh
@@ -37,8 +37,8 @@ def driver(text: str) -> SshDriver:
     return read
 
 
-def test_a_box_file_says_how_a_box_is_driven() -> None:
-    read = driver(BOX)
+def test_a_testbox_file_says_how_a_testbox_is_driven() -> None:
+    read = driver(TESTBOX)
     assert (read.port, read.user, read.enter, read.results, read.workspace) == (
         22,
         "root",
@@ -52,13 +52,13 @@ def test_a_box_file_says_how_a_box_is_driven() -> None:
 
 def test_without_a_console_results_leave_by_the_network() -> None:
     assert (
-        driver(BOX.replace("console: {command: [console, box]}", "console: none")).results
+        driver(TESTBOX.replace("console: {command: [console, box]}", "console: none")).results
         == "network"
     )
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: str(path.stem))
-def test_each_example_is_a_box_file_as_it_stands(path: Path) -> None:
+def test_each_example_is_a_testbox_file_as_it_stands(path: Path) -> None:
     assert isinstance(load_file(path).driver, SshDriver)
 
 
@@ -70,55 +70,61 @@ def test_examples_are_no_testboxes() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        (BOX.replace("  enter: kexec\n", ""), 8, "enter is missing"),
-        (BOX.replace("enter: kexec", "enter: magic"), 11, "known are kexec, reboot"),
-        (BOX.replace("enter: kexec", "enter: reboot"), 11, "needs reboot_command"),
-        (BOX.replace("enter: kexec", REBOOT.replace(", '{initrd}'", "")), 12, "lacks {initrd}"),
-        (BOX.replace("host: box.example", "host: -oProxyCommand=x"), 8, "must be a host name"),
-        (BOX.replace("host: box.example", "host: box.example\n  port: 70000"), 9, "at most 65535"),
+        (TESTBOX.replace("  enter: kexec\n", ""), 8, "enter is missing"),
+        (TESTBOX.replace("enter: kexec", "enter: magic"), 11, "known are kexec, reboot"),
+        (TESTBOX.replace("enter: kexec", "enter: reboot"), 11, "needs reboot_command"),
+        (TESTBOX.replace("enter: kexec", REBOOT.replace(", '{initrd}'", "")), 12, "lacks {initrd}"),
+        (TESTBOX.replace("host: box.example", "host: -oProxyCommand=x"), 8, "must be a host name"),
         (
-            BOX.replace("host: box.example", "host: box.example\n  user: -l"),
+            TESTBOX.replace("host: box.example", "host: box.example\n  port: 70000"),
+            9,
+            "at most 65535",
+        ),
+        (
+            TESTBOX.replace("host: box.example", "host: box.example\n  user: -l"),
             9,
             "must be a user name",
         ),
-        (BOX.replace("/k/box", "k/box"), 9, "must be an absolute path"),
-        (BOX.replace("/k/box", "/k/$(id)"), 9, "must be an absolute path"),
+        (TESTBOX.replace("/k/box", "k/box"), 9, "must be an absolute path"),
+        (TESTBOX.replace("/k/box", "/k/$(id)"), 9, "must be an absolute path"),
         (
-            BOX.replace("{command: [console, box]}", "{}"),
+            TESTBOX.replace("{command: [console, box]}", "{}"),
             12,
             "must be none, or have one of command",
         ),
         (
-            BOX.replace("{command: [console, box]}", "{command: console box}"),
+            TESTBOX.replace("{command: [console, box]}", "{command: console box}"),
             12,
             "must be a list of words",
         ),
         (
-            BOX.replace("{command: [console, box]}", "{device: /dev/ttyS0, command: [a]}"),
+            TESTBOX.replace("{command: [console, box]}", "{device: /dev/ttyS0, command: [a]}"),
             12,
             "must be none, or have one of command",
         ),
         (
-            BOX.replace("{command: [console, box]}", "none\n  results: console"),
+            TESTBOX.replace("{command: [console, box]}", "none\n  results: console"),
             13,
             "console is none",
         ),
-        (BOX.replace("{cycle: [cycle, box]}", "{on: [a]}"), 13, "must be none, or have cycle"),
-        (BOX.replace("{cycle: [cycle, box]}", "{cycle: [a], on_fire: [b]}"), 13, "on_fire"),
-        (BOX + "  network: somehow\n", 14, "network must be a table"),
-        (BOX + "  network: {address: 192.0.2.1}\n", 14, "192.0.2.17/24"),
-        (BOX + "  kconfig_needed: [VIRTIO_NET=m]\n", 14, "'VIRTIO_NET=m'"),
-        (BOX + "  return_seconds: 0\n", 14, "above 0"),
-        (BOX + "  password: secret\n", 14, "unknown here"),
+        (TESTBOX.replace("{cycle: [cycle, box]}", "{on: [a]}"), 13, "must be none, or have cycle"),
+        (TESTBOX.replace("{cycle: [cycle, box]}", "{cycle: [a], on_fire: [b]}"), 13, "on_fire"),
+        (TESTBOX + "  network: somehow\n", 14, "network must be a table"),
+        (TESTBOX + "  network: {address: 192.0.2.1}\n", 14, "192.0.2.17/24"),
+        (TESTBOX + "  kconfig_needed: [VIRTIO_NET=m]\n", 14, "'VIRTIO_NET=m'"),
+        (TESTBOX + "  return_seconds: 0\n", 14, "above 0"),
+        (TESTBOX + "  password: secret\n", 14, "unknown here"),
     ],
 )
-def test_a_wrong_box_file_is_refused_with_line_and_remedy(text: str, line: int, says: str) -> None:
+def test_a_wrong_testbox_file_is_refused_with_line_and_remedy(
+    text: str, line: int, says: str
+) -> None:
     with pytest.raises(TestboxError) as refused:
         load(text, "box.yaml")
     assert str(refused.value).startswith(f"box.yaml: line {line}: ")
     assert says in str(refused.value)
 
 
-def test_what_is_shown_of_a_box_names_no_address_and_no_file() -> None:
-    shown = str(load(BOX, "box.yaml").to_json()["ssh"])
+def test_what_is_shown_of_a_testbox_names_no_address_and_no_file() -> None:
+    shown = str(load(TESTBOX, "box.yaml").to_json()["ssh"])
     assert "box.example" not in shown and "/k/" not in shown and "cycle, box" not in shown

@@ -39,7 +39,7 @@ for _ in range(3):
 """
 
 
-def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_and_reported_once(
+def test_killed_at_any_point_of_losing_a_testbox_it_is_lost_once_leased_to_nobody_and_reported_once(
     tmp_path: Path, fresh_databases: Callable[[], str]
 ) -> None:
     repo, log = tmp_path / "linux", tmp_path / "points"

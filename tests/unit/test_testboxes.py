@@ -72,10 +72,10 @@ NO_QUEUE = QueueState(orders=0, oldest=None, still_seconds=0.0)
 
 
 def played(*events: Event, barred: bool = False) -> TestboxStatus:
-    box = TestboxStatus(testbox="rack7")
+    testbox = TestboxStatus(testbox="rack7")
     for event in events:
-        box = transition(box, event, barred=barred)
-    return box
+        testbox = transition(testbox, event, barred=barred)
+    return testbox
 
 
 def one_boot(end: Event) -> tuple[Event, ...]:
@@ -88,7 +88,7 @@ def one_boot(end: Event) -> tuple[Event, ...]:
     )
 
 
-def test_a_boot_takes_a_box_out_and_home_again() -> None:
+def test_a_boot_takes_a_testbox_out_and_home_again() -> None:
     states = [played(*one_boot(AttemptEnded(up=True, why="up"))[:n]).state.value for n in range(6)]
     assert states == ["idle", "leased", "booting", "running", "returning", "idle"]
 
@@ -103,24 +103,24 @@ def test_a_boot_takes_a_box_out_and_home_again() -> None:
     ],
 )
 def test_whatever_a_boot_ends_with_leads_home(end: Event) -> None:
-    box = played(*one_boot(end))
-    assert (box.state, box.attempt) == (TestboxPhase.IDLE, None)
+    testbox = played(*one_boot(end))
+    assert (testbox.state, testbox.attempt) == (TestboxPhase.IDLE, None)
 
 
-def test_a_kernel_that_does_not_come_up_is_no_failure_of_its_box() -> None:
-    box = played(
+def test_a_kernel_that_does_not_come_up_is_no_failure_of_its_testbox() -> None:
+    testbox = played(
         *[event for _ in range(9) for event in one_boot(AttemptEnded(up=False, why="panicked"))]
     )
-    assert (box.failures, box.down) == (0, 9)
+    assert (testbox.failures, testbox.down) == (0, 9)
 
 
-def test_a_box_whose_driver_lost_it_stays_lost_whatever_the_outcome_says() -> None:
+def test_a_testbox_whose_driver_lost_it_stays_lost_whatever_the_outcome_says() -> None:
     for end in (AttemptFailed("dead after the power cycle"), AttemptEnded(up=False, why="hung")):
-        box = played(Assigned(3), PhaseReported("lost", "dead after the power cycle"), end)
-        assert (box.state, box.attempt, box.failures) == (TestboxPhase.LOST, 3, 1)
+        testbox = played(Assigned(3), PhaseReported("lost", "dead after the power cycle"), end)
+        assert (testbox.state, testbox.attempt, testbox.failures) == (TestboxPhase.LOST, 3, 1)
 
 
-def test_a_lost_box_is_found_by_its_next_boot_and_forgets_its_failures() -> None:
+def test_a_lost_testbox_is_found_by_its_next_boot_and_forgets_its_failures() -> None:
     lost = played(Assigned(3), ControllerLost("no word"))
     assert lost.state is TestboxPhase.LOST
     found = lost
@@ -129,23 +129,23 @@ def test_a_lost_box_is_found_by_its_next_boot_and_forgets_its_failures() -> None
     assert (found.state, found.failures) == (TestboxPhase.IDLE, 0)
 
 
-def test_a_quarantined_box_that_boots_its_anchor_goes_back_to_quarantine() -> None:
+def test_a_quarantined_testbox_that_boots_its_anchor_goes_back_to_quarantine() -> None:
     assert (
         played(Quarantined("moved"), *one_boot(AttemptEnded(up=True, why="up")), barred=True).state
         is TestboxPhase.QUARANTINED
     )
 
 
-def test_a_box_at_work_is_quarantined_when_it_is_home() -> None:
+def test_a_testbox_at_work_is_quarantined_when_it_is_home() -> None:
     assert played(Assigned(3), Quarantined("by hand")).state is TestboxPhase.LEASED
 
 
 def test_failures_in_a_row_quarantine_and_a_success_between_them_does_not() -> None:
-    failed, good = AttemptFailed("no route to the box"), AttemptEnded(up=True, why="up")
+    failed, good = AttemptFailed("no route to the testbox"), AttemptEnded(up=True, why="up")
     assert quarantine_reason(played(failed, failed, good, failed, failed), 3) is None
     assert quarantine_reason(played(failed, failed, failed), 3) == (
         "failed: 3 attempts in a row were lost to the testbox or its controller; the "
-        "last: no route to the box"
+        "last: no route to the testbox"
     )
     assert quarantine_reason(played(*[failed] * 50), 0) is None
 
@@ -163,15 +163,15 @@ _EVENTS = st.one_of(
 
 
 @given(st.lists(_EVENTS, max_size=12), st.booleans())
-def test_no_order_of_events_leaves_a_box_at_work_once_its_attempt_is_over(
+def test_no_order_of_events_leaves_a_testbox_at_work_once_its_attempt_is_over(
     events: list[Event], barred: bool
 ) -> None:
-    box = played(*events, AttemptCancelled("over"), barred=barred)
-    assert box.state in (TestboxPhase.IDLE, TestboxPhase.QUARANTINED, TestboxPhase.LOST)
-    assert (box.attempt is None) == (
-        box.state is not TestboxPhase.LOST
-    ) or box.state is TestboxPhase.LOST
-    assert box.why.isprintable() and len(box.why) <= 500
+    testbox = played(*events, AttemptCancelled("over"), barred=barred)
+    assert testbox.state in (TestboxPhase.IDLE, TestboxPhase.QUARANTINED, TestboxPhase.LOST)
+    assert (testbox.attempt is None) == (
+        testbox.state is not TestboxPhase.LOST
+    ) or testbox.state is TestboxPhase.LOST
+    assert testbox.why.isprintable() and len(testbox.why) <= 500
 
 
 def test_a_program_on_its_host_is_neither_screened_nor_quarantined_for_failures() -> None:
@@ -202,9 +202,9 @@ def test_hardware_is_another_one_only_where_both_sides_know_it(
 
 
 def test_a_stand_in_is_of_the_group_alike_and_fit() -> None:
-    boxes = {
-        box.name: box
-        for box in (
+    testboxes = {
+        testbox.name: testbox
+        for testbox in (
             RACK,
             replace(RACK, name="rack8"),
             replace(RACK, name="rack9"),
@@ -212,18 +212,23 @@ def test_a_stand_in_is_of_the_group_alike_and_fit() -> None:
             replace(RACK, name="x", tbox_group="y"),
         )
     }
-    assert stand_in(RACK, boxes, {"rack9", "rack8", "small", "x", "rack7"}) == "rack8"
-    assert stand_in(RACK, boxes, {"rack9", "small", "x"}) == "rack9"
-    assert stand_in(RACK, boxes, {"small", "x", "rack7", "unknown"}) is None
+    assert stand_in(RACK, testboxes, {"rack9", "rack8", "small", "x", "rack7"}) == "rack8"
+    assert stand_in(RACK, testboxes, {"rack9", "small", "x"}) == "rack9"
+    assert stand_in(RACK, testboxes, {"small", "x", "rack7", "unknown"}) is None
     assert not interchangeable(RACK, replace(RACK, name="r", demand={"thp_enabled": "never"}))
 
 
 def alerts(
-    open_: set[AlertSubject], *boxes: TestboxStatus, **more: Any
+    open_: set[AlertSubject], *testboxes: TestboxStatus, **more: Any
 ) -> tuple[set[AlertSubject], set[AlertSubject]]:
-    wishes = more.pop("wishes", {box.testbox: ("active", None) for box in boxes})
+    wishes = more.pop("wishes", {testbox.testbox: ("active", None) for testbox in testboxes})
     found = changes(
-        open_, boxes, wishes, more.pop("invalid", ()), more.pop("queue", NO_QUEUE), TestboxRules()
+        open_,
+        testboxes,
+        wishes,
+        more.pop("invalid", ()),
+        more.pop("queue", NO_QUEUE),
+        TestboxRules(),
     )
     return set(found.begun), set(found.over)
 
@@ -231,7 +236,7 @@ def alerts(
 LOST = AlertSubject("lost", "rack7")
 
 
-def test_a_box_that_is_lost_is_reported_once_until_a_boot_there_went_well() -> None:
+def test_a_testbox_that_is_lost_is_reported_once_until_a_boot_there_went_well() -> None:
     lost = played(Assigned(3), ControllerLost("no word"))
     assert alerts(set(), lost) == ({LOST}, set())
     for again in (
@@ -264,9 +269,12 @@ def test_a_quarantine_takes_the_place_of_a_loss_without_a_mail_that_it_is_over()
 
 
 def test_what_a_person_did_is_no_news_to_the_operator_and_what_an_anchor_showed_is() -> None:
-    box = played(Quarantined("fan is loud"))
-    assert alerts(set(), box, wishes={"rack7": ("quarantined", "fan is loud")}) == (set(), set())
-    assert alerts(set(), box, wishes={"rack7": ("quarantined", "moved: 10 % below")}) == (
+    testbox = played(Quarantined("fan is loud"))
+    assert alerts(set(), testbox, wishes={"rack7": ("quarantined", "fan is loud")}) == (
+        set(),
+        set(),
+    )
+    assert alerts(set(), testbox, wishes={"rack7": ("quarantined", "moved: 10 % below")}) == (
         {AlertSubject("moved", "rack7")},
         set(),
     )
@@ -316,7 +324,7 @@ def test_a_hostile_reason_stays_in_its_paragraph() -> None:
     assert len(body) < 3000 and "\nBcc" not in body and "\u202e" not in body
 
 
-class Boxes:
+class Testboxes:
     """The attempts of a lab in which host1 holds the testbox of a1; a2 is a build."""
 
     def __init__(self) -> None:
@@ -350,13 +358,15 @@ STORE: Any = None  # no file is asked for
 
 
 @pytest.fixture
-def boxes() -> Boxes:
-    return Boxes()
+def testboxes() -> Testboxes:
+    return Testboxes()
 
 
 @pytest.fixture
-def client(boxes: Boxes) -> TestClient:
-    return TestClient(Starlette(routes=list(exchange.routes(STORE, boxes, SECRET, boxes=boxes))))
+def client(testboxes: Testboxes) -> TestClient:
+    return TestClient(
+        Starlette(routes=list(exchange.routes(STORE, testboxes, SECRET, testboxes=testboxes)))
+    )
 
 
 def of(controller: str, attempt: int = 1) -> dict[str, str]:
@@ -364,7 +374,7 @@ def of(controller: str, attempt: int = 1) -> dict[str, str]:
 
 
 def test_a_second_controller_is_refused_with_the_name_of_the_first(
-    client: TestClient, boxes: Boxes
+    client: TestClient, testboxes: Testboxes
 ) -> None:
     outcome = {
         "version": 1,
@@ -391,21 +401,21 @@ def test_a_second_controller_is_refused_with_the_name_of_the_first(
             409,
             "testbox rack7 is held by controller host1",
         )
-    assert (boxes.reported, boxes.delivered) == ([], [])
+    assert (testboxes.reported, testboxes.delivered) == ([], [])
     assert (
         client.put("/attempts/a1/outcome.json", headers=of("host1"), json=outcome).status_code
         == 201
     )
 
 
-def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_box(
-    client: TestClient, boxes: Boxes
+def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_testbox(
+    client: TestClient, testboxes: Testboxes
 ) -> None:
     phase = {"phase": "running", "why": "job began", "boot_id": "6f1c"}
     assert client.put("/attempts/a1/phase", headers=of("host1"), json=phase).status_code == 200
     assert client.put("/attempts/a2/phase", headers=of("host1", 2), json=phase).status_code == 409
     assert client.put("/attempts/a2/phase", headers=of("host1", 1), json=phase).status_code == 401
-    assert boxes.reported == [
+    assert testboxes.reported == [
         (1, "running", "job began (boot 6f1c)"),
         (2, "running", "job began (boot 6f1c)"),
     ]
@@ -425,11 +435,11 @@ def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_box(
     ],
 )
 def test_what_is_no_phase_is_refused_in_one_sentence(
-    client: TestClient, boxes: Boxes, body: bytes
+    client: TestClient, testboxes: Testboxes, body: bytes
 ) -> None:
     answer = client.put("/attempts/a1/phase", headers=of("host1"), content=body)
     assert answer.status_code in (400, 413) and answer.json()["error"]
-    assert boxes.reported == []
+    assert testboxes.reported == []
 
 
 def test_every_phase_of_the_contract_is_a_state() -> None:
@@ -525,7 +535,7 @@ BUILD = BuildOrder(
 )
 
 
-def test_an_executor_waits_until_no_other_controller_drives_its_box(
+def test_an_executor_waits_until_no_other_controller_drives_its_testbox(
     service: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url, answers, asked = service

@@ -103,7 +103,7 @@ def test_a_second_controller_is_refused_until_the_first_one_fell_silent(brain: B
     assert attempts.hold(number, "lab1") is not None
 
 
-def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_mail_and_one_that_it_is_over(
+def test_a_controller_that_falls_silent_loses_its_testbox_which_works_on_with_one_mail_and_one_that_it_is_over(
     brain: Brain,
 ) -> None:
     compared(brain, "rack7")
@@ -152,7 +152,9 @@ def test_silence_while_nobody_could_be_heard_loses_nothing(brain: Brain) -> None
     assert attempt_of(brain) == number
 
 
-def test_failures_in_a_row_quarantine_a_box_and_its_order_goes_on_elsewhere(brain: Brain) -> None:
+def test_failures_in_a_row_quarantine_a_testbox_and_its_order_goes_on_elsewhere(
+    brain: Brain,
+) -> None:
     name = compared(brain, "rack7")
     turn(brain)
     for _ in range(2):
@@ -183,7 +185,7 @@ def test_failures_in_a_row_quarantine_a_box_and_its_order_goes_on_elsewhere(brai
     ]
 
 
-def test_without_another_box_an_order_waits_with_a_fresh_budget_and_goes_on_once_the_box_is_back(
+def test_without_another_testbox_an_order_waits_with_a_fresh_budget_and_goes_on_once_the_testbox_is_back(
     brain: Brain,
 ) -> None:
     drain(brain.lab, "rack8", "its twin is away")
@@ -210,7 +212,7 @@ def test_without_another_box_an_order_waits_with_a_fresh_budget_and_goes_on_once
     assert (comparison["status"], comparison["waits"]) == ("done", [])
 
 
-def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failure_of_the_box(
+def test_an_order_that_cannot_be_done_on_a_testbox_is_reported_at_once_and_no_failure_of_the_testbox(
     brain: Brain,
 ) -> None:
     name = compared(brain, "rack7")
@@ -239,7 +241,7 @@ def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failur
     assert why in str(comparison)
 
 
-def test_a_virtual_box_is_not_quarantined_for_what_its_host_lacks(brain: Brain) -> None:
+def test_a_virtual_testbox_is_not_quarantined_for_what_its_host_lacks(brain: Brain) -> None:
     compared(brain, "vm-tcg")
     turn(brain)
     for _ in range(3):
@@ -249,7 +251,9 @@ def test_a_virtual_box_is_not_quarantined_for_what_its_host_lacks(brain: Brain) 
 
 
 @pytest.mark.parametrize("brain", [3], indirect=True)
-def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(brain: Brain) -> None:
+def test_a_new_testbox_votes_after_its_screening_and_a_changed_one_after_another(
+    brain: Brain,
+) -> None:
     name = compared(brain, "rack7")
     turn(brain)
     assert facts_of(brain)["words"] == "leased, screening 0 of 3 boots"
@@ -283,7 +287,7 @@ def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(bra
 
 
 @pytest.mark.parametrize("brain", [3], indirect=True)
-def test_a_box_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Brain) -> None:
+def test_a_testbox_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Brain) -> None:
     name = compared(brain, "rack7")
     drain(brain.lab, "rack8", "its twin is away")
     dead = DeadLab(engine=brain.engine, artifacts=brain.settings.artifacts, repo=brain.repo)
@@ -302,7 +306,7 @@ def test_a_box_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Br
 
 
 @pytest.mark.parametrize("brain", [3], indirect=True)
-def test_boots_in_a_row_that_do_not_come_up_make_a_box_boot_its_anchor(brain: Brain) -> None:
+def test_boots_in_a_row_that_do_not_come_up_make_a_testbox_boot_its_anchor(brain: Brain) -> None:
     compared(brain, "rack7")
     brain.run()
     anchors = brain.count("comparison WHERE kind = 'anchor'")
@@ -333,7 +337,7 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_box_boot_its_anchor(brain: Br
     assert sent(brain) == ["testbox rack7 has drifted"]
 
 
-def test_boxes_that_are_set_right_by_hand_or_by_a_crash_agree_again_after_a_tick(
+def test_testboxes_that_are_set_right_by_hand_or_by_a_crash_agree_again_after_a_tick(
     brain: Brain,
 ) -> None:
     turn(brain)
@@ -356,7 +360,7 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_reported_once_each(brai
         for k in range(7):
             boot = make.a_boot(
                 conn,
-                make.Box(name="rack7", spec=spec),
+                make.Testbox(name="rack7", spec=spec),
                 kernel,
                 k=k,
                 values={make.METRIC: [1.0, 2.0, 3.0]},
@@ -413,7 +417,7 @@ def test_testboxes_of_before_their_states_were_kept_are_what_they_are_and_need_n
         make.a_boot(conn, used, kernel, values={make.METRIC: [1.0]})
         attempt = make.an_attempt(
             conn,
-            make.an_order(conn, kernel, make.Box(name="busy", spec=used.spec), state="running"),
+            make.an_order(conn, kernel, make.Testbox(name="busy", spec=used.spec), state="running"),
         )
         conn.execute(
             sa.text("INSERT INTO lease (testbox, attempt) VALUES ('busy', :a)"), {"a": attempt}

@@ -1,9 +1,9 @@
 """A bare-metal testbox that is only played: as a program it is its SSH client,
 its power switch and its kernels, all in one folder of small files.
 
-played_box.py ssh FOLDER ...SCRIPT     the box's answer to a script, or ssh's error without one
-played_box.py power FOLDER on|off|cycle|status|lie
-played_box.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
+played_testbox.py ssh FOLDER ...SCRIPT     the testbox's answer to a script, or ssh's error without one
+played_testbox.py power FOLDER on|off|cycle|status|lie
+played_testbox.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
 
 A kernel that `works` also runs the programs of the job that came with its initramfs,
 as this host's user; the generated script it only reads.
@@ -70,7 +70,7 @@ class World:
 
 
 def new(folder: Path, behaves: str = "up") -> World:
-    """A box in its idle system, whose next kernel under test `behaves` so."""
+    """A testbox in its idle system, whose next kernel under test `behaves` so."""
     folder.mkdir(parents=True)
     world = World(folder)
     world["power"], world["runs"], world["boot_id"], world["behaves"] = (
