@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import ttest_ind
 
-from swingbot.core.stats.evidence import UNKNOWN, Gate, PairPrior, sequential
+from swingbot.core.stats.evidence import UNKNOWN, EvidenceThresholds, PairPrior, sequential
 
 NAME = "detection: -1 % at CV 0.5 %"
 CV, CHANGE, MOST = 0.005, -0.01, 20
@@ -29,7 +29,9 @@ def decided(seed: int, change: float, *, record: bool) -> int | None:
     error = math.exp(float(np.random.default_rng([seed, 94]).normal(0.0, ERROR)))
     prior = PairPrior(sd=CV * math.sqrt(2) * error, df=2 * COUNTS_FOR) if record else UNKNOWN
     found = sequential(
-        [float(d) for d in pairs_of(seed, change)], prior, Gate(min_effect=0.01, max_pairs=MOST)
+        [float(d) for d in pairs_of(seed, change)],
+        prior,
+        EvidenceThresholds(min_effect=0.01, max_pairs=MOST),
     )
     return (
         found.pairs

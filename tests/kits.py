@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings, load
 from swingbot.web.app import make_app
@@ -34,7 +34,7 @@ class KitService:
 @contextmanager
 def kit_service(db_url: str, state: Path) -> Iterator[KitService]:
     settings = load(environ={"SWINGBOT_PATHS_STATE": str(state)})
-    artifacts, engine = Artifacts(settings.artifacts), make_engine(db_url)
+    artifacts, engine = ArtifactDirectory(settings.artifacts), make_engine(db_url)
 
     def put(content: bytes) -> dict[str, Any]:
         sha256 = hashlib.sha256(content).hexdigest()

@@ -1,7 +1,7 @@
 """Attempts and dispatches, for the artifact exchange and the Buildbot dispatcher.
 
-Functions take an open connection and leave the commit to the caller. `Attempts` bundles them, with
-one transaction each, for callers without SQL.
+Functions take an open connection and leave the commit to the caller. `AttemptTransactions` bundles
+them, with one transaction each, for callers without SQL.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def mark_over(conn: sa.Connection, dispatch: int, result: Result) -> None:
     )
 
 
-class Attempts:
+class AttemptTransactions:
     """The functions above on an engine, each in one transaction with checkpoints around its commit.
 
     Every method raises DatabaseAway if the server does not respond.

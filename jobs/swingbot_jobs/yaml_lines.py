@@ -149,11 +149,11 @@ def read_documents(
         ) from problem
     except (RecursionError, ValueError, yaml.YAMLError) as problem:
         raise error(f"{file_name}:1: not valid YAML, or nested too deeply") from problem
-    reader = _Reader(places, error)
+    reader = _YamlReader(places, error)
     return [reader.value(node, 0) for node in nodes if node is not None]
 
 
-class _Reader:
+class _YamlReader:
     def __init__(self, places: LineOrigins, error: type[LineError]) -> None:
         self._places, self._error, self._left = places, error, MAX_VALUES
 

@@ -23,10 +23,10 @@ from starlette.routing import Route
 
 from swingbot.adapters import artifacts
 from swingbot.app import embedded, master, postgres, supervision
-from swingbot.app.settings import Db, Paths, Settings, Web
+from swingbot.app.settings import DbSection, PathSection, Settings, WebSection
 from swingbot.web import exchange
 from swingbot_db import migrate
-from swingbot_db.attempts import Attempts
+from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
 from tests.buildbot.ports import free_ports
 
@@ -95,11 +95,11 @@ def prepare_template(server: Server, root: Path) -> None:
 def settings_for(root: Path, url: str) -> Settings:
     (root / "workers" / "testboxes").mkdir(parents=True, exist_ok=True)
     return Settings(
-        paths=Paths(
+        paths=PathSection(
             state=str(root / "state"), cache=str(root / "cache"), workers=str(root / "workers")
         ),
-        web=Web(port=free_ports(4)),
-        db=Db(url=url),
+        web=WebSection(port=free_ports(4)),
+        db=DbSection(url=url),
     )
 
 
@@ -113,7 +113,7 @@ class Lab:
         self.root = root
         embedded.prepare_directories(self.settings)
         self.engine = make_engine(url)
-        self.attempts = Attempts(self.engine)
+        self.attempts = AttemptTransactions(self.engine)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, **more: str) -> subprocess.Popen[bytes]:
@@ -180,7 +180,7 @@ class Lab:
     @contextmanager
     def exchange(self) -> Iterator[None]:
         """The web service's exchange, in a thread of this process."""
-        store = artifacts.Artifacts(self.settings.artifacts)
+        store = artifacts.ArtifactDirectory(self.settings.artifacts)
         routes = [
             *exchange.routes(store, self.attempts, artifacts.secret(self.settings.secret_file)),
             Route("/healthz", lambda request: PlainTextResponse("ok\n")),

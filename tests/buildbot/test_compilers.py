@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from swingbot.app import buildmaster
-from swingbot.app.settings import Build
+from swingbot.app.settings import BuildSection
 from swingbot_db import read
 from swingbot_worker.kbuild.compilers import probe
 from tests.buildbot.lab import Lab, eventually
@@ -25,7 +25,7 @@ OLD = "builder-old"
 def two(make_lab: Callable[..., Lab]) -> Lab:
     """A lab with two build workers."""
     lab = make_lab()
-    lab.settings = replace(lab.settings, build=Build(workers=f"builder, {OLD}"))
+    lab.settings = replace(lab.settings, build=BuildSection(workers=f"builder, {OLD}"))
     buildmaster.make_secrets(lab.settings)
     return lab
 

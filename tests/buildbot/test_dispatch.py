@@ -30,7 +30,7 @@ def boxed(make_lab: Callable[..., Lab], tmp_path: Path) -> tuple[Lab, StubTestbo
     testbox = StubTestbox(tmp_path / "box")
     lab = make_lab(testboxes={NAME: testbox.yaml})
     image = hashlib.sha256(IMAGE).hexdigest()
-    sink = artifacts.Artifacts(lab.settings.artifacts).sink(image)
+    sink = artifacts.ArtifactDirectory(lab.settings.artifacts).sink(image)
     sink.write(IMAGE)
     sink.commit()
     return lab, testbox, add_boot_order(lab, NAME, image)
@@ -75,7 +75,7 @@ def test_an_order_goes_out_and_its_outcome_comes_back(boxed: tuple[Lab, StubTest
         wait_for_end(lab, attempt)
     assert (dispatch_row(lab, attempt).result, testbox.starts()) == ("success", 1)
     assert attempt_row(lab, attempt).outcome["status"] == "up"
-    assert artifacts.Artifacts(lab.settings.artifacts).has(
+    assert artifacts.ArtifactDirectory(lab.settings.artifacts).has(
         attempt_row(lab, attempt).outcome["files"]["results.tar"]["sha256"]
     )
     assert token(artifacts.secret(lab.settings.secret_file), attempt) not in raw_logs(lab)

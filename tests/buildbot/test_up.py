@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from swingbot.app import embedded, process
-from swingbot.app.settings import Paths, Settings, Web
+from swingbot.app.settings import PathSection, Settings, WebSection
 from tests.buildbot.lab import eventually
 from tests.buildbot.ports import free_ports
 from tests.buildbot.stub_testbox import NAME, StubTestbox
@@ -34,8 +34,8 @@ class Service:
         (testboxes / f"{NAME}.yaml").write_text(StubTestbox(root / "box").yaml)
         self.port = free_ports(4)
         self.settings = Settings(
-            paths=Paths(state=str(root / "state"), workers=str(root / "workers")),
-            web=Web(port=self.port),
+            paths=PathSection(state=str(root / "state"), workers=str(root / "workers")),
+            web=WebSection(port=self.port),
         )
         self.output = root / "up.log"
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pytest
 from scipy.special import stdtr
 
-from swingbot.core.stats.evidence import UNKNOWN, Gate, PairPrior, reading
+from swingbot.core.stats.evidence import UNKNOWN, EvidenceThresholds, PairPrior, reading
 from swingbot.core.thresholds import SCREEN_P
 
 Array = npt.NDArray[np.float64]
@@ -97,7 +97,9 @@ def play(world: Tips, tips: int, seed: int = 1) -> Found:
         accepted[side], used[side] = decide(
             head - base,
             world.prior,
-            Gate(min_effect=MIN_EFFECT, direction=-1 if side < 0 else 1, layout=world.layout),
+            EvidenceThresholds(
+                min_effect=MIN_EFFECT, direction=-1 if side < 0 else 1, layout=world.layout
+            ),
         )
     main = -1 if world.effect <= 0 else 1
     false = sum(float(np.mean(suspect[side] * accepted[side])) for side in (-1, 1))
@@ -156,7 +158,7 @@ def _stage_1(
 
 
 def decide(
-    pairs: Array, prior: PairPrior, gate: Gate
+    pairs: Array, prior: PairPrior, gate: EvidenceThresholds
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """Stage 2 of many tips at once: the accepted tips, and the number of pairs per decision."""
     accepted, used = np.zeros(len(pairs), dtype=bool), np.full(len(pairs), gate.max_pairs)

@@ -60,7 +60,7 @@ class NoisyLab(MemoryLab):
         self.lab = dataclasses.replace(
             self.lab,
             testboxes=KnownTestboxes(present={testbox.name: testbox}),
-            policies=dataclasses.replace(self.lab.policies, bisect_improvements=True),
+            settings=dataclasses.replace(self.lab.settings, bisect_improvements=True),
         )
 
     def _boot(self, order: Order) -> dict[str, Any]:

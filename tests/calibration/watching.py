@@ -31,7 +31,7 @@ from swingbot.core.plan.screen import (
     suspect,
 )
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.evidence import UNKNOWN, Gate, PairPrior
+from swingbot.core.stats.evidence import UNKNOWN, EvidenceThresholds, PairPrior
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.thresholds import CREEP_TIPS, SCREEN_BOOTS
 from tests.calibration.test_detection import decide
@@ -214,9 +214,11 @@ def accepted(noise: Noise, count: int, *, record: bool, seed: int = 2) -> dict[i
     prior = PairPrior(sd=float(np.std(pairs)), df=RECORD_DF) if record else UNKNOWN
     return {
         side: float(
-            decide(pairs, prior, Gate(min_effect=MIN_EFFECT, direction=-1 if side < 0 else 1))[
-                0
-            ].mean()
+            decide(
+                pairs,
+                prior,
+                EvidenceThresholds(min_effect=MIN_EFFECT, direction=-1 if side < 0 else 1),
+            )[0].mean()
         )
         for side in (-1, 1)
     }

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.maildir import deliver
 from swingbot.app.cli import main
 from swingbot.app.keep.backup import KeepError, backup
@@ -25,7 +25,7 @@ from swingbot.app.settings import Settings, load
 from swingbot.core.keep.generation import BadBackup, read_manifest, too_many
 from swingbot.core.text.numbers import count
 from swingbot.service.tick import tick
-from swingbot_db.attempts import Attempts
+from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
 from tests import builders as make
 from tests.fakelinux import make_fakelinux
@@ -116,7 +116,7 @@ def test_a_restored_service_finds_the_same_culprit_and_mails_nobody_by_itself(
 def a_state(tmp_path: Path, db_url: str) -> Settings:
     """A state directory with two raw results, a mirror with one ref and a mail."""
     settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    store = Artifacts(settings.artifacts)
+    store = ArtifactDirectory(settings.artifacts)
     stored(store, b"console\n" * 1000)
     stored(store, os.urandom(5000))
     deliver(settings.maildir, b"From: a@example.org\nMessage-ID: <r1.first.1@x>\n\nhello\n")
@@ -222,7 +222,7 @@ def test_a_token_of_before_the_restore_opens_nothing_after_it(
     )
     restored = make_engine(empty_url)
     # it is dead: what it still brings is late, never counted
-    assert Attempts(restored).wanted(attempt) is False
+    assert AttemptTransactions(restored).wanted(attempt) is False
     assert value(restored, f"SELECT state FROM orders WHERE id = {order}") == "ready"
     assert value(restored, f"SELECT budget FROM orders WHERE id = {order}") == 4
     restored.dispose()
@@ -287,8 +287,8 @@ def test_old_generations_go_with_what_only_they_had(
     kept = tmp_path / "kept"
     first, manifest = backup(settings, engine, kept, quiet, keep=2)
     assert manifest.artifacts == 2
-    gone = next(Artifacts(settings.artifacts).stored())
-    Artifacts(settings.artifacts).prune(gone.sha256, "")
+    gone = next(ArtifactDirectory(settings.artifacts).stored())
+    ArtifactDirectory(settings.artifacts).prune(gone.sha256, "")
     place = BackupDirectory(kept)
     (place.generations / first).rename(place.generations / "20200101T000000Z")  # an earlier day
     subprocess.run(
@@ -323,7 +323,7 @@ def test_raw_results_are_linked_where_that_is_asked_for_and_possible(
 ) -> None:
     settings = a_state(tmp_path, db_url)
     backup(settings, engine, tmp_path / "kept", quiet, keep=3, link=True)
-    found = next(Artifacts(settings.artifacts).stored())
+    found = next(ArtifactDirectory(settings.artifacts).stored())
     assert (tmp_path / "kept" / "artifacts" / found.path).samefile(settings.artifacts / found.path)
 
 

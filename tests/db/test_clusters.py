@@ -17,7 +17,7 @@ from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.ports import RequestError
 from swingbot.service.tick import tick
-from swingbot_db.attempts import Attempts
+from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.migrate import upgrade
 from tests import builders as make
 from tests.db.racks import attempt_of, environment, facts_of, fail, lapse, rows, state, turn
@@ -118,7 +118,7 @@ def test_an_attempt_on_a_cluster_has_all_three_until_it_ends(brain: Brain) -> No
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
-    number, attempts = attempt_of(brain, "cs-ab"), Attempts(brain.engine)
+    number, attempts = attempt_of(brain, "cs-ab"), AttemptTransactions(brain.engine)
     assert at_work(brain) == {"a": number, "b": number, "cs-ab": number}
     assert attempts.hold(number, "lab1") is None
     assert {row["holder"] for row in rows(brain, "SELECT holder FROM lease")} == {"lab1"}
@@ -136,7 +136,7 @@ def test_the_node_that_is_lost_is_named_and_the_other_is_home(brain: Brain) -> N
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
-    assert Attempts(brain.engine).tell_phase(
+    assert AttemptTransactions(brain.engine).tell_phase(
         attempt_of(brain, "cs-ab"), "lost", "client b: it does not come back"
     )
     assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["lost", "leased", "lost"]
@@ -190,7 +190,7 @@ def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_te
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
-    assert Attempts(brain.engine).hold(attempt_of(brain, "cs-ab"), "lab1") is None
+    assert AttemptTransactions(brain.engine).hold(attempt_of(brain, "cs-ab"), "lab1") is None
     for name in ("a", "b", "cs-ab"):
         lapse(brain, name)
     number = attempt_of(brain, "cs-ab")

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.wiring import forget_workers
@@ -71,7 +71,9 @@ def test_the_command_lists_what_each_worker_has(brain: Brain) -> None:
 
 def test_the_pages_show_them_and_run_nothing_that_a_worker_said(brain: Brain) -> None:
     announce(brain, "builder", GCC, CLANG)
-    app = make_app(brain.settings, brain.engine, read, Artifacts(brain.settings.artifacts).open)
+    app = make_app(
+        brain.settings, brain.engine, read, ArtifactDirectory(brain.settings.artifacts).open
+    )
     with TestClient(app) as client:
         for path in ("/testboxes", "/compilers"):
             text = client.get(path).text

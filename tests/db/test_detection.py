@@ -78,7 +78,7 @@ def test_a_swing_is_proven_by_fresh_pairs_which_the_bisection_begins_with(brain:
     )
     (proof,) = rows(brain, "SELECT * FROM comparison WHERE kind = 'prove'")
     assert proof["id"] == found["proof"]
-    assert proof["first_k"] == brain.lab.policies.watch_boots  # not the boots that raised the alarm
+    assert proof["first_k"] == brain.lab.settings.watch_boots  # not the boots that raised the alarm
     assert proof["boots"] <= 4
     history = rows(brain, "SELECT DISTINCT k FROM bisection_want WHERE phase = 'history'")
     assert {row["k"] for row in history} == set(
@@ -162,7 +162,7 @@ def test_shared_boots_of_an_older_testbox_are_made_afresh(brain: Brain) -> None:
     brain.run()
     (row,) = [row for row in brain.facts("c", 2)["rows"] if row["headline"]][:1]
     assert row["verdict"] == "same"
-    assert brain.facts("c", 2)["first_k"] == brain.lab.policies.watch_boots
+    assert brain.facts("c", 2)["first_k"] == brain.lab.settings.watch_boots
     assert brain.count("swing") == 0
 
 
@@ -170,7 +170,7 @@ def test_an_unclear_row_of_a_tip_is_booted_more_within_the_budget(brain: Brain) 
     brain.fake.wobble = 0.02
     watch_and_move(brain, FakeCommit(speed=93), testboxes=["vm-tcg"])
     boots = rows(brain, "SELECT boots FROM comparison WHERE kind = 'watch'")
-    assert max(row["boots"] for row in boots) > brain.lab.policies.watch_boots
+    assert max(row["boots"] for row in boots) > brain.lab.settings.watch_boots
     assert max(row["boots"] for row in boots) <= 12
 
 

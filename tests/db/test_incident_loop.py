@@ -117,8 +117,8 @@ def test_a_rebased_copy_in_another_branch_is_one_incident_and_an_update_in_the_s
 def test_a_copy_that_is_found_while_the_first_mail_is_held_is_reported_in_the_mail_that_takes_its_place(
     brain: Brain,
 ) -> None:
-    policies = replace(brain.lab.policies, mail=replace(brain.lab.policies.mail, release="hold"))
-    brain.lab = replace(brain.lab, policies=policies)
+    settings = replace(brain.lab.settings, mail=replace(brain.lab.settings.mail, release="hold"))
+    brain.lab = replace(brain.lab, settings=settings)
     made = found(brain)
     copy = rebased_copy(brain, made, FakeCommit())
     brain.watch(made[0], name="next", branch="next")

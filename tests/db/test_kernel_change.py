@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.cli import main
 from swingbot.app.commands import text
 from swingbot.service.kernel.compare import NoRecord, changed_code, compare_kernels
@@ -126,7 +126,7 @@ def test_a_comparison_shows_the_functions_the_table_and_the_configuration(site: 
 
 def test_show_prints_it_and_its_json_has_it(site: Site, db_url: str, tmp_path: Path) -> None:
     env = {"SWINGBOT_PATHS_STATE": str(tmp_path), "SWINGBOT_DB_URL": db_url}
-    store = Artifacts(tmp_path / "artifacts")
+    store = ArtifactDirectory(tmp_path / "artifacts")
     for key, size in zip(site.keys(), (276, 269), strict=True):
         content = a_record(size)
         site.left(key, FILE, content)

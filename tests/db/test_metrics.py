@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.heartbeat import Heartbeat, last_beat
 from swingbot.app.keep.health_check import beat_file, problems_here, read_here, why_no_room
 from swingbot.app.settings import Settings, load
@@ -219,7 +219,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_disk_that_is_full_loses_nothing_and_says_so(small_disk: Path) -> None:
     settings = settings_at(small_disk, SWINGBOT_DISK_STOP_BELOW_MIB="3")
-    store, heart = Artifacts(settings.artifacts), Heartbeat(beat_file(settings))
+    store, heart = ArtifactDirectory(settings.artifacts), Heartbeat(beat_file(settings))
     first = stored(store, os.urandom(MIB))
     heart.beat()
     filler = small_disk / "filler"

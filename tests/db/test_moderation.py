@@ -16,8 +16,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from swingbot.adapters.maildir import MaildirArchive, deliver
-from swingbot.app.mail import mail_policy
-from swingbot.app.settings import Mail
+from swingbot.app.mail import mail_rules
+from swingbot.app.settings import MailSection
 from swingbot.core.mail.encoding import Envelope, encode, message_id
 from swingbot.core.mail.message import Mail as Letter
 from swingbot.core.model.statuses import FirstState
@@ -25,7 +25,7 @@ from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.moderation.send_check import SendRules
 from swingbot.service.ports.reports import NewReport
-from swingbot.service.report.send import DeliveryFate, Sent, send_due
+from swingbot.service.report.send import DeliveryFate, SendResult, send_due
 from swingbot.web.app import make_app
 from swingbot.web.session import operator_key
 from swingbot_db import moderation, read, reports
@@ -115,7 +115,7 @@ class Office:
 
     def send(
         self, rules: SendRules | None = None, now: datetime = NOW, archive: Path | None = None
-    ) -> list[Sent]:
+    ) -> list[SendResult]:
         where = MaildirArchive(
             path=self.place / "sent", authoritative=False, copies=(archive,) if archive else ()
         )
@@ -425,8 +425,8 @@ def test_mail_is_stopped_and_resumed_from_the_outbox(office: Office, client: Tes
 
 
 def test_settings_become_rules() -> None:
-    policy = mail_policy(
-        Mail(
+    policy = mail_rules(
+        MailSection(
             opt_outs=" a@b.org, @c.org ",
             private_trees="dev-*",
             digest_to="x@y.org",

@@ -276,8 +276,8 @@ def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(br
     brain.poll()
     brain.lab = replace(
         brain.lab,
-        policies=replace(
-            brain.lab.policies, proof_gates=("tip", "revert", "elsewhere"), proof_budget_seconds=1.0
+        settings=replace(
+            brain.lab.settings, proof_gates=("tip", "revert", "elsewhere"), proof_budget_seconds=1.0
         ),
     )
     brain.run()
@@ -309,7 +309,7 @@ def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_th
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
     brain.lab = replace(
-        brain.lab, policies=replace(brain.lab.policies, proof_deadline_seconds=-1.0)
+        brain.lab, settings=replace(brain.lab.settings, proof_deadline_seconds=-1.0)
     )
     brain.watch(base)
     brain.run()

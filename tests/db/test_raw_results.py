@@ -21,7 +21,7 @@ import uvicorn
 from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.parser_version import parser_versions
 from swingbot.app.cli import main
 from swingbot.app.raw_export import Export
@@ -83,7 +83,7 @@ def rows(brain: Brain, sql: str, **values: Any) -> list[Any]:
 
 def export(brain: Brain, out: Path, id: str = "c1") -> Export:
     found = Export(
-        LocalSource(brain.engine, Artifacts(brain.settings.artifacts), id),
+        LocalSource(brain.engine, ArtifactDirectory(brain.settings.artifacts), id),
         out,
         brain.lab.programs,
         lambda line: None,
@@ -355,7 +355,9 @@ def test_nothing_from_elsewhere_leads_out_of_the_directory(tmp_path: Path) -> No
 @contextmanager
 def served(brain: Brain) -> Iterator[str]:
     """The address of the real web service."""
-    app = make_app(brain.settings, brain.engine, read, Artifacts(brain.settings.artifacts).open)
+    app = make_app(
+        brain.settings, brain.engine, read, ArtifactDirectory(brain.settings.artifacts).open
+    )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -399,7 +401,9 @@ def test_the_web_service_gives_the_same_directory(brain: Brain, tmp_path: Path) 
 @pytest.fixture
 def client(brain: Brain) -> Iterator[TestClient]:
     with TestClient(
-        make_app(brain.settings, brain.engine, read, Artifacts(brain.settings.artifacts).open)
+        make_app(
+            brain.settings, brain.engine, read, ArtifactDirectory(brain.settings.artifacts).open
+        )
     ) as found:
         yield found
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.web.app import make_app
@@ -132,7 +132,7 @@ def _looks_right(world: World, monkeypatch: pytest.MonkeyPatch, culprit: str) ->
             settings,
             engine,
             read,
-            Artifacts(settings.artifacts).open,
+            ArtifactDirectory(settings.artifacts).open,
             writing_routes(settings, engine),
         )
     )

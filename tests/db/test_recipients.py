@@ -55,8 +55,8 @@ def a_lab(brain: Brain, *listed: MaintainerEntry, problem: str = "", **mail: Any
             raise NoMaintainers(problem)
         return listed
 
-    policies = dataclasses.replace(brain.lab.policies, mail=MailRules(**mail))
-    return dataclasses.replace(brain.lab, policies=policies, maintainers=maintainers)
+    settings = dataclasses.replace(brain.lab.settings, mail=MailRules(**mail))
+    return dataclasses.replace(brain.lab, settings=settings, maintainers=maintainers)
 
 
 def a_row(**more: Any) -> ComparisonRow:
@@ -93,7 +93,7 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
     (letter,) = maildir.letters(brain.settings.maildir)
     mail, report = maildir.read(letter), brain.facts("r")
     assert mail["To"] == report["to"][0] and report["to"] == report["would_to"] != list(
-        brain.lab.policies.recipients
+        brain.lab.settings.recipients
     )
     assert (
         not report["dry_run"]
@@ -106,7 +106,7 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
         case = reports.case_of(conn, 1)
         assert case is not None
         new = readdress(a_lab(brain), case)
-        assert new.addressed.to == brain.lab.policies.recipients
+        assert new.addressed.to == brain.lab.settings.recipients
         assert new.message.partition(b"\r\n\r\n")[2] == case.message.partition(b"\r\n\r\n")[2]
         assert letter.message_id.encode() in new.message
         with pytest.raises(reports.ReportError, match="cannot readdress r1, which is sent"):
@@ -114,7 +114,7 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
 
 
 def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
-    operator = brain.lab.policies.recipients
+    operator = brain.lab.settings.recipients
     dry = recipients_of(a_lab(brain, MAINTAINER, LIST), "mm", "c" * 40, AUTHOR)
     assert (dry.to, dry.cc, dry.would_to, dry.would_cc) == (
         operator,
@@ -198,7 +198,7 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
 
 
 def test_nobody_gets_an_answer_to_a_mail_that_he_did_not_get(brain: Brain) -> None:
-    operator = brain.lab.policies.recipients
+    operator = brain.lab.settings.recipients
     real = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR)
     after_dry_run = within(real, operator, operator)
     assert (after_dry_run.to, after_dry_run.cc, after_dry_run.dry_run, after_dry_run.would_to) == (
@@ -282,7 +282,7 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
             "digest",
             "queued",
             "2026-11-16",
-            list(brain.lab.policies.recipients),
+            list(brain.lab.settings.recipients),
             ["readers@example.org"],
         )
     ]

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.cli import main
 from swingbot.app.keep.backup import KeepError, alone
 from swingbot.app.keep.retain import Retained, due, retain
@@ -98,7 +98,7 @@ def settings(tmp_path: Path, db_url: str) -> Settings:
 
 def aged(settings: Settings, days: float) -> None:
     """Let all stored files be from so many days ago."""
-    for file in Artifacts(settings.artifacts).stored():
+    for file in ArtifactDirectory(settings.artifacts).stored():
         when = ago(days).timestamp()
         os.utime(settings.artifacts / file.path, (when, when))
 
@@ -115,7 +115,7 @@ def files_of(conn: sa.Connection, table: str, row: int | str, files: dict[str, s
 def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
-    store = Artifacts(settings.artifacts)
+    store = ArtifactDirectory(settings.artifacts)
     tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kernels = [make.a_kernel(conn, tree, n) for n in range(5)]
     reported = make.a_comparison(conn, tree, kernels[0], kernels[1], [testbox], status="done")
@@ -171,7 +171,7 @@ def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(
 def test_a_dry_run_removes_nothing_and_says_the_same(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
-    store = Artifacts(settings.artifacts)
+    store = ArtifactDirectory(settings.artifacts)
     tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     boot = make.a_boot(
         conn, testbox, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
@@ -196,7 +196,7 @@ def test_a_dry_run_removes_nothing_and_says_the_same(
 def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
-    store = Artifacts(settings.artifacts)
+    store = ArtifactDirectory(settings.artifacts)
     order = make.an_order(
         conn, make.a_kernel(conn, make.a_tree(conn), 0), make.a_testbox(conn), state="running"
     )
@@ -222,7 +222,7 @@ def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(
 def test_a_root_file_system_is_as_old_as_the_last_boot_that_names_its_record(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
-    store = Artifacts(settings.artifacts)
+    store = ArtifactDirectory(settings.artifacts)
     tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     kept = {}
     for number, days in enumerate((1000, 20)):
@@ -243,7 +243,7 @@ def test_a_root_file_system_is_as_old_as_the_last_boot_that_names_its_record(
 
 
 def page(settings: Settings, engine: sa.Engine, path: str) -> tuple[int, str]:
-    app = make_app(settings, engine, read, Artifacts(settings.artifacts).open)
+    app = make_app(settings, engine, read, ArtifactDirectory(settings.artifacts).open)
     answer = TestClient(app, raise_server_exceptions=False).get(path)
     return answer.status_code, answer.text
 
@@ -251,7 +251,7 @@ def page(settings: Settings, engine: sa.Engine, path: str) -> tuple[int, str]:
 def test_pages_say_when_and_by_which_rule_a_file_went(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
-    store = Artifacts(settings.artifacts)
+    store = ArtifactDirectory(settings.artifacts)
     tree, testbox = make.a_tree(conn), make.a_testbox(conn)
     boot = make.a_boot(
         conn, testbox, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
@@ -299,7 +299,7 @@ def test_the_daily_run_is_made_when_it_is_switched_on_and_a_day_has_passed(
 def test_the_command_shows_each_class_and_does_nothing_without_an_option(
     settings: Settings, engine: sa.Engine, conn: sa.Connection
 ) -> None:
-    store = Artifacts(settings.artifacts)
+    store = ArtifactDirectory(settings.artifacts)
     orphan = stored(store, b"x" * 3000)
     aged(settings, 400)
     environment = {

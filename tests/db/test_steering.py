@@ -318,7 +318,7 @@ def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(br
 
 def with_budget(brain: Brain, boots: int) -> Lab:
     return dataclasses.replace(
-        brain.lab, policies=dataclasses.replace(brain.lab.policies, max_boots=boots)
+        brain.lab, settings=dataclasses.replace(brain.lab.settings, max_boots=boots)
     )
 
 

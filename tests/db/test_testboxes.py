@@ -20,7 +20,7 @@ from swingbot.service.lab.set_testboxes import drain, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.tick import tick
 from swingbot_db import read
-from swingbot_db.attempts import Attempts
+from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.migrate import upgrade
 from tests import builders as make
 from tests.db.racks import (
@@ -62,7 +62,7 @@ def brain(
 def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None:
     compared(brain, "rack7")
     turn(brain)
-    attempts, number = Attempts(brain.engine), attempt_of(brain)
+    attempts, number = AttemptTransactions(brain.engine), attempt_of(brain)
     assert attempts.hold(number, "lab1") is None
     for phase in ("booting", "running", "returning"):
         assert attempts.tell_phase(number, phase, f"it is {phase}")
@@ -90,7 +90,7 @@ def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None
 def test_a_second_controller_is_refused_until_the_first_one_fell_silent(brain: Brain) -> None:
     compared(brain, "rack7")
     turn(brain)
-    attempts, number = Attempts(brain.engine), attempt_of(brain)
+    attempts, number = AttemptTransactions(brain.engine), attempt_of(brain)
     assert attempts.hold(number, "lab1") is None
     refused = attempts.hold(number, "lab2")
     assert refused is not None
@@ -109,7 +109,7 @@ def test_a_controller_that_falls_silent_loses_its_testbox_which_works_on_with_on
     compared(brain, "rack7")
     turn(brain)
     first = attempt_of(brain)
-    Attempts(brain.engine).hold(first, "lab1")
+    AttemptTransactions(brain.engine).hold(first, "lab1")
     lapse(brain)
     turn(brain, 3)
     assert (
@@ -122,7 +122,7 @@ def test_a_controller_that_falls_silent_loses_its_testbox_which_works_on_with_on
     ready_again(brain)
     # the next order brings it home
     assert (state(brain), attempt_of(brain) > first) == ("leased", True)
-    Attempts(brain.engine).hold(attempt_of(brain), "lab1")
+    AttemptTransactions(brain.engine).hold(attempt_of(brain), "lab1")
     lapse(brain)
     turn(brain)
     assert sent(brain) == ["testbox rack7 is lost"]
@@ -143,11 +143,11 @@ def test_silence_while_nobody_could_be_heard_loses_nothing(brain: Brain) -> None
     turn(brain)
     deaf = dataclasses.replace(brain.lab, listening=lambda: SETTLE_SECONDS - 1)
     number = attempt_of(brain)
-    Attempts(brain.engine).hold(number, "lab1")
+    AttemptTransactions(brain.engine).hold(number, "lab1")
     lapse(brain)
     tick(deaf)
     assert attempt_of(brain) == number
-    assert Attempts(brain.engine).hold(number, "lab1") is None
+    assert AttemptTransactions(brain.engine).hold(number, "lab1") is None
     tick(brain.lab)
     assert attempt_of(brain) == number
 
@@ -229,7 +229,7 @@ def test_an_order_that_cannot_be_done_on_a_testbox_is_reported_at_once_and_no_fa
         "reason": why,
         "seconds": 1.0,
     }
-    Attempts(brain.engine).deliver(number, outcome | {"fault": "order", "files": {}})
+    AttemptTransactions(brain.engine).deliver(number, outcome | {"fault": "order", "files": {}})
     turn(brain)
     (found,) = rows(brain, "SELECT state, reason FROM orders WHERE id = :o", o=order["order_id"])
     assert (found["state"], found["reason"]) == ("failed", why)
@@ -456,8 +456,8 @@ def test_the_command_line_says_since_when_and_why(
     compared(brain, "rack7")
     turn(brain)
     number = attempt_of(brain)
-    Attempts(brain.engine).hold(number, "lab1")
-    Attempts(brain.engine).tell_phase(number, "running", "the job began")
+    AttemptTransactions(brain.engine).hold(number, "lab1")
+    AttemptTransactions(brain.engine).tell_phase(number, "running", "the job began")
 
     def swingbot(*words: str) -> tuple[int, str]:
         result = CliRunner().invoke(main, words, env=environment(tmp_path, db_url))

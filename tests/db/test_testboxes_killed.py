@@ -16,7 +16,7 @@ from typing import Any
 
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
-from swingbot_db.attempts import Attempts
+from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
 from tests.db.racks import attempt_of, compared, environment, facts_of, lapse, rows, turn
 from tests.fakelinux import FakeCommit, make_fakelinux
@@ -55,7 +55,7 @@ def test_killed_at_any_point_of_losing_a_testbox_it_is_lost_once_leased_to_nobod
         )
         compared(brain, "rack7")
         turn(brain)
-        Attempts(brain.engine).hold(attempt_of(brain), "lab1")
+        AttemptTransactions(brain.engine).hold(attempt_of(brain), "lab1")
         lapse(brain)
         return brain, found
 

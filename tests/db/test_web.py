@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.settings import load
 from swingbot.web.app import make_app
 from swingbot.web.snapshot_reader import SnapshotReader
@@ -467,7 +467,11 @@ def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None
         brain.poll()
         brain.run()
     app = make_app(
-        settings, engine, read, Artifacts(settings.artifacts).open, writing_routes(settings, engine)
+        settings,
+        engine,
+        read,
+        ArtifactDirectory(settings.artifacts).open,
+        writing_routes(settings, engine),
     )
     with TestClient(app, follow_redirects=False) as client:
         crawl(client, "/")

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from swingbot.adapters.artifacts import Artifacts, secret
+from swingbot.adapters.artifacts import ArtifactDirectory, secret
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import token
@@ -117,7 +117,7 @@ def test_who_takes_no_answer_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(server, "STALL_SECONDS", 0.3)
     site = serve()
     content = b"\0" * (40 << 20)
-    store = Artifacts(site.settings.artifacts)
+    store = ArtifactDirectory(site.settings.artifacts)
     sink = store.sink(hashlib.sha256(content).hexdigest())
     sink.write(content)
     sink.commit()

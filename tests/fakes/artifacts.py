@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 
 
-def stored(store: Artifacts, content: bytes) -> str:
+def stored(store: ArtifactDirectory, content: bytes) -> str:
     """Put `content` into the store; answers its sha256."""
     sha256 = hashlib.sha256(content).hexdigest()
     store.put(io.BytesIO(content), sha256)

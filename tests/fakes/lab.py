@@ -19,8 +19,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.adapters.artifacts import Artifacts
-from swingbot_db.attempts import Attempts
+from swingbot.adapters.artifacts import ArtifactDirectory
+from swingbot_db.attempts import AttemptTransactions
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_record
 from tests.fakelinux import START_SPEED
@@ -74,7 +74,7 @@ class FakeLab:
             wanted = conn.execute(sa.text(_WANTED)).all()
         for row in wanted:
             outcome = self._outcome(row)
-            Attempts(self.engine).deliver(row.attempt, outcome)
+            AttemptTransactions(self.engine).deliver(row.attempt, outcome)
             with self.engine.begin() as conn:
                 conn.execute(
                     sa.text(
@@ -156,7 +156,7 @@ class FakeLab:
         }
 
     def _boot(self, row: Any) -> dict[str, Any]:
-        image = json.loads(Artifacts(self.artifacts).open(row.image_sha256).read())
+        image = json.loads(ArtifactDirectory(self.artifacts).open(row.image_sha256).read())
         if not image["boots"]:
             return {"status": "panicked", "reason": "Kernel panic - not syncing: no init found"}
         speed = (
@@ -204,7 +204,7 @@ class FakeLab:
 
     def _store(self, content: bytes) -> dict[str, Any]:
         sha256 = hashlib.sha256(content).hexdigest()
-        Artifacts(self.artifacts).put(io.BytesIO(content), sha256)
+        ArtifactDirectory(self.artifacts).put(io.BytesIO(content), sha256)
         return {"sha256": sha256, "size": len(content)}
 
 

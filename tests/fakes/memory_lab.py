@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final, cast
 from swingbot.core.model.artifact import Pruned
 from swingbot.core.model.records import CommitFacts, Order
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.service.ports import Artifacts, Git, GitError, Lab, Policies
+from swingbot.service.ports import Artifacts, Git, GitError, Lab, LabSettings
 from swingbot.service.tick import tick
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -105,7 +105,7 @@ class MemoryLab:
             programs=_programs(),
             parsers={},
             kconfigs=Kconfigs({"vm-x86_64": "CONFIG_X=y\n"}),
-            policies=Policies(
+            settings=LabSettings(
                 watch_boots=3,
                 watch_testbox=self.testboxes[0],
                 bisect_improvements=False,

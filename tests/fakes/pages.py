@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.moderator import DatabaseModerator
-from swingbot.app.settings import Mail, load
+from swingbot.app.settings import MailSection, load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.service.ports import Lab
 from swingbot.web import tables
@@ -18,7 +18,7 @@ from swingbot.web.compare import ComparePages
 from swingbot.web.experiment_form import ExperimentForm
 from swingbot.web.forms import Forms
 from swingbot.web.moderation import ModerationPages
-from swingbot.web.ports import Settings
+from swingbot.web.ports import PageSettings
 from swingbot.web.render import Renderer
 from swingbot.web.session import Sessions
 from swingbot_db import read
@@ -35,7 +35,7 @@ def _no_artifact(sha256: str) -> BinaryIO:
     raise FileNotFoundError(sha256)
 
 
-def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
+def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
     """Sign-in, moderation, outbox, and what can be read of /compare.
 
     `operator_key(SECRET)` signs in.
@@ -48,5 +48,7 @@ def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
         *ComparePages(renderer, forms, submitter, 1 << 20).routes(),
         *ExperimentForm(renderer, forms, submitter, 1 << 20).routes(),
         *tables.routes(engine, partial(printed, open_artifact=_no_artifact), TABLE_FORMS),
-        *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes(),
+        *ModerationPages(
+            engine, read, renderer, forms, DatabaseModerator(engine), MailSection()
+        ).routes(),
     ]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_worker import lease
-from swingbot_worker.rootfs.debian import Source, system_sources
+from swingbot_worker.rootfs.debian import AptSource, system_sources
 from swingbot_worker.site import from_environment
 from tests.lab import made_root
 from tests.lab.machine import CARD
@@ -173,7 +173,7 @@ def _bootstrap(root: Path, packages: Sequence[str], sources: Path) -> None:
     )
 
 
-def _line(source: Source) -> str:
+def _line(source: AptSource) -> str:
     options = f"[{source.options}] " if source.options else ""
     return f"deb {options}{source.uri} {source.suite} {' '.join(source.components)}\n"
 

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from swingbot.adapters import artifacts
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.zstd_file import FRAME_BYTES
 from swingbot.core.model.artifact import ArtifactError, Damaged, NoSpace, TooLarge, WrongDigest
 
@@ -20,36 +20,38 @@ def sha(content: bytes) -> str:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Artifacts:
-    return Artifacts(tmp_path / "artifacts", limit=1000)
+def store(tmp_path: Path) -> ArtifactDirectory:
+    return ArtifactDirectory(tmp_path / "artifacts", limit=1000)
 
 
 def files(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
 
 
-def test_what_was_put_can_be_read_and_putting_it_again_says_so(store: Artifacts) -> None:
+def test_what_was_put_can_be_read_and_putting_it_again_says_so(store: ArtifactDirectory) -> None:
     assert store.put(io.BytesIO(b"console"), sha(b"console")) is True
     assert store.put(io.BytesIO(b"console"), sha(b"console")) is False
     with store.open(sha(b"console")) as file:
         assert file.read() == b"console"
 
 
-def test_bytes_that_do_not_fit_their_name_leave_nothing(store: Artifacts, tmp_path: Path) -> None:
+def test_bytes_that_do_not_fit_their_name_leave_nothing(
+    store: ArtifactDirectory, tmp_path: Path
+) -> None:
     with pytest.raises(WrongDigest):
         store.put(io.BytesIO(b"other"), sha(b"console"))
     assert not store.has(sha(b"console"))
     assert files(tmp_path) == []
 
 
-def test_a_file_over_the_limit_leaves_nothing(store: Artifacts, tmp_path: Path) -> None:
+def test_a_file_over_the_limit_leaves_nothing(store: ArtifactDirectory, tmp_path: Path) -> None:
     with pytest.raises(TooLarge):
         store.put(io.BytesIO(b"x" * 1001), sha(b"x" * 1001))
     assert files(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"])
-def test_only_a_sha256_is_a_name(store: Artifacts, name: str) -> None:
+def test_only_a_sha256_is_a_name(store: ArtifactDirectory, name: str) -> None:
     with pytest.raises(ValueError, match="not a sha256"):
         store.has(name)
 
@@ -60,7 +62,7 @@ def test_only_a_sha256_is_a_name(store: Artifacts, name: str) -> None:
     ids=["while it is written", "at its end"],
 )
 def test_a_full_disk_is_said_in_words_and_leaves_nothing(tmp_path: Path, content: bytes) -> None:
-    store = Artifacts(tmp_path / "artifacts")
+    store = ArtifactDirectory(tmp_path / "artifacts")
     sink = store.sink(sha(content))
     os.close(sink._file.fileno())  # the descriptor now belongs to a device that is always full
     os.dup2(os.open("/dev/full", os.O_WRONLY), sink._file.fileno())
@@ -71,7 +73,7 @@ def test_a_full_disk_is_said_in_words_and_leaves_nothing(tmp_path: Path, content
 
 
 def test_files_are_compressed_and_read_at_any_place(tmp_path: Path) -> None:
-    store = Artifacts(tmp_path / "artifacts")
+    store = ArtifactDirectory(tmp_path / "artifacts")
     content = b"".join(b"[%9d.000000] a line of a console\n" % number for number in range(80_000))
     assert len(content) > 2 * FRAME_BYTES
     store.put(io.BytesIO(content), sha(content))
@@ -92,7 +94,7 @@ def test_files_are_compressed_and_read_at_any_place(tmp_path: Path) -> None:
         assert file.read() == content[-20:]
 
 
-def test_any_zstd_reads_a_stored_file(store: Artifacts, tmp_path: Path) -> None:
+def test_any_zstd_reads_a_stored_file(store: ArtifactDirectory, tmp_path: Path) -> None:
     store.put(io.BytesIO(b"console"), sha(b"console"))
     (stored,) = files(tmp_path)
     with zstandard.ZstdDecompressor().stream_reader(
@@ -101,14 +103,14 @@ def test_any_zstd_reads_a_stored_file(store: Artifacts, tmp_path: Path) -> None:
         assert plain.read() == b"console"
 
 
-def test_an_empty_file_is_a_file(store: Artifacts) -> None:
+def test_an_empty_file_is_a_file(store: ArtifactDirectory) -> None:
     store.put(io.BytesIO(b""), sha(b""))
     with store.open(sha(b"")) as file:
         assert file.read() == b""
 
 
 def test_files_stored_before_compression_are_read_as_they_are(
-    store: Artifacts, tmp_path: Path
+    store: ArtifactDirectory, tmp_path: Path
 ) -> None:
     plain = tmp_path / "artifacts" / sha(b"console")[:2] / sha(b"console")[2:]
     plain.parent.mkdir(parents=True)
@@ -120,7 +122,7 @@ def test_files_stored_before_compression_are_read_as_they_are(
 
 @pytest.mark.parametrize("end", [0, 1, 8, 20, 100, -1, -9, -20])
 def test_a_stored_file_that_was_cut_is_damaged_wherever_it_was_cut(
-    store: Artifacts, tmp_path: Path, end: int
+    store: ArtifactDirectory, tmp_path: Path, end: int
 ) -> None:
     content = random.Random(2).randbytes(900)
     store.put(io.BytesIO(content), sha(content))
@@ -131,7 +133,7 @@ def test_a_stored_file_that_was_cut_is_damaged_wherever_it_was_cut(
 
 
 def test_one_wrong_bit_on_the_disk_is_noticed_by_whoever_reads_it(
-    store: Artifacts, tmp_path: Path
+    store: ArtifactDirectory, tmp_path: Path
 ) -> None:
     content = random.Random(3).randbytes(900)
     store.put(io.BytesIO(content), sha(content))
@@ -149,10 +151,10 @@ def test_one_wrong_bit_on_the_disk_is_noticed_by_whoever_reads_it(
 def test_a_place_that_cannot_be_written_is_said_in_words(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     with pytest.raises(ArtifactError, match="cannot be written"):
-        Artifacts(tmp_path / "file").sink(sha(b""))
+        ArtifactDirectory(tmp_path / "file").sink(sha(b""))
 
 
-def test_what_dead_uploads_left_is_swept_after_a_day(store: Artifacts) -> None:
+def test_what_dead_uploads_left_is_swept_after_a_day(store: ArtifactDirectory) -> None:
     store.sink(sha(b"never finished"))
     assert store.sweep() == 0
     assert store.sweep(now=2**33) == 1

@@ -173,7 +173,7 @@ def test_the_belief_of_the_last_step_is_stored_as_it_was(path: Path) -> None:
     "given", documents("terms.json"), ids=lambda given: ",".join(sorted(given["stored"])) or "none"
 )
 def test_the_stored_terms_of_a_bisection_mean_what_they_did(given: dict[str, Any]) -> None:
-    lab = cast(Lab, SimpleNamespace(policies=SimpleNamespace(confidence=0.98, max_boots=123)))
+    lab = cast(Lab, SimpleNamespace(settings=SimpleNamespace(confidence=0.98, max_boots=123)))
     bisection = a_bisection(given["stored"])
     assert dataclasses.asdict(policy_of(lab, bisection)).items() >= given["policy"].items()
     for paired, noise in zip((False, True), given["noise"], strict=True):

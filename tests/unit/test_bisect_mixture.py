@@ -149,7 +149,7 @@ def test_a_testbox_that_wanders_is_the_student_t_of_its_covariance() -> None:
     columns = mixture._columns(ev, state.noise)
     times = np.array([float(b.at or 0.0) for b in ev.boots])
     weight, testbox = np.ones(len(times)), np.zeros(len(times), np.intp)
-    rows = gaussian.Rows(
+    rows = gaussian.BootMeans(
         columns.at[columns.point],
         columns.node,
         columns.x,

@@ -6,16 +6,16 @@ import shlex
 from pathlib import Path
 
 from swingbot.app import postgres, supervision
-from swingbot.app.settings import Db, Mail, Paths, Settings, Web, load
+from swingbot.app.settings import DbSection, MailSection, PathSection, Settings, WebSection, load
 
 
 def settings_at(state: str) -> Settings:
     settings = Settings(
-        paths=Paths(state=state, cache="/cache"),
-        web=Web(port=9000),
-        mail=Mail(release="release", to="a@example.org, b@example.org"),
+        paths=PathSection(state=state, cache="/cache"),
+        web=WebSection(port=9000),
+        mail=MailSection(release="release", to="a@example.org, b@example.org"),
     )
-    return dataclasses.replace(settings, db=Db(url=postgres.url(settings.state)))
+    return dataclasses.replace(settings, db=DbSection(url=postgres.url(settings.state)))
 
 
 def test_every_process_reads_the_same_settings_as_up_has() -> None:
@@ -45,8 +45,8 @@ def test_workers_stop_before_the_master_and_the_database_stops_last() -> None:
 def test_an_external_database_or_mail_server_is_not_started() -> None:
     settings = dataclasses.replace(
         settings_at("/srv/state"),
-        db=Db(url="postgresql://db.example.org/x"),
-        mail=Mail(host="mail.example.org"),
+        db=DbSection(url="postgresql://db.example.org/x"),
+        mail=MailSection(host="mail.example.org"),
     )
     assert {"postgres", "smtpd"}.isdisjoint(
         program.name for program in supervision.programs(settings)

@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_t
 
 from swingbot.core.stats import evidence
-from swingbot.core.stats.evidence import Gate, PairPrior, log_bayes_factor, sequential, threshold
+from swingbot.core.stats.evidence import (
+    EvidenceThresholds,
+    PairPrior,
+    log_bayes_factor,
+    sequential,
+    threshold,
+)
 
 RECORD = PairPrior(sd=0.007, df=16)
-WORSE = Gate(direction=-1)
+WORSE = EvidenceThresholds(direction=-1)
 steps = st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=25)
 
 
@@ -92,7 +98,7 @@ def test_identical_values_are_no_infinite_evidence_and_no_change() -> None:
     found = sequential(
         [-0.05] * 6,
         PairPrior(sd=0.0028, df=1.5),
-        Gate(direction=-1, min_effect=0.04, layout=0.002, min_pairs=2),
+        EvidenceThresholds(direction=-1, min_effect=0.04, layout=0.002, min_pairs=2),
     )
     assert (found.answer, found.pairs) == ("accept", 2)
     assert math.isfinite(found.bf)
@@ -105,12 +111,14 @@ def test_one_wild_pair_never_decides() -> None:
 
 def test_another_layout_of_equal_code_is_no_swing() -> None:
     shifted = [-0.006 + d for d in noise(5, 20, sd=0.0003)]
-    gate = Gate(direction=-1, min_effect=0.01, min_pairs=2)
+    gate = EvidenceThresholds(direction=-1, min_effect=0.01, min_pairs=2)
     prior = PairPrior(sd=0.0004, df=16)
     assert sequential(shifted, prior, gate).answer == "accept"
     assert (
         sequential(
-            shifted, prior, Gate(direction=-1, min_effect=0.01, min_pairs=2, layout=0.005)
+            shifted,
+            prior,
+            EvidenceThresholds(direction=-1, min_effect=0.01, min_pairs=2, layout=0.005),
         ).answer
         != "accept"
     )
@@ -128,7 +136,9 @@ def test_a_record_that_the_pairs_refute_is_left_out() -> None:
 def test_a_record_of_another_world_does_not_hide_a_clear_change() -> None:
     steady = [-0.09 + d for d in noise(7, 20, sd=0.0005)]
     found = sequential(
-        steady, PairPrior(sd=2.8, df=16), Gate(direction=-1, min_effect=0.02, min_pairs=2)
+        steady,
+        PairPrior(sd=2.8, df=16),
+        EvidenceThresholds(direction=-1, min_effect=0.02, min_pairs=2),
     )
     assert (found.answer, found.pairs <= 8) == ("accept", True)
 

@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token, token
 from swingbot.web import exchange
@@ -60,15 +60,15 @@ def attempts() -> Attempts:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Artifacts:
-    return Artifacts(tmp_path / "artifacts", limit=1000)
+def store(tmp_path: Path) -> ArtifactDirectory:
+    return ArtifactDirectory(tmp_path / "artifacts", limit=1000)
 
 
 CAP = UploadLimits(files=3, size=1500)
 
 
 @pytest.fixture
-def client(store: Artifacts, attempts: Attempts) -> TestClient:
+def client(store: ArtifactDirectory, attempts: Attempts) -> TestClient:
     return TestClient(Starlette(routes=list(exchange.routes(store, attempts, SECRET, CAP))))
 
 
@@ -118,7 +118,7 @@ def test_a_file_comes_in_with_a_token_and_goes_out_to_everyone(client: TestClien
     ],
 )
 def test_without_the_token_of_an_attempt_nothing_comes_in(
-    client: TestClient, store: Artifacts, authorization: str
+    client: TestClient, store: ArtifactDirectory, authorization: str
 ) -> None:
     assert (
         client.put(
@@ -146,7 +146,7 @@ def test_a_token_is_recognised_and_a_forged_one_is_not() -> None:
 
 
 def test_wrong_bytes_too_many_bytes_and_wrong_names_are_refused(
-    client: TestClient, store: Artifacts
+    client: TestClient, store: ArtifactDirectory
 ) -> None:
     assert (
         client.put(f"/artifacts/{sha(LOG)}", content=b"other", headers=bearer()).status_code == 400
@@ -273,7 +273,7 @@ def test_a_database_that_is_away_is_answered_with_503(
 
 
 def test_a_full_disk_is_answered_with_507(
-    client: TestClient, store: Artifacts, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, store: ArtifactDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from swingbot.core.model.artifact import NoSpace
 
@@ -293,7 +293,9 @@ def put(client: TestClient, content: bytes, *, pieces: bool = False) -> Any:
     )
 
 
-def test_after_its_result_a_token_writes_nothing_more(client: TestClient, store: Artifacts) -> None:
+def test_after_its_result_a_token_writes_nothing_more(
+    client: TestClient, store: ArtifactDirectory
+) -> None:
     put_log(client)
     assert (
         client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code
@@ -307,7 +309,7 @@ def test_after_its_result_a_token_writes_nothing_more(client: TestClient, store:
 
 @pytest.mark.parametrize("pieces", [False, True])
 def test_the_files_of_an_attempt_have_a_cap_of_bytes_together(
-    client: TestClient, store: Artifacts, attempts: Attempts, pieces: bool
+    client: TestClient, store: ArtifactDirectory, attempts: Attempts, pieces: bool
 ) -> None:
     assert put(client, b"a" * 900, pieces=pieces).status_code == 201
     answer = put(client, b"b" * 900, pieces=pieces)
@@ -330,7 +332,7 @@ def test_what_is_too_large_is_refused_before_its_bytes_come(client: TestClient) 
     assert answer.status_code == 403
 
 
-def test_files_on_their_way_at_once_are_few(store: Artifacts, attempts: Attempts) -> None:
+def test_files_on_their_way_at_once_are_few(store: ArtifactDirectory, attempts: Attempts) -> None:
     found = exchange.Exchange(
         store, attempts, SECRET, UploadLimits(open_files=3, open_files_each=2)
     )

@@ -18,15 +18,24 @@ from click.testing import CliRunner
 from swingbot.adapters import certificates, worker_secrets
 from swingbot.app import buildmaster, git_server
 from swingbot.app.cli import main
-from swingbot.app.settings import Buildbot, Db, Git, Paths, Settings, SettingsError, Web, load
+from swingbot.app.settings import (
+    BuildbotSection,
+    DbSection,
+    GitSection,
+    PathSection,
+    Settings,
+    SettingsError,
+    WebSection,
+    load,
+)
 from swingbot_worker import serve
 from swingbot_worker.executor.client import ExchangeClient
 
-SETTINGS = Settings(web=Web(port=9000))
+SETTINGS = Settings(web=WebSection(port=9000))
 
 
 def with_buildbot(**chosen: str | int) -> Settings:
-    return dataclasses.replace(SETTINGS, buildbot=Buildbot(**chosen))  # type: ignore[arg-type]
+    return dataclasses.replace(SETTINGS, buildbot=BuildbotSection(**chosen))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +122,7 @@ def test_addresses_to_connect_to_follow_from_those_listened_on() -> None:
     )
     assert (
         dataclasses.replace(
-            SETTINGS, web=Web(host="0.0.0.0", exchange_url="https://lab.example.org/")
+            SETTINGS, web=WebSection(host="0.0.0.0", exchange_url="https://lab.example.org/")
         ).exchange_url
         == "https://lab.example.org"
     )
@@ -139,8 +148,8 @@ def test_buildbot_takes_the_configuration_with_pages_open_for_operators_or_off(
     def taken(**chosen: str | float) -> MasterConfig:
         settings = dataclasses.replace(
             with_buildbot(**chosen),  # type: ignore[arg-type]
-            paths=Paths(state=str(tmp_path)),
-            db=Db(url="postgresql://none@127.0.0.1:1/none"),
+            paths=PathSection(state=str(tmp_path)),
+            db=DbSection(url="postgresql://none@127.0.0.1:1/none"),
         )
         return MasterConfig.loadFromDict(buildmaster.config(settings), "master.cfg")
 
@@ -306,7 +315,7 @@ def test_a_ca_bundle_becomes_a_directory_of_single_certificates(tmp_path: Path) 
 
 
 def test_the_git_server_serves_the_mirror_and_takes_nothing(tmp_path: Path) -> None:
-    settings = dataclasses.replace(SETTINGS, git=Git(host="192.0.2.1", port=9419))
+    settings = dataclasses.replace(SETTINGS, git=GitSection(host="192.0.2.1", port=9419))
     argv = git_server.argv(settings)
     assert argv[-1] == str(settings.mirror) and {
         "--strict-paths",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from swingbot.app import git_server
-from swingbot.app.settings import Git, Paths, Settings
+from swingbot.app.settings import GitSection, PathSection, Settings
 from swingbot_worker.kbuild import source
 from tests.fakelinux import FakeCommit, make_fakelinux
 
@@ -35,7 +35,7 @@ class Served:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.settings = dataclasses.replace(
-            Settings(), paths=Paths(state=str(root / "state")), git=Git(port=port)
+            Settings(), paths=PathSection(state=str(root / "state")), git=GitSection(port=port)
         )
         self.url = f"git://127.0.0.1:{port}/mirror.git"
         self.commits = make_fakelinux(

@@ -49,7 +49,7 @@ def tar(*members: Member, comment: str = "") -> bytes:
 SMALL = (member("p-1/Makefile", b"all:\n"), member("p-1/tests/a.c"), member("p-1/go", mode=0o755))
 
 
-def taken(tmp_path: Path, archive: bytes) -> source.Source:
+def taken(tmp_path: Path, archive: bytes) -> source.ProgramSource:
     (tmp_path / "archive").write_bytes(archive)
     (tmp_path / "in").mkdir()
     return take_in(tmp_path / "archive", tmp_path / "in")

@@ -86,8 +86,8 @@ def world(
 ) -> World:
     repo = RebasedTree(path=tmp_path / "linux")
     memory = MemoryLab(speeds=repo.speeds())
-    policies = replace(memory.lab.policies, mail=MailRules(release="release"))
-    memory.lab = replace(memory.lab, git=Mirror(tmp_path / "mirror.git"), policies=policies)
+    settings = replace(memory.lab.settings, mail=MailRules(release="release"))
+    memory.lab = replace(memory.lab, git=Mirror(tmp_path / "mirror.git"), settings=settings)
     testbox = a_testbox(TESTBOX, repeatable=repeatable)
     memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present={TESTBOX: testbox}))
     made = [FakePatch(name=f"p{n}", text=slow.get(n, "")) for n in range(patches)]

@@ -20,7 +20,7 @@ from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.proof.clues import CLUE_KINDS, Clue
 from swingbot.core.report.facts import (
     GATE_STATUSES,
-    Bisection,
+    BisectionSummary,
     Commit,
     Gate,
     ReportFacts,
@@ -99,7 +99,7 @@ def the_facts(**changes: Any) -> ReportFacts:
         base="c" * 40,
         head="d" * 40,
         headline=a_row(),
-        bisection=Bisection(
+        bisection=BisectionSummary(
             id="b1", candidates=20, boots=9, kernels=6, builds=5, probability=0.992
         ),
         kconfig="vm-x86_64",
@@ -419,7 +419,7 @@ FACTS = st.builds(
         ROW.map(lambda row: tuple(replace(row, testbox=f"{n}{row.testbox}") for n in range(60))),
     ),
     bisection=st.builds(
-        Bisection,
+        BisectionSummary,
         id=HOSTILE,
         candidates=COUNT,
         boots=COUNT,

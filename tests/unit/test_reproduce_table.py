@@ -18,14 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.reproduce import (
-    Change,
     Headline,
     KitArtifact,
     KitBoot,
     KitKernel,
+    KitPayload,
     KitRootfs,
     KitRun,
-    Payload,
+    ReportedChange,
     Row,
     TableKit,
     members,
@@ -99,8 +99,8 @@ def a_boot(id: str, kernel: str, k: int, value: float, payload: int = 1) -> KitB
     return KitBoot(id=id, kernel=kernel, k=k, seconds=3.0, qemu=qemu, runs=runs, payload=payload)
 
 
-def a_payload(number: int, job: bytes, *, cmdline: str = "") -> Payload:
-    return Payload(
+def a_payload(number: int, job: bytes, *, cmdline: str = "") -> KitPayload:
+    return KitPayload(
         number=number,
         rootfs_number=1,
         rootfs=KitRootfs(
@@ -163,14 +163,14 @@ def a_kit(titles: Sequence[str] = ("v6.1", "batch<<2", "gcc head")) -> TableKit:
                 level=None,
                 levels={base: 100.0, fast: 110.0, same: 100.0},
                 changes=[
-                    Change(
+                    ReportedChange(
                         kernel=fast,
                         reference=base,
                         words="the first row",
                         verdict="better",
                         change_pct=10.0,
                     ),
-                    Change(
+                    ReportedChange(
                         kernel=same,
                         reference=base,
                         words="the first row",

@@ -72,7 +72,7 @@ def test_equal_entries_in_any_order_make_equal_bytes() -> None:
 
 
 def test_two_libraries_of_one_name_are_refused() -> None:
-    tree = libraries.Tree()
+    tree = libraries.GuestTree()
     tree.add(cpio.file("usr/lib/libx.so", b"one"))
     tree.add(cpio.file("/usr/lib/libx.so", b"one"))
     with pytest.raises(InfraError, match=r"/usr/lib/libx\.so"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swingbot_worker import runner
 from swingbot_worker.testbox import console, watch
-from swingbot_worker.testbox.limits import Limits
+from swingbot_worker.testbox.limits import BootLimits
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 NULL_POINTER = """\
@@ -21,7 +21,7 @@ NULL_POINTER = """\
 [    3.512500] Oops: 0000 [#1] PREEMPT SMP NOPTI
 """
 DIED = "[    3.600000] Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009\n"
-PATIENT = Limits(wall=100, quiet_boot=50, quiet_job=50)
+PATIENT = BootLimits(wall=100, quiet_boot=50, quiet_job=50)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def files(
 
 def test_a_machine_that_talks_is_left_alone(tmp_path: Path) -> None:
     console_log, results = files(tmp_path)
-    look = watch.Watch(console_log, results, Limits(wall=1, quiet_boot=0.2, quiet_job=0.2))
+    look = watch.Watch(console_log, results, BootLimits(wall=1, quiet_boot=0.2, quiet_job=0.2))
     for number in range(4):
         time.sleep(0.1)
         console_log.write_bytes(bytes(number + 1))
@@ -155,7 +155,7 @@ def test_a_silent_machine_is_hung_and_its_last_words_are_reported(
     console_log, results = files(
         tmp_path, b"[ 1.0] x86: Booting SMP configuration:\n", results_bytes
     )
-    look = watch.Watch(console_log, results, Limits(wall=1, quiet_boot=0.05, quiet_job=0.05))
+    look = watch.Watch(console_log, results, BootLimits(wall=1, quiet_boot=0.05, quiet_job=0.05))
     look(0.0)
     time.sleep(0.1)
     with pytest.raises(watch.Stop) as stop:

@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class OrderHeader:
     """The fields of both kinds of order.
 
     `attempt` is the key of start-or-attach: each attempt is executed once.
@@ -54,7 +54,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOrder(Order):
+class BuildOrder(OrderHeader):
     """Build one kernel.
 
     `build_key` is the master's identifier; `spec` alone determines the build.
@@ -86,7 +86,7 @@ class BootKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BootOrder(Order):
+class BootOrder(OrderHeader):
     """Boot one kernel once on `testbox`, as its `k`-th boot for `purpose`; run `unit_jobs`."""
 
     kind: ClassVar[str] = "boot"

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from swingbot_worker.digest import sha256
-from swingbot_worker.order import Order
+from swingbot_worker.order import OrderHeader
 
 Outcome = dict[str, Any]
 REASON_LENGTH = 2000
 
 
 def outcome(
-    order: Order, status: str, reason: str | None, seconds: float, files: Iterable[Path]
+    order: OrderHeader, status: str, reason: str | None, seconds: float, files: Iterable[Path]
 ) -> Outcome:
     """Return the outcome document of `order` after `seconds` of wall-clock time.
 
@@ -39,7 +39,7 @@ def outcome(
     }
 
 
-def died(order: Order, reason: str, seconds: float) -> Outcome:
+def died(order: OrderHeader, reason: str, seconds: float) -> Outcome:
     """Return the outcome of an attempt that produced none: an infrastructure failure."""
     return {
         "version": 1,

@@ -30,7 +30,7 @@ OUTPUT_LIMIT = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
+class CompletedCommand:
     """How a command ended. `rc` is negative if a signal ended it, as in `subprocess`."""
 
     rc: int
@@ -39,7 +39,7 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output(Completed):
+class Output(CompletedCommand):
     """How a command ended and what it wrote to stdout and stderr together."""
 
     text: str
@@ -66,7 +66,7 @@ def run(
     start: Start = _PLAIN,
     watch: Callable[[float], None] | None = None,
     watch_seconds: float = 1.0,
-) -> Completed:
+) -> CompletedCommand:
     """Run `argv` for at most `timeout` seconds.
 
     stdout and stderr are appended to `log` (None: discarded).
@@ -105,7 +105,7 @@ def _run(
     start: Start,
     watch: Callable[[float], None] | None,
     watch_seconds: float,
-) -> Completed:
+) -> CompletedCommand:
     started = time.monotonic()
     with _stdin(start.stdin) as source:
         child = subprocess.Popen(
@@ -123,7 +123,9 @@ def _run(
         timed_out = not _wait(child.pid, started, timeout, watch, watch_seconds)
     finally:
         _end_group(child, politely=timed_out)
-    return Completed(rc=child.returncode, seconds=time.monotonic() - started, timed_out=timed_out)
+    return CompletedCommand(
+        rc=child.returncode, seconds=time.monotonic() - started, timed_out=timed_out
+    )
 
 
 def tied_to_us(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:

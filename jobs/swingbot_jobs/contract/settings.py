@@ -1,8 +1,8 @@
 """Settings of a job for its boot: words of the kernel command line, and sysctls. Pure.
 
-Form and policy are kept apart. The form (`parse_words`, `check_form`) holds for everything that is
-ever stored. The policy (`check_words`, `check_sysctls`) limits what a request may set today; it
-may become stricter, and older results stay readable.
+Form and permission are kept apart. The form (`parse_words`, `check_form`) holds for everything that
+is ever stored. The permission (`check_words`, `check_sysctls`) limits what a request may set today;
+it may become stricter, and older results stay readable.
 
 The kernel treats '-' and '_' in the name of a parameter alike (kernel/params.c, `parameqn`).
 """

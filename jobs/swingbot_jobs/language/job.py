@@ -77,7 +77,7 @@ def read_job(
         )
     except JobError as error:
         return [], [error]
-    reader = _Reader(name, programs)
+    reader = _JobReader(name, programs)
     documents = [document for document in map(reader.document, tables) if document is not None]
     problems = list({str(problem): problem for problem in reader.problems}.values())
     if not documents and not problems:
@@ -155,7 +155,7 @@ def _table(document: LocatedValue) -> Mapping[str, LocatedValue]:
 # --- meaning: programs, parameters, remarks -------------------------------------------------------
 
 
-class _Reader:
+class _JobReader:
     """Reads the documents of one file and collects their errors."""
 
     def __init__(self, job_name: str, programs: Mapping[str, Program]) -> None:

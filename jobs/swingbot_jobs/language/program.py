@@ -187,7 +187,7 @@ def load_program(path: Path) -> Program:
     documents = read_documents(path.read_text(), where, ProgramError)
     if len(documents) != 1:
         raise ProgramError(f"{where}:1: must hold one document")
-    table = _Table(where, "the file", documents[0])
+    table = _MetaTable(where, "the file", documents[0])
     metrics = {metric.name: metric for metric in _metrics(table, name)}
     program = Program(
         name=name,
@@ -210,7 +210,7 @@ def load_program(path: Path) -> Program:
     return program
 
 
-def _parameters(meta: _Table) -> Iterator[Parameter]:
+def _parameters(meta: _MetaTable) -> Iterator[Parameter]:
     for name, table in meta.tables("parameters"):
         if not PARAMETER_NAME.fullmatch(name):
             table.refuse(f"parameter {name!r} must be a valid name of a shell variable")
@@ -230,7 +230,7 @@ def _parameters(meta: _Table) -> Iterator[Parameter]:
         yield parameter
 
 
-def _metrics(meta: _Table, program: str) -> Iterator[Metric]:
+def _metrics(meta: _MetaTable, program: str) -> Iterator[Metric]:
     for name, table in meta.tables("metrics"):
         klass = cast(MetricClass, table.choice("class", get_args(MetricClass), "benchmark"))
         floor, when = _min_effect(table, MIN_EFFECT_PCT[klass])
@@ -250,7 +250,9 @@ def _metrics(meta: _Table, program: str) -> Iterator[Metric]:
         table.done()
 
 
-def _min_effect(metric: _Table, default: float) -> tuple[float, tuple[tuple[str, str, float], ...]]:
+def _min_effect(
+    metric: _MetaTable, default: float
+) -> tuple[float, tuple[tuple[str, str, float], ...]]:
     """`min_effect_pct: 4`, or a table of `default:` and `parameter=pattern:` entries."""
     value = metric.take("min_effect_pct")
     if value is None:
@@ -269,7 +271,7 @@ def _min_effect(metric: _Table, default: float) -> tuple[float, tuple[tuple[str,
     return default, tuple(when)
 
 
-def _aliases(metric: _Table, program: str) -> tuple[Alias, ...]:
+def _aliases(metric: _MetaTable, program: str) -> tuple[Alias, ...]:
     """`alias_of: METRIC`, or a table of `METRIC: parameter=pattern|pattern ...`."""
     value = metric.take("alias_of")
     if value is None:
@@ -282,7 +284,7 @@ def _aliases(metric: _Table, program: str) -> tuple[Alias, ...]:
     )
 
 
-def _conditions(metric: _Table, value: LocatedValue) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _conditions(metric: _MetaTable, value: LocatedValue) -> Iterator[tuple[str, tuple[str, ...]]]:
     words = (value.text or "").split()
     for word in words:
         parameter, _, patterns = word.partition("=")
@@ -346,7 +348,7 @@ def _short(full_name: str) -> str:
     return full_name.partition(".")[2]
 
 
-class _Table:
+class _MetaTable:
     """A table of meta.yaml that records which keys were read."""
 
     def __init__(self, file_name: str, what: str, value: LocatedValue) -> None:
@@ -403,14 +405,14 @@ class _Table:
             self.refuse("a smallest effect must be a number in percent, such as 2", value)
         return number
 
-    def tables(self, key: str) -> Iterator[tuple[str, _Table]]:
+    def tables(self, key: str) -> Iterator[tuple[str, _MetaTable]]:
         value = self.take(key)
         if value is None or value.content is None:
             return
         if value.table is None:
             self.refuse(f"{key} must be a table", value)
         for name, entry in (value.table or {}).items():
-            yield name, _Table(self._file, f"{key} {name!r}", entry)
+            yield name, _MetaTable(self._file, f"{key} {name!r}", entry)
 
     def done(self) -> None:
         """Refuse unknown keys."""

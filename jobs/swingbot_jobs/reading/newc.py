@@ -17,7 +17,7 @@ class NotAnArchive(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class CpioMember:
     """A plain file of an archive: offset and number of its bytes."""
 
     path: str
@@ -26,7 +26,7 @@ class Member:
     size: int
 
 
-def members(archive: bytes) -> Iterator[Member]:
+def members(archive: bytes) -> Iterator[CpioMember]:
     """Return the plain files of one archive in its order. Raises NotAnArchive."""
     at = 0
     while True:
@@ -45,6 +45,6 @@ def members(archive: bytes) -> Iterator[Member]:
         if begin + size > len(archive):
             raise NotAnArchive(f"{path[:100]!r} is cut off")
         if mode & _KIND == _FILE:
-            yield Member(path, mode & 0o777, begin, size)
+            yield CpioMember(path, mode & 0o777, begin, size)
         at = begin + size
         at += -at % 4

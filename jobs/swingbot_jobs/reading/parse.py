@@ -413,11 +413,11 @@ def read_results(tar: Path | str | IO[bytes]) -> Results:
     """
     if isinstance(tar, Path | str):
         with open(tar, "rb") as file:
-            return _Reader().read(file)
-    return _Reader().read(tar)
+            return _ArchiveReader().read(file)
+    return _ArchiveReader().read(tar)
 
 
-class _Reader:
+class _ArchiveReader:
     def __init__(self) -> None:
         self._runs: dict[tuple[str, int], dict[str, str]] = {}
         self._facts: dict[str, str] = {}

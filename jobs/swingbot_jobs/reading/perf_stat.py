@@ -65,7 +65,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _CounterRow:
     event: str
     value: str
     unit: str
@@ -110,7 +110,7 @@ def read_repetitions(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _rows(lines: list[str]) -> Iterator[_Row]:
+def _rows(lines: list[str]) -> Iterator[_CounterRow]:
     if any(line.lstrip().startswith("{") for line in lines):
         yield from _json_rows(lines)
     elif any("Performance counter stats for" in line for line in lines):
@@ -120,14 +120,14 @@ def _rows(lines: list[str]) -> Iterator[_Row]:
         yield from rows or _text_rows(lines)
 
 
-def _separated_rows(lines: Iterable[str]) -> Iterator[_Row]:
+def _separated_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
     for line in lines:
         match = _SEPARATED.match(line)
         if match:
             first = (match["rest"] or "").split(match["sep"])[0]
             # With -r, a column with a percent sign follows the event; without it,
             # the run time does.
-            yield _Row(
+            yield _CounterRow(
                 match["event"],
                 match["value"],
                 match["unit"],
@@ -135,7 +135,7 @@ def _separated_rows(lines: Iterable[str]) -> Iterator[_Row]:
             )
 
 
-def _text_rows(lines: Iterable[str]) -> Iterator[_Row]:
+def _text_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
     for line in lines:
         seconds = _SECONDS.match(line)
         stderr = _STDERR.search(seconds["rest"] if seconds else line)
@@ -143,15 +143,19 @@ def _text_rows(lines: Iterable[str]) -> Iterator[_Row]:
             name = "seconds-" + seconds["what"].removeprefix("time ")
             # The clock is never grouped, so its only separator is the decimal sign,
             # whatever follows it.
-            yield _Row(name, seconds["value"].replace(",", "."), "s", stderr[1] if stderr else None)
+            yield _CounterRow(
+                name, seconds["value"].replace(",", "."), "s", stderr[1] if stderr else None
+            )
             continue
         match = _TEXT.match(line)
         if match:
             value = match["value"] if match["value"] in _MISSING else plain_number(match["value"])
-            yield _Row(match["event"], value, match["unit"] or "", stderr[1] if stderr else None)
+            yield _CounterRow(
+                match["event"], value, match["unit"] or "", stderr[1] if stderr else None
+            )
 
 
-def _json_rows(lines: Iterable[str]) -> Iterator[_Row]:
+def _json_rows(lines: Iterable[str]) -> Iterator[_CounterRow]:
     # Fields are picked one by one: under a locale with a decimal comma perf's lines are not valid
     # JSON.
     for line in lines:
@@ -159,7 +163,7 @@ def _json_rows(lines: Iterable[str]) -> Iterator[_Row]:
         if value is None or not fields.get("event"):
             continue
         variance = _JSON_VARIANCE.search(line)
-        yield _Row(
+        yield _CounterRow(
             _unescape(fields["event"]),
             value[1],
             fields.get("unit", ""),
@@ -194,7 +198,7 @@ def plain_number(text: str) -> str:
     return whole.replace(".", "").replace(",", "") + "." + decimals
 
 
-def _collect(rows: Iterable[_Row]) -> dict[str, Count]:
+def _collect(rows: Iterable[_CounterRow]) -> dict[str, Count]:
     counts: dict[str, Count] = {}
     seen: set[str] = set()
     for row in rows:

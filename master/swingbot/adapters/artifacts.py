@@ -102,7 +102,7 @@ class Sink:
         self._temporary.unlink(missing_ok=True)
 
 
-class Artifacts:
+class ArtifactDirectory:
     """The store: `root/ab/cdef....zst` holds the file with sha256 abcdef...; `limit` is the maximum
     size in bytes.
     """

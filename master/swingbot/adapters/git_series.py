@@ -42,7 +42,7 @@ class GitRunner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _PatchedFile:
     """A file as it is after a patch."""
 
     path: str
@@ -130,13 +130,13 @@ def _problem(run: GitRunner, parent: str, tree: str) -> str:
     return ""
 
 
-def _entry(head: str, path: str) -> _Entry:
+def _entry(head: str, path: str) -> _PatchedFile:
     """Parse `:100644 100644 <old> <new> M` and the path."""
     _, mode, _, blob, status = head.split(" ")
-    return _Entry(path, mode, blob, new=status == "A")
+    return _PatchedFile(path, mode, blob, new=status == "A")
 
 
-def _sizes(run: GitRunner, entries: Sequence[_Entry]) -> list[int]:
+def _sizes(run: GitRunner, entries: Sequence[_PatchedFile]) -> list[int]:
     """Return the size of each file in bytes."""
     if not entries:
         return []
@@ -144,7 +144,7 @@ def _sizes(run: GitRunner, entries: Sequence[_Entry]) -> list[int]:
     return [int(size) for size in _git(run, "cat-file", _SIZE, stdin=asked).split()]
 
 
-def _leads_out(run: GitRunner, entry: _Entry, size: int) -> bool:
+def _leads_out(run: GitRunner, entry: _PatchedFile, size: int) -> bool:
     """Return whether a link is absolute, climbs out of the tree, or is longer than a path can
     be.
     """

@@ -202,7 +202,7 @@ def config(settings: Settings) -> dict[str, Any]:
 
     url = database_url(settings)
     engine = make_engine(url)
-    rows = attempts.Attempts(engine)
+    rows = attempts.AttemptTransactions(engine)
     make_secrets(settings)
 
     def make_order(attempt: int) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swingbot.app.settings import Mail, SettingsError
+from swingbot.app.settings import MailSection, SettingsError
 from swingbot.core.mail.addresses import BadAddress, addresses
 from swingbot.core.mail.recipients import RecipientRules
 from swingbot.core.moderation.filing import MailRules
@@ -11,7 +11,7 @@ from swingbot.core.moderation.ruling import RELEASES
 from swingbot.core.moderation.send_check import SendRules
 
 
-def mail_policy(mail: Mail) -> MailRules:
+def mail_rules(mail: MailSection) -> MailRules:
     """Rules for mail. Raises SettingsError if mail.digest_to contains an invalid address."""
     try:
         readers = tuple(addresses(mail.digest_to))
@@ -31,7 +31,7 @@ def mail_policy(mail: Mail) -> MailRules:
     )
 
 
-def leave_rules(mail: Mail) -> SendRules:
+def leave_rules(mail: MailSection) -> SendRules:
     return SendRules(stop=mail.stop, opt_outs=_names(mail.opt_outs), per_list=mail.per_list)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.artifact import Gone as Pruned
 from swingbot.service.ports import RequestError
@@ -55,7 +55,7 @@ class LocalSource:
 
     name = "this machine"
 
-    def __init__(self, engine: Engine, artifacts: Artifacts, id: str) -> None:
+    def __init__(self, engine: Engine, artifacts: ArtifactDirectory, id: str) -> None:
         self._engine, self._artifacts, self._id = engine, artifacts, id
 
     def manifest(self) -> Row:

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.git import Mirror
 from swingbot.app.settings import Settings
 from swingbot.core.model import ids
@@ -51,9 +51,9 @@ class IncompleteReproduction(Exception):
 
 
 class LocalReproductionSources:
-    """Implements `swingbot.service.report.pack_table.Sources` on this machine's data."""
+    """Implements `swingbot.service.report.pack_table.TableSources` on this machine's data."""
 
-    def __init__(self, conn: Connection, artifacts: Artifacts, settings: Settings) -> None:
+    def __init__(self, conn: Connection, artifacts: ArtifactDirectory, settings: Settings) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings
         self._mirror = Mirror(settings.mirror)
 
@@ -114,7 +114,7 @@ class LocalReproductionSources:
 class Reproductions:
     """Tarballs of reports, comparisons and experiments, built on demand and cached."""
 
-    def __init__(self, engine: Engine, artifacts: Artifacts, settings: Settings) -> None:
+    def __init__(self, engine: Engine, artifacts: ArtifactDirectory, settings: Settings) -> None:
         self._engine, self._artifacts, self._settings = engine, artifacts, settings
         self._one_at_a_time = threading.Lock()
 

@@ -54,7 +54,7 @@ def _xdg(variable: str, fallback: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paths:
+class PathSection:
     state: str = _key(
         "",
         "directory for persistent data; default ${XDG_STATE_HOME:-~/.local/state}/swingbot",
@@ -71,7 +71,7 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Db:
+class DbSection:
     url: str = _key(
         "",
         "database URL, postgresql+psycopg2://user@host/db; empty: embedded server under"
@@ -87,7 +87,7 @@ class Db:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Web:
+class WebSection:
     host: str = _key("127.0.0.1", "address on which the web service listens")
     port: int = _key(
         8010,
@@ -141,7 +141,7 @@ class Web:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buildbot:
+class BuildbotSection:
     host: str = _key(
         "127.0.0.1",
         "address on which the master listens for workers; any except loopback requires"
@@ -198,7 +198,7 @@ class Buildbot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Git:
+class GitSection:
     url: str = _key(
         "",
         "URL from which build workers fetch commits; default: path of the mirror, for workers on"
@@ -220,7 +220,7 @@ class Git:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
+class BuildSection:
     jobs: int = _key(0, "parallel jobs of make (-j); 0: number of CPUs")
     kconfig: str = _key(
         "vm-x86_64",
@@ -238,7 +238,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boot:
+class BootSection:
     deadline_seconds: int = _key(
         900,
         "upper limit for one boot with its runs, in seconds, even if the testbox allows more",
@@ -246,14 +246,14 @@ class Boot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Benchmarks:
+class BenchmarkSection:
     dir: str = _key(
         "", "directory of locally built benchmark binaries, preferred to Debian's; empty: none"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class WatchSection:
     poll_seconds: float = _key(60.0, "polling interval of watched branches, in seconds")
     boots: int = _key(3, "boots per kernel in an automatic comparison")
     testbox: str = _key("vm-icount", "default testbox of trees and comparisons")
@@ -261,7 +261,7 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bisect:
+class BisectSection:
     confidence: float = _key(
         0.99, "posterior probability at which a commit is confirmed as the culprit"
     )
@@ -271,7 +271,7 @@ class Bisect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class PolicySection:
     idle_aa_minutes: float = _key(
         30.0,
         "minutes after which an idle testbox boots a known kernel again, to measure its noise; 0:"
@@ -280,7 +280,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Testboxes:
+class TestboxSection:
     failures: int = _key(
         3,
         "consecutive failed attempts after which a bare-metal testbox is quarantined; 0: never",
@@ -308,7 +308,7 @@ class Testboxes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ProofSection:
     gates: str = _key(
         "all",
         "comma-separated gates that are run for a culprit before its mail (docs/proof.md); layout"
@@ -335,7 +335,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
+class MailSection:
     release: str = _key(
         "hold",
         "release of reports: hold: by a person; earned: automatic for classes that people released"
@@ -399,7 +399,7 @@ class Mail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class RetentionSection:
     enabled: bool = _key(
         False,
         "delete expired files once a day by the rules below; false: only by `swingbot retention"
@@ -426,7 +426,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disk:
+class DiskSection:
     stop_below_mib: int = _key(
         1000,
         "free space on the disk of paths.state, in MiB, below which no orders are dispatched; 0:"
@@ -444,22 +444,22 @@ def _reachable(host: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    paths: Paths = field(default_factory=Paths)
-    db: Db = field(default_factory=Db)
-    web: Web = field(default_factory=Web)
-    buildbot: Buildbot = field(default_factory=Buildbot)
-    git: Git = field(default_factory=Git)
-    build: Build = field(default_factory=Build)
-    boot: Boot = field(default_factory=Boot)
-    benchmarks: Benchmarks = field(default_factory=Benchmarks)
-    watch: Watch = field(default_factory=Watch)
-    bisect: Bisect = field(default_factory=Bisect)
-    policy: Policy = field(default_factory=Policy)
-    boxes: Testboxes = field(default_factory=Testboxes)
-    proof: Proof = field(default_factory=Proof)
-    mail: Mail = field(default_factory=Mail)
-    retention: Retention = field(default_factory=Retention)
-    disk: Disk = field(default_factory=Disk)
+    paths: PathSection = field(default_factory=PathSection)
+    db: DbSection = field(default_factory=DbSection)
+    web: WebSection = field(default_factory=WebSection)
+    buildbot: BuildbotSection = field(default_factory=BuildbotSection)
+    git: GitSection = field(default_factory=GitSection)
+    build: BuildSection = field(default_factory=BuildSection)
+    boot: BootSection = field(default_factory=BootSection)
+    benchmarks: BenchmarkSection = field(default_factory=BenchmarkSection)
+    watch: WatchSection = field(default_factory=WatchSection)
+    bisect: BisectSection = field(default_factory=BisectSection)
+    policy: PolicySection = field(default_factory=PolicySection)
+    boxes: TestboxSection = field(default_factory=TestboxSection)
+    proof: ProofSection = field(default_factory=ProofSection)
+    mail: MailSection = field(default_factory=MailSection)
+    retention: RetentionSection = field(default_factory=RetentionSection)
+    disk: DiskSection = field(default_factory=DiskSection)
     # "section.key" -> origin, shown by `swingbot settings`
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -770,7 +770,7 @@ def variable_of(key: str) -> str:
     return f"SWINGBOT_{key.replace('.', '_').upper()}"
 
 
-def _check_build(build: Build) -> None:
+def _check_build(build: BuildSection) -> None:
     """Raise SettingsError for an invalid compiler or worker name."""
     if not is_compiler(build.compiler):
         raise SettingsError(f"build.compiler: {build.compiler!r} is not a compiler; use {FORM}")
@@ -786,12 +786,12 @@ def _check_build(build: Build) -> None:
             )
 
 
-def build_workers(build: Build) -> list[str]:
+def build_workers(build: BuildSection) -> list[str]:
     """Names of the workers that build kernels."""
     return [name for word in build.workers.split(",") if (name := word.strip())]
 
 
-def _check_web(web: Web) -> None:
+def _check_web(web: WebSection) -> None:
     """Raise SettingsError for invalid values of section [web]."""
     for key, words in (
         ("read", ("open", "token")),

@@ -10,7 +10,7 @@ import uvicorn
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
-from swingbot.adapters.artifacts import LIMIT_BYTES, Artifacts, secret
+from swingbot.adapters.artifacts import LIMIT_BYTES, ArtifactDirectory, secret
 from swingbot.app import address
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.keep.health_check import read_here
@@ -18,7 +18,7 @@ from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
-from swingbot.app.settings import Web as WebSettings
+from swingbot.app.settings import WebSection as WebSettings
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import UploadLimits
@@ -41,7 +41,7 @@ from swingbot.web.session import Sessions
 from swingbot.web.snapshot_reader import SnapshotReader
 from swingbot_db import read
 from swingbot_db.access import Access
-from swingbot_db.attempts import Attempts
+from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import Engine
 from swingbot_jobs.language.program import load_programs
 
@@ -64,7 +64,7 @@ def serve(settings: Settings, engine: Engine) -> None:
 
 def service(settings: Settings, engine: Engine) -> ASGIApp:
     """The application with all its pages, access control and request limits."""
-    store = Artifacts(settings.artifacts)
+    store = ArtifactDirectory(settings.artifacts)
     store.sweep()
     renderer, key = Renderer(settings), secret(settings.secret_file)
     sessions = Sessions(key, Access(engine), secure=settings.web_url.startswith("https:"))
@@ -77,7 +77,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     incidents = IncidentPages(SnapshotReader(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10
     submitter = DatabaseSubmitter(settings, engine, lab)
-    attempts = Attempts(engine, TestboxRules().lease_seconds)
+    attempts = AttemptTransactions(engine, TestboxRules().lease_seconds)
     extra = [
         *exchange.routes(store, attempts, key, _cap(settings.web), testboxes=attempts),
         *boot_order.routes(engine, read.boot_order),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.git import Mirror
 from swingbot.adapters.list_archive import find_posted
 from swingbot.adapters.maildir import MaildirArchive
@@ -19,14 +19,14 @@ from swingbot.adapters.reachability import Reachability
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.database import database_url
 from swingbot.app.keep.health_check import why_no_room
-from swingbot.app.mail import leave_rules, mail_policy
+from swingbot.app.mail import leave_rules, mail_rules
 from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.proof.gates import names as gate_names
 from swingbot.service.lab.load_testboxes import load_testboxes
-from swingbot.service.ports import Lab, Policies, Transaction
+from swingbot.service.ports import Lab, LabSettings, Transaction
 from swingbot.service.report.send import Archive
 from swingbot_db.engine import DatabaseAway, Engine, make_engine, transaction
 from swingbot_db.reports import PostgresOutbox
@@ -75,12 +75,12 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
     lab = Lab(
         transaction=begin,
         git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
-        artifacts=Artifacts(settings.artifacts),
+        artifacts=ArtifactDirectory(settings.artifacts),
         testboxes=KnownTestboxes(present=load_all(workers / "testboxes")),
         programs=programs,
         parsers=parser_versions(programs),
         kconfigs=load_kconfigs(workers / "kconfig"),
-        policies=_policies(settings, recipients),
+        settings=_lab_settings(settings, recipients),
         now=lambda: datetime.now(UTC),
         listening=Reachability(settings.exchange_url),
         awake=lambda: time.monotonic() - began,
@@ -95,15 +95,15 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
     return load_testboxes(lab)
 
 
-def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
-    return Policies(
+def _lab_settings(settings: Settings, recipients: tuple[str, ...]) -> LabSettings:
+    return LabSettings(
         watch_boots=settings.watch.boots,
         watch_testbox=settings.watch.testbox,
         bisect_improvements=settings.watch.bisect_improvements,
         idle_aa_seconds=60.0 * settings.policy.idle_aa_minutes,
         confidence=settings.bisect.confidence,
         max_boots=settings.bisect.max_boots,
-        mail=mail_policy(settings.mail),
+        mail=mail_rules(settings.mail),
         sender=settings.mail.sender,
         recipients=recipients,
         still_days=settings.mail.still_days,

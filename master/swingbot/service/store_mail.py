@@ -42,13 +42,13 @@ def store_mail(lab: Lab, tx: Transaction, written: WrittenMail) -> None:
     message = encode(
         written.mail,
         Envelope(
-            sender=lab.policies.sender,
+            sender=lab.settings.sender,
             to=to,
             cc=cc,
             message_id=written.message_id,
             date=lab.now(),
             report=ids.show("report", written.number),
-            list_id="" if written.kind == "alert" else lab.policies.mail.list_id,
+            list_id="" if written.kind == "alert" else lab.settings.mail.list_id,
         ),
     )
     tx.reports.add(

@@ -28,7 +28,7 @@ from .error_response import failure
 from .experiment import ExperimentPages
 from .mail import MailPages
 from .pages import Pages
-from .ports import DatabaseAway, DatabaseError, Engine, OpenArtifact, ReadModels, Settings
+from .ports import DatabaseAway, DatabaseError, Engine, OpenArtifact, PageSettings, ReadModels
 from .raw import RawPages
 from .render import Renderer
 from .reproduction import Kits
@@ -66,7 +66,7 @@ class SafeHeaders:
 
 
 def make_app(
-    settings: Settings,
+    settings: PageSettings,
     engine: Engine,
     read: ReadModels,
     artifact: OpenArtifact,
@@ -76,9 +76,9 @@ def make_app(
 ) -> Starlette:
     """Return the application.
 
-    `read` is the module `swingbot_db.read`, `artifact` is `Artifacts(settings.artifacts).open`.
-    `extra_routes` come first. `unit` returns the unit of a metric. `kits` makes boots reproducible
-    elsewhere.
+    `read` is the module `swingbot_db.read`, `artifact` is
+    `ArtifactDirectory(settings.artifacts).open`. `extra_routes` come first. `unit` returns the unit
+    of a metric. `kits` makes boots reproducible elsewhere.
     """
     source, renderer = SnapshotReader(engine, read), Renderer(settings)
     pages, raw, mail = (

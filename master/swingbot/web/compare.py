@@ -82,7 +82,7 @@ _COMPARE: Final = Fields(texts=_FIELDS, file="patch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SubmittedForm:
     """Fields of the form, repeated values joined with commas, and the patch if there is one."""
 
     values: Mapping[str, str]
@@ -109,12 +109,12 @@ class ComparePages:
         ]
 
     def show(self, request: Request) -> Response:
-        return self._page(request, Sent(values={}))
+        return self._page(request, SubmittedForm(values={}))
 
     def _page(
         self,
         request: Request,
-        sent: Sent,
+        sent: SubmittedForm,
         *,
         problem: str = "",
         cost: RequestCost | None = None,
@@ -161,7 +161,7 @@ class ComparePages:
         self._forms.check(request, sent.values)
         return await run_in_threadpool(self._by_form, request, person, sent)
 
-    def _by_form(self, request: Request, person: Person, sent: Sent) -> Response:
+    def _by_form(self, request: Request, person: Person, sent: SubmittedForm) -> Response:
         try:
             series = series_of(sent)
             spec = self._spec(sent, series)
@@ -185,7 +185,7 @@ class ComparePages:
         sent, dry_run = read_json(await request.body(), self._patch_bytes)
         return await run_in_threadpool(self._answer_json, person, sent, dry_run)
 
-    def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
+    def _answer_json(self, person: Person, sent: SubmittedForm, dry_run: bool) -> Response:
         try:
             series = series_of(sent)
             spec = self._spec(sent, series)
@@ -222,7 +222,7 @@ class ComparePages:
         used, quota = self._submitter.used(person)
         return {"used": asdict(used), "quota": asdict(quota) if quota else None}
 
-    def _spec(self, sent: Sent, series: PatchSeries) -> ComparisonRequest:
+    def _spec(self, sent: SubmittedForm, series: PatchSeries) -> ComparisonRequest:
         """Raises RequestError for fields that are missing, too long or not a valid number."""
         text = texts_of(sent, _FIELDS)
         for name in ("tree", "base", "head"):
@@ -241,7 +241,7 @@ class ComparePages:
         )
 
 
-def texts_of(sent: Sent, names: Sequence[str]) -> dict[str, str]:
+def texts_of(sent: SubmittedForm, names: Sequence[str]) -> dict[str, str]:
     """Return the fields `names`, stripped. Raises RequestError if one is too long."""
     fields_ = {name: sent.values.get(name, "").strip() for name in names}
     for name, value in fields_.items():
@@ -257,7 +257,7 @@ def boots_of(text: str) -> int | None:
     return int(text) if text else None
 
 
-def series_of(sent: Sent) -> PatchSeries:
+def series_of(sent: SubmittedForm) -> PatchSeries:
     """Raises RequestError for anything but a series of text patches."""
     if not sent.patch:
         return PatchSeries(patches=())
@@ -275,7 +275,7 @@ def series_facts(series: PatchSeries) -> dict[str, Any]:
     }
 
 
-def read_form(kind: str, body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> Sent:
+def read_form(kind: str, body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> SubmittedForm:
     """Read a multipart/form-data form. Raises HTTPException.
 
     The patch is in the file field or, carried over from the previous page, in the field `kept`.
@@ -303,13 +303,15 @@ def read_form(kind: str, body: bytes, patch_bytes: int, fields: Fields = _COMPAR
         patch = values.get(fields.file) or base64.b64decode(text.pop("kept", ""), validate=True)
     except (multipart.MultipartError, UnicodeDecodeError, binascii.Error, ValueError):
         raise HTTPException(400, "The form is malformed; nothing was queued.") from None
-    return Sent(
+    return SubmittedForm(
         values={name: value.replace("\0", "") for name, value in text.items()},
         patch=_fitting(patch, patch_bytes),
     )
 
 
-def read_json(body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> tuple[Sent, bool]:
+def read_json(
+    body: bytes, patch_bytes: int, fields: Fields = _COMPARE
+) -> tuple[SubmittedForm, bool]:
     """Return a script's request and whether it is a dry run. Raises HTTPException."""
     try:
         document = json.loads(body.decode("utf-8"))
@@ -347,7 +349,7 @@ def read_json(body: bytes, patch_bytes: int, fields: Fields = _COMPARE) -> tuple
             f" {' and '.join(lists)} may be lists of strings.",
         )
     encoded = patch.encode("utf-8", "replace") if patch else None
-    return Sent(
+    return SubmittedForm(
         values=values | ({"boots": str(boots)} if boots is not None else {}),
         patch=_fitting(encoded, patch_bytes),
     ), dry_run

@@ -20,7 +20,7 @@ _NAME_LENGTH: Final = 100
 
 
 class TestboxStore(Protocol):
-    """Implemented by `swingbot_db.attempts.Attempts`."""
+    """Implemented by `swingbot_db.attempts.AttemptTransactions`."""
 
     def hold(self, attempt: int, controller: str) -> str | None: ...
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool: ...

@@ -46,7 +46,7 @@ class ArtifactSink(Protocol):
 
 
 class ArtifactStore(Protocol):
-    """Implemented by `swingbot.adapters.artifacts.Artifacts`."""
+    """Implemented by `swingbot.adapters.artifacts.ArtifactDirectory`."""
 
     def open(self, sha256: str) -> BinaryIO: ...
     def has(self, sha256: str) -> bool: ...
@@ -54,7 +54,7 @@ class ArtifactStore(Protocol):
 
 
 class AttemptStore(Protocol):
-    """Implemented by `swingbot_db.attempts.Attempts`."""
+    """Implemented by `swingbot_db.attempts.AttemptTransactions`."""
 
     def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery: ...
     def wanted(self, attempt: int) -> bool | None: ...

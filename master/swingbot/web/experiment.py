@@ -50,7 +50,7 @@ _LONGEST: Final = 300  # characters of a metric's or unit job's name in an addre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _SeriesKey:
     """One metric of one unit job on one testbox, as named by an address."""
 
     testbox: str
@@ -150,7 +150,7 @@ class ExperimentPages:
         return picture(effects_plot(_heading(document, sheet, place), rows, rule))
 
     def _read(
-        self, conn: Connection, request: Request, place: _Place
+        self, conn: Connection, request: Request, place: _SeriesKey
     ) -> tuple[Row, ExperimentSheet]:
         document = self._source.read.experiment(conn, request.path_params["id"], [place.metric])
         return document, sheet_of_experiment(document)
@@ -169,8 +169,8 @@ def _one_metric(request: Request, metrics: Sequence[Row]) -> Row | None:
     )
 
 
-def _place_of(request: Request) -> _Place:
-    return _Place(
+def _place_of(request: Request) -> _SeriesKey:
+    return _SeriesKey(
         testbox=_text(request, "testbox"),
         unit_job=_text(request, "unit_job"),
         metric=_text(request, "metric"),
@@ -192,19 +192,19 @@ def _rule_of(request: Request, sheet: ExperimentSheet) -> ReferenceRule:
     raise NotFound(f"{sheet.id} has these references: {', '.join(sheet.against)}")
 
 
-def _no_plot(document: Row, place: _Place) -> NotFound:
+def _no_plot(document: Row, place: _SeriesKey) -> NotFound:
     return NotFound(
         f"experiment {document['id']} has no plot of metric {place.metric!r}"
         f" of {place.unit_job!r} on {place.testbox!r}"
     )
 
 
-def _block(sheet: ExperimentSheet, place: _Place) -> Block | None:
+def _block(sheet: ExperimentSheet, place: _SeriesKey) -> Block | None:
     key = (place.testbox, place.unit_job, place.metric)
     return next((b for b in sheet.blocks if (*b.place, b.metric) == key), None)
 
 
-def _has_part(document: Row, place: _Place) -> bool:
+def _has_part(document: Row, place: _SeriesKey) -> bool:
     return any(
         part["testbox"] == place.testbox and job["name"] == place.unit_job
         for part in document["parts"]
@@ -212,7 +212,7 @@ def _has_part(document: Row, place: _Place) -> bool:
     )
 
 
-def _heading(document: Row, sheet: ExperimentSheet, place: _Place) -> PlotSubject:
+def _heading(document: Row, sheet: ExperimentSheet, place: _SeriesKey) -> PlotSubject:
     block = _block(sheet, place)
     labels = [part["label"] for part in document["parts"] if part["testbox"] == place.testbox]
     return PlotSubject(
@@ -225,7 +225,7 @@ def _heading(document: Row, sheet: ExperimentSheet, place: _Place) -> PlotSubjec
     )
 
 
-def _values(samples: Sequence[Row], place: _Place) -> dict[int, list[BootValues]]:
+def _values(samples: Sequence[Row], place: _SeriesKey) -> dict[int, list[BootValues]]:
     """Map each arm to its boots on that testbox; a run's value is the mean of its samples."""
     runs: dict[int, dict[str, dict[int, list[float]]]] = {}
     for sample in samples:
@@ -252,7 +252,7 @@ def _live(document: Row, measured: Sequence[Row]) -> list[Row]:
     }
     own = [row for row in measured if program_of(row["metric"]) == programs.get(row["unit_job"])]
     places = [
-        _Place(testbox=testbox, unit_job=row["unit_job"], metric=row["metric"])
+        _SeriesKey(testbox=testbox, unit_job=row["unit_job"], metric=row["metric"])
         for row in own[:_LIVE]
         for testbox in row["testboxes"]
     ]
@@ -322,7 +322,7 @@ def _overview(sheet: ExperimentSheet, tables: Sequence[Row]) -> Row:
 
 def _table(id: str, sheet: ExperimentSheet, block: Block, part: int | None) -> Row:
     """One block: for each kernel its level, each change, and the supplementary columns."""
-    place = _Place(testbox=block.testbox, unit_job=block.unit_job, metric=block.metric)
+    place = _SeriesKey(testbox=block.testbox, unit_job=block.unit_job, metric=block.metric)
     columns = [name for name in sheet.columns if any(name in cell.beside for cell in block.cells)]
     beside = [readings(*(cell.beside.get(name) for cell in block.cells)) for name in columns]
     return {

@@ -27,7 +27,7 @@ from swingbot.service.ports import GitError, RequestError
 from .compare import (
     Fields,
     OverQuota,
-    Sent,
+    SubmittedForm,
     boots_of,
     read_form,
     read_json,
@@ -86,7 +86,7 @@ class ExperimentForm:
         ]
 
     def show(self, request: Request) -> Response:
-        return self._page(request, Sent(values={}))
+        return self._page(request, SubmittedForm(values={}))
 
     async def ask(self, request: Request) -> Response:
         person = await self._forms.person(request, Role.SUBMITTER)
@@ -103,7 +103,7 @@ class ExperimentForm:
         self._forms.check(request, sent.values)
         return await run_in_threadpool(self._answer_form, request, person, sent)
 
-    def _answer_form(self, request: Request, person: Person, sent: Sent) -> Response:
+    def _answer_form(self, request: Request, person: Person, sent: SubmittedForm) -> Response:
         try:
             series = series_of(sent)
             spec = self._spec(sent, series)
@@ -119,7 +119,7 @@ class ExperimentForm:
             return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=429)
         return self._page(request, sent, plan=planned, series=series, problem=refused or "")
 
-    def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
+    def _answer_json(self, person: Person, sent: SubmittedForm, dry_run: bool) -> Response:
         try:
             series = series_of(sent)
             spec = self._spec(sent, series)
@@ -148,7 +148,7 @@ class ExperimentForm:
             "quota": asdict(quota) if quota else None,
         }
 
-    def _spec(self, sent: Sent, series: PatchSeries) -> ExperimentRequest:
+    def _spec(self, sent: SubmittedForm, series: PatchSeries) -> ExperimentRequest:
         """Raises RequestError for fields that are missing, too long or malformed."""
         text = texts_of(sent, _FIELDS.texts)
         if not text["tree"]:
@@ -170,7 +170,7 @@ class ExperimentForm:
     def _page(
         self,
         request: Request,
-        sent: Sent,
+        sent: SubmittedForm,
         *,
         problem: str = "",
         plan: Planned | None = None,

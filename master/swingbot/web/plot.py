@@ -67,7 +67,7 @@ def comparison_plot(shown: PlotSubject, samples: Sequence[Mapping[str, Any]]) ->
                         side,
                         k,
                         *boots[side, k],
-                        _Place(
+                        _BarPosition(
                             x=middle + shift * step,
                             half=min(0.3 * step, 12.0),
                             y=y,
@@ -149,7 +149,7 @@ def _side(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _BarPosition:
     """Position of a boot: around x, half a bar wide on each side, in pixels."""
 
     x: float
@@ -158,7 +158,7 @@ class _Place:
     unit: str
 
 
-def _boot(side: str, k: int, boot: str, values: list[float], place: _Place) -> str:
+def _boot(side: str, k: int, boot: str, values: list[float], place: _BarPosition) -> str:
     """One boot: a mark for each run, spread over the column in order, and a bar at the mean."""
     count = len(values)
     marks = [

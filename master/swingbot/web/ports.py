@@ -16,7 +16,7 @@ Row = dict[str, Any]
 Filters = Mapping[str, Any] | None
 
 
-class Settings(Protocol):
+class PageSettings(Protocol):
     """The few settings that pages depend on (`app/settings.py`)."""
 
     @property

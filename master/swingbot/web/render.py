@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from .filters import FILTERS
-from .ports import Settings
+from .ports import PageSettings
 
 TEMPLATES = Path(__file__).parent / "templates"
 _REFRESH_SECONDS = 10  # reload interval of a page about something in progress
@@ -34,7 +34,7 @@ def bb_build_url(buildbot: str, builder: int | None, number: int | None) -> str 
 
 
 class Renderer:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PageSettings) -> None:
         loader = jinja2.FileSystemLoader(TEMPLATES)
         self._jinja = jinja2.Environment(
             loader=loader,

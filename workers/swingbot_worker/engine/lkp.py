@@ -96,7 +96,7 @@ def prepare(
             "LKP starts will-it-scale through Python, which the guest of a virtual testbox does "
             "not have; use the engine swingbot there."
         )
-    tree = libraries.Tree()
+    tree = libraries.GuestTree()
     files, versions = packages.entries(_PACKAGES, _WITHOUT)
     base, binaries = [programs.busybox(), programs.perf()], programs.needed(unit_jobs, site)
     for entry in (

@@ -30,7 +30,7 @@ from swingbot_worker.executor.client import (
     ServiceUnavailable,
     patiently,
 )
-from swingbot_worker.order import BootOrder, BuildOrder, Document, Order, order_of
+from swingbot_worker.order import BootOrder, BuildOrder, Document, OrderHeader, order_of
 from swingbot_worker.outcome import Outcome, died
 from swingbot_worker.site import Site, from_environment
 
@@ -64,7 +64,7 @@ def _work(
     started = time.monotonic()
     try:
         _take_testbox(order, exchange)
-        _Watch(place, order, exchange).start()
+        _Watchdog(place, order, exchange).start()
         site = from_environment()
         place.out.mkdir(exist_ok=True)
         if other := input_digests.difference(document, site.jobs, site.workers):
@@ -86,7 +86,7 @@ def _work(
     return died(order, reason, time.monotonic() - started)
 
 
-def _take_testbox(order: Order, exchange: ExchangeClient | None) -> None:
+def _take_testbox(order: OrderHeader, exchange: ExchangeClient | None) -> None:
     """Wait until no other controller uses the testbox of a boot order.
 
     Raises InfraError after the order's deadline, or if the attempt is no longer needed.
@@ -137,18 +137,18 @@ def _check_files(place: AttemptDirectory, outcome: Outcome) -> None:
             )
 
 
-def _deadline(order: Order) -> float:
+def _deadline(order: OrderHeader) -> float:
     return DEFAULT_DEADLINE_SECONDS if order.deadline is None else order.deadline
 
 
-class _Watch(threading.Thread):
+class _Watchdog(threading.Thread):
     """Ends this process and its children.
 
     That happens when the deadline has long passed or the attempt is no longer needed.
     """
 
     def __init__(
-        self, place: AttemptDirectory, order: Order, exchange: ExchangeClient | None
+        self, place: AttemptDirectory, order: OrderHeader, exchange: ExchangeClient | None
     ) -> None:
         super().__init__(daemon=True)
         self._place, self._order, self._exchange = place, order, exchange
@@ -176,7 +176,7 @@ class _Watch(threading.Thread):
         os._exit(1)
 
 
-def _deliver(place: AttemptDirectory, order: Order, exchange: ExchangeClient | None) -> int:
+def _deliver(place: AttemptDirectory, order: OrderHeader, exchange: ExchangeClient | None) -> int:
     """Upload the files and the outcome to the service.
 
     Returns 0 if it accepted them, otherwise 1.
@@ -233,7 +233,7 @@ def _upload_rootfs(place: AttemptDirectory, outcome: Outcome, exchange: Exchange
 
 
 def _deliver_refusal(
-    place: AttemptDirectory, order: Order, exchange: ExchangeClient, reason: str
+    place: AttemptDirectory, order: OrderHeader, exchange: ExchangeClient, reason: str
 ) -> str | None:
     """Report refused results to the service in an outcome without files.
 

@@ -74,7 +74,7 @@ class _Build:
     """The checked inputs of one build."""
 
     spec: Spec
-    commit: source.Source
+    commit: source.KernelSource
     kconfig: configure.Configuration
     compiler_version: str
     out: Path

@@ -72,7 +72,7 @@ class Make:
         before = self.log.stat().st_size if self.log.exists() else 0
         timeout = max(self.deadline - time.monotonic(), 0.001)
         watch = (
-            _Watch(self.log, before, self.expected_objects, self.progress)
+            _ProgressReporter(self.log, before, self.expected_objects, self.progress)
             if self.progress
             else None
         )
@@ -86,7 +86,9 @@ class Make:
         if done.rc != 0:
             self._explain(before, what, done.rc)
 
-    def _run(self, argv: list[str], timeout: float, watch: _Watch | None) -> process.Completed:
+    def _run(
+        self, argv: list[str], timeout: float, watch: _ProgressReporter | None
+    ) -> process.CompletedCommand:
         if self.walled is None:
             start = process.Start(cwd=self.source, env=self.environment, pass_fds=(self.lock,))
             return process.run(
@@ -136,7 +138,7 @@ class Make:
         raise BuildFailed(f"`{what}` failed: {first}", lines)
 
 
-class _Watch:
+class _ProgressReporter:
     """Reports the progress of make, from the object lines in its log."""
 
     def __init__(self, path: Path, offset: int, expected: int | None, progress: Progress) -> None:

@@ -83,7 +83,7 @@ class SandboxedBuild:
         env: dict[str, str],
         lock: int,
         progress: Callable[[float], None] | None,
-    ) -> process.Completed:
+    ) -> process.CompletedCommand:
         """Run one command and wait until all of its processes have exited.
 
         Afterwards its objects are regular files that can be opened by name. Raises OverLimit or

@@ -28,7 +28,7 @@ class NotAKernel(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class KernelSource:
     """One commit that can be checked out."""
 
     objects: Path  # git object directory that contains it
@@ -37,7 +37,7 @@ class Source:
     version: str  # VERSION.PATCHLEVEL of its Makefile
 
 
-def find(repo: str, commit: str, cache: Path) -> Source:
+def find(repo: str, commit: str, cache: Path) -> KernelSource:
     """Find `commit` in `repo`.
 
     Raises NotAKernel if it is missing or not a kernel, InfraError if the repository is unreachable.
@@ -51,7 +51,7 @@ def find(repo: str, commit: str, cache: Path) -> Source:
             f"Commit {commit} is not in {repo}; fetch it there, or name another commit."
         )
     _refuse_strange(git_dir, repo, commit)
-    return Source(
+    return KernelSource(
         objects=git_dir / "objects",
         commit=commit,
         tree=tree.text.strip(),
@@ -130,7 +130,7 @@ def _refuse_strange(git_dir: Path, repo: str, commit: str) -> None:
         )
 
 
-def total_bytes(source: Source) -> int:
+def total_bytes(source: KernelSource) -> int:
     """Return the total size of the commit's files in bytes. Raises InfraError if git fails."""
     answer = _git(source.objects.parent, "ls-tree", "-r", "-l", "--full-tree", source.commit)
     _must(answer, f"cannot list {source.commit}")

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_worker import InfraError, process
-from swingbot_worker.kbuild.source import GIT_ENVIRONMENT, Source
+from swingbot_worker.kbuild.source import GIT_ENVIRONMENT, KernelSource
 from swingbot_worker.walls import sandbox
 
 SWITCH_SECONDS = 1800.0
@@ -59,7 +59,7 @@ class WorkTree:
     def source(self) -> Path:
         return self.root / "src"
 
-    def switch(self, to: Source) -> None:
+    def switch(self, to: KernelSource) -> None:
         """Switch the work tree to exactly the files of `to`, even after a killed build."""
         git_dir = self.root / "git"
         self.source.mkdir(parents=True, exist_ok=True)

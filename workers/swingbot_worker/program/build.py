@@ -19,12 +19,12 @@ from swingbot_worker import InfraError, digest, lease, process, walls
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
 from swingbot_worker.program import installed, source
 from swingbot_worker.program.recipe import RECIPES, Recipe
-from swingbot_worker.program.source import BadSource, Source
+from swingbot_worker.program.source import BadSource, ProgramSource
 from swingbot_worker.site import Site
 from swingbot_worker.walls import sandbox
 from swingbot_worker.walls.argv import USERS, View
 from swingbot_worker.walls.guard import Guard
-from swingbot_worker.walls.limits import MIB, Limits, limits_of
+from swingbot_worker.walls.limits import MIB, BuildLimits, limits_of
 
 PATH: Final = ENVIRONMENT["PATH"]
 SECONDS: Final = 600.0
@@ -140,7 +140,7 @@ def _work() -> Iterator[Path]:
         sandbox.forget(work)
 
 
-def _taken(recipe: Recipe, given: Path, target: Path) -> Source:
+def _taken(recipe: Recipe, given: Path, target: Path) -> ProgramSource:
     target.mkdir()
     try:
         taken = source.take_in(given, target)
@@ -163,7 +163,7 @@ class _Confinement:
     """The confinement of a build: behind all walls, or (None) unprivileged and with limits."""
 
     sandbox: walls.Sandbox | None
-    limits: Limits
+    limits: BuildLimits
     words: str
 
 
@@ -217,7 +217,7 @@ def _hint(recipe: Recipe) -> str:
 
 def _behind_walls(
     argv: list[str], root: Path, log: Path, timeout: float, confinement: _Confinement
-) -> process.Completed:
+) -> process.CompletedCommand:
     assert confinement.sandbox is not None
     inside = INSIDE / "source"
     view = View(trust="untrusted", writable=((root, inside),), directory=inside)
@@ -229,7 +229,7 @@ def _behind_walls(
 
 def _without_walls(
     argv: list[str], root: Path, log: Path, timeout: float, confinement: _Confinement
-) -> process.Completed:
+) -> process.CompletedCommand:
     """Run a command unprivileged, with limits of memory, disk and log. As root, switch the user."""
     limits, user = confinement.limits, USERS["untrusted"]
     limited = {"as": limits.memory, "fsize": limits.disk, "nofile": 4096, "core": 0}

@@ -37,7 +37,7 @@ class BadSource(Exception):
 
 
 @dataclass(slots=True)
-class Source:
+class ProgramSource:
     """A source tree: its path, its digest, and its commit if the origin records one."""
 
     root: Path
@@ -46,7 +46,7 @@ class Source:
     left_out: int  # number of binaries and objects that were skipped
 
 
-def take_in(given: Path, target: Path) -> Source:
+def take_in(given: Path, target: Path) -> ProgramSource:
     """Copy the source at `given`, an archive or a directory, into the new directory `target`.
 
     Raises BadSource; `target` may then contain a part of the source.
@@ -56,7 +56,7 @@ def take_in(given: Path, target: Path) -> Source:
     root = _top(target)
     if not tree.files:
         raise BadSource(f"{given} contains no files")
-    return Source(root=root, sha256=digest(root), commit=commit, left_out=tree.left_out)
+    return ProgramSource(root=root, sha256=digest(root), commit=commit, left_out=tree.left_out)
 
 
 def digest(root: Path) -> str:

@@ -56,7 +56,7 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
     names the packages to install if a program is missing.
     """
     wanted = [programs.busybox(), programs.perf(), *programs.needed(unit_jobs, site)]
-    tree = libraries.Tree()
+    tree = libraries.GuestTree()
     for entry in (*libraries.layout(), *recipe(site)):
         tree.add(entry)
     for binary in wanted:
@@ -65,7 +65,10 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
 
 
 def finished(
-    tree: libraries.Tree, binaries: Sequence[programs.Binary], facts: Mapping[str, str], site: Site
+    tree: libraries.GuestTree,
+    binaries: Sequence[programs.Binary],
+    facts: Mapping[str, str],
+    site: Site,
 ) -> Rootfs:
     """Add busybox's applets to `tree` and store it as an archive in the cache.
 

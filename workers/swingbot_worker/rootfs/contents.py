@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.reading.newc import Member, members
+from swingbot_jobs.reading.newc import CpioMember, members
 from swingbot_worker import process
 from swingbot_worker.rootfs.programs import Binary
 
 VERSION = 1
 
 
-def without(archive: bytes, left_out: Iterable[Member]) -> bytes:
+def without(archive: bytes, left_out: Iterable[CpioMember]) -> bytes:
     """Return the archive with these files replaced by zeros of the same length."""
     out = bytearray(archive)
     for member in left_out:
@@ -61,7 +61,9 @@ def record(
     }, handed_on
 
 
-def _described(archive: bytes, member: Member, package: str | None, cut: bool) -> dict[str, Any]:
+def _described(
+    archive: bytes, member: CpioMember, package: str | None, cut: bool
+) -> dict[str, Any]:
     content = archive[member.offset : member.offset + member.size]
     entry: dict[str, Any] = {
         "path": member.path,

@@ -20,7 +20,7 @@ APT_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AptSource:
     """One apt source; `options` as in a one-line entry, without the brackets."""
 
     uri: str
@@ -29,15 +29,15 @@ class Source:
     options: str = ""
 
 
-def one_line_sources(text: str) -> Iterator[Source]:
+def one_line_sources(text: str) -> Iterator[AptSource]:
     """Yield the `deb` entries of a sources.list."""
     for line in text.splitlines():
         match = re.match(r"\s*deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+([^#]+)", line)
         if match:
-            yield Source(match[2], match[3], tuple(match[4].split()), (match[1] or "").strip())
+            yield AptSource(match[2], match[3], tuple(match[4].split()), (match[1] or "").strip())
 
 
-def deb822_sources(text: str) -> Iterator[Source]:
+def deb822_sources(text: str) -> Iterator[AptSource]:
     """Yield the `deb` entries of a *.sources file.
 
     Embedded keys are ignored in favour of Debian's keyring.
@@ -54,14 +54,14 @@ def deb822_sources(text: str) -> Iterator[Source]:
         options += ["trusted=yes"] if keys.get("trusted", "").lower() == "yes" else []
         for uri in keys.get("uris", "").split():
             for suite in keys.get("suites", "").split():
-                yield Source(
+                yield AptSource(
                     uri, suite, tuple(keys.get("components", "").split()), " ".join(options)
                 )
 
 
-def system_sources(apt_dir: Path = APT_DIR) -> list[Source]:
+def system_sources(apt_dir: Path = APT_DIR) -> list[AptSource]:
     """Return every `deb` source of this host."""
-    sources: list[Source] = []
+    sources: list[AptSource] = []
     for path in [apt_dir / "sources.list", *sorted((apt_dir / "sources.list.d").glob("*.list"))]:
         sources += one_line_sources(path.read_text()) if path.is_file() else []
     for path in sorted((apt_dir / "sources.list.d").glob("*.sources")):
@@ -69,7 +69,7 @@ def system_sources(apt_dir: Path = APT_DIR) -> list[Source]:
     return sources
 
 
-def non_free_list(sources: list[Source], codename: str) -> str:
+def non_free_list(sources: list[AptSource], codename: str) -> str:
     """Return a sources.list with non-free of the host's Debian mirrors for release `codename`."""
     mirrors = [
         source for source in sources if source.suite == codename and "main" in source.components

@@ -21,7 +21,7 @@ _MISSING = re.compile(r"^\s*(\S+) => not found", re.M)
 
 
 @dataclass
-class Tree:
+class GuestTree:
     """Files of the guest under construction, and a digest of each program."""
 
     entries: dict[str, cpio.Entry] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from swingbot_worker.rootfs import Rootfs
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.kernel import Kernel
-from swingbot_worker.testbox.limits import Limits
+from swingbot_worker.testbox.limits import BootLimits
 from swingbot_worker.testbox.verdict import Verdict
 
 Fact = str | int | float | bool | None
@@ -97,7 +97,7 @@ class Request:
     k: int  # this is the k-th boot of this kernel for `purpose`: both pick the perturbation
     purpose: str
     payload: Payload
-    limits: Limits
+    limits: BootLimits
     lease: Callable[[], AbstractContextManager[Sequence[int]]]  # waits until the testbox is free
     out: Path
     cache: Path

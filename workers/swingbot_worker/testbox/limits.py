@@ -20,7 +20,7 @@ QUIET_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class BootLimits:
     """Limits of a boot: `wall` in total, and `quiet_*` without a sign of life.
 
     `quiet_boot` applies before the job begins, `quiet_job` after it.
@@ -40,14 +40,14 @@ def estimate(testbox: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
     )
 
 
-def limits(testbox: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> Limits:
+def limits(testbox: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> BootLimits:
     """Return limits far above the usual duration, because a slow kernel is a result.
 
     They never exceed the order's deadline.
     """
     wall = START_SECONDS + PATIENCE * estimate(testbox, unit_jobs)
     longest = max((_run_seconds(testbox, job) for job in unit_jobs), default=0.0)
-    return Limits(
+    return BootLimits(
         wall=wall if deadline is None else min(wall, deadline),
         quiet_boot=QUIET_SECONDS + PATIENCE * testbox.boot_seconds,
         quiet_job=QUIET_SECONDS + PATIENCE * longest,

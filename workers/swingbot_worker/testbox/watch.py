@@ -7,7 +7,7 @@ from pathlib import Path
 
 from swingbot_worker import runner
 from swingbot_worker.testbox import console
-from swingbot_worker.testbox.limits import Limits
+from swingbot_worker.testbox.limits import BootLimits
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 LOOK_SECONDS = 0.2
@@ -34,7 +34,7 @@ class Watch:
     `console_log` and `results` grow meanwhile.
     """
 
-    def __init__(self, console_log: Path, results: Path, limits: Limits) -> None:
+    def __init__(self, console_log: Path, results: Path, limits: BootLimits) -> None:
         self._console, self._results, self._limits = console_log, results, limits
         self._sizes = (0, 0)
         self._changed = time.monotonic()

@@ -8,8 +8,8 @@ those that exceed their limits. See docs/walls.md.
 from __future__ import annotations
 
 from swingbot_worker.walls.guard import OverLimit
-from swingbot_worker.walls.limits import Limits, limits_of
+from swingbot_worker.walls.limits import BuildLimits, limits_of
 from swingbot_worker.walls.probe import Wall, missing, probe
 from swingbot_worker.walls.sandbox import Sandbox, clean
 
-__all__ = ["Limits", "OverLimit", "Sandbox", "Wall", "clean", "limits_of", "missing", "probe"]
+__all__ = ["BuildLimits", "OverLimit", "Sandbox", "Wall", "clean", "limits_of", "missing", "probe"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from swingbot_jobs.contract.trust import Trust
-from swingbot_worker.walls.limits import Limits
+from swingbot_worker.walls.limits import BuildLimits
 
 # User ids that Debian and systemd do not assign. Each trust level has its own, which separates
 # limits and files.
@@ -57,7 +57,7 @@ class Descriptors:
 def behind(
     way: Way,
     view: View,
-    limits: Limits,
+    limits: BuildLimits,
     seconds: float,
     descriptors: Descriptors,
     argv: Sequence[str],
@@ -113,7 +113,7 @@ def _apart(way: Way, user: int) -> list[str]:
     ]
 
 
-def _files(view: View, limits: Limits) -> list[str]:
+def _files(view: View, limits: BuildLimits) -> list[str]:
     words = ["--ro-bind", "/usr", "/usr"]
     for name in (f"/{name}" for name in _SYSTEM):
         if os.path.islink(name):
@@ -182,7 +182,7 @@ def _descriptors(descriptors: Descriptors) -> list[str]:
     return words if descriptors.keep is None else [*words, "--sync-fd", str(descriptors.keep)]
 
 
-def _limited(limits: Limits, seconds: float) -> list[str]:
+def _limited(limits: BuildLimits, seconds: float) -> list[str]:
     """Return the limits per process; `guard` enforces those of all processes together.
 
     If the host runs out of memory, its kernel kills the build first.

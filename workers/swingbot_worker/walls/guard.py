@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from swingbot_worker import process
-from swingbot_worker.walls.limits import MIB, Limits
+from swingbot_worker.walls.limits import MIB, BuildLimits
 
 WATCH_SECONDS = 0.5
 # Maximum share of the time that is spent on measuring the objects.
@@ -34,7 +34,7 @@ class Guard:
     It is called about every WATCH_SECONDS.
     """
 
-    limits: Limits
+    limits: BuildLimits
     objects: Path | None  # the directory that is measured; None: no writable directory
     log: Path | None
     info: int  # descriptor of the pipe to which bwrap writes the sandbox's namespaces

@@ -26,7 +26,7 @@ LEAST_MEMORY_MB = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class BuildLimits:
     """Limits of one build; sizes are in bytes. The order's deadline limits the time."""
 
     memory: int  # total of all processes
@@ -38,7 +38,7 @@ class Limits:
     files: int  # entries of the object directory
 
 
-def limits_of(environ: Mapping[str, str] | None = None) -> Limits:
+def limits_of(environ: Mapping[str, str] | None = None) -> BuildLimits:
     """Read limits from SWINGBOT_BUILD_MEMORY_MB, _DISK_MB and _PROCESSES.
 
     An unset or empty variable means the default. Raises InfraError for an invalid value.
@@ -48,7 +48,7 @@ def limits_of(environ: Mapping[str, str] | None = None) -> Limits:
         env, "SWINGBOT_BUILD_MEMORY_MB", _three_quarters_of_memory_mb(), LEAST_MEMORY_MB
     )
     disk = _number(env, "SWINGBOT_BUILD_DISK_MB", DISK_MB, 1)
-    return Limits(
+    return BuildLimits(
         memory=memory * MIB,
         disk=disk * MIB,
         processes=_number(env, "SWINGBOT_BUILD_PROCESSES", PROCESSES, 16),

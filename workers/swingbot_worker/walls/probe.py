@@ -14,7 +14,7 @@ from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError
 from swingbot_worker.walls import seccomp
 from swingbot_worker.walls.argv import USERS, View, Way
-from swingbot_worker.walls.limits import Limits, limits_of
+from swingbot_worker.walls.limits import BuildLimits, limits_of
 from swingbot_worker.walls.sandbox import Sandbox, SandboxedCommand, owned
 
 SWITCH = "SWINGBOT_BUILD_WALLS"
@@ -103,7 +103,7 @@ def probe() -> Probe:
 
 
 @cache
-def _probe(limits: Limits) -> Probe:
+def _probe(limits: BuildLimits) -> Probe:
     lacking = sorted(
         {
             package

@@ -14,7 +14,7 @@ from swingbot_worker.walls import argv as command_line
 from swingbot_worker.walls import seccomp
 from swingbot_worker.walls.argv import USERS, Descriptors, View, Way
 from swingbot_worker.walls.guard import WATCH_SECONDS, Guard, OverLimit, room
-from swingbot_worker.walls.limits import MIB, Limits
+from swingbot_worker.walls.limits import MIB, BuildLimits
 
 # Environment of the host's programs that search and delete, independent of the build's.
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
@@ -49,7 +49,7 @@ class Sandbox:
     """Runs commands behind all walls of this host, which `probe` has tested."""
 
     way: Way
-    limits: Limits
+    limits: BuildLimits
 
     def run(
         self,
@@ -57,7 +57,7 @@ class Sandbox:
         *,
         timeout: float,
         progress: Callable[[float], None] | None = None,
-    ) -> process.Completed:
+    ) -> process.CompletedCommand:
         """Run `command` and wait until all of its processes have exited.
 
         Raises OverLimit, and InfraError if a wall cannot be set up.
@@ -99,7 +99,7 @@ class Sandbox:
         return done
 
 
-def clean(objects: Path, limits: Limits) -> None:
+def clean(objects: Path, limits: BuildLimits) -> None:
     """Delete everything in `objects` except directories and regular files. Raises OverLimit.
 
     Call it after all processes of the build have exited. Afterwards the files can be opened by

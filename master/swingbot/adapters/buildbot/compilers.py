@@ -33,7 +33,10 @@ TRIES: Final = 6  # to store an announcement while the database is unreachable
 
 
 class CompilerStore(Protocol):
-    """Implemented by `swingbot_db.attempts.Attempts`. Called in threads: every method may block."""
+    """Implemented by `swingbot_db.attempts.AttemptTransactions`.
+
+    Called in threads: every method may block.
+    """
 
     def announce(self, worker: str, compilers: Sequence[Compiler]) -> None: ...
     def compilers(self) -> list[WorkerCompiler]: ...

@@ -32,7 +32,10 @@ BUILDS_PER_REQUEST = 4
 
 
 class DispatchStore(Protocol):
-    """Implemented by `swingbot_db.attempts.Attempts`. Called in threads: every method may block."""
+    """Implemented by `swingbot_db.attempts.AttemptTransactions`.
+
+    Called in threads: every method may block.
+    """
 
     def open_dispatches(self) -> list[OpenDispatch]: ...
     def order_facts(self, attempt: int) -> OrderFacts | None: ...

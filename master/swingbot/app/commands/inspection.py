@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     CommandContext,
@@ -156,7 +156,8 @@ def show(session: CommandContext, id_: str, counters: bool, form: str | None, js
             raise RequestError("--format cannot be combined with --json; use one of them")
         with session.reading() as conn:
             click.echo(
-                printed(conn, id_, form, Artifacts(session.settings.artifacts).open), nl=False
+                printed(conn, id_, form, ArtifactDirectory(session.settings.artifacts).open),
+                nl=False,
             )
         return
     if kind not in _SHOWN:
@@ -165,10 +166,12 @@ def show(session: CommandContext, id_: str, counters: bool, form: str | None, js
         facts = _SHOWN[kind](conn, id_)
         if kind == "comparison":
             facts["kernel"] = kernel_change.of_comparison(
-                read, Artifacts(session.settings.artifacts).open, conn, facts
+                read, ArtifactDirectory(session.settings.artifacts).open, conn, facts
             )
         if kind == "experiment":
-            sheet = sheet_with_beside(read, Artifacts(session.settings.artifacts).open, conn, facts)
+            sheet = sheet_with_beside(
+                read, ArtifactDirectory(session.settings.artifacts).open, conn, facts
+            )
     if json_:
         say_json(facts)
     elif kind == "comparison":

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.raw_export import Export
@@ -64,7 +64,7 @@ def raw(session: CommandContext, id_: str, out: Path, without_kernels: bool, jso
     source: RawSource = (
         RemoteSource(id_)
         if "://" in id_
-        else LocalSource(session.engine, Artifacts(session.settings.artifacts), id_)
+        else LocalSource(session.engine, ArtifactDirectory(session.settings.artifacts), id_)
     )
     export = Export(
         source, out, load_programs(Path(session.settings.paths.jobs) / "programs"), _say

@@ -24,7 +24,7 @@ def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> 
     lab = session.lab
     commit = lab.git.resolve(tree, commit)
     chosen, problem = would_go_to(lab, tree, commit, lab.git.facts(commit).author)
-    addressees = addressed(lab.policies.mail, lab.policies.recipients, chosen, problem)
+    addressees = addressed(lab.settings.mail, lab.settings.recipients, chosen, problem)
     if json_:
         left_out = [
             {"address": address, "reason": reason} for address, reason in addressees.left_out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.reproduction import NAME, IncompleteReproduction, Reproductions
 from swingbot.core.reproduce import boot_ids, kind_of, members
@@ -63,7 +63,7 @@ def reproduce(
     Exit status: 0 written, 1 incomplete or not writable, 2 usage error.
     """
     reproductions = Reproductions(
-        session.engine, Artifacts(session.settings.artifacts), session.placed
+        session.engine, ArtifactDirectory(session.settings.artifacts), session.placed
     )
     kit = reproductions.kit(id_, kernels=not without_kernels, testbox=testbox)
     if kit.missing and not incomplete:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.patch_files import patch_sources
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
@@ -357,7 +357,7 @@ def _reader(
 def _tables(session: CommandContext, experiment: Facts) -> str:
     """Format an experiment as `swingbot show` does."""
     with session.reading() as conn:
-        store = Artifacts(session.settings.artifacts)
+        store = ArtifactDirectory(session.settings.artifacts)
         return as_text(sheet_with_beside(read, store.open, conn, experiment)).rstrip()
 
 

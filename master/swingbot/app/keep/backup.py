@@ -200,7 +200,7 @@ def _artifacts(
     settings: Settings, place: BackupDirectory, part: Path, announce: Announce, *, link: bool
 ) -> tuple[int, int]:
     """Copy artifacts missing in the backup; return number and bytes of all files."""
-    stored = list(artifacts.Artifacts(settings.artifacts).stored())
+    stored = list(artifacts.ArtifactDirectory(settings.artifacts).stored())
     new = [
         file
         for file in stored

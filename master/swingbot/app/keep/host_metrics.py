@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Final
 
-from swingbot.adapters.artifacts import GONE, Artifacts
+from swingbot.adapters.artifacts import GONE, ArtifactDirectory
 from swingbot.adapters.heartbeat import last_beat
 from swingbot.app.keep.health_check import beat_file, free_bytes
 from swingbot.app.settings import Settings
@@ -21,7 +21,7 @@ _LOOK_SECONDS: Final = 600.0
 class _Store:
     """Size of the artifact store, counted in the background: 100 000 files take a second."""
 
-    def __init__(self, artifacts: Artifacts) -> None:
+    def __init__(self, artifacts: ArtifactDirectory) -> None:
         self._artifacts = artifacts
         self._looked = float("-inf")
         self._size: tuple[int, int] | None = None
@@ -41,7 +41,7 @@ class _Store:
 
 
 def metrics(settings: Settings, engine: Engine) -> Metrics:
-    store = _Store(Artifacts(settings.artifacts))
+    store = _Store(ArtifactDirectory(settings.artifacts))
 
     def host() -> HostMetrics:
         beat, size = last_beat(beat_file(settings)), store.size()

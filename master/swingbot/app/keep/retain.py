@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from swingbot.adapters.artifacts import GONE, Artifacts
+from swingbot.adapters.artifacts import GONE, ArtifactDirectory
 from swingbot.app.keep.backup import alone
 from swingbot.app.keep.backup_directory import write_json
 from swingbot.app.settings import Settings
@@ -61,7 +61,7 @@ def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -
     Raises KeepError during a backup, OSError.
     """
     with alone(settings):
-        store = Artifacts(settings.artifacts)
+        store = ArtifactDirectory(settings.artifacts)
         stored, pruned = _stored(store)
         days = days_of(settings)
         verdicts = judge(stored, _named(engine, store), days, now) + list(
@@ -88,7 +88,7 @@ def _stamp(settings: Settings) -> Path:
     return settings.state / "retention.json"
 
 
-def _stored(store: Artifacts) -> tuple[list[StoredFile], int]:
+def _stored(store: ArtifactDirectory) -> tuple[list[StoredFile], int]:
     """Files in the store, and the number of notes about pruned ones."""
     files, notes = [], 0
     for file in store.stored():
@@ -105,7 +105,7 @@ def _stored(store: Artifacts) -> tuple[list[StoredFile], int]:
     return files, notes
 
 
-def _named(engine: Engine, store: Artifacts) -> dict[str, list[FileReference]]:
+def _named(engine: Engine, store: ArtifactDirectory) -> dict[str, list[FileReference]]:
     """References to each file; a boot's `rootfs.json` refers to its root file system."""
     with engine.connect() as conn:
         named = list(named_artifacts(conn))
@@ -123,7 +123,7 @@ def _named(engine: Engine, store: Artifacts) -> dict[str, list[FileReference]]:
     return merged(named)
 
 
-def _archive(store: Artifacts, sha256: str) -> str | None:
+def _archive(store: ArtifactDirectory, sha256: str) -> str | None:
     """The sha256 of the root file system that a record refers to."""
     try:
         with store.open(sha256) as file:
@@ -151,7 +151,7 @@ def _kits(settings: Settings, days: float, now: datetime) -> Iterator[RetentionD
             )
 
 
-def _prune(settings: Settings, store: Artifacts, verdict: RetentionDecision) -> int:
+def _prune(settings: Settings, store: ArtifactDirectory, verdict: RetentionDecision) -> int:
     if verdict.kind == "kits":
         Path(verdict.file.key).unlink(missing_ok=True)
         return verdict.file.size

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from swingbot.adapters.artifacts import GONE, Artifacts
+from swingbot.adapters.artifacts import GONE, ArtifactDirectory
 from swingbot.app.keep.backup import KeepError, git, refs
 from swingbot.app.keep.backup_directory import BackupDirectory
 from swingbot.app.keep.progress import BackupProgress, amount
@@ -108,7 +108,7 @@ def _mirror(place: BackupDirectory, name: str, manifest: Manifest) -> Iterator[s
 def _artifacts(
     place: BackupDirectory, name: str, manifest: Manifest, announce: Callable[[str], None]
 ) -> Iterator[str]:
-    store = Artifacts(place.artifacts)
+    store = ArtifactDirectory(place.artifacts)
     progress = BackupProgress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
     for entry in place.artifact_list(name):
         path = place.artifacts / checked_path(entry)

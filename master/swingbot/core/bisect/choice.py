@@ -123,7 +123,7 @@ def choose(
     busy = Counter(p.testbox for p in (*ev.pending, *elsewhere))
     done = Counter(b.testbox for b in ev.boots)
 
-    look, first = _Look(ev, post, policy, kernels), least_busy(busy, done, testboxes)
+    look, first = _BootGains(ev, post, policy, kernels), least_busy(busy, done, testboxes)
     cost, by_rule = _costs(ev), look.by_rule([], first)
     if by_rule.max(initial=0.0) < policy.least_gain:
         return Plan((), None)
@@ -152,7 +152,7 @@ def choose(
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _BootGains:
     """What boots would tell, from all sides at once."""
 
     ev: Evidence

@@ -175,7 +175,7 @@ def _with_odd_images(
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BootMeans:
     """Boots, each as one number.
 
     Kernels are images; one position has as many as layouts of it were built.
@@ -192,7 +192,7 @@ class Rows:
 
 
 def wandering(
-    ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, min_effect: float
+    ev: Evidence, rows: BootMeans, noise: NoisePrior, policy: Policy, *, min_effect: float
 ) -> tuple[Posterior, float]:
     """The posterior if the level of each testbox moves with time, and the probability that it does.
 
@@ -254,7 +254,7 @@ def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, f
     ]
 
 
-def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
+def _together(rows: BootMeans, kappa: float, seconds: float) -> Floats | None:
     """What boots of one testbox have in common, as a covariance in units of one boot's variance:
     its offset in the group, and the more the closer they are in time (Ornstein and Uhlenbeck).
     """

@@ -202,7 +202,7 @@ def _moving(
     group = any(b.testbox for b in boots)
     if len(boots) > WANDER_MOST_BOOTS or (any(b.at is None for b in boots) and not group):
         return still
-    rows = gaussian.Rows(
+    rows = gaussian.BootMeans(
         at=columns.at[columns.point],
         kernel=columns.node,
         level=columns.x - np.array(still.mode) if still.mode else columns.x,

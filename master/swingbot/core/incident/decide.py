@@ -32,7 +32,7 @@ class InvalidState(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class StatusDecision:
     """`status` is the new one; `changes` is False if it was set already.
 
     With `withdraw`, mails that have not been sent must not be sent; for a reopened incident only
@@ -51,7 +51,7 @@ def decide(
     *,
     merged_into: str | None = None,
     same_fix: bool = False,
-) -> Decision:
+) -> StatusDecision:
     """Apply `act` to incident `name` (i3). Raises InvalidState.
 
     `same_fix`: the incident already waits for that commit.
@@ -64,9 +64,11 @@ def decide(
     goal = _BECOMES[act]
     if act == "fixed-by":
         if status == "fixed" and same_fix:
-            return Decision(status="fixed", changes=False, withdraw=False)
-        return Decision(status=goal, changes=not (same_fix and status == "open"), withdraw=False)
-    return Decision(status=goal, changes=goal != status, withdraw=goal != status)
+            return StatusDecision(status="fixed", changes=False, withdraw=False)
+        return StatusDecision(
+            status=goal, changes=not (same_fix and status == "open"), withdraw=False
+        )
+    return StatusDecision(status=goal, changes=goal != status, withdraw=goal != status)
 
 
 def tidy(reason: str | None) -> str | None:

@@ -64,13 +64,13 @@ def diff_of(text: bytes) -> bytes:
     """
     if not has_diff(text):
         return b""
-    reader = _Reader()
+    reader = _DiffReader()
     for line in io.BytesIO(text if text.endswith(b"\n") else text + b"\n"):
         reader.line(line)
     return reader.end()
 
 
-class _Reader:
+class _DiffReader:
     """Processes lines; `held` are possible header lines of a file."""
 
     def __init__(self) -> None:

@@ -64,7 +64,7 @@ def changes(
     wishes: Mapping[str, tuple[TestboxState, str | None]],
     invalid: Sequence[InvalidRuns],
     queue: QueueState,
-    policy: TestboxRules,
+    rules: TestboxRules,
     no_room: str | None = None,
 ) -> AlertChanges:
     """Return which problems are new and which are over.
@@ -74,8 +74,8 @@ def changes(
     """
     wrong = (
         _of_testboxes(open_, testboxes, wishes)
-        | _of_runs(open_, invalid, policy)
-        | _of_queue(queue, policy)
+        | _of_runs(open_, invalid, rules)
+        | _of_queue(queue, rules)
     )
     if no_room is not None:
         wrong[DISK] = no_room
@@ -131,14 +131,14 @@ def _quarantine(reason: str) -> AlertKind | None:
 
 
 def _of_runs(
-    open_: Collection[AlertSubject], invalid: Sequence[InvalidRuns], policy: TestboxRules
+    open_: Collection[AlertSubject], invalid: Sequence[InvalidRuns], rules: TestboxRules
 ) -> dict[AlertSubject, str]:
     problems: dict[AlertSubject, str] = {}
     for testbox in invalid:
         subject = AlertSubject("invalid", testbox.testbox)
-        limit = policy.invalid_pct * (OVER_SHARE if subject in open_ else 1.0)
+        limit = rules.invalid_pct * (OVER_SHARE if subject in open_ else 1.0)
         share = 100.0 * testbox.invalid / testbox.runs if testbox.runs else 0.0
-        if policy.invalid_pct > 0 and testbox.runs >= policy.invalid_runs and share > limit:
+        if rules.invalid_pct > 0 and testbox.runs >= rules.invalid_runs and share > limit:
             problems[subject] = (
                 f"{testbox.invalid} of its last {testbox.runs} runs are invalid ({share:.0f} %);"
                 f" the last: {testbox.reason}"
@@ -146,8 +146,8 @@ def _of_runs(
     return problems
 
 
-def _of_queue(queue: QueueState, policy: TestboxRules) -> dict[AlertSubject, str]:
-    if policy.stuck_seconds <= 0 or not queue.orders or queue.still_seconds < policy.stuck_seconds:
+def _of_queue(queue: QueueState, rules: TestboxRules) -> dict[AlertSubject, str]:
+    if rules.stuck_seconds <= 0 or not queue.orders or queue.still_seconds < rules.stuck_seconds:
         return {}
     orders = "1 order waits" if queue.orders == 1 else f"{queue.orders} orders wait"
     return {

@@ -83,21 +83,21 @@ def quarantine_reason(testbox: TestboxStatus, most: int) -> str | None:
     return f"{FAILED}{times} lost to the testbox or its controller; the last: {why}"
 
 
-def failures_allowed(testbox: Testbox, policy: TestboxRules) -> int:
+def failures_allowed(testbox: Testbox, rules: TestboxRules) -> int:
     """Return how many failures in a row lead to quarantine; 0 for never.
 
     A testbox that is a program on its host is never quarantined: its failures are those of the
     host, and another attempt is free.
     """
-    return 0 if testbox.virtual else policy.failures
+    return 0 if testbox.virtual else rules.failures
 
 
-def screening_boots(testbox: Testbox, policy: TestboxRules) -> int:
+def screening_boots(testbox: Testbox, rules: TestboxRules) -> int:
     """Return how many anchor boots a testbox needs before its results count.
 
     0 for a testbox that is a program on its host.
     """
-    return 0 if testbox.virtual else policy.screening_boots
+    return 0 if testbox.virtual else rules.screening_boots
 
 
 def hardware(testbox: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
 _MOST_PARTS: Final = 8
 
 
-class Member(NamedTuple):
+class TarMember(NamedTuple):
     """A file of a run, or of the boot (`unit_job` is None). `path` is safe below its directory."""
 
     unit_job: str | None
@@ -32,7 +32,7 @@ class Member(NamedTuple):
     read: Callable[[], bytes]
 
 
-def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[Member]:
+def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[TarMember]:
     """Every file, each name once. `note` gets a sentence about each one that is left out."""
     seen: set[tuple[str, int, str]] = set()
     try:
@@ -64,7 +64,7 @@ def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[Member]:
         note(f"results.tar ends early: {error}")
 
 
-def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> Member | str:
+def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> TarMember | str:
     """The member, or why it is left out."""
     if not entry.isreg() or entry.issparse():
         return "it is not an ordinary file"
@@ -84,7 +84,7 @@ def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> Member | str:
         return content
 
     if parts[0] == FACTS:
-        return Member(None, 0, "/".join(parts), entry.size, read)
+        return TarMember(None, 0, "/".join(parts), entry.size, read)
     if len(parts) < 3 or not re.fullmatch(r"0|[1-9][0-9]{0,5}", parts[1]):
         return "its name is not one of a result"
-    return Member(parts[0], int(parts[1]), "/".join(parts[2:]), entry.size, read)
+    return TarMember(parts[0], int(parts[1]), "/".join(parts[2:]), entry.size, read)

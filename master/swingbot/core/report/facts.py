@@ -24,7 +24,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bisection:
+class BisectionSummary:
     """The cost and the result of the search.
 
     `candidates` commits were searched with `boots` boots of `kernels` different kernels, of which
@@ -81,7 +81,7 @@ class ReportFacts:
     head: str
     headline: ComparisonRow
     rows: tuple[ComparisonRow, ...] = ()
-    bisection: Bisection
+    bisection: BisectionSummary
     kconfig: str
     compiler_version: str
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class ReportFacts:
             head=top.text("head"),
             headline=row_from_json(top.take("headline"), "headline"),
             rows=tuple(row_from_json(row, f"rows[{n}]") for n, row in enumerate(top.items("rows"))),
-            bisection=Bisection(
+            bisection=BisectionSummary(
                 id=bisection.text("id"),
                 candidates=bisection.whole("candidates"),
                 boots=bisection.whole("boots"),

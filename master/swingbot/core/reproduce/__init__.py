@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from swingbot.core.reproduce.kit import (
-    Change,
     Headline,
     Kit,
     KitArtifact,
@@ -11,10 +10,11 @@ from swingbot.core.reproduce.kit import (
     KitKernel,
     KitMember,
     KitOmission,
+    KitPayload,
     KitRootfs,
     KitRun,
     KitText,
-    Payload,
+    ReportedChange,
     ReportKit,
     Row,
     TableKit,
@@ -24,7 +24,6 @@ from swingbot.core.reproduce.kit import (
 from swingbot.core.reproduce.kit_members import members
 
 __all__ = [
-    "Change",
     "Headline",
     "Kit",
     "KitArtifact",
@@ -32,11 +31,12 @@ __all__ = [
     "KitKernel",
     "KitMember",
     "KitOmission",
+    "KitPayload",
     "KitRootfs",
     "KitRun",
     "KitText",
-    "Payload",
     "ReportKit",
+    "ReportedChange",
     "Row",
     "TableKit",
     "boot_ids",

@@ -196,7 +196,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Payload:
+class KitPayload:
     """Input of a boot in addition to its kernel: root file system, job archive and unit jobs.
 
     `number` counts from 1; `rootfs_number` is the number of the first payload with the same root
@@ -233,7 +233,7 @@ def numbered(name: str, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ReportedChange:
     """A reported change of a row against its reference. `words` names the reference."""
 
     kernel: str
@@ -253,7 +253,7 @@ class Headline:
     better: str | None
     level: str | None  # estimator of the reported levels; None: plain means of boot means
     levels: Mapping[str, float]
-    changes: Sequence[Change]
+    changes: Sequence[ReportedChange]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +267,7 @@ class TableKit(Kit):
     others: Sequence[str]
     chosen: bool  # whether the testbox was requested
     rows: Sequence[Row]
-    payloads: Sequence[Payload]
+    payloads: Sequence[KitPayload]
     headlines: Sequence[Headline]
 
     @property

@@ -14,9 +14,9 @@ from swingbot.core.reproduce.kit import (
     KitBoot,
     KitKernel,
     KitMember,
+    KitPayload,
     KitRootfs,
     KitText,
-    Payload,
     ReportKit,
     TableKit,
 )
@@ -121,7 +121,7 @@ def _kernel(kernel: KitKernel) -> Iterator[KitMember]:
         yield KitMember(path=f"kernels/{kernel.name}/bzImage", content=kernel.image)
 
 
-def _payload(payload: Payload) -> Iterator[KitMember]:
+def _payload(payload: KitPayload) -> Iterator[KitMember]:
     if payload.job is not None:
         yield KitMember(path=f"{payload.directory}/job.cpio", content=payload.job)
     yield from _programs(payload.programs, payload.directory)

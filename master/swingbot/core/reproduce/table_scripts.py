@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from swingbot.core.reproduce import shell
-from swingbot.core.reproduce.kit import KitKernel, Payload, Row, TableKit
+from swingbot.core.reproduce.kit import KitKernel, KitPayload, Row, TableKit
 from swingbot_jobs.contract.compiler import llvm_variables
 from swingbot_jobs.contract.unit_job import UnitJob
 
@@ -337,7 +337,7 @@ def _numbers(kit: TableKit) -> str:
     return shell.number_branches(jobs.values(), paths)
 
 
-def _cmdline(payload: Payload) -> str:
+def _cmdline(payload: KitPayload) -> str:
     words = dict.fromkeys(word for job in payload.unit_jobs for word in job.cmdline.split())
     return f"\t{payload.number}) set -- {shlex.join(words)} ;;"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from swingbot.core.reproduce.kit import Change, Headline, KitBoot, Payload, Row, TableKit
+from swingbot.core.reproduce.kit import Headline, KitBoot, KitPayload, ReportedChange, Row, TableKit
 from swingbot.core.text.plain import clean, columns, cut
 
 NAME_COLUMNS: Final = 28  # for the name of a row in the output of reproduce.sh
@@ -56,7 +56,7 @@ def payloads(kit: TableKit) -> str:
     )
 
 
-def _whole(payload: Payload) -> str:
+def _whole(payload: KitPayload) -> str:
     return payload.rootfs.whole if payload.rootfs is not None else "unknown"
 
 
@@ -81,7 +81,7 @@ def _levels_of(kit: TableKit, headline: Headline, width: int) -> Iterator[str]:
         shown = cut(title(row), NAME_COLUMNS)
         level = headline.levels.get(name)
         of_row = [change for change in headline.changes if change.kernel == name]
-        changes: list[Change | None] = [*of_row] or [None]
+        changes: list[ReportedChange | None] = [*of_row] or [None]
         for change in changes:
             yield _line(
                 headline.unit_job,
@@ -95,7 +95,7 @@ def _levels_of(kit: TableKit, headline: Headline, width: int) -> Iterator[str]:
             )
 
 
-def _change(change: Change | None) -> tuple[str, str, str, str]:
+def _change(change: ReportedChange | None) -> tuple[str, str, str, str]:
     if change is None:
         return ("-", "-", "-", "-")
     pct = "-" if change.change_pct is None else repr(change.change_pct)

@@ -21,7 +21,7 @@ from swingbot.core.stats.interleaving import blocks_of
 from swingbot.core.stats.modes import fewest_apart, mixture_p, separation_p
 from swingbot.core.stats.rows import Alone, BootRuns, Rule
 from swingbot.core.stats.samples import BootUnits, Levels, draw, impossible, levels, plain_side
-from swingbot.core.stats.spread import Spread, counted, spread_of
+from swingbot.core.stats.spread import EffectSpread, counted, spread_of
 from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.stats.trend import drift, drifts_differ_p, together_p, trend_p
 from swingbot.core.text.numbers import rounded_up
@@ -198,7 +198,7 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
     return replace(row, reason=_join(row.reason, f"{why}; {many}"), more_boots=more)
 
 
-def _fewest(spread: Spread) -> int:
+def _fewest(spread: EffectSpread) -> int:
     """Return the boots per side below which an unpaired row gets no direction.
 
     A family whose arms agree in their spread shows no modes.
@@ -383,7 +383,7 @@ def _finite(value: float) -> float | None:
 def _more_boots(
     row: ComparisonRow,
     d: float,
-    spread: Spread,
+    spread: EffectSpread,
     least: float,
     rule: Rule,
     pairs: bool,

@@ -57,7 +57,7 @@ UNKNOWN: Final = PairPrior()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class EvidenceThresholds:
     """Thresholds on the evidence. Effects are on the scale of the differences (log ratios)."""
 
     # Bayes factor required to accept; `threshold()` computes it for several metrics of one head
@@ -92,20 +92,20 @@ def threshold(metrics: int, accepted: int = 0) -> float:
     return max(metrics, accepted + 1) / (FALSE_DISCOVERY_RATE * (accepted + 1))
 
 
-def wanted(prior: PairPrior, gate: Gate) -> float:
+def wanted(prior: PairPrior, gate: EvidenceThresholds) -> float:
     """Return the Bayes factor at which a change is accepted."""
     return gate.threshold * (1.0 if prior.known else UNRECORDED_FACTOR)
 
 
 def sequential(
-    diffs: Sequence[float], prior: PairPrior = UNKNOWN, gate: Gate | None = None
+    diffs: Sequence[float], prior: PairPrior = UNKNOWN, gate: EvidenceThresholds | None = None
 ) -> Decision:
     """Read `diffs` in order until the evidence suffices for either answer.
 
     The answer depends on the order of the pairs, never on how many arrived at once.
     Raises ValueError if a difference is not finite.
     """
-    gate = gate or Gate()
+    gate = gate or EvidenceThresholds()
     values = np.asarray(diffs, dtype=float)
     if not np.isfinite(values).all():
         raise ValueError(
@@ -120,7 +120,7 @@ def sequential(
     return decision
 
 
-def _after(seen: Array, prior: PairPrior, gate: Gate) -> Decision:
+def _after(seen: Array, prior: PairPrior, gate: EvidenceThresholds) -> Decision:
     """Decide after the pairs `seen`; the earlier pairs decided nothing."""
     read = reading(seen[None, :], prior, gate)
     n, bf, mean = len(seen), math.exp(min(float(read["log_bf"][0]), 700.0)), float(seen.mean())
@@ -153,7 +153,7 @@ def _after(seen: Array, prior: PairPrior, gate: Gate) -> Decision:
     return Decision(answer="more", bf=bf, pairs=n, mean=mean, reason=evidence)
 
 
-def reading(seen: Array, prior: PairPrior, gate: Gate) -> dict[str, Any]:
+def reading(seen: Array, prior: PairPrior, gate: EvidenceThresholds) -> dict[str, Any]:
     """Evaluate many series at once.
 
     `seen` has shape (series, pairs). Returns `log_bf`, `accept` and `futile`, one value per series.
@@ -221,7 +221,7 @@ def _prior_df(n: int, squares: Array, prior: PairPrior) -> Array:
     return np.where(refuted, 0.0, df)
 
 
-def _width(prior: PairPrior, gate: Gate) -> float:
+def _width(prior: PairPrior, gate: EvidenceThresholds) -> float:
     """Return the prior variance of the change, in units of the noise variance.
 
     With known noise, it is large enough to make the minimum effect plausible.
@@ -233,7 +233,7 @@ def _width(prior: PairPrior, gate: Gate) -> float:
     )
 
 
-def _fixed(prior: PairPrior, gate: Gate) -> float:
+def _fixed(prior: PairPrior, gate: EvidenceThresholds) -> float:
     """Return the variance of the difference between two images, in units of the noise variance.
 
     Without a noise record, only the minimum effect guards against such differences.
@@ -241,13 +241,13 @@ def _fixed(prior: PairPrior, gate: Gate) -> float:
     return 2.0 * (gate.layout / max(prior.sd, SPREAD_FLOOR)) ** 2 if prior.known else 0.0
 
 
-def _least(gate: Gate) -> float:
+def _least(gate: EvidenceThresholds) -> float:
     """Return the smallest mean difference that is accepted."""
     return max(SWING_LEAST_SHARE * gate.min_effect, LAYOUT_SDS * math.sqrt(2.0) * gate.layout)
 
 
 def _without_best(
-    seen: Array, side: Array, df: Array, prior: PairPrior, gate: Gate
+    seen: Array, side: Array, df: Array, prior: PairPrior, gate: EvidenceThresholds
 ) -> npt.NDArray[np.bool_]:
     """Whether the change remains without the pair that supports it most.
 

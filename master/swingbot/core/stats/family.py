@@ -104,7 +104,7 @@ class FamilyTable:
             return self.rule
         return replace(
             self.rule,
-            family=_Row(self, frozenset(rows), frozenset(pair), self._most_uses(pair)),
+            family=_FamilyRow(self, frozenset(rows), frozenset(pair), self._most_uses(pair)),
             spread_change_p=self.rule.spread_change_p / self.rows,
             trend_note_alpha=self.rule.trend_note_alpha / self.rows,
         )
@@ -153,7 +153,7 @@ class FamilyTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _FamilyRow:
     """The family as seen by one row, which shares the spread of the rows it agrees with."""
 
     table: FamilyTable

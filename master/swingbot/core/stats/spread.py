@@ -26,11 +26,11 @@ class Shared:
     rows: int
     alpha: float  # of the family
     own_share: float  # share of alpha for the row's own spread
-    pooled: Spread | None = None  # None: only the row's own boots are known
+    pooled: EffectSpread | None = None  # None: only the row's own boots are known
     independent: tuple[float, float] = (1.0, 1.0)  # equivalent independent rows at either alpha
 
     @property
-    def deciding(self) -> Spread | None:
+    def deciding(self) -> EffectSpread | None:
         """The pooled spread if it applies.
 
         Otherwise the own spreads hold simultaneously by Bonferroni's inequality.
@@ -43,7 +43,7 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class EffectSpread:
     """Spread of a difference on the scale of effects."""
 
     one_boot: float  # variance with a single counted boot per side (a single pair)
@@ -100,17 +100,17 @@ class Spread:
         )
 
     @property
-    def governing(self) -> Spread:
+    def governing(self) -> EffectSpread:
         """The more precise spread: the family's, if it applies."""
         return (self.shared and self.shared.deciding) or self
 
-    def at(self, n: int, df: float) -> Spread:
+    def at(self, n: int, df: float) -> EffectSpread:
         """Return the spread with n counted boots per side and `df` degrees of freedom of its
         own."""
         shared = self.shared
         if shared is not None and shared.pooled is not None:
             shared = replace(shared, pooled=shared.pooled.at(n, shared.pooled.own_df))
-        return Spread(self.one_boot, self.one_boot / n, self.fixed, df, shared)
+        return EffectSpread(self.one_boot, self.one_boot / n, self.fixed, df, shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class _Part:
     df: float  # including prior knowledge
 
 
-def spread_of(levels: Levels, pairs: bool, rule: Rule) -> Spread:
+def spread_of(levels: Levels, pairs: bool, rule: Rule) -> EffectSpread:
     """Return the spread of the difference of two levels, using the family if there is one."""
     own, floor = _own(levels, pairs, rule)
     if rule.family is None:
@@ -137,7 +137,9 @@ def spread_of(levels: Levels, pairs: bool, rule: Rule) -> Spread:
     return replace(own, shared=shared)
 
 
-def _pooled_spread(pooled: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float) -> Spread:
+def _pooled_spread(
+    pooled: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float
+) -> EffectSpread:
     """Return the spread of the row's difference from the pooled variance of one boot or pair."""
     scale, known = levels.scale, max(rule.prior_df, 0.0)
     before = (rule.prior_sd * scale.relative) ** 2
@@ -147,10 +149,10 @@ def _pooled_spread(pooled: Pooled, levels: Levels, pairs: bool, rule: Rule, floo
     counts = [counted(len(side), levels.trimmed) for side in levels.units]
     share = 1.0 / counts[0] if pairs else math.fsum(1.0 / n for n in counts)
     fixed = 2.0 * (rule.layout * scale.relative) ** 2
-    return Spread(variance * (1.0 if pairs else 2.0), variance * share, fixed, df)
+    return EffectSpread(variance * (1.0 if pairs else 2.0), variance * share, fixed, df)
 
 
-def _own(levels: Levels, pairs: bool, rule: Rule) -> tuple[Spread, float]:
+def _own(levels: Levels, pairs: bool, rule: Rule) -> tuple[EffectSpread, float]:
     """Return (spread from the row's own boots, lower limit for the spread of one boot or pair)."""
     scale, at = levels.scale, levels.at
     floor = scale.floor(replace(rule, poisson=False) if pairs else rule, *at)
@@ -210,7 +212,7 @@ def most_df(own: Sequence[float]) -> float:
     return small * (1.0 + max(0.5, (small + 1.0) / (large + 1.0)))
 
 
-def _combined(parts: Sequence[_Part], rule: Rule, unit: float) -> Spread:
+def _combined(parts: Sequence[_Part], rule: Rule, unit: float) -> EffectSpread:
     """Combine the parts by Welch, or by the pooled form where that is wider.
 
     With 2 boots against 20, Welch's form alone is wrong in 5 % instead of 0.5 % of cases: the
@@ -221,9 +223,9 @@ def _combined(parts: Sequence[_Part], rule: Rule, unit: float) -> Spread:
     most = most_df([p.own_df for p in parts]) + max(rule.prior_df, 0.0)
     variance = math.fsum(p.variance / p.n for p in parts)
     df = min(variance**2 / math.fsum((p.variance / p.n) ** 2 / p.df for p in parts), most)
-    spread = Spread(math.fsum(p.variance for p in parts), variance, fixed, df)
+    spread = EffectSpread(math.fsum(p.variance for p in parts), variance, fixed, df)
     if len(parts) == 1 or parts[0].n == parts[1].n:
         return spread
     pooled = math.fsum(p.variance * p.df for p in parts) / sum(p.df for p in parts)
-    other = Spread(2.0 * pooled, pooled * sum(1.0 / p.n for p in parts), fixed, most)
+    other = EffectSpread(2.0 * pooled, pooled * sum(1.0 / p.n for p in parts), fixed, most)
     return max(spread, other, key=lambda s: s.half(rule.alpha))

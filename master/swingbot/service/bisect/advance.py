@@ -112,7 +112,7 @@ def policy_of(lab: Lab, bisection: Bisection) -> Policy:
     terms = bisection.terms
     limits = {"max_boots": terms.max_boots, "max_end_boots": terms.max_end_boots}
     return replace(
-        Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots),
+        Policy(confidence=lab.settings.confidence, max_boots=lab.settings.max_boots),
         **{name: boots for name, boots in limits.items() if boots is not None},
     )
 

@@ -134,6 +134,6 @@ def _of_part(
         testbox=testbox,
         boots=boots,
         known=known,
-        seconds=boots * (lab.policies.deadline_boot if usual is None else usual),
+        seconds=boots * (lab.settings.deadline_boot if usual is None else usual),
         at_most=usual is None and boots > 0,
     )

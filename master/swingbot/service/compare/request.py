@@ -144,7 +144,7 @@ def compare_changes(lab: Lab, tx: Transaction) -> None:
                     variant_of(lab, tx, tree, change.old_commit).id,
                     variant_of(lab, tx, tree, change.new_commit).id,
                 ),
-                boots=lab.policies.watch_boots,
+                boots=lab.settings.watch_boots,
                 parts=resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust),
             )
         )

@@ -71,7 +71,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
         for testbox, spec in parts:
             usual = tx.boots.seconds(testbox, spec)
             at_most = at_most or usual is None
-            seconds += each * (lab.policies.deadline_boot if usual is None else usual)
+            seconds += each * (lab.settings.deadline_boot if usual is None else usual)
     return RequestCost(
         boots=each * len(parts),
         box_seconds=seconds,

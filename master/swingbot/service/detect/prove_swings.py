@@ -21,7 +21,7 @@ from swingbot.core.plan.screen import boots_wanted, screen_rule
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import (
     Decision,
-    Gate,
+    EvidenceThresholds,
     PairPrior,
     sequential,
     threshold,
@@ -233,7 +233,9 @@ def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decisi
     )
 
 
-def gate_of(lab: Lab, tx: Transaction, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
+def gate_of(
+    lab: Lab, tx: Transaction, swing: Swing, job: UnitJob
+) -> tuple[PairPrior, EvidenceThresholds]:
     """Return the noise prior and the evidence that the swing needs, given the number of benchmark
     metrics of its head."""
     testbox, metric = lab.testboxes.known(swing.testbox), metric_of(lab.programs, swing.metric)
@@ -247,7 +249,7 @@ def gate_of(lab: Lab, tx: Transaction, swing: Swing, job: UnitJob) -> tuple[Pair
         for s in tx.swings.in_state(*_ACCEPTED)
     )
     side: Literal[-1, 1] = 1 if swing.change_pct > 0 else -1
-    return pair_prior(record, testbox.repeatable), Gate(
+    return pair_prior(record, testbox.repeatable), EvidenceThresholds(
         threshold=threshold(metrics, accepted),
         min_effect=math.log1p(rule.min_effect_pct / 100.0),
         direction=side,

@@ -113,7 +113,7 @@ def past_of(
     return screen.MetricHistory(
         levels=[level.mean for level in levels_before(tx, comparison, key)],
         min_effect=min_effect,
-        first=None if lab.testboxes.known(key[0]).repeatable else lab.policies.watch_boots,
+        first=None if lab.testboxes.known(key[0]).repeatable else lab.settings.watch_boots,
         day_sd=day_sd(tx.noise.get(*key)),
     )
 
@@ -172,7 +172,7 @@ def _note(
     anchor: int | None,
 ) -> None:
     direction = plan.direction_of(alarm.effect, row.better)
-    suspect = direction == "worse" or (direction == "better" and lab.policies.bisect_improvements)
+    suspect = direction == "worse" or (direction == "better" and lab.settings.bisect_improvements)
     if suspect or alarm.source in ("base", "expected"):
         swings.add(
             NewSwing(

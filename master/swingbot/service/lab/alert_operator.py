@@ -30,7 +30,7 @@ def alert_operator(lab: Lab, tx: Transaction) -> None:
         tx.testboxes.reasons(),
         tx.alerts.invalid_runs(),
         awake,
-        lab.policies.testboxes,
+        lab.settings.testboxes,
         _no_room(lab, DISK in open_),
     )
     for subject, reason in alerts.begun.items():
@@ -51,13 +51,13 @@ def _no_room(lab: Lab, alerted: bool) -> str | None:
 
 
 def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
-    policies = lab.policies
-    if not policies.testboxes.mails:
+    settings = lab.settings
+    if not settings.testboxes.mails:
         return
     revision = 1 if alert.ended is None else 2
     name, kind = f"alert{number}", alert.kind
     if revision == 2:
-        first = message_id(name, kind, 1, policies.domain)
+        first = message_id(name, kind, 1, settings.domain)
         alert = Alert(
             kind=kind,
             testbox=alert.testbox,
@@ -66,7 +66,7 @@ def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
             ended=alert.ended,
             first_id=first,
         )
-    mail = alert_mail(alert, url=policies.web_url)
+    mail = alert_mail(alert, url=settings.web_url)
     store_mail(
         lab,
         tx,
@@ -75,13 +75,13 @@ def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
             alert=number,
             kind="alert",
             revision=revision,
-            message_id=message_id(name, kind, revision, policies.domain),
+            message_id=message_id(name, kind, revision, settings.domain),
             mail=mail,
             filing=Filing(
                 state="queued",
                 reason="",
                 addressed=Addressed(
-                    to=policies.recipients, would_to=policies.recipients, dry_run=False
+                    to=settings.recipients, would_to=settings.recipients, dry_run=False
                 ),
             ),
         ),

@@ -29,7 +29,7 @@ def boot_anchors(lab: Lab, tx: Transaction) -> None:
             continue
         rest, needed = (
             tx.testboxes.idle_seconds(name, queue=not ours),
-            RETRY_SECONDS if ours else lab.policies.idle_aa_seconds,
+            RETRY_SECONDS if ours else lab.settings.idle_aa_seconds,
         )
         if needed > 0 and rest is not None and rest >= needed:
             order_anchor(tx, name)

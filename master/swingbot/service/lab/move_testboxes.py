@@ -104,7 +104,7 @@ def _bar_if_due(lab: Lab, tx: Transaction, testbox: TestboxStatus) -> None:
 
 def _allowed_failures(lab: Lab, testbox: str) -> int:
     return (
-        failures_allowed(lab.testboxes.present[testbox], lab.policies.testboxes)
+        failures_allowed(lab.testboxes.present[testbox], lab.settings.testboxes)
         if testbox in lab.testboxes.present
         else 0
     )

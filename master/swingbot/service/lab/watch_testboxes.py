@@ -123,7 +123,7 @@ def unscreened(lab: Lab, testboxes: Testboxes) -> set[str]:
     needing = [
         name
         for name, testbox in lab.testboxes.present.items()
-        if screening_boots(testbox, lab.policies.testboxes) > 0
+        if screening_boots(testbox, lab.settings.testboxes) > 0
     ]
     return {name for name in needing if not testboxes.screening(name).screened}
 
@@ -134,7 +134,7 @@ def screen_testboxes(lab: Lab, tx: Transaction) -> None:
     """
     states = tx.testboxes.states()
     for name, testbox in lab.testboxes.present.items():
-        needed = screening_boots(testbox, lab.policies.testboxes)
+        needed = screening_boots(testbox, lab.settings.testboxes)
         tx.testboxes.ask_screening(name, needed)
         if needed > 0 and states.get(name) in ("active", "drained") and not _changed(tx, testbox):
             _screen(tx, name, needed, active=states[name] == "active")

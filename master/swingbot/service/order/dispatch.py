@@ -106,7 +106,7 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
         order = tx.orders.get(attempt.order_id)
         assert order is not None
         limit = GRACE + 2 * (
-            lab.policies.deadline_build if order.kind == "build" else lab.policies.deadline_boot
+            lab.settings.deadline_build if order.kind == "build" else lab.settings.deadline_boot
         )
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")

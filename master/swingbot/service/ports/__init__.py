@@ -13,7 +13,7 @@ from swingbot.service.ports.lab import (
     Git,
     GitError,
     Lab,
-    Policies,
+    LabSettings,
     RequestError,
 )
 from swingbot.service.ports.transaction import Transaction
@@ -24,7 +24,7 @@ __all__ = [
     "Git",
     "GitError",
     "Lab",
-    "Policies",
+    "LabSettings",
     "RequestError",
     "Transaction",
 ]

@@ -82,7 +82,7 @@ class Artifacts(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policies:
+class LabSettings:
     """The settings that decisions depend on (described in `app/settings.py`)."""
 
     watch_boots: int
@@ -123,7 +123,7 @@ class Lab:
     programs: Mapping[str, Program]
     parsers: Mapping[str, str]  # program -> hash of the code that parses its output
     kconfigs: Kconfigs
-    policies: Policies
+    settings: LabSettings
     now: Callable[[], datetime]
     maintainers: Callable[[str], tuple[MaintainerEntry, ...]] | None = (
         None  # of a commit; None: disabled. May raise NoMaintainers

@@ -58,9 +58,9 @@ def open_gates(lab: Lab, tx: Transaction) -> None:
             continue
         incident = tx.gates.incident(number)
         assert incident is not None
-        for gate in GATES.keys() - set(lab.policies.proof_gates):
+        for gate in GATES.keys() - set(lab.settings.proof_gates):
             tx.gates.put(number, GateRow(gate=gate, status="not run", reason=UNASKED))
-        ask(lab, tx, case_of(tx, incident), lab.policies.proof_gates)
+        ask(lab, tx, case_of(tx, incident), lab.settings.proof_gates)
 
 
 def ask(
@@ -89,7 +89,7 @@ def ask(
             tx.gates.put(number, known[gate])
         else:
             planned[gate] = (kernels, cost_of(lab, tx, case, kernels))
-    budget = lab.policies.proof_budget_seconds if limited else 0.0
+    budget = lab.settings.proof_budget_seconds if limited else 0.0
     unaffordable = within_budget(
         {gate: cost["seconds"] for gate, (_, cost) in planned.items()}, budget
     )
@@ -242,14 +242,14 @@ def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> G
     if comparison is None:
         return GateResult(status="not run", reason="nothing was measured")
     if comparison.status in ("waiting", "running"):
-        if row.age_seconds <= lab.policies.proof_deadline_seconds:
+        if row.age_seconds <= lab.settings.proof_deadline_seconds:
             return None
         tx.comparisons.set_status(
             comparison.id, "cancelled", "the time limit for proof was exceeded"
         )
         return GateResult(
             status="not run",
-            reason=f"not completed after {spoken(lab.policies.proof_deadline_seconds)}",
+            reason=f"not completed after {spoken(lab.settings.proof_deadline_seconds)}",
         )
     if comparison.status != "done":
         return GateResult(

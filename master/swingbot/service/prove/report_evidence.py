@@ -89,8 +89,8 @@ def merged(lab: Lab, tree: Tree) -> bool | None:
     """Return whether others base their work on the branch, by setting or by the tree's address and
     branch. None: unknown.
     """
-    if tree.name in lab.policies.merged_trees:
+    if tree.name in lab.settings.merged_trees:
         return True
-    if any(fnmatchcase(tree.name, pattern) for pattern in lab.policies.mail.private_trees):
+    if any(fnmatchcase(tree.name, pattern) for pattern in lab.settings.mail.private_trees):
         return False
     return True if _MAINLINE.search(tree.url) and _MAIN_BRANCHES.fullmatch(tree.branch) else None

@@ -53,7 +53,7 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
     against its parent first. Its gates open after that according to the settings, and the returned
     list is empty.
     """
-    selected = _known(gates) or lab.policies.proof_gates
+    selected = _known(gates) or lab.settings.proof_gates
     with lab.transaction("prove again") as tx:
         if tx.gates.incident(number) is None and measure_when_asked(lab, tx, number) is not None:
             return []

@@ -17,14 +17,14 @@ def recipients_of(lab: Lab, tree: str, commit: str, author: str) -> Addressed:
     In a dry run, or if no recipient is allowed, the mail goes to the operator (`mail.to`).
     """
     chosen, problem = would_go_to(lab, tree, commit, author)
-    return addressed(lab.policies.mail, lab.policies.recipients, chosen, problem)
+    return addressed(lab.settings.mail, lab.settings.recipients, chosen, problem)
 
 
 def would_go_to(lab: Lab, tree: str, commit: str, author: str) -> tuple[Chosen, str]:
     """Return author, maintainers and lists within the operator's rules, and why maintainers are
     unknown ("" if they are known).
     """
-    mail = lab.policies.mail
+    mail = lab.settings.mail
     alone = any(fnmatchcase(tree, pattern) for pattern in mail.private_trees)
     listed: tuple[MaintainerEntry, ...] = ()
     problem = ""

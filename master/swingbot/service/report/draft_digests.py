@@ -20,19 +20,19 @@ def draft_digests(lab: Lab, tx: Transaction) -> None:
     """Draft the digest of each complete week with improvements but without a digest; queue or hold
     it according to the settings.
     """
-    policies, now = lab.policies, lab.now()
-    if not policies.mail.digest:
+    settings, now = lab.settings, lab.now()
+    if not settings.mail.digest:
         return
     written = tx.reports.digest_weeks((now - timedelta(weeks=DIGEST_WEEKS + 2)).date())
     for monday in weeks_due(now, written):
         improvements = tx.reports.improvements_between(*span(monday))
         if not improvements:
             continue
-        mail = digest(monday, improvements, url=policies.web_url, contact=policies.contact)
+        mail = digest(monday, improvements, url=settings.web_url, contact=settings.contact)
         number = tx.reports.reserve()
-        readers = policies.mail.digest_to or policies.recipients
-        to = policies.recipients if policies.mail.dry_run else readers
-        identity = message_id(week_name(monday), "digest", 1, policies.domain)
+        readers = settings.mail.digest_to or settings.recipients
+        to = settings.recipients if settings.mail.dry_run else readers
+        identity = message_id(week_name(monday), "digest", 1, settings.domain)
         store_mail(
             lab,
             tx,
@@ -54,6 +54,6 @@ def _filing(lab: Lab, tx: Transaction, to: tuple[str, ...], readers: tuple[str, 
     It goes only to those who requested it, and its class earns automatic release separately.
     """
     kind = ReportClass(metric="digest", testbox="")
-    ruling = first_state(lab.policies.mail.release, kind, tx.reports.class_record(kind))
-    addressed = Addressed(to=to, would_to=readers, dry_run=lab.policies.mail.dry_run)
+    ruling = first_state(lab.settings.mail.release, kind, tx.reports.class_record(kind))
+    addressed = Addressed(to=to, would_to=readers, dry_run=lab.settings.mail.dry_run)
     return Filing(state=ruling.state, reason=ruling.reason, addressed=addressed, kind=None)

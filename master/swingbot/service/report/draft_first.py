@@ -13,7 +13,7 @@ from swingbot.core.model.records import Bisection, BootRecord, Comparison, Varia
 from swingbot.core.plan.boot_series import series_of
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
-from swingbot.core.report.facts import Bisection as BisectionFacts
+from swingbot.core.report.facts import BisectionSummary as BisectionFacts
 from swingbot.core.report.facts import Commit, ReportFacts
 from swingbot.core.report.mails.first import mail
 from swingbot.service.incident.attribute import named_in, seen_elsewhere
@@ -81,7 +81,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     if suspicion:
         facts = replace(facts, not_checked=(suspicion, *facts.not_checked))
     letter = mail(facts)
-    unproven = fit_to_leave(gates, lab.policies.proof_require)
+    unproven = fit_to_leave(gates, lab.settings.proof_require)
     filing = file_report(
         lab,
         tx,
@@ -106,7 +106,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
             kind="first",
             revision=revision,
             message_id=message_id(
-                ids.show("incident", incident), "first", revision, lab.policies.domain
+                ids.show("incident", incident), "first", revision, lab.settings.domain
             ),
             mail=letter,
             filing=filing,
@@ -136,7 +136,7 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
     build = tx.builds.by_key([culprit.build_key])[culprit.build_key]
     testbox_facts = tx.boots.latest_facts(bisection.testbox, image=str(build.image_sha256))
     job = next(job for job in tx.specs.get(headline.spec) if job.name == bisection.unit_job)
-    report, url = ids.show("report", number), lab.policies.web_url
+    report, url = ids.show("report", number), lab.settings.web_url
     series = series_of(
         lab.testboxes.known(bisection.testbox), ids.show("comparison", comparison.id)
     )
@@ -181,9 +181,9 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
             "reproduce": f"{url}/report/{report}/reproduce.tar.gz",
             "table": f"{url}/comparison/{ids.show('comparison', comparison.id)}/lkp.txt",
         },
-        reporter=lab.policies.sender,
-        contact=lab.policies.contact,
-        regzbot=lab.policies.mail.regzbot,
+        reporter=lab.settings.sender,
+        contact=lab.settings.contact,
+        regzbot=lab.settings.mail.regzbot,
         gates=told_gates(finding.gates),
         clues=clues_of(tx.comparisons, headline, finding.rows, finding.gates),
         posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),

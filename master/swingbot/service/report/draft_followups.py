@@ -64,7 +64,7 @@ class FollowUpFacts:
 
 def draft_followups(lab: Lab, tx: Transaction) -> None:
     """Draft the follow-up that each incident with a sent first mail needs now."""
-    for number, kind in tx.reports.to_follow(lab.policies.still_days):
+    for number, kind in tx.reports.to_follow(lab.settings.still_days):
         incident = tx.incidents.get(number)
         if incident is None or incident.status != _OF.get(kind, "open"):
             continue  # a person has changed it in the meantime
@@ -305,7 +305,7 @@ def _draft(
         fix=news.fix,
         reason=news.reason,
         links=_links(lab, case, number, news),
-        contact=lab.policies.contact,
+        contact=lab.settings.contact,
     )
     filing = file_report(
         lab,
@@ -329,7 +329,7 @@ def _draft(
             incident=case.incident,
             kind=kind,
             revision=revision,
-            message_id=message_id(name, kind, revision, lab.policies.domain),
+            message_id=message_id(name, kind, revision, lab.settings.domain),
             mail=follow_up(facts),
             filing=filing,
         ),
@@ -357,7 +357,7 @@ def _thread(first: FirstMail) -> PostedMail:
 
 
 def _links(lab: Lab, case: ReportedIncident, number: int, news: FollowUpFacts) -> dict[str, str]:
-    url = lab.policies.web_url
+    url = lab.settings.web_url
     links = {
         "page": f"{url}/report/{ids.show('report', number)}",
         "incident": f"{url}/incident/{ids.show('incident', case.incident)}",

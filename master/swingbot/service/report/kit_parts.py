@@ -23,7 +23,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9][^\s]*")
 
 
-class Sources(Protocol):
+class ReportSources(Protocol):
     """Sources of facts about a report, its comparison and kernels; each method returns the read
     model of the same name.
     """
@@ -52,7 +52,7 @@ class Sources(Protocol):
 class Gathering:
     """Collects the files of a kit, and a list of those that are missing."""
 
-    sources: Sources
+    sources: ReportSources
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

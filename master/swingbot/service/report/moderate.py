@@ -40,7 +40,7 @@ def file_report(lab: Lab, tx: Transaction, mail: DraftedMail) -> Filing:
     """Return recipients, state, reason and class of a mail that was just written."""
     addressed = recipients_of(lab, mail.tree, mail.commit, mail.author)
     if mail.thread is not None:
-        addressed = within(addressed, mail.thread, lab.policies.recipients)
+        addressed = within(addressed, mail.thread, lab.settings.recipients)
     kind = class_of(
         mail.headline.metric,
         mail.headline.testbox,
@@ -53,7 +53,7 @@ def file_report(lab: Lab, tx: Transaction, mail: DraftedMail) -> Filing:
 def _rule(
     lab: Lab, tx: Transaction, mail: DraftedMail, kind: ReportClass, addressed: Addressed
 ) -> Ruling:
-    policy = lab.policies.mail
+    rules = lab.settings.mail
     suspicion = suspicion_of(lab, mail.headline) if mail.shown else None
     doubts = [
         None if mail.shown else "fresh boots of culprit and parent do not show the change",
@@ -64,13 +64,13 @@ def _rule(
     told_in_digest = (
         mail.shown
         and mail.headline.verdict == "better"
-        and policy.digest
+        and rules.digest
         and not mail.alone
         and suspicion is None
     )
     record = tx.reports.class_record(kind)
     return first_state(
-        policy.release,
+        rules.release,
         kind,
         record,
         doubts=[doubt for doubt in doubts if doubt],
@@ -117,5 +117,5 @@ def suspicion_of(lab: Lab, headline: ComparisonRow) -> str | None:
         headline.metric,
         headline.better,
         headline.change_pct,
-        lab.policies.mail.plausible,
+        lab.settings.mail.plausible,
     )

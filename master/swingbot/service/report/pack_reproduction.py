@@ -16,8 +16,8 @@ from swingbot.service.report.kit_parts import (
     MOST_IMAGE_BYTES,
     WITHOUT_IMAGES,
     Gathering,
+    ReportSources,
     Row,
-    Sources,
     boot_of,
     job_of,
     kernel_of,
@@ -40,7 +40,7 @@ _LASTING: Final = (
 _SIDE_OF: Final[Mapping[str, Side]] = {"base": "parent", "head": "commit"}
 
 
-def pack(sources: Sources, id: str, *, kernels: bool = True) -> ReportKit:
+def pack(sources: ReportSources, id: str, *, kernels: bool = True) -> ReportKit:
     """Return the kit of report `id`. Raises BadId, NotFound; lost files are listed in `missing`."""
     report = sources.report(id)
     if report["incident"] is None:

@@ -13,7 +13,14 @@ from swingbot.core.experiment.references import WORDS
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.plan.blocks import block_order
-from swingbot.core.reproduce import Change, Headline, KitBoot, KitKernel, Payload, TableKit
+from swingbot.core.reproduce import (
+    Headline,
+    KitBoot,
+    KitKernel,
+    KitPayload,
+    ReportedChange,
+    TableKit,
+)
 from swingbot.core.reproduce import Row as KitRow
 from swingbot.core.reproduce.lineage import MOST_OWN, Lineage, chain, lineages
 from swingbot.core.reproduce.names import directory_names
@@ -50,7 +57,7 @@ _LASTING: Final = (
 )
 
 
-class Sources(kit_parts.Sources, Protocol):
+class TableSources(kit_parts.ReportSources, Protocol):
     """Sources of facts about a table; each method returns the read model of the same name."""
 
     def experiment(self, id: str) -> Row: ...
@@ -75,7 +82,7 @@ class _Arm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
+class _ResultTable:
     """A comparison or an experiment, in the form common to both read models."""
 
     id: str
@@ -97,7 +104,7 @@ class _Table:
 
 
 def pack_table(
-    sources: Sources, id: str, *, kernels: bool = True, testbox: str | None = None
+    sources: TableSources, id: str, *, kernels: bool = True, testbox: str | None = None
 ) -> TableKit:
     """Return the kit of comparison or experiment `id` on `testbox`; None: the first virtual one.
 
@@ -126,9 +133,9 @@ def pack_table(
     )
 
 
-def _experiment(model: Row) -> _Table:
+def _experiment(model: Row) -> _ResultTable:
     names = directory_names([arm["name"] for arm in model["arms"]])
-    return _Table(
+    return _ResultTable(
         id=model["id"],
         kind="experiment",
         model=model,
@@ -150,9 +157,9 @@ def _experiment(model: Row) -> _Table:
     )
 
 
-def _comparison(model: Row) -> _Table:
+def _comparison(model: Row) -> _ResultTable:
     sides = ("base", "head")
-    return _Table(
+    return _ResultTable(
         id=model["id"],
         kind="comparison",
         model=model,
@@ -183,11 +190,11 @@ def _unbuilt(state: str | None, reason: str | None) -> str:
     return f"it does not build: {reason}" if reason else "it was not built"
 
 
-def _testboxes(table: _Table) -> list[str]:
+def _testboxes(table: _ResultTable) -> list[str]:
     return list(dict.fromkeys(part["testbox"] for part in table.model["parts"]))
 
 
-def _usual_testbox(sources: Sources, table: _Table) -> str:
+def _usual_testbox(sources: TableSources, table: _ResultTable) -> str:
     """Return the first testbox with boots that QEMU can repeat; else the first with boots, else the
     first.
     """
@@ -201,8 +208,8 @@ def _usual_testbox(sources: Sources, table: _Table) -> str:
 
 def _kit(
     gathering: Gathering,
-    sources: Sources,
-    table: _Table,
+    sources: TableSources,
+    table: _ResultTable,
     testbox: str,
     *,
     is_usual: bool,
@@ -244,8 +251,12 @@ def _kit(
 
 
 def _boots(
-    gathering: Gathering, sources: Sources, table: _Table, testbox: str, parts: Sequence[Row]
-) -> tuple[list[KitBoot], list[Payload]]:
+    gathering: Gathering,
+    sources: TableSources,
+    table: _ResultTable,
+    testbox: str,
+    parts: Sequence[Row],
+) -> tuple[list[KitBoot], list[KitPayload]]:
     """Return the boots in the order of their blocks, and their payloads other than the kernel."""
     listed = _in_blocks(table, table.of(testbox, up=True), parts)
     known = {boot["id"]: sources.boot(boot["id"]) for boot in listed}
@@ -266,7 +277,7 @@ def _boots(
     return boots, payloads
 
 
-def _in_blocks(table: _Table, boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
+def _in_blocks(table: _ResultTable, boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
     """Return boots by block and job, in the order in which the rows were booted."""
     places = {
         k: {
@@ -297,17 +308,17 @@ def _payload_key(row: Row) -> _Key:
 
 
 def _payloads(
-    gathering: Gathering, sources: Sources, keys: Sequence[_Key], known: Mapping[str, Row]
-) -> list[Payload]:
+    gathering: Gathering, sources: TableSources, keys: Sequence[_Key], known: Mapping[str, Row]
+) -> list[KitPayload]:
     """Return one payload per distinct job; jobs with the same root file system share it."""
-    first: dict[str | None, Payload] = {}
+    first: dict[str | None, KitPayload] = {}
     payloads = []
     for number, key in enumerate(keys, 1):
         rows = [row for row in known.values() if _payload_key(row) == key]
         jobs = [UnitJob.from_json(job) for job in sources.boot_order(rows[0]["id"])["unit_jobs"]]
         archive, programs = kit_parts.job_of(gathering, rows, jobs)
         same = first.get(key[2])
-        payload = Payload(
+        payload = KitPayload(
             number=number,
             rootfs_number=number if same is None else same.number,
             rootfs=kit_parts.rootfs_of(gathering, rows) if same is None else same.rootfs,
@@ -323,7 +334,9 @@ def _payloads(
 # --- kernels
 
 
-def _rows(gathering: Gathering, sources: Sources, table: _Table, testbox: str) -> list[KitRow]:
+def _rows(
+    gathering: Gathering, sources: TableSources, table: _ResultTable, testbox: str
+) -> list[KitRow]:
     rows = []
     for arm in table.arms:
         trouble = arm.trouble or _unbooted(table, arm, testbox)
@@ -344,7 +357,7 @@ def _rows(gathering: Gathering, sources: Sources, table: _Table, testbox: str) -
     return rows
 
 
-def _unbooted(table: _Table, arm: _Arm, testbox: str) -> str:
+def _unbooted(table: _ResultTable, arm: _Arm, testbox: str) -> str:
     """Return why the kit has no boot of this row; empty if it has one."""
     boots = [boot for boot in table.of(testbox, up=False) if boot["arm"] == arm.arm]
     if not boots:
@@ -356,7 +369,7 @@ def _unbooted(table: _Table, arm: _Arm, testbox: str) -> str:
     return f"{count} up ({boots[0]['outcome']}{reason})"
 
 
-def _lost_boots(table: _Table, arm: _Arm, testbox: str) -> str:
+def _lost_boots(table: _ResultTable, arm: _Arm, testbox: str) -> str:
     """Return how many boots of this row did not come up, and the reason of the first; empty if all
     did.
     """
@@ -408,7 +421,9 @@ def _without_images(gathering: Gathering, rows: Sequence[KitRow]) -> list[KitRow
 # --- patches
 
 
-def _with_patches(sources: Sources, table: _Table, rows: Sequence[KitRow]) -> list[KitRow]:
+def _with_patches(
+    sources: TableSources, table: _ResultTable, rows: Sequence[KitRow]
+) -> list[KitRow]:
     commits = list(dict.fromkeys(row.kernel.commit for row in rows))
     parents = {commit: sources.first_parents(commit, MOST_OWN + 1) for commit in commits}
     lineages_ = lineages({commit: below or [commit] for commit, below in parents.items()})
@@ -454,7 +469,7 @@ def _why(row: KitRow, reasons: Mapping[str, str], parents: Mapping[str, Sequence
 
 
 def _patches(
-    sources: Sources, wanted: Mapping[str, Lineage]
+    sources: TableSources, wanted: Mapping[str, Lineage]
 ) -> tuple[dict[str, list[bytes]], dict[str, str]]:
     """Return the patches of each complete lineage, and the reason for each of the others."""
     patches: dict[str, list[bytes]] = {}
@@ -477,7 +492,7 @@ def _patches(
 # --- results
 
 
-def _headlines(table: _Table, testbox: str) -> list[Headline]:
+def _headlines(table: _ResultTable, testbox: str) -> list[Headline]:
     """Return a table for each unit job's headline, or for the first metric of its benchmark if it
     has none.
     """
@@ -496,7 +511,7 @@ def _headlines(table: _Table, testbox: str) -> list[Headline]:
     ]
 
 
-def _headline(table: _Table, rows: Sequence[Row]) -> Headline:
+def _headline(table: _ResultTable, rows: Sequence[Row]) -> Headline:
     names = {arm.arm: arm.name for arm in table.arms}
     levels: dict[str, float] = {}
     for arm, side in (("reference", "base"), ("arm", "head")):  # a row's own level goes last
@@ -511,7 +526,7 @@ def _headline(table: _Table, rows: Sequence[Row]) -> Headline:
         level=rows[0].get("level"),
         levels=levels,
         changes=[
-            Change(
+            ReportedChange(
                 kernel=names[row["arm"]],
                 reference=names[row["reference"]],
                 words=row["words"],
@@ -523,7 +538,7 @@ def _headline(table: _Table, rows: Sequence[Row]) -> Headline:
     )
 
 
-def _document(table: _Table, testbox: str) -> str:
+def _document(table: _ResultTable, testbox: str) -> str:
     """Return the table as JSON, without fields that may change later."""
     names = {arm.arm: arm.name for arm in table.arms}
     document = {

@@ -50,17 +50,17 @@ def readdress(lab: Lab, case: AddressedMail) -> Readdressed:
         references=references,
     )
     written = _date(old.get("Date")) or lab.now()
-    policies = lab.policies
+    settings = lab.settings
     message = encode(
         mail,
         Envelope(
-            sender=policies.sender,
+            sender=settings.sender,
             to=addressed.to,
             cc=addressed.cc,
             message_id=case.message_id,
             date=written,
             report=case.report,
-            list_id=policies.mail.list_id,
+            list_id=settings.mail.list_id,
         ),
     )
     return Readdressed(addressed=addressed, message=message)

@@ -151,7 +151,7 @@ class DeliveryFate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SendResult:
     """Result of this pass for one report, with a reason where needed."""
 
     report: int
@@ -159,14 +159,14 @@ class Sent:
     reason: str | None = field(default=None)
 
 
-def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) -> list[Sent]:
+def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) -> list[SendResult]:
     """Settle interrupted mails, then send those that are due. Safe to call at any time and after
     any crash.
 
     Only one caller works at a time; the others return an empty list. An unreachable server ends the
     pass.
     """
-    results: list[Sent] = []
+    results: list[SendResult] = []
     with outbox.turn() as mine:
         if not mine:
             return results
@@ -187,7 +187,7 @@ def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) ->
                 again = now + retry_after(mail.tries)
                 outbox.back(mail.report, again, str(error))
                 results.append(
-                    Sent(report=mail.report, fate=DeliveryFate.DELAYED, reason=str(error))
+                    SendResult(report=mail.report, fate=DeliveryFate.DELAYED, reason=str(error))
                 )
                 if error.unreachable:
                     break
@@ -202,11 +202,11 @@ def retry_after(tries: int) -> timedelta:
     return min(FIRST_RETRY * (1 << min(tries, 10)), LAST_RETRY)
 
 
-def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> Sent | None:
+def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> SendResult | None:
     """Find out whether an interrupted mail was sent; None if it is back in the queue."""
     if archive.holds(mail.message_id):
         outbox.sent(mail.report, now, None)
-        return Sent(
+        return SendResult(
             report=mail.report,
             fate=DeliveryFate.SENT,
             reason="found in the archive after an interruption",
@@ -217,9 +217,9 @@ def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> 
             "search for the Message-ID, then release or drop the report"
         )
         outbox.unknown(mail.report, reason, now + LOOK_AGAIN)
-        return Sent(report=mail.report, fate=DeliveryFate.UNKNOWN, reason=reason)
+        return SendResult(report=mail.report, fate=DeliveryFate.UNKNOWN, reason=reason)
     if now < mail.next_try:
-        return Sent(
+        return SendResult(
             report=mail.report,
             fate=DeliveryFate.UNSETTLED,
             reason="sending was interrupted; waiting to see whether the mail arrives",
@@ -240,25 +240,29 @@ def _turned_up(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) 
     return arrived
 
 
-def _found(outbox: Outbox, mail: Outgoing, now: datetime) -> Sent:
+def _found(outbox: Outbox, mail: Outgoing, now: datetime) -> SendResult:
     outbox.found(mail.report, now)
-    return Sent(report=mail.report, fate=DeliveryFate.SENT, reason="found in the archive later")
+    return SendResult(
+        report=mail.report, fate=DeliveryFate.SENT, reason="found in the archive later"
+    )
 
 
-def _send(outbox: Outbox, mailer: Mailer, archive: Archive, mail: Outgoing, now: datetime) -> Sent:
+def _send(
+    outbox: Outbox, mailer: Mailer, archive: Archive, mail: Outgoing, now: datetime
+) -> SendResult:
     """Hand over a mail in state `sending` once. Raises MailDelayed."""
     checkpoint("smtp: before send")
     try:
         refused = mailer.send(mail.message, mail.recipients, patient=mail.tries < PATIENT_TRIES)
     except MailRefused as error:
         outbox.held(mail.report, str(error))
-        return Sent(report=mail.report, fate=DeliveryFate.HELD, reason=str(error))
+        return SendResult(report=mail.report, fate=DeliveryFate.HELD, reason=str(error))
     except MailUncertain as error:
         outbox.wait(mail.report, now + SETTLE_SLOW, str(error))
-        return Sent(report=mail.report, fate=DeliveryFate.UNSETTLED, reason=str(error))
+        return SendResult(report=mail.report, fate=DeliveryFate.UNSETTLED, reason=str(error))
     checkpoint("smtp: after send")
     archive.keep(mail.message)
     checkpoint("archive: after keep")
     note = "; ".join(f"{address} was refused: {why}" for address, why in refused.items()) or None
     outbox.sent(mail.report, now, note)
-    return Sent(report=mail.report, fate=DeliveryFate.SENT, reason=note)
+    return SendResult(report=mail.report, fate=DeliveryFate.SENT, reason=note)

@@ -23,7 +23,7 @@ def pick_testboxes(
     names that were not `asked` for explicitly; asking for one by name is an error.
     """
     picked: list[str] = []
-    for name in names or [lab.policies.watch_testbox]:
+    for name in names or [lab.settings.watch_testbox]:
         matches = (
             [name]
             if name in lab.testboxes.present
@@ -47,7 +47,7 @@ def pick_testboxes(
             raise RequestError(_refused(lab, name))
         picked += [testbox for testbox in fitting if testbox not in picked]
     if not picked:
-        raise RequestError(_refused(lab, ", ".join(names or [lab.policies.watch_testbox])))
+        raise RequestError(_refused(lab, ", ".join(names or [lab.settings.watch_testbox])))
     return picked
 
 

@@ -60,7 +60,7 @@ class Machine:
             path.write_bytes(b"")
         watch = Watch(request.console, request.results, request.limits)
         stopped: Stop | None = None
-        done: process.Completed | None = None
+        done: process.CompletedCommand | None = None
 
         def look(elapsed: float) -> None:
             if why := request.node.given_up():
@@ -88,7 +88,7 @@ class Machine:
     def _console(self) -> str:
         return self.request.console.read_text(errors="replace")
 
-    def _judge(self, done: process.Completed | None, stopped: Stop | None) -> Verdict:
+    def _judge(self, done: process.CompletedCommand | None, stopped: Stop | None) -> Verdict:
         """Judge by the console, then the end marker. QEMU exits with 0 even if the guest panics."""
         text = self._console()
         if verdict := console.judge(text):
