@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import swingbot.app  # noqa: F401 -- first: it keeps numpy to one thread
 from swingbot_worker.site import Site, from_environment
@@ -13,6 +14,10 @@ from tests import kernels
 
 # The tests of real kernels never skip: what they need is made on first use.
 os.environ.setdefault("SWINGBOT_TEST_KERNEL", "cache")
+
+# A busy machine fails no property: an example may take any time.
+settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any load")
 
 
 @pytest.fixture(scope="session")

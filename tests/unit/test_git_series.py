@@ -202,7 +202,7 @@ OPTIONS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.dictionaries(NAMES, FILE, max_size=3), WORDS), min_size=1, max_size=5),
     OPTIONS,

@@ -352,7 +352,7 @@ def bytes_of(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(content=bytes_of())
 @example(
     content=(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -308,7 +308,6 @@ def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_re
     )
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=2000) | scratched())
 def test_arbitrary_bytes_are_results(content: bytes) -> None:
     runs = parse_results(io.BytesIO(content + a_run(1)), [JOB], PROGRAMS)

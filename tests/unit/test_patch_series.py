@@ -511,7 +511,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=12), max_size=25))
 def test_whatever_is_given_is_a_series_or_a_sentence(pieces: list[bytes]) -> None:
     for patch in assert_sentence_or_series(b"".join(pieces)):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swingbot_jobs.reading.perf_stat import Count, plain_number, read_perf_stat
@@ -242,7 +242,6 @@ WORDS = [
 PIECES = st.sampled_from(WORDS)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=300) | st.lists(PIECES, max_size=30).map("".join))
 @example("1,,a,+-5%")
 def test_arbitrary_text_is_counts_or_a_parse_error(text: str) -> None:

@@ -7,7 +7,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.stats.compare import BootRuns, compare
@@ -222,7 +222,6 @@ def test_one_boot_has_no_noise_and_none_is_an_error() -> None:
         perf_table([])
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(1, 1e9), min_size=2, max_size=30))
 def test_the_noise_is_the_standard_error_and_never_the_stddev(values: list[float]) -> None:
     mean = mean_of(values)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swingbot_jobs.language.program import (
@@ -295,7 +295,6 @@ PARAMS = st.dictionaries(
 
 
 @pytest.mark.parametrize("program", BENCHMARKS)
-@settings(deadline=None)
 @given(text=st.text(max_size=200) | damaged(), params=PARAMS)
 @example(text="average:" + "9" * 400, params={"nr_task": "0"})
 @example(text=UDP_HEAD + "1 1\n1 2 3 4 5 " + "9" * 400 + "\n", params={})

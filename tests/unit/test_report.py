@@ -34,7 +34,6 @@ DOCUMENTS = sorted(REPORTS.glob("*.in.yaml"))
 # No shrinking: these facts are large, and a failure names the line that broke the rule.
 QUICK = settings(
     max_examples=60,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

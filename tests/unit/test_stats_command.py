@@ -200,7 +200,7 @@ def test_a_file_that_is_no_text_is_refused() -> None:
     assert (result.exit_code, result.stderr) == (2, "swingbot: stdin is not valid UTF-8 text\n")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(text=st.text(max_size=80), name=st.sampled_from(["-", "x.json", "x.csv", "x.tsv"]))
 @example(text='"', name="-")
 def test_any_text_is_samples_or_a_stated_error(text: str, name: str) -> None:
