@@ -405,9 +405,10 @@ def test_a_build_that_forks_without_end_is_held(
         repo,
         hostile(repo, "bomb() { bomb | bomb & }; bomb; sleep 60\n"),
         tmp_path / "out",
-        deadline_seconds=8,
+        deadline_seconds=60,
     )
     assert outcome["status"] == "failed", outcome
+    assert "the limit is 200 (SWINGBOT_BUILD_PROCESSES); it was stopped" in outcome["reason"]
     assert not left_running(tmp_path)
 
 
@@ -456,7 +457,117 @@ def test_a_build_that_eats_memory_is_stopped(
         hostile(repo, 'perl -e \'$x = "x" x 2_000_000_000; print "ATTACK had it\\n"\'; true\n'),
         tmp_path / "greedy",
     )
-    assert "had it" not in said(tmp_path / "greedy") and greedy["status"] in ("built", "infra")
+    assert "had it" not in said(tmp_path / "greedy") and greedy["status"] == "failed"
+    assert "the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB)" in greedy["reason"]
+
+
+# Sizes for a limit of 512 MB; every script would be built if nothing held it.
+SOCKETS = """
+import os, socket
+blob = b"x" * 65536
+children = []
+for _ in range(2):
+    pid = os.fork()
+    if pid == 0:
+        held, pairs = 0, []
+        while held < 450 << 20:
+            pair = socket.socketpair()
+            for end in pair:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+                end.setblocking(False)
+                try:
+                    while True:
+                        held += end.send(blob)
+                except BlockingIOError:
+                    pass
+            pairs.append(pair)
+        print("ATTACK held", held, flush=True)
+        os.read(socket.socketpair()[0].fileno(), 1)
+    children.append(pid)
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+INODES = """
+for directory in range(60):
+    os.mkdir(f"/tmp/{directory}")
+    for number in range(10000):
+        os.close(os.open(f"/tmp/{directory}/{'n' * 200}{number}", os.O_CREAT | os.O_RDWR))
+print("ATTACK created", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "python", [SOCKETS, f"import os\n{INODES}"], ids=["sockets", "tmpfs inodes"]
+)
+def test_memory_that_no_process_is_charged_with_counts(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str
+) -> None:
+    monkeypatch.setenv("SWINGBOT_BUILD_MEMORY_MB", "512")
+    commit = hostile(repo, "/usr/bin/python3 ../a.py; true\n", files={"a.py": python})
+    outcome = build(site, repo, commit, tmp_path / "out", deadline_seconds=300)
+    assert outcome["status"] == "failed", outcome
+    assert "the limit is 512 MB (SWINGBOT_BUILD_MEMORY_MB); it was stopped" in outcome["reason"]
+    assert "created" not in said(tmp_path / "out")
+
+
+def test_unlinked_open_files_count_as_disk(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Held open until the build is stopped, and in a second commit closed after the write that
+    did not fit."""
+    monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
+    write = "".join(
+        f"exec {n}>f; rm f; head -c 40000000 /dev/zero >&{n} || exit 1\n" for n in range(3, 9)
+    )
+    waits = build(
+        site,
+        repo,
+        hostile(repo, f"{write.replace(' || exit 1', '')}sleep 600\n"),
+        tmp_path / "waits",
+    )
+    ends = build(site, repo, hostile(repo, f"{write}"), tmp_path / "ends")
+    for outcome in (waits, ends):
+        assert outcome["status"] == "failed", outcome
+        assert "50 MB" in outcome["reason"] and "SWINGBOT_BUILD_DISK_MB" in outcome["reason"]
+    assert not (site.cache / "work" / "linux-0.1" / "apart").exists()
+
+
+def test_a_build_can_not_make_the_host_kill_something_else_first(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
+    adjust = "cat /proc/self/oom_score_adj | sed 's/^/ATTACK /'\n"
+    lower = "for n in 0 -500; do (echo $n > /proc/self/oom_score_adj) 2>/dev/null; done\n"
+    outcome = build(site, repo, hostile(repo, f"{adjust}{lower}{adjust}"), tmp_path / "out")
+    assert outcome["status"] == "built" and said(tmp_path / "out") == ["1000", "1000"]
+
+
+def test_a_build_can_not_shorten_its_log_and_does_not_see_the_hosts_boot_parameters(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
+    script = (
+        "python3 -c 'import os; os.ftruncate(1, 0)' 2>/dev/null && echo ATTACK shortened\n"
+        "python3 -c 'import os; os.pwrite(1, b\"x\", 0)' 2>/dev/null && echo ATTACK overwrote\n"
+        "sed 's/^/ATTACK /' /proc/cmdline\necho ATTACK ran\n"
+    )
+    outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
+    assert outcome["status"] == "built" and said(tmp_path / "out") == ["ran"]
+    first = (tmp_path / "out" / "build.log").read_text().splitlines()[0]
+    assert first.startswith("swingbot: commit ")
+
+
+def test_an_untrusted_kernel_is_refused_where_its_disk_cannot_be_limited(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator named a directory on a file system that is larger than the limit."""
+    monkeypatch.setenv("SWINGBOT_BUILD_SCRATCH", str(tmp_path))
+    monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
+    commit = hostile(repo, "echo ATTACK ran\n")
+    refused = build(site, repo, commit, tmp_path / "out")
+    assert refused["status"] == "infra" and "give it a tmpfs or volume" in refused["reason"]
+    assert not (tmp_path / "out" / "build.log").exists()
+    trusted = build(site, repo, commit, tmp_path / "out", trust="trusted")
+    assert trusted["status"] == "built" and "disk" not in trusted["kernel_build"]["walls"]
+    assert "memory" in trusted["kernel_build"]["walls"]
 
 
 def test_endless_output_ends_and_leaves_a_log_of_sensible_length(

@@ -47,12 +47,17 @@ class Output(CompletedCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Start parameters of a command. `env` replaces the environment (None: inherit it)."""
+    """Start parameters of a command.
+
+    `env` replaces the environment (None: inherit it); `stdout` is a descriptor for its output,
+    instead of a log.
+    """
 
     cwd: Path | None = None
     env: Mapping[str, str] | None = None
     stdin: bytes | None = None
     pass_fds: Sequence[int] = ()
+    stdout: int | None = None
 
 
 _PLAIN = Start()
@@ -111,7 +116,7 @@ def _run(
         child = subprocess.Popen(
             tied_to_us([str(part) for part in argv], start.env),
             stdin=source,
-            stdout=sink,
+            stdout=sink if start.stdout is None else start.stdout,
             stderr=subprocess.STDOUT,
             cwd=start.cwd,
             env=start.env,

@@ -35,7 +35,6 @@ from swingbot_worker.order import BuildOrder, Spec
 from swingbot_worker.outcome import Outcome, outcome
 from swingbot_worker.site import Site
 from swingbot_worker.walls import sandbox
-from swingbot_worker.walls.probe import WALLS
 from swingbot_worker.walls.sandbox import Sandbox
 
 DEADLINE_SECONDS = 3600.0
@@ -85,8 +84,8 @@ class _Build:
 
     @property
     def walls(self) -> list[str]:
-        """Names of the walls around the build: all or none."""
-        return sorted(WALLS) if self.sandbox else []
+        """Names of the walls around the build; all of them around an untrusted one."""
+        return sorted(self.sandbox.walls) if self.sandbox else []
 
 
 def _build(
@@ -148,13 +147,13 @@ def _build_in_tree(one: _Build, tree: WorkTree, lock: int) -> tuple[CachedBuild,
     """Build in the work tree. Returns the result and whether a retry would give the same one."""
     deadline = time.monotonic() + one.allowed  # does not include the wait for the lock
     failure: BuildFailed | None = None
-    apart = one.spec.trust == "untrusted"
+    apart = one.sandbox if one.spec.trust == "untrusted" else None
     try:
         if apart:
             build_output.refuse_huge(source.total_bytes(one.commit))
         tree.switch(one.commit)
         name = one.spec.object_directory
-        with tree.objects_apart(name) if apart else tree.objects(name) as directory:
+        with tree.objects_apart(name, apart) if apart else tree.objects(name) as directory:
             try:
                 with build_output.spoilt(directory):
                     return _compile(one, tree, directory, lock, deadline), True

@@ -18,9 +18,11 @@ _LINKER_WARNING = re.compile(r"\bwarning: ")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 # Infrastructure failures: text in the log, and the message with the remedy.
+_FULL = "No space left on device"
+_TOO_LONG = ("File too large", "File size limit exceeded")
 _LAB = (
     (
-        "No space left on device",
+        _FULL,
         "The disk of the build cache is full; free some space or lower the cache limits.",
     ),
     ("Input/output error", "The disk of the build cache has errors; see the worker's kernel log."),
@@ -65,6 +67,11 @@ def error_lines(text: str) -> list[str]:
 def lab_fault(text: str) -> str | None:
     """Return the message for the operator if the log shows an infrastructure failure."""
     return next((sentence for sign, sentence in _LAB if sign in text), None)
+
+
+def disk_full(text: str) -> bool:
+    """Return whether a tool could not write: its file system is full or its file too long."""
+    return any(sign in text for sign in (_FULL, *_TOO_LONG))
 
 
 def _clean(line: str) -> str:

@@ -120,6 +120,15 @@ class Make:
         with self.log.open("rb") as file:
             file.seek(before)
             text = file.read(READ_BYTES).decode(errors="replace")
+        if self.walled is not None and self.walled.limited and log.disk_full(text):
+            limits = self.walled.sandbox.limits
+            raise BuildFailed(
+                f"The build needed more disk space than it may use: {limits.disk >> 20} MB "
+                f"(SWINGBOT_BUILD_DISK_MB), {limits.file >> 20} MB in one file, and "
+                f"{limits.tmp >> 20} MB in /tmp.",
+                [],
+                repeatable=False,
+            )
         if fault := log.lab_fault(text):
             raise InfraError(fault)
         free = shutil.disk_usage(self.source).free

@@ -26,10 +26,11 @@ def walls_for(trust: Trust) -> Sandbox | None:
     untrusted build without walls.
     """
     probe = walls.probe()
-    if probe.sandbox is None and trust == "untrusted":
+    if trust == "untrusted" and not probe.complete:
+        lacking = [wall for wall in probe.walls if not wall.stands]
         raise InfraError(
             "This kernel is not trusted, so it must be built behind walls, which this worker does "
-            f"not have ({walls.missing(probe.walls[:1])}); run `swingbot-worker walls` for details "
+            f"not have ({walls.missing(lacking[:1])}); run `swingbot-worker walls` for details "
             "and see docs/walls.md."
         )
     return probe.sandbox
@@ -73,6 +74,11 @@ class SandboxedBuild:
             directory=tree.source,
         )
         return cls(sandbox=sandbox, view=view, objects=objects)
+
+    @property
+    def limited(self) -> bool:
+        """Whether the objects are on a file system of limited size."""
+        return self.view.trust == "untrusted" and self.sandbox.scratch is not None
 
     def run(
         self,

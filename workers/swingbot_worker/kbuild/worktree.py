@@ -26,7 +26,8 @@ from pathlib import Path
 
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild.source import GIT_ENVIRONMENT, KernelSource
-from swingbot_worker.walls import sandbox
+from swingbot_worker.walls import disk, sandbox
+from swingbot_worker.walls.sandbox import Sandbox
 
 SWITCH_SECONDS = 1800.0
 # Each holds 0.3 to 1 GB; the least recently used ones are deleted.
@@ -128,25 +129,25 @@ class WorkTree:
         mark.unlink()
 
     @contextlib.contextmanager
-    def objects_apart(self, name: str) -> Iterator[Path]:
+    def objects_apart(self, name: str, behind: Sandbox) -> Iterator[Path]:
         """Yield an object directory for one untrusted build, which is deleted afterwards.
 
         It starts as a copy of the objects of trusted builds if those are complete. So an untrusted
         build uses only objects of trusted builds, takes no longer than a trusted one, and leaves
-        nothing for other builds.
+        nothing for other builds. Its size is limited.
         """
-        directory, seed = self.root / "apart" / name, self.source / name
+        apart, seed = self.root / "apart", self.source / name
         seed.mkdir(exist_ok=True)  # its path inside the sandbox
-        sandbox.forget(directory.parent)  # left by a worker that died
-        directory.parent.mkdir(mode=0o700)
+        disk.release(apart)  # left by a worker that died
+        sandbox.forget(apart)
+        apart.mkdir(mode=0o700)
         try:
-            if (seed / MARK).exists():
-                directory.mkdir()
-            else:
-                sandbox.copied(seed, directory)
-            yield directory
+            with behind.room(apart / name) as directory:
+                if not (seed / MARK).exists():
+                    sandbox.copied(seed, directory)
+                yield directory
         finally:
-            sandbox.forget(directory.parent)
+            sandbox.forget(apart)
 
     @contextlib.contextmanager
     def detour(self, directory: Path, *aside: str) -> Iterator[None]:

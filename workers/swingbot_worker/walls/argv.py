@@ -61,8 +61,13 @@ def behind(
     seconds: float,
     descriptors: Descriptors,
     argv: Sequence[str],
+    *,
+    grouped: bool,
 ) -> list[str]:
-    """Return the command line that runs `argv` behind all walls."""
+    """Return the command line that runs `argv` behind all walls.
+
+    `grouped`: a cgroup limits memory and processes, and records when it does.
+    """
     around = (
         ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", _CHROOT, "sh"]
         if way == "root in a chroot"
@@ -70,13 +75,16 @@ def behind(
     )
     user = USERS[view.trust]
     return [
+        # Out of memory, the host's kernel kills the build first. Raised by a worker with
+        # CAP_SYS_RESOURCE, it is also the least value for everything that the build starts.
+        *("choom", "-n", "1000", "--"),
         *around,
         "bwrap",
         *_apart(way, user),
         *_files(view, limits),
         *_descriptors(descriptors),
         "--",
-        *_limited(limits, seconds),
+        *_limited(limits, seconds, grouped=grouped),
         *_drop(way, user),
         *argv,
     ]
@@ -126,6 +134,13 @@ def _files(view: View, limits: BuildLimits) -> list[str]:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     words += [
         "--proc",
+        "/proc",
+        # the boot parameters of the host
+        "--ro-bind",
+        "/dev/null",
+        "/proc/cmdline",
+        # no process changes its own oom_score_adj, also where the worker may not forbid it
+        "--remount-ro",
         "/proc",
         "--dev",
         "/dev",
@@ -182,15 +197,16 @@ def _descriptors(descriptors: Descriptors) -> list[str]:
     return words if descriptors.keep is None else [*words, "--sync-fd", str(descriptors.keep)]
 
 
-def _limited(limits: BuildLimits, seconds: float) -> list[str]:
-    """Return the limits per process; `guard` enforces those of all processes together.
+def _limited(limits: BuildLimits, seconds: float, *, grouped: bool) -> list[str]:
+    """Return the limits per process.
 
-    If the host runs out of memory, its kernel kills the build first.
+    A cgroup limits memory and number of all processes together. Without one, `guard` does, and each
+    process has the limits of all.
     """
+    alone = {} if grouped else {"as": limits.memory, "nproc": limits.processes}
     rlimits = {
-        "as": limits.memory,
+        **alone,
         "fsize": limits.file,
-        "nproc": limits.processes,
         "nofile": 4096,
         "core": 0,
         "memlock": 0,
@@ -199,9 +215,6 @@ def _limited(limits: BuildLimits, seconds: float) -> list[str]:
     return [
         "prlimit",
         *(f"--{name}={value}:{value}" for name, value in rlimits.items()),
-        "choom",
-        "-n",
-        "1000",
         "--",
     ]
 

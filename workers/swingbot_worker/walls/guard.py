@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from swingbot_worker import process
+from swingbot_worker.walls import disk
+from swingbot_worker.walls.cgroup import Group
 from swingbot_worker.walls.limits import MIB, BuildLimits
 
 WATCH_SECONDS = 0.5
@@ -19,6 +21,7 @@ _SHARE = 0.05
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 _DU_SECONDS = 20.0
 _EMPTY_SECONDS = 10.0
+_AROUND = "of the worker's container or unit"
 _MEMORY = re.compile(r"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
 _NAMESPACE = re.compile(rb'"pid-namespace": (\d+)')
 
@@ -40,13 +43,16 @@ class Guard:
     info: int  # descriptor of the pipe to which bwrap writes the sandbox's namespaces
     progress: Callable[[float], None] | None = None
     progress_seconds: float = 10.0
+    group: Group | None = None  # None: only the processes are measured
+    scratch: Path | None = None  # the operator's directory with the objects of several builds
     _namespace: str | None = None
     _received: bytes = b""
     _progressed: float = 0.0
     _measured: float = field(default=0.0)  # on time.monotonic: when the objects are measured next
 
     def __call__(self, seconds: float) -> None:
-        self._look_at_log()
+        self.look_at_log()
+        self.look_at_counts()
         self._look_at_processes()
         if self.objects is not None and time.monotonic() >= self._measured:
             began = time.monotonic()
@@ -109,12 +115,30 @@ class Guard:
                 "(SWINGBOT_BUILD_PROCESSES)"
             )
 
-    def _look_at_log(self) -> None:
+    def look_at_counts(self) -> None:
+        """Raise OverLimit if the kernel held the build at a limit of its cgroup."""
+        if self.group is None:
+            return
+        excess, own = self.group.excess(), self.group.created
+        if excess.killed:
+            most = self.limits.memory // MIB
+            raise OverLimit(
+                f"needed more than {most} MB of memory; the limit is {most} MB "
+                f"({'SWINGBOT_BUILD_MEMORY_MB' if own else _AROUND})"
+            )
+        if excess.refused:
+            most = self.limits.processes
+            raise OverLimit(
+                f"needed more than {most} processes; the limit is {most} "
+                f"({'SWINGBOT_BUILD_PROCESSES' if own else _AROUND})"
+            )
+
+    def look_at_log(self) -> None:
         if self.log is not None and self.log.exists() and self.log.stat().st_size > self.limits.log:
             raise OverLimit(f"printed more than {self.limits.log // MIB} MB")
 
     def look_at_objects(self, objects: Path) -> None:
-        used, files = room(objects)
+        used, files = self._room(objects)
         if used is None or files is None or used > self.limits.disk:
             what = "more files than can be counted" if used is None else f"{used // MIB} MB"
             raise OverLimit(
@@ -122,6 +146,19 @@ class Guard:
             )
         if files > self.limits.files:
             raise OverLimit(f"created {files} files; the limit is {self.limits.files}")
+
+    def _room(self, objects: Path) -> tuple[int | None, int | None]:
+        """Return (bytes, files) of the objects. Raises OverLimit if their file system is full."""
+        alone = os.path.ismount(objects)
+        if not alone and (self.scratch is None or not objects.is_relative_to(self.scratch)):
+            return room(objects)
+        used = disk.used(objects)
+        if used.full:
+            raise OverLimit(
+                f"filled its file system with {used.bytes // MIB} MB in {used.files} files; "
+                f"the limit is {self.limits.disk // MIB} MB (SWINGBOT_BUILD_DISK_MB)"
+            )
+        return (used.bytes, used.files) if alone else room(objects)
 
 
 def _ended(pid: str) -> bool:

@@ -6,13 +6,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError
-from swingbot_worker.walls import seccomp
+from swingbot_worker.walls import cgroup, disk, seccomp
 from swingbot_worker.walls.argv import USERS, View, Way
 from swingbot_worker.walls.limits import BuildLimits, limits_of
 from swingbot_worker.walls.sandbox import Sandbox, SandboxedCommand, owned
@@ -49,10 +49,11 @@ n=0; for p in /proc/[0-9]*; do n=$((n + 1)); done
 kill -0 $3 2>/dev/null && echo processes can signal process $3 outside
 unshare --user true 2>/dev/null && echo calls can create user namespaces
 unshare --mount true 2>/dev/null && echo calls can create mount namespaces
-[ "$(ulimit -H -u)" = $4 ] || echo count "the limit is $(ulimit -H -u)"
-[ "$(ulimit -H -v)" = $(($5 / 1024)) ] || echo memory "the limit per process is $(ulimit -H -v) kB"
+(echo 0 >/proc/self/oom_score_adj) 2>/dev/null && echo memory can lower its oom_score_adj
+[ "$(cat /proc/self/oom_score_adj)" = 1000 ] || echo memory is not what the host kills first
+[ -s /proc/cmdline ] && echo files the boot parameters of the host are visible
 [ "$(ulimit -H -f)" != unlimited ] || echo disk files have no limit
-[ "$(df --output=size -B1 /tmp | tail -n 1)" -le $6 ] || echo disk /tmp has no limit
+[ "$(df --output=size -B1 /tmp | tail -n 1)" -le $4 ] || echo disk /tmp has no limit
 echo end
 """
 # wall -> description
@@ -62,11 +63,15 @@ WALLS = {
     "network": "has no network, not even this host's own addresses",
     "processes": "sees and signals only its own processes, which all end with it",
     "calls": "cannot create namespaces, mount, trace, or open sockets to the outside",
-    "memory": "has a limit on the memory of all its processes",
+    "memory": "has a limit on all memory that it causes, that of the kernel included",
     "count": "has a limit on the number of its processes",
-    "disk": "has a limit on the size of its files",
+    "disk": "writes to a file system of limited size",
     "time": "ends at the deadline of its order",
 }
+
+
+# Walls without which trusted kernels are still built behind the others.
+LIMITS = frozenset({"memory", "count", "disk"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +88,18 @@ class Wall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """The result of the test. `sandbox` is set if and only if every wall works."""
+    """The result of the test.
+
+    `sandbox` is set if every wall works that confines a build; those that limit what it uses can
+    still be missing. Untrusted code requires all: `complete`.
+    """
 
     walls: tuple[Wall, ...]
     sandbox: Sandbox | None
+
+    @property
+    def complete(self) -> bool:
+        return self.sandbox is not None and all(wall.stands for wall in self.walls)
 
 
 def missing(walls: Sequence[Wall]) -> str:
@@ -99,11 +112,15 @@ def probe() -> Probe:
     switch = os.environ.get(SWITCH) or "on"
     if switch not in ("on", "off"):
         raise InfraError(f"{SWITCH} is {switch[:40]!r}; set it to on or off.")
-    return _none(f"switched off by {SWITCH}") if switch == "off" else _probe(limits_of())
+    return _none(f"switched off by {SWITCH}") if switch == "off" else _here(limits_of())
+
+
+def _here(limits: BuildLimits) -> Probe:
+    return _probe(limits, os.environ.get(disk.SETTING))
 
 
 @cache
-def _probe(limits: BuildLimits) -> Probe:
+def _probe(limits: BuildLimits, _scratch: str | None) -> Probe:
     lacking = sorted(
         {
             package
@@ -126,14 +143,42 @@ def _probe(limits: BuildLimits) -> Probe:
 
 
 def _looked(sandbox: Sandbox, way: Way) -> Probe:
-    defects: dict[str, str] = {}
+    sandbox, defects = _limited(sandbox)
     for trust in USERS:
         defects = {**_seen(sandbox, way, trust), **defects}
     walls = tuple(
         Wall(name=name, stands=name not in defects, why=defects.get(name, words))
         for name, words in WALLS.items()
     )
-    return Probe(walls=walls, sandbox=sandbox if all(wall.stands for wall in walls) else None)
+    standing = tuple(wall.name for wall in walls if wall.stands)
+    confined = set(WALLS) - set(standing) <= LIMITS
+    return Probe(walls=walls, sandbox=replace(sandbox, walls=standing) if confined else None)
+
+
+def _limited(sandbox: Sandbox) -> tuple[Sandbox, dict[str, str]]:
+    """Add the limits of this host to `sandbox`; return it with the defects by wall."""
+    defects: dict[str, str] = {}
+    try:
+        control = cgroup.find()
+        sandbox = replace(sandbox, control=control, limits=_within(control, sandbox.limits))
+    except cgroup.NoGroup as error:
+        why = f"no cgroup for the build ({error}); {cgroup.HOW_TO}"
+        defects = {"memory": why, "count": why}
+    try:
+        sandbox = replace(sandbox, scratch=disk.find(sandbox.limits))
+    except disk.NoScratch as error:
+        defects["disk"] = str(error)
+    return sandbox, defects
+
+
+def _within(control: cgroup.Parents | cgroup.Inherited, limits: BuildLimits) -> BuildLimits:
+    if isinstance(control, cgroup.Parents):
+        return limits
+    return replace(
+        limits,
+        memory=min(limits.memory, control.memory_limit),
+        processes=min(limits.processes, control.processes),
+    )
 
 
 def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
@@ -150,8 +195,6 @@ def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
             str(source),
             str(objects),
             str(os.getpid()),
-            str(sandbox.limits.processes),
-            str(sandbox.limits.memory),
             str(sandbox.limits.tmp),
         ]
         command = SandboxedCommand(
@@ -165,7 +208,7 @@ def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
         lines = [line.partition(" ")[::2] for line in log.read_text(errors="replace").splitlines()]
     if done.rc != 0 or ("end", "") not in lines:
         raise InfraError(f"The test script behind the walls exited with status {done.rc}.")
-    defects = {word: text[:200] for word, text in reversed(lines) if word in WALLS}
+    defects = {word: text[:1000] for word, text in reversed(lines) if word in WALLS}
     if defects.pop("user", "") != str(USERS[trust]):
         defects["user"] = "runs as another user"
     return defects

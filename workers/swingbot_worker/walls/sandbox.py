@@ -11,10 +11,11 @@ from pathlib import Path
 from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError, process
 from swingbot_worker.walls import argv as command_line
-from swingbot_worker.walls import seccomp
+from swingbot_worker.walls import cgroup, disk, seccomp
 from swingbot_worker.walls.argv import USERS, Descriptors, View, Way
 from swingbot_worker.walls.guard import WATCH_SECONDS, Guard, OverLimit, room
 from swingbot_worker.walls.limits import MIB, BuildLimits
+from swingbot_worker.walls.log_pipe import copied_to
 
 # Environment of the host's programs that search and delete, independent of the build's.
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
@@ -46,10 +47,39 @@ class SandboxedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """Runs commands behind all walls of this host, which `probe` has tested."""
+    """Runs commands behind all walls of this host, which `probe` has tested.
+
+    `control` and `scratch` are None where this host cannot limit memory or disk space of a whole
+    build; then each process has limits, and the guard measures. `walls` has the names of those
+    that stand.
+    """
 
     way: Way
     limits: BuildLimits
+    control: cgroup.Parents | cgroup.Inherited | None = None
+    scratch: disk.Scratch | None = None
+    walls: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every wall stands, as untrusted code requires."""
+        return self.control is not None and self.scratch is not None
+
+    @contextlib.contextmanager
+    def room(self, directory: Path) -> Iterator[Path]:
+        """Yield a directory for the output of a build, limited in size where this host can.
+
+        It is `directory` unless the operator named another place. It is deleted afterwards.
+        """
+        if self.scratch is not None:
+            with disk.limited(self.scratch, directory, self.limits) as limited:
+                yield limited
+            return
+        directory.mkdir(parents=True)
+        try:
+            yield directory
+        finally:
+            forget(directory)
 
     def run(
         self,
@@ -62,33 +92,68 @@ class Sandbox:
 
         Raises OverLimit, and InfraError if a wall cannot be set up.
         """
+        with self._group() as group:
+            return self._run(command, group, timeout, progress)
+
+    def _group(self) -> contextlib.AbstractContextManager[cgroup.Group | None]:
+        if self.control is None:
+            return contextlib.nullcontext()
+        return cgroup.group(self.control, self.limits)
+
+    def _run(
+        self,
+        command: SandboxedCommand,
+        group: cgroup.Group | None,
+        timeout: float,
+        progress: Callable[[float], None] | None,
+    ) -> process.CompletedCommand:
         log, keep = command.log, command.keep
         with _pipe() as (info, info_in), _pipe() as (ready, ready_in), _filter() as rules:
             descriptors = Descriptors(seccomp=rules, info=info_in, keep=keep)
             wrapped = ["bash", "-c", _READY, str(ready_in), *command.argv]
             words = command_line.behind(
-                self.way, command.view, self.limits, timeout, descriptors, wrapped
+                self.way,
+                command.view,
+                self.limits,
+                timeout,
+                descriptors,
+                wrapped,
+                grouped=isinstance(self.control, cgroup.Parents),
             )
-            guard = Guard(self.limits, command.measured, log, info, progress)
+            if group is not None:
+                words = group.entering(words)
+            guard = Guard(
+                self.limits,
+                command.measured,
+                log,
+                info,
+                progress,
+                group=group,
+                scratch=None if self.scratch is None else self.scratch.directory,
+            )
             passed = [rules, info_in, ready_in, *([] if keep is None else [keep])]
             begin = log.stat().st_size if log is not None and log.exists() else 0
-            try:
-                done = process.run(
-                    words,
-                    timeout=timeout,
-                    log=log,
-                    start=process.Start(cwd=Path("/"), env=command.env, pass_fds=passed),
-                    watch=guard,
-                    watch_seconds=WATCH_SECONDS,
+            with copied_to(log, self.limits.log + 1) as output:
+                start = process.Start(
+                    cwd=Path("/"), env=command.env, pass_fds=passed, stdout=output
                 )
-            finally:
-                gone = guard.wait_until_empty()
-                _shorten(log, self.limits.log + begin)
+                try:
+                    done = process.run(
+                        words,
+                        timeout=timeout,
+                        start=start,
+                        watch=guard,
+                        watch_seconds=WATCH_SECONDS,
+                    )
+                finally:
+                    gone = guard.wait_until_empty()
             if not gone:
                 raise InfraError(
                     "Processes of the build do not exit; find the processes of users 65531 and "
                     "65532, and kill them."
                 )
+            guard.look_at_counts()
+            guard.look_at_log()
             if not done.timed_out and _received(ready) != b"ready\n":
                 raise InfraError(
                     f"The walls around the build could not be set up ({_last_line(log, begin)}); "
@@ -223,11 +288,6 @@ def _filter() -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _shorten(log: Path | None, most: int) -> None:
-    if log is not None and log.exists() and log.stat().st_size > most:
-        os.truncate(log, most)
 
 
 def _last_line(log: Path | None, begin: int) -> str:
