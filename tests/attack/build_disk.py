@@ -1,0 +1,16 @@
+"""A build fills files that it has unlinked and holds open: no directory listing shows them."""
+
+from __future__ import annotations
+
+from tests.attack import Result, Target
+from tests.attack.hostile_build import attack, stopped
+
+NAME = "build-disk"
+WANTED = "a failed build that names SWINGBOT_BUILD_DISK_MB, and less than 100 MB of disk"
+_FILL = "".join(f"exec {n}>f{n}; rm f{n}; head -c 40000000 /dev/zero >&{n}; " for n in range(3, 10))
+
+
+def run(target: Target) -> Result:
+    """Try to keep 280 MB with a limit of 50 MB, then build on."""
+    settings = {"SWINGBOT_BUILD_DISK_MB": "50"}
+    return stopped(attack(f"{_FILL}sleep 3\n", settings=settings), "SWINGBOT_BUILD_DISK_MB")

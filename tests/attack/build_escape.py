@@ -1,0 +1,25 @@
+"""A build lowers its oom_score_adj, shortens its log and reads the host's boot parameters."""
+
+from __future__ import annotations
+
+from tests.attack import Result, Target
+from tests.attack.hostile_build import attack
+
+NAME = "build-escape"
+WANTED = "a score of 1000, a whole log, no boot parameters"
+_SCRIPT = """
+(echo 0 > /proc/self/oom_score_adj) 2>/dev/null
+echo ATTACK score $(cat /proc/self/oom_score_adj)
+python3 -c 'import os; os.ftruncate(1, 0)' 2>/dev/null && echo ATTACK shortened
+[ -s /proc/cmdline ] && echo ATTACK parameters
+"""
+
+
+def run(target: Target) -> Result:
+    """Try all three in one build."""
+    attacked = attack(_SCRIPT)
+    whole = attacked.log.startswith("swingbot: commit ")
+    return Result(
+        got=f"{', '.join(attacked.said)}; the log is {'whole' if whole else 'shortened'}",
+        held=attacked.said == ["score 1000"] and whole,
+    )

@@ -1,0 +1,26 @@
+"""A build keeps memory that no process is charged with: data in sockets, inodes of a tmpfs."""
+
+from __future__ import annotations
+
+from tests.attack import Result, Target
+from tests.attack.hostile_build import attack, stopped
+from tests.unit.test_hostile_patches import INODES, SOCKETS
+
+NAME = "build-memory"
+WANTED = "failed builds that name SWINGBOT_BUILD_MEMORY_MB, at about 512 MB each"
+
+
+def run(target: Target) -> Result:
+    """Try to keep 900 MB in sockets, then 600 000 inodes, with a limit of 512 MB."""
+    settings = {"SWINGBOT_BUILD_MEMORY_MB": "512"}
+    results = [
+        stopped(
+            attack("/usr/bin/python3 ../a.py; true\n", python=python, settings=settings),
+            "SWINGBOT_BUILD_MEMORY_MB",
+        )
+        for python in (SOCKETS, f"import os\n{INODES}")
+    ]
+    return Result(
+        got="; ".join(result.got for result in results),
+        held=all(result.held for result in results),
+    )
