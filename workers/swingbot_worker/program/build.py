@@ -72,14 +72,15 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> InstalledProgram
     compiler = _compiler()
     with _work() as work:
         tell(f"Reading {given}.")
-        taken = _taken(recipe, given, work / "source")
-        if taken.left_out:
-            tell(f"Skipped {taken.left_out} binaries and objects in it.")
         confinement = _confinement()
-        tell(f"Building {program} {confinement.words}.")
-        with lease.shared(site.cache, tell=tell):
-            _run(recipe, taken.root, work / "build.log", site, confinement)
-        binaries = _binaries(recipe, taken.root)
+        with confinement.room(work / "source") as room:
+            taken = _taken(recipe, given, room)
+            if taken.left_out:
+                tell(f"Skipped {taken.left_out} binaries and objects in it.")
+            tell(f"Building {program} {confinement.words}.")
+            with lease.shared(site.cache, tell=tell):
+                _run(recipe, taken.root, work / "build.log", site, confinement)
+            binaries = _binaries(recipe, taken.root)
     commit = f"{taken.commit[:12]} " if taken.commit else ""
     version = f"{program} {commit}(source {taken.sha256[:12]}), {compiler}"
     note = {
@@ -141,7 +142,6 @@ def _work() -> Iterator[Path]:
 
 
 def _taken(recipe: Recipe, given: Path, target: Path) -> ProgramSource:
-    target.mkdir()
     try:
         taken = source.take_in(given, target)
     except BadSource as error:
@@ -165,6 +165,16 @@ class _Confinement:
     sandbox: walls.Sandbox | None
     limits: BuildLimits
     words: str
+
+    @contextmanager
+    def room(self, directory: Path) -> Iterator[Path]:
+        """Yield an empty directory for the source and its objects, limited in size if possible."""
+        if self.sandbox is None:
+            directory.mkdir()
+            yield directory
+            return
+        with self.sandbox.room(directory) as room:
+            yield room
 
 
 def _confinement() -> _Confinement:

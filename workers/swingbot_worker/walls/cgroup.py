@@ -92,6 +92,8 @@ class Group:
     pids: Path
     created: tuple[Path, ...]
     before: Excess
+    memory_limit: int  # bytes
+    processes: int
 
     def entering(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that runs `argv` in this group."""
@@ -137,13 +139,15 @@ def group(control: Parents | Inherited, limits: BuildLimits) -> Iterator[Group]:
     """
     if isinstance(control, Inherited):
         before = _excess(control.version, control.memory, control.pids)
-        yield Group(control.version, control.memory, control.pids, (), before)
+        most = control.memory_limit, control.processes
+        yield Group(control.version, control.memory, control.pids, (), before, *most)
         return
     try:
         with _created(control) as (memory, pids):
             _limit(control.version, memory, pids, limits)
             created = tuple(dict.fromkeys((memory, pids)))
-            yield Group(control.version, memory, pids, created, Excess())
+            most = limits.memory, limits.processes
+            yield Group(control.version, memory, pids, created, Excess(), *most)
     except NoGroup as error:
         raise InfraError(
             f"The cgroup of the build could not be set up ({error}); run `swingbot-worker walls` "

@@ -121,13 +121,13 @@ class Guard:
             return
         excess, own = self.group.excess(), self.group.created
         if excess.killed:
-            most = self.limits.memory // MIB
+            most = self.group.memory_limit // MIB
             raise OverLimit(
                 f"needed more than {most} MB of memory; the limit is {most} MB "
                 f"({'SWINGBOT_BUILD_MEMORY_MB' if own else _AROUND})"
             )
         if excess.refused:
-            most = self.limits.processes
+            most = self.group.processes
             raise OverLimit(
                 f"needed more than {most} processes; the limit is {most} "
                 f"({'SWINGBOT_BUILD_PROCESSES' if own else _AROUND})"
