@@ -29,7 +29,8 @@ START_SECONDS = 300.0
 _CLONE_NEWNET = 0x40000000
 
 # Becomes process 1 of the server. $1: its root, $2: its name.
-# What it may see of this host is a handful of devices, its own branch of systemd's control groups,
+# What it may see of this host is a handful of devices, its own branches of the control groups of
+# systemd, memory and pids,
 # and the folders that are shared with it. /proc is whole, or no user could mount one behind walls
 # of its own; kernel parameters are this host's, so nothing sets them.
 _BECOME = r"""
@@ -55,7 +56,14 @@ if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
 fi
 group=/sys/fs/cgroup/systemd/$3; mkdir -p "$group"; echo $$ >"$group/cgroup.procs"
 mkdir "$dir/sys/fs/cgroup/systemd"
-exec unshare --cgroup sh -euc "mount -t cgroup -o none,name=systemd group '$dir/sys/fs/cgroup/systemd'; $4" become "$dir"
+for name in memory pids; do
+	[ -d "/sys/fs/cgroup/$name" ] || continue
+	group=/sys/fs/cgroup/$name/$3; mkdir -p "$group" "$dir/sys/fs/cgroup/$name"; echo $$ >"$group/cgroup.procs"
+done
+exec unshare --cgroup sh -euc "mount -t cgroup -o none,name=systemd group '$dir/sys/fs/cgroup/systemd'
+for name in memory pids; do
+	if [ -d '$dir/sys/fs/cgroup/'\$name ]; then mount -t cgroup -o \$name group '$dir/sys/fs/cgroup/'\$name; fi
+done; $4" become "$dir"
 """
 _PIVOT = """
 cd "$1"; mkdir -p old; pivot_root . old; umount -l /old
@@ -225,7 +233,9 @@ def _forget_group(name: str) -> None:
     """Remove a control group as soon as its last process is gone, 10 s at most."""
     give_up = time.monotonic() + 10
     groups = [
-        path for kind in ("systemd", "") if (path := Path("/sys/fs/cgroup", kind, name)).exists()
+        path
+        for kind in ("systemd", "memory", "pids", "")
+        if (path := Path("/sys/fs/cgroup", kind, name)).exists()
     ]
     while any(group.exists() for group in groups) and time.monotonic() < give_up:
         for group in groups:

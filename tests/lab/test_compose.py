@@ -214,6 +214,11 @@ def test_walls_around_builds_stand_in_the_container(project: Project) -> None:
         "--cap-drop=all",
         "--network=none",
         "--tmpfs=/tmp:mode=1777",
+        "--tmpfs=/scratch:mode=1777,exec,size=512m",
+        "--env=SWINGBOT_BUILD_SCRATCH=/scratch",
+        "--env=SWINGBOT_BUILD_DISK_MB=512",
+        "--memory=2g",
+        "--pids-limit=4096",
         *profile,
     ]
     assert "This host builds kernels of any trust level." in project.engine.podman(

@@ -349,3 +349,14 @@ def test_the_builders_filter_denies_what_harms_a_host_and_allows_what_walls_are_
         "chroot",
         "sethostname",
     } & set(rule["names"])
+
+
+def test_the_builder_has_the_limits_that_count_as_walls() -> None:
+    """Memory and processes of its container, and a tmpfs of its own on which it can run programs."""
+    builder = compose()["services"]["build-worker"]
+    variables = builder["environment"]
+    (scratch,) = (line for line in builder["tmpfs"] if line.startswith("/scratch:"))
+    size = variables["SWINGBOT_BUILD_DISK_MB"]
+    assert variables["SWINGBOT_BUILD_SCRATCH"] == "/scratch"
+    assert {"exec", f"size={size}m"} <= set(scratch.partition(":")[2].split(","))
+    assert builder["mem_limit"] and builder["pids_limit"]
