@@ -84,7 +84,7 @@ class Excess:
 
 
 @dataclass(slots=True)
-class Group:
+class ControlGroup:
     """The group of one sandbox, or the worker's own if there can be no other."""
 
     version: int
@@ -132,7 +132,7 @@ def find() -> Parents | Inherited:
 
 
 @contextlib.contextmanager
-def group(control: Parents | Inherited, limits: BuildLimits) -> Iterator[Group]:
+def group(control: Parents | Inherited, limits: BuildLimits) -> Iterator[ControlGroup]:
     """Create the group of one sandbox, with `limits`; remove it and all its processes afterwards.
 
     Raises InfraError.
@@ -140,14 +140,14 @@ def group(control: Parents | Inherited, limits: BuildLimits) -> Iterator[Group]:
     if isinstance(control, Inherited):
         before = _excess(control.version, control.memory, control.pids)
         most = control.memory_limit, control.processes
-        yield Group(control.version, control.memory, control.pids, (), before, *most)
+        yield ControlGroup(control.version, control.memory, control.pids, (), before, *most)
         return
     try:
         with _created(control) as (memory, pids):
             _limit(control.version, memory, pids, limits)
             created = tuple(dict.fromkeys((memory, pids)))
             most = limits.memory, limits.processes
-            yield Group(control.version, memory, pids, created, Excess(), *most)
+            yield ControlGroup(control.version, memory, pids, created, Excess(), *most)
     except NoGroup as error:
         raise InfraError(
             f"The cgroup of the build could not be set up ({error}); run `swingbot-worker walls` "

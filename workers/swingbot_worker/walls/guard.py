@@ -12,7 +12,7 @@ from pathlib import Path
 
 from swingbot_worker import process
 from swingbot_worker.walls import disk
-from swingbot_worker.walls.cgroup import Group
+from swingbot_worker.walls.cgroup import ControlGroup
 from swingbot_worker.walls.limits import MIB, BuildLimits
 
 WATCH_SECONDS = 0.5
@@ -43,7 +43,7 @@ class Guard:
     info: int  # descriptor of the pipe to which bwrap writes the sandbox's namespaces
     progress: Callable[[float], None] | None = None
     progress_seconds: float = 10.0
-    group: Group | None = None  # None: only the processes are measured
+    group: ControlGroup | None = None  # None: only the processes are measured
     scratch: Path | None = None  # the operator's directory with the objects of several builds
     _namespace: str | None = None
     _received: bytes = b""

@@ -95,7 +95,7 @@ class Sandbox:
         with self._group() as group:
             return self._run(command, group, timeout, progress)
 
-    def _group(self) -> contextlib.AbstractContextManager[cgroup.Group | None]:
+    def _group(self) -> contextlib.AbstractContextManager[cgroup.ControlGroup | None]:
         if self.control is None:
             return contextlib.nullcontext()
         return cgroup.group(self.control, self.limits)
@@ -103,7 +103,7 @@ class Sandbox:
     def _run(
         self,
         command: SandboxedCommand,
-        group: cgroup.Group | None,
+        group: cgroup.ControlGroup | None,
         timeout: float,
         progress: Callable[[float], None] | None,
     ) -> process.CompletedCommand:
