@@ -99,8 +99,15 @@ class Page:
         """Click, with the mouse, in the middle of the first element that `selector` finds,
         and wait for the page that this leads to.
         """
-        script = f"""(() => {{ const found = document.querySelector({json.dumps(selector)}); if (!found) return null;
-            found.scrollIntoView({{block: "center"}}); const box = found.getClientRects()[0]; return [box.x + box.width / 2, box.y + box.height / 2]; }})()"""
+        # images that load late move what is below them: all are there before the place is read
+        script = f"""(async () => {{ const found = document.querySelector({json.dumps(selector)});
+            if (!found) return null;
+            found.scrollIntoView({{block: "center"}});
+            await Promise.all(Array.from(document.images, image => {{
+                image.loading = "eager"; return image.decode().catch(() => null); }}));
+            found.scrollIntoView({{block: "center"}});
+            const at = found.getClientRects()[0];
+            return [at.x + at.width / 2, at.y + at.height / 2]; }})()"""
         place = self.value(script)
         if place is None:
             raise BrowserError(f"{self.address()} has nothing to click at {selector}")
@@ -122,7 +129,9 @@ class Page:
 
     def value(self, script: str) -> Any:
         """What a script on the page answers; the test asks, the page itself has none."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise BrowserError(str(answer["exceptionDetails"])[:500])
         return answer["result"].get("value")
