@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ PREFIX: Final = "swingbot-build-"
 SUPERVISOR: Final = "swingbot-worker"
 CONTROLLERS: Final = ("memory", "pids")
 _REMOVE_SECONDS = 5.0
+_ABANDONED_SECONDS = 60.0  # an empty group is older than that before it is removed
 _MOVES = 20
 # A version 1 group without a limit says 2^63 rounded down to a page.
 _UNLIMITED = 1 << 60
@@ -35,7 +36,6 @@ _ENTER: Final = (
     'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1/cgroup.procs" || exit 125; shift; '
     'n=$((n - 1)); done; exec "$@"'
 )
-_numbers = itertools.count()
 
 HOW_TO: Final = (
     "run the worker as root, or in a unit with Delegate=yes (systemd-run --user --scope "
@@ -160,11 +160,11 @@ def group(control: Parents | Inherited, limits: BuildLimits) -> Iterator[Control
 
 @contextlib.contextmanager
 def _created(parents: Parents) -> Iterator[tuple[Path, Path]]:
-    name = f"{PREFIX}{os.getpid()}-{next(_numbers)}"
+    name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(6)}"
     made: list[Path] = []
     try:
         for parent in parents.directories:
-            _forget_dead(parent)
+            _remove_empty(parent)
             try:
                 (parent / name).mkdir()
             except OSError as error:
@@ -229,13 +229,18 @@ def _processes(directory: Path) -> list[int]:
     return [int(word) for word in _read(directory / "cgroup.procs").split() if word.isdigit()]
 
 
-def _forget_dead(parent: Path) -> None:
-    """Remove the groups of workers that died."""
+def _remove_empty(parent: Path) -> None:
+    """Remove the groups that workers left when they died.
+
+    The worker of a group may live in another pid namespace: one that has processes stays, and one
+    that was just created.
+    """
     for directory in parent.glob(f"{PREFIX}*"):
         pid = directory.name.removeprefix(PREFIX).partition("-")[0]
         if pid.isdigit() and not Path("/proc", pid).exists():
-            with contextlib.suppress(NoGroup):
-                _remove(directory)
+            with contextlib.suppress(OSError):
+                if time.time() - directory.stat().st_mtime > _ABANDONED_SECONDS:
+                    directory.rmdir()
 
 
 # -- where groups can be created
