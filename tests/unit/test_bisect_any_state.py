@@ -77,18 +77,19 @@ def a_state(rng: np.random.Generator) -> BisectionState:
 def observed(
     rng: np.random.Generator, boots: list[WantedBoot], last: int
 ) -> tuple[Observation, ...]:
-    """Levels of any sign and size, with a step, a creep or none; runs that are equal, noisy or
-    wild."""
+    """Levels of any sign and size, with a step, a creep or none; runs that are equal, noisy,
+    wild, or cut off at a cap that some kernels reach always and others never."""
     scale = float(rng.choice([1.0, 1000.0, 1e-12, 1e12, -50.0, 0.0]))
     noise = float(rng.choice([0.0, 1e-6, 0.02, 0.5]))
     step = np.where(np.arange(last + 1) > last // 2, -0.1, 0.0)
     shapes = (np.zeros(last + 1), np.linspace(0.0, -0.12, last + 1), step)
     levels = scale * np.exp(shapes[rng.integers(3)])
+    cap = scale * 0.95 if scale > 0 and rng.random() < 0.3 else np.inf
     timed = rng.random() < 0.7
     seen = []
     for n, boot in enumerate(boots):
         runs = int(rng.choice([0, 1, 1, 3, 5]))
-        values = levels[boot.idx] * (1.0 + noise * rng.standard_t(2, runs))
+        values = np.minimum(levels[boot.idx] * (1.0 + noise * rng.standard_t(2, runs)), cap)
         seen.append(
             Observation(
                 idx=boot.idx,

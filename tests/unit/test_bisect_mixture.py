@@ -224,3 +224,28 @@ def test_a_step_to_a_twentieth_is_believed_although_boots_differ_by_half() -> No
     _, post = believed(replace(a_state(SimulatedBench(commits=8), noise=noise), observations=seen))
     assert post.none_or_small < 1e-3
     assert post.effect == pytest.approx(-2.9, abs=0.5)
+
+
+def test_a_side_that_a_cap_silences_leaves_the_other_shapes_to_be_weighed() -> None:
+    """No pair of equal spreads can matter then, and the best of them are still compared with two
+    steps and a creep."""
+    rng = np.random.default_rng(1)
+    seen = [
+        Observation(
+            idx=i,
+            k=k,
+            values=(120.0 if i >= 6 else 100.0 * (1.0 + 0.05 * rng.standard_normal()),),
+            phase="search",
+        )
+        for i in (0, 2, 4, 6, 8, 10)
+        for k in range(40 if i in (0, 10) else 20)
+    ]
+    bench = SimulatedBench(
+        commits=10, culprit=6, effect=0.2, run_noise=0.03, layout_noise=0.002, runs=1, seed=1
+    )
+    noise = NoisePrior(sd_run=0.03, sd_boot=0.001, sd_layout=0.002, certainty=12.0)
+    state = replace(a_state(bench, noise=noise, layouts=True), observations=tuple(seen))
+    _, post = believed(state)
+    assert post.two < 0.5
+    assert post.creep < 0.05
+    assert float(post.commit[5:7].sum()) > 0.99

@@ -543,14 +543,20 @@ def _possible(before: Floats, pairs: list[_Pair]) -> list[_Pair]:
 
     What a pair fits best, over all gaps and both levels, is a bound of what it can weigh; what the
     best one weighs is less than that by logarithms of the number of gaps, of pairs of levels and of
-    priors, together less than 40.
+    priors, together less than 40. Two steps and a creep are only weighed under equal spreads: the
+    best of those stay even where no pair of equal spreads can matter (a cap that only one side
+    reaches).
     """
     left = before[:, :-1].max(axis=2)
     right = (before[:, -1:] - before[:, :-1]).max(axis=2)
     fits = (left[[p.before for p in pairs]] + right[[p.behind for p in pairs]]).max(
         axis=1
     ) + np.array([p.ln_prior for p in pairs])
-    return [pairs[i] for i in np.flatnonzero(fits >= fits.max() - _FAR)]
+    near = fits >= fits.max() - _FAR
+    equal = np.array([p.equal for p in pairs])
+    if not near[equal].any():
+        near |= equal & (fits >= fits[equal].max() - _FAR)
+    return [pairs[i] for i in np.flatnonzero(near)]
 
 
 def _hypotheses(before: Floats, pairs: list[_Pair], levels: Floats, policy: Policy) -> _Hypotheses:
