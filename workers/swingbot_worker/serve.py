@@ -16,6 +16,8 @@ import click
 
 from swingbot_jobs.contract import worker_secret
 from swingbot_jobs.contract.compiler import ANNOUNCEMENT, to_announcement
+from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
+from swingbot_worker.heartbeat import Heartbeat
 from swingbot_worker.kbuild.compilers import probe
 
 KEEPALIVE_SECONDS: Final = 30
@@ -136,6 +138,7 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
     from buildbot_worker import pb
     from twisted.application.internet import backoffPolicy
     from twisted.internet import reactor as installed
+    from twisted.internet.task import LoopingCall
     from twisted.python import log
 
     reactor: Any = installed  # declared as a module, used as an object: no type fits
@@ -159,7 +162,11 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
     _outlive_odd_answers(worker)
     worker.startService()
     reactor.addSystemEventTrigger("before", "shutdown", worker.stopService)
+    heart = Heartbeat(state)
+    beats = LoopingCall(heart.beat)
+    reactor.callWhenRunning(beats.start, BEAT_SECONDS)
     reactor.run()
+    heart.end()
     sys.exit(0)
 
 

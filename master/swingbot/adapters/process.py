@@ -9,6 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from swingbot.adapters import progress
+
+ENDING_SECONDS = 30.0  # for the end of a killed process group
+
 
 @dataclass(frozen=True, slots=True)
 class Completed:
@@ -28,15 +32,18 @@ def run(
     stdin: bytes = b"",
 ) -> Completed:
     """Run `argv` and capture both outputs; on a time-out the whole process group is killed."""
-    with subprocess.Popen(
-        argv,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=cwd,
-        env=env,
-        start_new_session=True,
-    ) as child:
+    with (
+        progress.waiting(timeout + ENDING_SECONDS),
+        subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
+        ) as child,
+    ):
         try:
             out, err = child.communicate(stdin, timeout=timeout)
         except subprocess.TimeoutExpired:

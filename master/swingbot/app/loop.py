@@ -13,12 +13,16 @@ from datetime import datetime
 import psycopg2
 import sqlalchemy as sa
 
+from swingbot.adapters import progress
 from swingbot.adapters.heartbeat import Heartbeat
+from swingbot.adapters.part_heartbeat import PartHeartbeat, beating
 from swingbot.app.keep.backup import KeepError
 from swingbot.app.keep.health_check import beat_file
 from swingbot.app.keep.retain import due, retain
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import forget_workers, mail_ways, make_outbox, sync_testboxes
+from swingbot.core.keep.health import STALLED_SECONDS
+from swingbot.service import checkpoint
 from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
@@ -66,6 +70,17 @@ def run(
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stopped.append(received))
+    checkpoint.on_checkpoint(progress.made)
+    progress.made()
+    with beating(PartHeartbeat(settings.state, "loop"), _stalled):
+        _rounds(settings, engine, lab, lambda: bool(stopped) or until())
+
+
+def _stalled() -> bool:
+    return progress.stalled_seconds() > STALLED_SECONDS
+
+
+def _rounds(settings: Settings, engine: sa.Engine, lab: Lab, over: Callable[[], bool]) -> None:
     sync_testboxes(lab)
     forget_workers(settings, lab)
     with lab.transaction("begin") as tx:
@@ -74,7 +89,8 @@ def run(
     outbox, alarm = make_outbox(settings, engine), _Alarm(engine)
     polled: dict[int, float] = {}
     last_problem, heart = "", Heartbeat(beat_file(settings))
-    while not stopped and not until():
+    while not over():
+        progress.made()
         faults = Faults(lab)
         try:
             with faults.of("poll trees"):

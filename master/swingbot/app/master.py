@@ -32,7 +32,7 @@ from twisted.application import service
 from swingbot.adapters.buildbot.fleet import FleetMaster
 
 application = service.Application('buildmaster')
-FleetMaster({basedir!r}, 'master.cfg').setServiceParent(application)
+FleetMaster({basedir!r}, 'master.cfg', {state!r}).setServiceParent(application)
 """
 # Configuration for `buildbot upgrade-master`: only the database, no workers or secrets.
 _UPGRADE_CONFIG: Final = """\
@@ -80,7 +80,8 @@ def prepare_directory(settings: Settings) -> Path:
     directory = supervision.master_directory(settings)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "master.cfg").write_text(_CONFIG.read_text())
-    (directory / "buildbot.tac").write_text(_TAC.format(basedir=str(directory)))
+    tac = _TAC.format(basedir=str(directory), state=str(settings.state))
+    (directory / "buildbot.tac").write_text(tac)
     return directory
 
 
@@ -109,7 +110,7 @@ def upgrade(url: str, announce: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory(prefix="swingbot-upgrade-") as name:
         directory = Path(name)
         (directory / "master.cfg").write_text(_UPGRADE_CONFIG)
-        (directory / "buildbot.tac").write_text(_TAC.format(basedir=name))
+        (directory / "buildbot.tac").write_text(_TAC.format(basedir=name, state=name))
         argv = [str(Path(sys.executable).with_name("buildbot")), "upgrade-master", "--quiet", name]
         done = commands.run(
             argv, timeout=300, env=os.environ | {"SWINGBOT_DB_URL": url}, cwd=directory

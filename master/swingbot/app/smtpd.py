@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from swingbot.adapters import maildir
+from swingbot.adapters.part_heartbeat import PartHeartbeat, beat_forever
 
 if TYPE_CHECKING:
     from swingbot.app.settings import Settings
@@ -61,13 +62,19 @@ async def run(path: Path, port: int, stop: asyncio.Event, host: str = HOST) -> N
         await stop.wait()
 
 
-async def _until_signal(path: Path, port: int, host: str) -> None:
+async def _until_signal(path: Path, port: int, host: str, heart: PartHeartbeat) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await run(path, port, stop, host)
+    beats = asyncio.create_task(beat_forever(heart))
+    try:
+        await run(path, port, stop, host)
+    finally:
+        beats.cancel()
+        await asyncio.gather(beats, return_exceptions=True)
 
 
 def serve(settings: Settings, host: str = HOST, port: int | None = None) -> None:
     """Run the mail server until SIGTERM or SIGINT. Raises OSError if the port is in use."""
-    asyncio.run(_until_signal(settings.maildir, port or settings.smtp_port, host))
+    heart = PartHeartbeat(settings.state, "smtpd")
+    asyncio.run(_until_signal(settings.maildir, port or settings.smtp_port, host, heart))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import socket
+import time
 from pathlib import Path
 from typing import Final
 
@@ -11,9 +13,10 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
 from swingbot.adapters.artifacts import LIMIT_BYTES, ArtifactDirectory, secret
+from swingbot.adapters.part_heartbeat import PartHeartbeat
 from swingbot.app import address
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
-from swingbot.app.keep.health_check import read_here
+from swingbot.app.keep.health_check import health, read_here
 from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
@@ -43,6 +46,7 @@ from swingbot_db import read
 from swingbot_db.access import Access
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import Engine
+from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.program import load_programs
 
 OPEN_UPLOADS: Final = 16  # concurrent uploads of workers; each needs a connection and a buffer
@@ -59,7 +63,25 @@ def serve(settings: Settings, engine: Engine) -> None:
         proxies=web.proxies,
         connections=web.connections,
     )
-    uvicorn.Server(config).run()
+    BeatingServer(config, PartHeartbeat(settings.state, "web")).run()
+
+
+class BeatingServer(uvicorn.Server):
+    """A server whose event loop writes a heartbeat."""
+
+    def __init__(self, config: uvicorn.Config, heart: PartHeartbeat) -> None:
+        super().__init__(config)
+        self._heart, self._beaten = heart, float("-inf")
+
+    async def on_tick(self, counter: int) -> bool:
+        if time.monotonic() - self._beaten >= BEAT_SECONDS:
+            self._beaten = time.monotonic()
+            self._heart.beat()
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        self._heart.end()
 
 
 def service(settings: Settings, engine: Engine) -> ASGIApp:
@@ -90,6 +112,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         ).routes(),
         *tables.routes(engine, functools.partial(printed, open_artifact=store.open), TABLE_FORMS),
         *(metrics(settings, engine).routes() if settings.web.metrics != "off" else ()),
+        *health(settings, engine).routes(),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     app = make_app(

@@ -18,7 +18,10 @@ from zope.interface import implementer
 
 from swingbot.adapters import worker_secrets
 from swingbot.adapters.buildbot.deferred import deferred
+from swingbot.adapters.part_heartbeat import PartHeartbeat
+from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 
+PART: Final = "buildbot-master"
 LETTING_GO_SECONDS: Final = 5.0
 # a build that never ends would keep Buildbot from stopping; the master loses nothing if it is
 # killed
@@ -76,8 +79,15 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
     meantime.
     """
 
+    def __init__(self, basedir: str, config: str, state: str) -> None:
+        super().__init__(basedir, config)
+        self._heart = PartHeartbeat(Path(state), PART)
+        self._beats: task.LoopingCall | None = None
+
     @deferred
     async def startService(self) -> None:
+        self._beats = task.LoopingCall(self._heart.beat)
+        self._beats.start(BEAT_SECONDS)
         await self._services_d
         set_up = self.www.setupSite
 
@@ -99,6 +109,9 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
         await super().stopService()
         if patience.active():
             patience.cancel()
+        if self._beats is not None:
+            self._beats.stop()
+        self._heart.end()
 
     async def _let_go(self) -> None:
         for dispatcher in self.pbmanager.dispatchers.values():

@@ -1,14 +1,19 @@
-"""Health of the machine and the loop: free disk space and the age of the last round."""
+"""Health of the machine and of the parts of the service: free disk space, heartbeats, rounds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 MIB: Final = 1 << 20
 # A round that judges many comparisons takes seconds, a git fetch of a large tree minutes; a longer
 # silence is a fault.
 SILENT_SECONDS: Final = 600.0
+# A step of the loop that neither commits nor waits for a child process ends within seconds; after
+# this long the loop stops its heartbeat, and is restarted.
+STALLED_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +22,40 @@ class LoopHeartbeat:
 
     age_seconds: float
     problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartBeat:
+    """The last heartbeat of a part, `age_seconds` ago.
+
+    `pid` is None after a reboot of the host. `reporter` is the part that wrote it on its behalf.
+    """
+
+    part: str
+    age_seconds: float
+    pid: int | None = None
+    reporter: str | None = None
+
+
+def hung(beats: Iterable[PartBeat], seconds: float) -> list[PartBeat]:
+    """Parts without a heartbeat for `seconds`, the longest silence first.
+
+    While a reporter is silent itself, nothing is known about the parts that it reports on.
+    """
+    silent = [beat for beat in beats if beat.age_seconds >= seconds]
+    names = {beat.part for beat in silent}
+    known = (beat for beat in silent if beat.reporter not in names)
+    return sorted(known, key=lambda beat: (-beat.age_seconds, beat.part))
+
+
+def hung_problems(parts: Sequence[PartBeat], now: datetime) -> list[str]:
+    """One sentence for each part that hangs."""
+    return [
+        f"{beat.part} has not responded for {beat.age_seconds:.0f} s"
+        f" (since {now - timedelta(seconds=beat.age_seconds):%Y-%m-%d %H:%M:%S} UTC):"
+        " it hangs or was killed; its supervisor restarts it, see its log"
+        for beat in parts
+    ]
 
 
 def no_room(free: int, stop_below_mib: int, place: str, times: float = 1.0) -> str | None:
