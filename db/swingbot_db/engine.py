@@ -44,14 +44,24 @@ def transaction(engine: sa.Engine, name: str) -> Iterator[sa.Connection]:
         checkpoint(f"{name}: after commit")
 
 
+def limit_statements(conn: sa.Connection, seconds: float) -> None:
+    """Cancel statements of this transaction that take longer than `seconds`."""
+    conn.execute(sa.text(f"SET LOCAL statement_timeout = {round(seconds * 1000)}"))
+
+
 @contextmanager
-def snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Connect to a snapshot of the database, for reads of any duration; writers are not blocked."""
+def snapshot(engine: sa.Engine, statement_seconds: float | None = None) -> Iterator[sa.Connection]:
+    """Connect to a snapshot of the database, for reads; writers are not blocked.
+
+    A statement that takes longer than `statement_seconds` (None: no limit) raises DatabaseAway.
+    """
     with (
         engine.connect().execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         ) as conn,
         conn.begin(),
     ):
+        if statement_seconds is not None:
+            limit_statements(conn, statement_seconds)
         conn.execute(sa.text("SELECT 1"))  # the snapshot is taken by the first statement
         yield conn

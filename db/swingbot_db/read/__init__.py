@@ -25,13 +25,14 @@ from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
 from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .orders import boot, kernel, list_orders, order
-from .overview import open_work, reachable, status
+from .overview import REACHABLE, open_work, reachable, status
 from .proof import gates
 from .raw import raw_manifest, result_children, result_run, samples
 from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
 
 __all__ = [
+    "REACHABLE",
     "NotFound",
     "bisection",
     "boot",

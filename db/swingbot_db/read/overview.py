@@ -93,12 +93,14 @@ def open_work(conn: sa.Connection) -> Row:
     return {"idle": not any(counts.values()), "open": counts}
 
 
+# What /healthz asks: does the database respond, and do swingbot's tables exist?
+REACHABLE = (
+    "SELECT count(*) AS orders_open FROM orders WHERE state IN ('waiting', 'ready', 'running')"
+)
+
+
 def reachable(conn: sa.Connection) -> Row:
-    """Response of /healthz while the database responds and swingbot's tables exist."""
-    return rows(
-        conn,
-        "SELECT count(*) AS orders_open FROM orders WHERE state IN ('waiting', 'ready', 'running')",
-    )[0]
+    return rows(conn, REACHABLE)[0]
 
 
 def status(conn: sa.Connection) -> Row:

@@ -23,6 +23,7 @@ from swingbot.core.proof.gates import BadGate
 from swingbot.core.proof.gates import names as gate_names
 from swingbot_jobs import resources
 from swingbot_jobs.contract.compiler import FORM, is_compiler
+from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 
 _WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
@@ -39,6 +40,7 @@ CONSTANTS: Final[Mapping[str, float]] = {
     "retention.kits_days": 30.0,
     "loop.tick_seconds": 2.0,
 }
+HEARTBEATS: Final = 2  # a part that misses fewer does not hang
 
 
 class SettingsError(ValueError):
@@ -437,6 +439,20 @@ class DiskSection:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthSection:
+    hung_seconds: float = _key(
+        30.0,
+        "seconds without a heartbeat after which status, /healthz, /metrics and `swingbot up`"
+        " report a part as hung",
+    )
+    restart_seconds: float = _key(
+        90.0,
+        "seconds without a heartbeat after which `swingbot up` kills a part, which then starts"
+        " again (under systemd: WatchdogSec= of its unit)",
+    )
+
+
 def _reachable(host: str) -> str:
     """Convert a listening address to one that clients can connect to."""
     return "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
@@ -460,6 +476,7 @@ class Settings:
     mail: MailSection = field(default_factory=MailSection)
     retention: RetentionSection = field(default_factory=RetentionSection)
     disk: DiskSection = field(default_factory=DiskSection)
+    health: HealthSection = field(default_factory=HealthSection)
     # "section.key" -> origin, shown by `swingbot settings`
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -606,8 +623,8 @@ dry_run = true                    # all mail goes only to mail.to
 """,
     ),
     Group(
-        "Retention",
-        ("retention", "disk"),
+        "Retention and health",
+        ("retention", "disk", "health"),
         """\
 [retention]
 enabled = true
@@ -734,6 +751,12 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             gate_names(getattr(settings.proof, key))
         except BadGate as error:
             raise SettingsError(f"proof.{key}: {error}") from None
+    health = settings.health
+    if not HEARTBEATS * BEAT_SECONDS <= health.hung_seconds <= health.restart_seconds:
+        raise SettingsError(
+            f"health.hung_seconds must be between {HEARTBEATS * BEAT_SECONDS:g} and"
+            f" health.restart_seconds = {health.restart_seconds:g}, got {health.hung_seconds:g}"
+        )
     for section in ("retention", "disk"):
         for name, value in dataclasses.asdict(getattr(settings, section)).items():
             if not value >= 0:

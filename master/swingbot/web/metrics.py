@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from .ports import Connection, DatabaseError, Engine
+from .ports import Connection, DatabaseAway, DatabaseError, Engine
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -58,6 +58,7 @@ class HostMetrics:
     disk_stop_below: int
     loop_age: float | None
     loop_failing: bool
+    parts: Sequence[tuple[str, float, bool]]  # name, seconds since its heartbeat, whether it hangs
     artifacts: int | None
     artifact_bytes: int | None
 
@@ -82,6 +83,16 @@ def of_here(here: HostMetrics) -> list[MetricFamily]:
             "swingbot_loop_last_round_seconds",
             "Seconds since the last round of the loop.",
             here.loop_age,
+        ),
+        _family(
+            "swingbot_part_heartbeat_seconds",
+            "Seconds since the last heartbeat of a part of the service.",
+            [({"part": part}, seconds) for part, seconds, _ in here.parts],
+        ),
+        _family(
+            "swingbot_part_hung",
+            "1 for a part without a heartbeat for health.hung_seconds, 0 for the others.",
+            [({"part": part}, int(hangs)) for part, _, hangs in here.parts],
         ),
         _one("swingbot_loop_failing", "1 while rounds of the loop fail.", int(here.loop_failing)),
         _one(
@@ -247,9 +258,15 @@ class Metrics:
     """The endpoint. Without a database it reports the rest, and `swingbot_database_up 0`."""
 
     def __init__(
-        self, engine: Engine, figures: Callable[[Connection], Rows], here: Callable[[], HostMetrics]
+        self,
+        engine: Engine,
+        figures: Callable[[Connection], Rows],
+        here: Callable[[], HostMetrics],
+        answers: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`answers` says within seconds whether the database does."""
         self._engine, self._figures, self._here = engine, figures, here
+        self._answers = answers
         self._made, self._text = float("-inf"), ""
 
     def answer(self, request: Request) -> Response:
@@ -261,10 +278,13 @@ class Metrics:
     def _look(self) -> str:
         begin = time.monotonic()
         families = of_here(self._here())
+        up = int(self._answers())
         try:
-            with self._engine.connect() as conn:
-                families += of_database(self._figures(conn))
-            up = 1
+            if up:
+                with self._engine.connect() as conn:
+                    families += of_database(self._figures(conn))
+        except DatabaseAway:
+            up = int(self._answers())  # a query that takes too long is left out
         except DatabaseError:
             up = 0
         families.append(_one("swingbot_database_up", "1 if the database responds.", up))

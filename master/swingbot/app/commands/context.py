@@ -56,11 +56,14 @@ class CommandContext:
         return make_lab(self.placed, self.engine)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Open a read-only transaction in which all queries see the same snapshot."""
+    def reading(self, statement_seconds: float | None = None) -> Iterator[Connection]:
+        """Open a read-only transaction in which all queries see the same snapshot.
+
+        `statement_seconds` limits each of its statements.
+        """
         from swingbot_db.engine import snapshot
 
-        with snapshot(self.engine) as conn:
+        with snapshot(self.engine, statement_seconds) as conn:
             yield conn
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -18,7 +18,7 @@ from swingbot.app.commands.context import (
 )
 from swingbot.app.commands.proof import as_text as gates_as_text
 from swingbot.app.commands.sheets import printed
-from swingbot.app.keep.health_check import problems_here
+from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
 from swingbot.core.model import ids
 from swingbot.core.report.experiment.experiment_formats import EXPERIMENT_FORMS, as_text
 from swingbot.core.report.formats.sheet_formats import FORMS
@@ -26,6 +26,7 @@ from swingbot.service.ports import RequestError
 from swingbot.web import kernel_change
 from swingbot.web.experiment_sheet import sheet_with_beside
 from swingbot_db import read
+from swingbot_db.probe import ANSWER_SECONDS
 
 _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "comparisons": (
@@ -65,7 +66,9 @@ _SHOWN: dict[str, Any] = {
 @guarded
 def status(session: CommandContext, json_: bool) -> None:
     """Show the state of components, queue and testboxes, and problems."""
-    with session.reading() as conn:
+    if seems_to_run(session.settings) and (why := database_problem(session.settings)):
+        _without_database(session, why, json_)
+    with session.reading(ANSWER_SECONDS) as conn:
         facts = read.status(conn)
     facts["problems"] = problems_here(session.settings) + facts["problems"]
     if session.settings.mail.stop:
@@ -79,6 +82,17 @@ def status(session: CommandContext, json_: bool) -> None:
         say_json(facts)
     else:
         click.echo(text.status(facts))
+
+
+def _without_database(session: CommandContext, why: str, json_: bool) -> NoReturn:
+    """Print the problems of this machine, the database first; exit with status 1."""
+    problems = [{"text": why, "link": None}, *problems_here(session.settings)]
+    if json_:
+        say_json({"problems": problems})
+    else:
+        for problem in problems:
+            click.echo(f"PROBLEM   {problem['text']}")
+    raise SystemExit(1)
 
 
 @click.command("list")

@@ -1,18 +1,24 @@
-"""Health of this machine: free disk space and the loop's heartbeat."""
+"""Health of this machine: free disk space, heartbeats of the parts, and the database."""
 
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 from swingbot.adapters.heartbeat import last_beat
+from swingbot.adapters.part_heartbeat import beats
+from swingbot.app import postgres
+from swingbot.app.database import database_url
 from swingbot.app.settings import Settings
-from swingbot.core.keep.health import no_room, problems
+from swingbot.core.keep.health import PartBeat, hung, hung_problems, no_room, problems
+from swingbot.web.health import Health
 from swingbot.web.ports import ReadModels
 from swingbot_db import read
-from swingbot_db.engine import Connection
+from swingbot_db.engine import Connection, Engine
+from swingbot_db.probe import NoAnswer, ask
 
 
 def beat_file(settings: Settings) -> Path:
@@ -37,14 +43,56 @@ def problems_here(settings: Settings) -> list[dict[str, Any]]:
     if not settings.state.exists():
         return []
     disk = settings.disk
-    sentences = problems(
+    parts = hung_here(settings)
+    sentences = hung_problems(parts, datetime.now(UTC)) + problems(
         free_bytes(settings),
         disk.stop_below_mib,
         disk.warn_below_mib,
         str(settings.state),
-        last_beat(beat_file(settings)),
+        None if any(beat.part == "loop" for beat in parts) else last_beat(beat_file(settings)),
     )
     return [{"text": text, "link": None} for text in sentences]
+
+
+def hung_here(settings: Settings) -> list[PartBeat]:
+    """Parts without a heartbeat for `health.hung_seconds`, the longest silence first."""
+    return hung(beats(settings.state), settings.health.hung_seconds)
+
+
+def seems_to_run(settings: Settings) -> bool:
+    """Whether a service uses these settings: a part has a heartbeat, or the database is named."""
+    return bool(settings.db.url or beats(settings.state))
+
+
+def database_problem(settings: Settings) -> str | None:
+    """Why the database does not answer; None if it does. Takes ANSWER_SECONDS at most."""
+    url = database_url(settings)
+    try:
+        ask(url)
+    except NoAnswer as error:
+        return f"the database {postgres.hidden(url)} does not respond: {error}"
+    return None
+
+
+def health(settings: Settings, engine: Engine) -> Health:
+    def database() -> dict[str, Any]:
+        try:
+            return ask(engine.url, read.REACHABLE)[0]
+        except NoAnswer as error:
+            return {"reason": f"the database does not respond: {error}"}
+
+    def parts() -> list[dict[str, Any]]:
+        now = datetime.now(UTC)
+        return [
+            {
+                "part": beat.part,
+                "seconds": round(beat.age_seconds, 1),
+                "since": (now - timedelta(seconds=beat.age_seconds)).isoformat(timespec="seconds"),
+            }
+            for beat in hung_here(settings)
+        ]
+
+    return Health(database, parts)
 
 
 def read_here(settings: Settings) -> ReadModels:
