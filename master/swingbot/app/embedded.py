@@ -29,10 +29,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from swingbot.adapters import artifacts
+from swingbot.adapters import artifacts, part_heartbeat
 from swingbot.adapters.worker_secrets import SecretError
 from swingbot.app import address, buildmaster, postgres, process, supervision
 from swingbot.app.database import owner_url
+from swingbot.app.hung_parts import HungParts
 from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.app.supervision import MASTER, POSTGRES, SupervisedProgram, Supervisor
 from swingbot_db import migrate
@@ -45,6 +46,7 @@ STOP_SECONDS: Final = 40.0
 LOG_LINES: Final = 5
 NEEDED_BYTES: Final = 200 << 20  # a new database takes 60 MiB, its write-ahead log another 60 MiB
 TELL_AGAIN_SECONDS: Final = 60.0
+_DIED: Final = ("BACKOFF", "FATAL", "UNKNOWN")  # states of a program
 
 
 class UpError(Exception):
@@ -95,6 +97,7 @@ def _run(settings: Settings, announce: Announce) -> None:
         announce(f"killed {leftovers} processes left running by an earlier service")
     _check_disk(state)
     _check_ports(settings)
+    part_heartbeat.forget(state)
     prepare_directories(settings)
     planned = supervision.programs(settings)
     embedded = any(program.name == POSTGRES for program in planned)
@@ -357,7 +360,7 @@ def _announce_addresses(settings: Settings, announce: Announce) -> None:
 def _starts(supervisor: Supervisor) -> dict[str, int]:
     """Last start time of each program; empty if the supervisor does not answer."""
     try:
-        return {name: start for name, (_, _, start) in supervisor.states().items()}
+        return {name: state.start for name, state in supervisor.states().items()}
     except Supervisor.ERRORS:
         return {}
 
@@ -371,11 +374,12 @@ def _watch(
     announce: Announce,
     started: dict[str, int],
 ) -> None:
-    """Report programs that died since `started`, until a signal arrives.
+    """Report programs that died since `started`, until a signal arrives; kill those that hang.
 
     Reports each program at most once per minute. Replaces a supervisor that died.
     """
     announced: dict[str, float] = {}
+    parts = HungParts(settings, announce)
     while True:
         time.sleep(1.0)
         if child.poll() is not None:
@@ -386,22 +390,25 @@ def _watch(
         try:
             states = supervisor.states()
         except Supervisor.ERRORS:
-            continue  # busy or dying; check again in the next iteration
-        for name, (word, words, start) in states.items():
-            died = start != started.get(name, start) or word in ("BACKOFF", "FATAL", "UNKNOWN")
+            parts.check(None, child.pid)
+            continue  # busy, hung or dying; check again in the next iteration
+        parts.check(states, child.pid)
+        for name, state in states.items():
+            died = state.start != started.get(name, state.start) or state.word in _DIED
             if died and time.monotonic() - announced.get(name, float("-inf")) > TELL_AGAIN_SECONDS:
                 announce(
-                    f"{name} died and is being restarted ({words}); end of its"
+                    f"{name} died and is being restarted ({state.words}); end of its"
                     f" log:\n{log_tail(settings, name)}"
                 )
                 announced[name] = time.monotonic()
-            started[name] = start
+            started[name] = state.start
 
 
 def _start_again(
     settings: Settings, planned: list[SupervisedProgram], env: Mapping[str, str]
 ) -> tuple[process.Child, Supervisor]:
     process.stop_members(settings.state, STOP_SECONDS)
+    part_heartbeat.forget(settings.state)
     if settings.db.url == postgres.url(settings.state):
         postgres.prepare(settings.state)
     supervision.socket(settings.state).unlink(missing_ok=True)
@@ -415,6 +422,7 @@ def _stop(state: Path, announce: Announce) -> None:
     if process.members(state):
         announce("stopping")
         process.stop_members(state, STOP_SECONDS)
+    part_heartbeat.forget(state)
 
 
 def _words(error: OSError, state: Path) -> str:

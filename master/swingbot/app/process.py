@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -55,6 +56,25 @@ def answer(argv: Sequence[str], *, timeout: float) -> tuple[int, str, str]:
         done.stdout.decode("utf-8", "replace"),
         done.stderr.decode("utf-8", "replace"),
     )
+
+
+def abort(pid: int, seconds: float) -> None:
+    """Kill a process. SIGABRT comes first: a Python program writes where its threads are."""
+    with suppress(psutil.Error):
+        one = psutil.Process(pid)
+        one.send_signal(signal.SIGABRT)
+        one.send_signal(signal.SIGCONT)
+        try:
+            one.wait(seconds)
+        except psutil.TimeoutExpired:
+            one.kill()
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process and all its descendants, even in sessions of their own."""
+    with suppress(psutil.Error):
+        one = psutil.Process(pid)
+        _signal([one, *one.children(recursive=True)], signal.SIGKILL)
 
 
 def become(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import http.client
+import socket as sockets
 import sys
 import xmlrpc.client
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,22 @@ from swingbot.app.settings import SECTIONS, Settings
 POSTGRES: Final = "postgres"
 MASTER: Final = "buildbot-master"
 WORKER: Final = "worker-"
+CALL_SECONDS: Final = 5.0  # for an answer of the supervisor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramState:
+    """A program as the supervisor sees it.
+
+    `word` is RUNNING, STARTING, BACKOFF, ...; `start` is a Unix time; `pid` is 0 without a process;
+    `seconds` is the age of the process.
+    """
+
+    word: str
+    words: str
+    start: int
+    pid: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +200,27 @@ def environment(settings: Settings, inherited: Mapping[str, str]) -> dict[str, s
         f"{Path(sys.executable).parent}:{inherited.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
     )
     result["PYTHONUNBUFFERED"] = "1"
+    result["PYTHONFAULTHANDLER"] = "1"  # a part that hangs shows where when it is aborted
     return result
+
+
+class _Transport(SupervisorTransport):  # type: ignore[misc]  # supervisor is not typed
+    """A transport that gives up: a supervisor that hangs must not stop its client."""
+
+    def __init__(self, user: str, password: str, address: str) -> None:
+        super().__init__(user, password, address)
+        self._get_connection = lambda: _UnixConnection(address.removeprefix("unix://"))
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        self.sock.settimeout(CALL_SECONDS)
+        self.sock.connect(self._path)
 
 
 class Supervisor:
@@ -196,7 +233,7 @@ class Supervisor:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         # A new transport for each call: after an error it cannot be reused.
-        transport = SupervisorTransport("", "", self._address)
+        transport = _Transport("", "", self._address)
         with xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport) as server:
             return getattr(server.supervisor, name)(*arguments)
 
@@ -209,10 +246,16 @@ class Supervisor:
     def start(self, name: str) -> None:
         self._call("startProcess", name, False)
 
-    def states(self) -> dict[str, tuple[str, str, int]]:
-        """Name -> state (RUNNING, STARTING, BACKOFF, ...), description, last start (Unix time)."""
+    def states(self) -> dict[str, ProgramState]:
+        """State of each program by name."""
         rows = cast("list[dict[str, Any]]", self._call("getAllProcessInfo"))
         return {
-            row["name"]: (row["statename"], row["spawnerr"] or row["description"], row["start"])
+            row["name"]: ProgramState(
+                word=row["statename"],
+                words=row["spawnerr"] or row["description"],
+                start=row["start"],
+                pid=row["pid"],
+                seconds=float(row["now"] - row["start"]),
+            )
             for row in rows
         }
