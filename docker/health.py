@@ -1,15 +1,21 @@
 """Health check of a container; exit status 0 means healthy.
 
-Usage: `health.py url URL`, `health.py connected PORT` or `health.py listens PORT`. Uses only the
-standard library, because it runs in every container twice a minute.
+Usage: `health.py url URL`, `health.py connected PORT`, `health.py listens PORT` or
+`health.py beats FILE [WORD...]`. `beats` first looks at the heartbeat in FILE: a process that wrote
+none for 90 s hangs and is killed, and the engine restarts the container; then it checks WORD...
+Uses only the standard library, because it runs in every container twice a minute.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
+HUNG_SECONDS = 90.0  # as health.restart_seconds
 ESTABLISHED, LISTENING = "01", "0A"  # include/net/tcp_states.h
 
 
@@ -18,6 +24,37 @@ def url(address: str) -> bool:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(address, timeout=5) as answer:
         return bool(200 <= answer.status < 300)
+
+
+def beats(file: Path) -> bool:
+    """Whether the process of a heartbeat responds; kills it if it hangs.
+
+    Format: swingbot_jobs/contract/heartbeat.py. Without a file, the process is starting.
+    """
+    try:
+        monotonic, pid, _, _ = file.read_text().split()
+    except (FileNotFoundError, ValueError):
+        return True
+    if 0 <= time.monotonic() - float(monotonic) < HUNG_SECONDS:
+        return True
+    if _started(int(pid)) > float(monotonic):
+        return True  # the heartbeat is that of its predecessor
+    os.kill(int(pid), signal.SIGKILL)
+    file.unlink(missing_ok=True)
+    print(f"process {pid} had no heartbeat for {HUNG_SECONDS:g} s and was killed")  # noqa: T201
+    return False
+
+
+def _started(pid: int) -> float:
+    """Start of a process in seconds since the host's boot; infinite if it does not exist.
+
+    Field 22 of proc_pid_stat(5).
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("inf")
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def connected(port: int, tables: str) -> bool:
@@ -53,6 +90,8 @@ def _tables() -> str:
 def main(words: list[str]) -> int:
     try:
         match words:
+            case ["beats", file, *more]:
+                return (main(more) if more else 0) if beats(Path(file)) else 1
             case ["url", address]:
                 return 0 if url(address) else 1
             case ["connected", port]:

@@ -7,7 +7,9 @@ import dataclasses
 import json
 import re
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,14 @@ import pytest
 import yaml
 
 from swingbot.app.settings import SECTIONS, load
+from swingbot_jobs.contract.heartbeat import Beat, encode
 from tests.docker import program
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = (ROOT / "docker-compose.yml").read_text()
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 _VARIABLE = re.compile(r"(?<!\$)\$\{(\w+):-([^}]*)\}")
+HOUR = 3600.0
 ONE_SHOT = {"migrate", "keys"}
 WORKERS = {"build-worker", "testbox-worker"}
 Service = dict[str, Any]
@@ -265,6 +269,27 @@ def test_a_connection_counts_only_if_it_stands_and_goes_to_that_port() -> None:
     assert health.listens(40000, header + row.format("0A"))
     assert not health.listens(40000, header + row.format("01"))
     assert not health.listens(8012, header + row.format("0A"))
+
+
+def test_a_container_whose_process_hangs_is_killed_and_no_other_process(tmp_path: Path) -> None:
+    health, file = program("health"), tmp_path / "heartbeat"
+    with subprocess.Popen(["sleep", "600"]) as child:
+        try:
+            now, pid = time.monotonic(), child.pid
+            assert health.main(["beats", str(file)]) == 0, "it is starting"
+            for age in (0.0, 1.0, HOUR):  # the oldest is that of its predecessor
+                file.write_bytes(encode(Beat(monotonic=now - age, pid=pid, boot_id="x")))
+                assert health.main(["beats", str(file)]) == 0, age
+                assert child.poll() is None
+            health.HUNG_SECONDS = 0.05
+            time.sleep(0.1)
+            file.write_bytes(encode(Beat(monotonic=time.monotonic(), pid=pid, boot_id="x")))
+            time.sleep(0.1)
+            assert health.main(["beats", str(file)]) == 1
+            assert child.wait(20) == -signal.SIGKILL
+            assert not file.exists()
+        finally:
+            child.kill()
 
 
 def test_health_is_a_status_and_never_an_exception() -> None:
