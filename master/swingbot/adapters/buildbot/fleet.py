@@ -5,6 +5,7 @@ disconnects them before it stops.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +20,9 @@ from zope.interface import implementer
 from swingbot.adapters import worker_secrets
 from swingbot.adapters.buildbot.deferred import deferred
 from swingbot.adapters.part_heartbeat import PartHeartbeat
-from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
+from swingbot_jobs.contract.heartbeat import BEAT_SECONDS, FILE
 
+ASK_SECONDS: Final = 5.0
 PART: Final = "buildbot-master"
 LETTING_GO_SECONDS: Final = 5.0
 # a build that never ends would keep Buildbot from stopping; the master loses nothing if it is
@@ -71,6 +73,35 @@ class FleetWorker(Worker):  # type: ignore[misc]  # Buildbot is not typed
         return defer.succeed(args[0] if len(args) == 1 else list(args))
 
 
+class AttachedWorkers:
+    """Heartbeats of the workers that this master reaches: it asks each, and notes the answers.
+
+    A worker that `swingbot up` runs writes its own.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._hearts: dict[str, PartHeartbeat] = {}
+        self._asked: set[str] = set()
+
+    def ask(self, connections: Mapping[str, Any]) -> None:
+        """Ask the workers of these connections, and forget the others."""
+        for name in set(self._hearts) - set(connections):
+            self._hearts.pop(name).end()
+            self._asked.discard(name)
+        for name, connection in connections.items():
+            if name in self._asked or (self._state / "workers" / name / FILE).exists():
+                continue
+            if name not in self._hearts:
+                self._hearts[name] = PartHeartbeat(self._state, f"worker-{name}", reporter=PART)
+                self._hearts[name].beat()  # it has just logged in
+            heart = self._hearts[name]
+            self._asked.add(name)
+            answer = defer.maybeDeferred(lambda mind=connection.mind: mind.callRemote("getVersion"))
+            answer.addCallbacks(lambda version, heart=heart: heart.beat(), lambda why: None)
+            answer.addBoth(lambda done, name=name: self._asked.discard(name))
+
+
 class FleetMaster(BuildMaster):  # type: ignore[misc]
     """A master that disconnects its workers before it stops.
 
@@ -83,11 +114,15 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
         super().__init__(basedir, config)
         self._heart = PartHeartbeat(Path(state), PART)
         self._beats: task.LoopingCall | None = None
+        self._asks: task.LoopingCall | None = None
+        self._attached = AttachedWorkers(Path(state))
 
     @deferred
     async def startService(self) -> None:
         self._beats = task.LoopingCall(self._heart.beat)
         self._beats.start(BEAT_SECONDS)
+        self._asks = task.LoopingCall(lambda: self._attached.ask(self.workers.connections))
+        self._asks.start(ASK_SECONDS, now=False)
         await self._services_d
         set_up = self.www.setupSite
 
@@ -109,8 +144,10 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
         await super().stopService()
         if patience.active():
             patience.cancel()
-        if self._beats is not None:
-            self._beats.stop()
+        for calls in (self._beats, self._asks):
+            if calls is not None and calls.running:
+                calls.stop()
+        self._attached.ask({})
         self._heart.end()
 
     async def _let_go(self) -> None:
