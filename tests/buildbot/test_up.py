@@ -27,8 +27,8 @@ from tests.buildbot.stub_testbox import NAME, StubTestbox
 class Service:
     """`swingbot up` with a state directory of its own and one stub testbox."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, **environment: str) -> None:
+        self.root, self.environment = root, environment
         testboxes = root / "workers" / "testboxes"
         testboxes.mkdir(parents=True)
         (testboxes / f"{NAME}.yaml").write_text(StubTestbox(root / "box").yaml)
@@ -47,6 +47,7 @@ class Service:
             "SWINGBOT_PATHS_WORKERS": str(self.root / "workers"),
             "SWINGBOT_PATHS_CACHE": str(self.root / "cache"),
             "SWINGBOT_WATCH_TESTBOX": NAME,
+            **self.environment,
         }
         argv = [
             sys.executable,

@@ -24,6 +24,7 @@ from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 UP: Final = "up"
 SUPERVISOR: Final = "supervisord"
 ASK_SECONDS: Final = 2.0  # for PostgreSQL, which answers within milliseconds
+GAP_SECONDS: Final = 15.0  # longest time between two checks, with calls that time out
 FIRST_BEAT_SECONDS: Final = 240.0  # on a loaded machine, the Buildbot master alone took 50 s
 LAST_WORDS_SECONDS: Final = 2.0  # for the tracebacks of all threads
 # A server must answer this request whatever its state; see "SSLRequest" in PostgreSQL's
@@ -41,18 +42,18 @@ class HungParts:
         self._postgres = PartHeartbeat(settings.state, POSTGRES, reporter=UP)
         self._named: set[str] = set()
         self._beat_at = float("-inf")
+        self._checked_at = self._patient_until = time.monotonic()
 
     def check(self, states: Mapping[str, ProgramState] | None, supervisor_pid: int) -> None:
         """`states` is what the supervisor answered; None: it did not answer."""
+        self._wait_after_gap()
         if time.monotonic() - self._beat_at >= BEAT_SECONDS:
             self._beat_at = time.monotonic()
             self._report(states, supervisor_pid)
         health = self._settings.health
-        silent = {
-            beat.part: beat
-            for beat in self._beats(states, supervisor_pid)
-            if beat.age_seconds >= health.hung_seconds
-        }
+        if time.monotonic() < self._patient_until:
+            return
+        silent = {beat.part: beat for beat in self._hung(states, supervisor_pid)}
         for name in sorted(self._named - set(silent)):
             self._announce(f"{name} responds again")
         for name, beat in sorted(silent.items()):
@@ -66,6 +67,13 @@ class HungParts:
             if beat.age_seconds >= health.restart_seconds and beat.pid is not None:
                 self._kill(beat, beat.pid)
 
+    def _wait_after_gap(self) -> None:
+        """After this process was stopped itself, perhaps with the host, all others get time."""
+        now = time.monotonic()
+        if now - self._checked_at > self._settings.health.hung_seconds + GAP_SECONDS:
+            self._patient_until = now + self._settings.health.hung_seconds
+        self._checked_at = now
+
     def _report(self, states: Mapping[str, ProgramState] | None, supervisor_pid: int) -> None:
         """Write the heartbeats of this process and of those that cannot write one."""
         self._up.beat()
@@ -76,7 +84,7 @@ class HungParts:
         if running is not None and running.pid and answers(self._settings.state):
             self._postgres.beat(running.pid)
 
-    def _beats(
+    def _hung(
         self, states: Mapping[str, ProgramState] | None, supervisor_pid: int
     ) -> list[PartBeat]:
         """Silent parts whose process still runs; a dead one is the supervisor's task."""
