@@ -1,6 +1,6 @@
 """Run all attacks, or those that are named, and print a line for each.
 
-    python -m tests.attack [--url http://127.0.0.1:8010] [NAME ...]
+    python -m tests.attack [--url http://127.0.0.1:8010] [--state DIR] [NAME ...]
 
 Exit status: 0 all were held off, 1 some were not.
 """
@@ -12,6 +12,7 @@ import importlib
 import pkgutil
 import sys
 import time
+from pathlib import Path
 
 import tests.attack
 from tests.attack import Target
@@ -20,9 +21,10 @@ from tests.attack import Target
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
     parser.add_argument("--url", help="the running web service")
+    parser.add_argument("--state", type=Path, help="state directory of a service on this host")
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args()
-    target, lost = Target(url=given.url), 0
+    target, lost = Target(url=given.url, state=given.state), 0
     for module in pkgutil.iter_modules(tests.attack.__path__):
         attack = importlib.import_module(f"tests.attack.{module.name}")
         if not hasattr(attack, "NAME") or (given.names and attack.NAME not in given.names):
