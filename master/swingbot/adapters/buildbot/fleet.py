@@ -90,14 +90,16 @@ class AttachedWorkers:
             self._hearts.pop(name).end()
             self._asked.discard(name)
         for name, connection in connections.items():
-            if name in self._asked or (self._state / "workers" / name / FILE).exists():
+            if connection.mind is None or name in self._asked:
+                continue  # it is leaving, or has not answered yet
+            if (self._state / "workers" / name / FILE).exists():
                 continue
             if name not in self._hearts:
                 self._hearts[name] = PartHeartbeat(self._state, f"worker-{name}", reporter=PART)
                 self._hearts[name].beat()  # it has just logged in
             heart = self._hearts[name]
             self._asked.add(name)
-            answer = defer.maybeDeferred(lambda mind=connection.mind: mind.callRemote("getVersion"))
+            answer = defer.maybeDeferred(connection.mind.callRemote, "getVersion")
             answer.addCallbacks(lambda version, heart=heart: heart.beat(), lambda why: None)
             answer.addBoth(lambda done, name=name: self._asked.discard(name))
 
