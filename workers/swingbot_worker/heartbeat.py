@@ -21,6 +21,8 @@ class Heartbeat:
     def __init__(self, state: Path) -> None:
         self._file = state / FILE
         self._ready = False
+        # not for builds and boots, whose messages systemd would only log
+        self._manager = os.environ.pop("NOTIFY_SOCKET", "")
         try:
             self._boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         except OSError:
@@ -35,7 +37,7 @@ class Heartbeat:
                 os.pwrite(descriptor, line, 0)
             finally:
                 os.close(descriptor)
-        _notify_systemd("WATCHDOG=1" if self._ready else "READY=1\nWATCHDOG=1")
+        _notify_systemd(self._manager, "WATCHDOG=1" if self._ready else "READY=1\nWATCHDOG=1")
         self._ready = True
 
     def end(self) -> None:
@@ -44,8 +46,8 @@ class Heartbeat:
             self._file.unlink()
 
 
-def _notify_systemd(message: str) -> None:
-    address = os.environ.get("NOTIFY_SOCKET", "")  # sd_notify(3)
+def _notify_systemd(address: str, message: str) -> None:
+    """Protocol: sd_notify(3)."""
     if not address.startswith(("/", "@")):
         return
     with (

@@ -47,6 +47,8 @@ class PartHeartbeat:
         self._reporter, self._boot_id = reporter, boot_id()
         self._descriptor: int | None = None
         self._ready = False
+        # not for child processes, whose messages systemd would only log
+        self._manager = os.environ.pop("NOTIFY_SOCKET", "") if reporter is None else ""
 
     def beat(self, pid: int | None = None) -> None:
         line = encode(
@@ -62,9 +64,8 @@ class PartHeartbeat:
                 self._open()
             if self._descriptor is not None:
                 os.pwrite(self._descriptor, line, 0)
-        if self._reporter is None:
-            notify_systemd("WATCHDOG=1" if self._ready else "READY=1\nWATCHDOG=1")
-            self._ready = True
+        notify_systemd(self._manager, "WATCHDOG=1" if self._ready else "READY=1\nWATCHDOG=1")
+        self._ready = True
 
     def _open(self) -> None:
         self._close()
@@ -83,9 +84,8 @@ class PartHeartbeat:
             self._file.unlink(missing_ok=True)
 
 
-def notify_systemd(message: str) -> None:
-    """Send `message` to systemd if it started this process with a notification socket."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
+def notify_systemd(address: str, message: str) -> None:
+    """Send `message` to systemd's notification socket at `address`; empty: there is none."""
     if not address.startswith(("/", "@")):
         return
     with (

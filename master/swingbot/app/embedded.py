@@ -105,6 +105,7 @@ def _run(settings: Settings, announce: Announce) -> None:
         announce("preparing the database")
         postgres.prepare(state)
     env = supervision.environment(settings, os.environ) | {process.INSTANCE_VARIABLE: str(state)}
+    env.pop("NOTIFY_SOCKET", None)  # systemd watches `up`, which watches the parts
     child, supervisor = _start_supervisor(settings, planned, env)
     if embedded:
         supervisor.start(POSTGRES)
