@@ -33,10 +33,11 @@ def ask(
     address = sa.make_url(url)
     where: dict[str, Any] = address.translate_connect_args(username="user", database="dbname")
     where |= address.query
+    options, limit = where.pop("options", ""), round(seconds * 1000)
     try:
         connection = psycopg2.connect(
             **where,
-            options=f"-csearch_path=swingbot -cstatement_timeout={seconds * 1000:.0f}",
+            options=f"{options} -csearch_path=swingbot -cstatement_timeout={limit}",
             application_name="swingbot health",
             cursor_factory=psycopg2.extras.RealDictCursor,
             async_=1,
@@ -51,6 +52,14 @@ def ask(
             connection.close()
     except psycopg2.Error as error:
         raise NoAnswer((str(error).strip().splitlines() or ["connection lost"])[0]) from None
+
+
+def check(engine: sa.Engine) -> None:
+    """Raises OperationalError within ANSWER_SECONDS if the database of `engine` does not answer."""
+    try:
+        ask(engine.url)
+    except NoAnswer as error:
+        raise sa.exc.OperationalError(None, None, error) from None
 
 
 def _wait(connection: psycopg2.extensions.connection, end: float, seconds: float) -> None:

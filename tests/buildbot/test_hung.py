@@ -144,6 +144,9 @@ def test_a_database_that_hangs_is_named_within_seconds_and_restarted(service: Se
     assert code == 503
     assert "the database does not respond: no answer within 5 s" in json.loads(body)["reason"]
     assert "swingbot_database_up 0" in get(service, "/metrics")[1]
+    code, body = get(service, "/status.json")
+    assert code == 503
+    assert "database" in body
     code, text = status(service)
     assert code == 1
     assert re.search(r"PROBLEM   the database postgresql.* does not respond: no answer", text)

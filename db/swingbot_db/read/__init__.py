@@ -8,6 +8,7 @@ not exist raises NotFound.
 from __future__ import annotations
 
 from swingbot.core.model.lookup import NotFound
+from swingbot_db.probe import check
 
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
@@ -37,6 +38,7 @@ __all__ = [
     "bisection",
     "boot",
     "boot_order",
+    "check",
     "comparison",
     "controller",
     "experiment",

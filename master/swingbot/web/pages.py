@@ -80,6 +80,7 @@ class Pages:
         }
 
     def overview(self, request: Request) -> Response:
+        self._source.read.check(self._source.engine)
         with self._source.reading() as conn:
             document = self._source.read.status(conn)
         if is_json(request):
