@@ -7,8 +7,10 @@ Names are public: alert rules and panels elsewhere depend on them.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -267,13 +269,18 @@ class Metrics:
         """`answers` says within seconds whether the database does."""
         self._engine, self._figures, self._here = engine, figures, here
         self._answers = answers
+        # of its own, so that pages that wait for the database do not delay it
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         self._made, self._text = float("-inf"), ""
 
-    def answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._refresh)
+        return Response(self._text, media_type=MEDIA_TYPE)
+
+    def _refresh(self) -> None:
         if time.monotonic() - self._made > _KEPT_SECONDS:
             self._text = self._look()
             self._made = time.monotonic()
-        return Response(self._text, media_type=MEDIA_TYPE)
 
     def _look(self) -> str:
         begin = time.monotonic()
