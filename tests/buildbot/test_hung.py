@@ -5,6 +5,7 @@ While `up` is stopped itself nothing is restarted, so that the names can be read
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -21,8 +22,10 @@ from typing import Any
 import psutil
 import pytest
 
+from swingbot.adapters.part_heartbeat import beats
 from swingbot.app import process
 from swingbot.app.keep.health_check import problems_here
+from swingbot.app.settings import Health, Settings
 from tests.buildbot.lab import eventually
 from tests.buildbot.stubbox import NAME
 from tests.buildbot.test_up import Service
@@ -76,6 +79,12 @@ def named(service: Service) -> set[str]:
     return {one["part"] for one in health(service).get("hung", ())}
 
 
+def limits(service: Service) -> Settings:
+    """The settings of the service with the limits of this test."""
+    health = Health(hung_seconds=HUNG, restart_seconds=RESTART)
+    return dataclasses.replace(service.settings, health=health)
+
+
 def status(service: Service) -> tuple[int, str]:
     argv = [sys.executable, "-m", "swingbot.app.cli", "status"]
     env = {name: text for name, text in os.environ.items() if not name.startswith("SWINGBOT_")}
@@ -92,6 +101,11 @@ def is_well(service: Service) -> bool:
     return code == 200 and json.loads(body)["status"] == "ok"
 
 
+def all_beat(service: Service) -> bool:
+    parts = {beat.part for beat in beats(service.settings.state)}
+    return is_well(service) and parts >= {"up", "supervisord", "postgres", *COMMANDS}
+
+
 def was_killed(service: Service, part: str) -> bool:
     return re.search(rf"^{part} \(process \d+\) .*is killed$", service.said(), re.M) is not None
 
@@ -100,7 +114,7 @@ def test_parts_that_hang_are_named_and_restarted(service: Service) -> None:
     up = service.up_and_healthy()
     pids = {part: service.pid(command) for part, command in COMMANDS.items()}
     assert 0 not in pids.values(), pids
-    eventually("all parts have heartbeats", lambda: is_well(service))
+    eventually("all parts have heartbeats", lambda: all_beat(service))
 
     os.kill(up.pid, signal.SIGSTOP)
     stopped = set(COMMANDS) - {"web"}
@@ -114,9 +128,7 @@ def test_parts_that_hang_are_named_and_restarted(service: Service) -> None:
         assert f'swingbot_part_hung{{part="{part}"}} 1' in metrics
     assert 'swingbot_part_hung{part="web"} 0' in metrics
     os.kill(pids["web"], signal.SIGSTOP)
-    eventually(
-        "status names web", lambda: "web has not" in str(problems_here(service_settings(service)))
-    )
+    eventually("status names web", lambda: "web has not" in str(problems_here(limits(service))))
     code, text = status(service)
     assert code == 0, "the command did its work"
     for part in pids:
@@ -135,7 +147,7 @@ def test_parts_that_hang_are_named_and_restarted(service: Service) -> None:
 
 def test_a_database_that_hangs_is_named_within_seconds_and_restarted(service: Service) -> None:
     up = service.up_and_healthy()
-    eventually("all parts have heartbeats", lambda: is_well(service))
+    eventually("all parts have heartbeats", lambda: all_beat(service))
     server = psutil.Process(service.pid("bin/postgres -D"))
     os.kill(up.pid, signal.SIGSTOP)
     for one in [server, *server.children(recursive=True)]:
@@ -159,6 +171,7 @@ def test_a_database_that_hangs_is_named_within_seconds_and_restarted(service: Se
 
 def test_a_supervisor_that_hangs_is_replaced(service: Service) -> None:
     service.up_and_healthy()
+    eventually("all parts have heartbeats", lambda: all_beat(service))
     supervisor = service.pid("supervisord -c") or service.pid("supervisor.supervisord")
     os.kill(supervisor, signal.SIGSTOP)
     eventually("it is killed", lambda: was_killed(service, "supervisord"), 120)
@@ -167,15 +180,4 @@ def test_a_supervisor_that_hangs_is_replaced(service: Service) -> None:
         "all work again",
         lambda: is_well(service) and service.pid("supervisor.supervisord") not in (0, supervisor),
         240,
-    )
-
-
-def service_settings(service: Service) -> Any:
-    """The settings of the service with the limits of this test."""
-    import dataclasses
-
-    from swingbot.app.settings import Health
-
-    return dataclasses.replace(
-        service.settings, health=Health(hung_seconds=HUNG, restart_seconds=RESTART)
     )
