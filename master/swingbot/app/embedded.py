@@ -44,6 +44,7 @@ Announce = Callable[[str], None]
 START_SECONDS: Final = 240.0  # on a loaded machine, the Buildbot master alone took 50 s
 STOP_SECONDS: Final = 40.0
 LOG_LINES: Final = 5
+LOG_COLUMNS: Final = 200  # a traceback of faulthandler ends with a line of all extension modules
 NEEDED_BYTES: Final = 200 << 20  # a new database takes 60 MiB, its write-ahead log another 60 MiB
 TELL_AGAIN_SECONDS: Final = 60.0
 _DIED: Final = ("BACKOFF", "FATAL", "UNKNOWN")  # states of a program
@@ -338,7 +339,7 @@ def log_tail(settings: Settings, name: str) -> str:
             lines = source.read().decode(errors="replace").splitlines()
     except OSError:
         lines = ["(empty)"]
-    return "\n".join(["  " + line for line in lines[-LOG_LINES:]] + [f"  ({file})"])
+    return "\n".join(["  " + line[:LOG_COLUMNS] for line in lines[-LOG_LINES:]] + [f"  ({file})"])
 
 
 def _announce_addresses(settings: Settings, announce: Announce) -> None:
