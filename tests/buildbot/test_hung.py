@@ -25,7 +25,7 @@ import pytest
 from swingbot.adapters.part_heartbeat import beats
 from swingbot.app import process
 from swingbot.app.keep.health_check import problems_here
-from swingbot.app.settings import Health, Settings
+from swingbot.app.settings import HealthSection, Settings
 from tests.buildbot.lab import eventually
 from tests.buildbot.stubbox import NAME
 from tests.buildbot.test_up import Service
@@ -81,7 +81,7 @@ def named(service: Service) -> set[str]:
 
 def limits(service: Service) -> Settings:
     """The settings of the service with the limits of this test."""
-    health = Health(hung_seconds=HUNG, restart_seconds=RESTART)
+    health = HealthSection(hung_seconds=HUNG, restart_seconds=RESTART)
     return dataclasses.replace(service.settings, health=health)
 
 

@@ -23,7 +23,7 @@ from swingbot.core.keep.health import PartBeat, hung
 from swingbot.service.checkpoint import checkpoint
 from swingbot_db.probe import NoAnswer, ask
 from swingbot_jobs.contract.heartbeat import Beat, decode, encode
-from swingbot_worker.heartbeat import Heartbeat as WorkerHeartbeat
+from swingbot_worker.heartbeat import WorkerHeartbeat
 from tests.buildbot.ports import free_ports
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from swingbot_jobs.contract.heartbeat import FILE, Beat, encode
 
 
-class Heartbeat:
+class WorkerHeartbeat:
     """Writes the heartbeat of the worker whose directory is `state`; never raises."""
 
     def __init__(self, state: Path) -> None:

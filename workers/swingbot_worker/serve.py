@@ -17,7 +17,7 @@ import click
 from swingbot_jobs.contract import worker_secret
 from swingbot_jobs.contract.compiler import ANNOUNCEMENT, to_announcement
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
-from swingbot_worker.heartbeat import Heartbeat
+from swingbot_worker.heartbeat import WorkerHeartbeat
 from swingbot_worker.kbuild.compilers import probe
 
 KEEPALIVE_SECONDS: Final = 30
@@ -162,7 +162,7 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
     _outlive_odd_answers(worker)
     worker.startService()
     reactor.addSystemEventTrigger("before", "shutdown", worker.stopService)
-    heart = Heartbeat(state)
+    heart = WorkerHeartbeat(state)
     beats = LoopingCall(heart.beat)
     reactor.callWhenRunning(beats.start, BEAT_SECONDS)
     reactor.run()

@@ -17,7 +17,7 @@ _KEPT_SECONDS: Final = 1.0  # an answer of the database is shared by the request
 Facts = dict[str, Any]
 
 
-class Health:
+class HealthPage:
     """The endpoint.
 
     `database` returns facts, or {"reason": why it does not answer}, within a time limit of its own;

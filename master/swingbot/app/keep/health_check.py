@@ -14,7 +14,7 @@ from swingbot.app import postgres
 from swingbot.app.database import database_url
 from swingbot.app.settings import Settings
 from swingbot.core.keep.health import PartBeat, hung, hung_problems, no_room, problems
-from swingbot.web.health import Health
+from swingbot.web.health import HealthPage
 from swingbot.web.ports import ReadModels
 from swingbot_db import read
 from swingbot_db.engine import Connection, Engine
@@ -74,7 +74,7 @@ def database_problem(settings: Settings) -> str | None:
     return None
 
 
-def health(settings: Settings, engine: Engine) -> Health:
+def health(settings: Settings, engine: Engine) -> HealthPage:
     def database() -> dict[str, Any]:
         try:
             return ask(engine.url, read.REACHABLE)[0]
@@ -92,7 +92,7 @@ def health(settings: Settings, engine: Engine) -> Health:
             for beat in hung_here(settings)
         ]
 
-    return Health(database, parts)
+    return HealthPage(database, parts)
 
 
 def read_here(settings: Settings) -> ReadModels:
