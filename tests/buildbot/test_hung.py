@@ -6,6 +6,7 @@ While `up` is stopped itself nothing is restarted, so that the names can be read
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -27,19 +28,19 @@ from swingbot.app import process
 from swingbot.app.keep.health_check import problems_here
 from swingbot.app.settings import HealthSection, Settings
 from tests.buildbot.lab import eventually
-from tests.buildbot.stubbox import NAME
+from tests.buildbot.stub_testbox import NAME
 from tests.buildbot.test_up import Service
 
 # Long enough for a machine with other work on it, short enough for a test.
 HUNG, RESTART = 12, 30
-WORKER, BOX_WORKER = "worker-builder", f"worker-box-{NAME}"
+WORKER, TESTBOX_WORKER = "worker-builder", f"worker-box-{NAME}"
 COMMANDS = {
     "web": "swingbot.app.cli web",
     "loop": "swingbot.app.cli loop",
     "smtpd": "swingbot.app.cli smtpd",
     "buildbot-master": "twistd",
     WORKER: "serve builder",
-    BOX_WORKER: f"serve box-{NAME}",
+    TESTBOX_WORKER: f"serve box-{NAME}",
 }
 
 
@@ -136,7 +137,7 @@ def test_parts_that_hang_are_named_and_restarted(service: Service) -> None:
 
     os.kill(up.pid, signal.SIGCONT)
     for part in pids:
-        eventually(f"{part} is killed", lambda part=part: was_killed(service, part), 120)
+        eventually(f"{part} is killed", functools.partial(was_killed, service, part), 120)
         assert f"{part} has not responded" in service.said()
     eventually("all work again", lambda: is_well(service) and not named(service), 180)
     for part, command in COMMANDS.items():

@@ -4,6 +4,7 @@ disconnects them before it stops.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -100,8 +101,15 @@ class AttachedWorkers:
             heart = self._hearts[name]
             self._asked.add(name)
             answer = defer.maybeDeferred(connection.mind.callRemote, "getVersion")
-            answer.addCallbacks(lambda version, heart=heart: heart.beat(), lambda why: None)
-            answer.addBoth(lambda done, name=name: self._asked.discard(name))
+            answer.addCallbacks(functools.partial(_beat, heart), lambda why: None)
+            answer.addBoth(functools.partial(self._answered, name))
+
+    def _answered(self, name: str, result: object) -> None:
+        self._asked.discard(name)
+
+
+def _beat(heart: PartHeartbeat, version: object) -> None:
+    heart.beat()
 
 
 class FleetMaster(BuildMaster):  # type: ignore[misc]
