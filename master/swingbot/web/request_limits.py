@@ -10,7 +10,8 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -25,6 +26,8 @@ from .session import client_of
 
 FORM_BYTES: Final = 64 << 10  # body size, for any address that takes no files
 AT_ONCE: Final = 32  # concurrent requests of one client
+DOWNLOADS_AT_ONCE: Final = 16  # of these, of raw results: slow ones leave room for pages
+_DOWNLOADS: Final = ("/raw/", "/artifacts/")
 PIECE_SECONDS: Final = 60.0  # time until the next piece of a body
 BODY_SECONDS: Final = 60.0  # time for a whole body of at most FORM_BYTES
 UPLOAD_SECONDS: Final = 3600.0  # time for a larger one
@@ -51,7 +54,9 @@ class RequestLimits:
         limit: Limit,
         known: Callable[[HTTPConnection], bool],
         now: Callable[[], float] = time.monotonic,
+        requests: int = 200,
     ) -> None:
+        """`requests`: maximum number of concurrent requests of all clients that are not known."""
         self._app, self._renderer, self._limit, self._known, self._now = (
             app,
             renderer,
@@ -60,7 +65,9 @@ class RequestLimits:
             now,
         )
         self._buckets = Buckets(rate) if rate else None
+        self._requests = requests
         self._at_once: Counter[str] = Counter()
+        self._downloads: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,23 +75,21 @@ class RequestLimits:
             return
         request = HTTPConnection(scope)
         limit = self._limit(scope["method"], scope["path"])
-        refused = self._announced(request, limit) or (
-            None if self._known(request) else self._too_often(request)
-        )
+        # the health check has a thread and a database connection of its own
+        counted = scope["path"] != "/healthz" and not self._known(request)
+        refused = self._announced(request, limit) or (self._too_often(request) if counted else None)
         if refused is not None:
             answer = failure(
                 self._renderer, request, refused.status_code, refused.detail, refused.headers
             )
             await answer(scope, receive, send)
             return
-        client = client_of(request)
-        self._at_once[client] += 1
-        try:
+        with ExitStack() as stack:
+            if counted:
+                stack.enter_context(_one_more(self._at_once, client_of(request)))
+                if _is_download(request):
+                    stack.enter_context(_one_more(self._downloads, client_of(request)))
             await self._app(scope, _measured(receive, limit), send)
-        finally:
-            self._at_once[client] -= 1
-            if not self._at_once[client]:
-                del self._at_once[client]
 
     def _too_often(self, request: HTTPConnection) -> HTTPException | None:
         client = client_of(request)
@@ -96,11 +101,11 @@ class RequestLimits:
                 headers={"retry-after": str(math.ceil(wait))},
             )
         if self._at_once[client] >= AT_ONCE:
-            return HTTPException(
-                429,
-                f"{AT_ONCE} requests from your address are in progress; wait for them to finish.",
-                headers={"retry-after": "1"},
-            )
+            return _wait_for(429, f"{AT_ONCE} requests from your address")
+        if _is_download(request) and self._downloads[client] >= DOWNLOADS_AT_ONCE:
+            return _wait_for(429, f"{DOWNLOADS_AT_ONCE} downloads from your address")
+        if self._at_once.total() >= self._requests:
+            return _wait_for(503, f"{self._requests} requests")
         return None
 
     def _announced(self, request: HTTPConnection, limit: int) -> HTTPException | None:
@@ -112,6 +117,27 @@ class RequestLimits:
         ):
             return HTTPException(413, _too_large(limit), headers={"connection": "close"})
         return None
+
+
+def _wait_for(status: int, what: str) -> HTTPException:
+    return HTTPException(
+        status, f"{what} are in progress; wait for them to finish.", headers={"retry-after": "1"}
+    )
+
+
+def _is_download(request: HTTPConnection) -> bool:
+    return str(request.scope["path"]).startswith(_DOWNLOADS)
+
+
+@contextmanager
+def _one_more(counter: Counter[str], client: str) -> Iterator[None]:
+    counter[client] += 1
+    try:
+        yield
+    finally:
+        counter[client] -= 1
+        if not counter[client]:
+            del counter[client]
 
 
 def _too_large(limit: int) -> str:
