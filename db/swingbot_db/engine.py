@@ -15,22 +15,33 @@ Engine = sa.Engine
 DatabaseAway = sa.exc.OperationalError  # the server does not respond, or cancels a query
 
 
-def make_engine(url: str) -> sa.Engine:
+def make_engine(
+    url: str | sa.URL, *, connections: int = 15, query_seconds: int | None = None
+) -> sa.Engine:
     """Open a pool on `url` (any spelling of a PostgreSQL URL; the driver is always psycopg2).
 
-    Connections are tested before use, so a server restart only costs a reconnect.
+    Connections are tested before use, so a server restart only costs a reconnect. The pool keeps
+    up to 5 of at most `connections` open. `query_seconds`: the server cancels longer queries.
     """
     parsed = sa.make_url(url).set(drivername="postgresql+psycopg2")
+    limit = "" if query_seconds is None else f" -cstatement_timeout={query_seconds}s"
+    kept = min(5, connections)
     return sa.create_engine(
         parsed,
         pool_pre_ping=True,
-        pool_size=5,
+        pool_size=kept,
+        max_overflow=connections - kept,
         connect_args={
-            "options": "-csearch_path=swingbot -ctimezone=UTC",
+            "options": f"-csearch_path=swingbot -ctimezone=UTC{limit}",
             "application_name": "swingbot",
-            "connect_timeout": 10,
+            "connect_timeout": min(10, query_seconds or 10),
         },
     )
+
+
+def own_pool(engine: sa.Engine, *, connections: int, query_seconds: int | None = None) -> sa.Engine:
+    """Open another pool on the database of `engine`, which a crowd at `engine` does not empty."""
+    return make_engine(engine.url, connections=connections, query_seconds=query_seconds)
 
 
 @contextmanager

@@ -36,19 +36,23 @@ from swingbot.web.exchange import OUTCOME_LIMIT_BYTES, attempt_of
 from swingbot.web.experiment_form import ExperimentForm
 from swingbot.web.forms import Forms
 from swingbot.web.incident import IncidentPages
+from swingbot.web.lanes import EXCHANGE_THREADS
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.read_access import ReadAccess, ReadSettings
 from swingbot.web.render import Renderer
 from swingbot.web.request_limits import FORM_BYTES, RequestLimits, rate_of
 from swingbot.web.session import Sessions
 from swingbot.web.snapshot_reader import SnapshotReader
+from swingbot.web.spooled import SpooledBodies
 from swingbot_db import read
 from swingbot_db.access import Access
 from swingbot_db.attempts import AttemptTransactions
-from swingbot_db.engine import Engine
+from swingbot_db.engine import Engine, own_pool
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.program import load_programs
 
+METRICS_CONNECTIONS: Final = 2
+METRICS_SECONDS: Final = 5  # longest query
 OPEN_UPLOADS: Final = 16  # concurrent uploads of workers; each needs a connection and a buffer
 
 
@@ -99,7 +103,11 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     incidents = IncidentPages(SnapshotReader(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10
     submitter = DatabaseSubmitter(settings, engine, lab)
-    attempts = AttemptTransactions(engine, TestboxRules().lease_seconds)
+    exchange_engine = own_pool(engine, connections=EXCHANGE_THREADS)
+    attempts = AttemptTransactions(exchange_engine, TestboxRules().lease_seconds)
+    metrics_engine = own_pool(
+        engine, connections=METRICS_CONNECTIONS, query_seconds=METRICS_SECONDS
+    )
     extra = [
         *exchange.routes(store, attempts, key, _cap(settings.web), testboxes=attempts),
         *boot_order.routes(engine, read.boot_order),
@@ -111,7 +119,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
         *tables.routes(engine, functools.partial(printed, open_artifact=store.open), TABLE_FORMS),
-        *(metrics(settings, engine).routes() if settings.web.metrics != "off" else ()),
+        *(metrics(settings, metrics_engine).routes() if settings.web.metrics != "off" else ()),
         *health(settings, engine).routes(),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
@@ -136,9 +144,16 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         ReadSettings(read=web.read, raw=web.raw, metrics=web.metrics),
         of_worker,
     )
+    spool = settings.state / "spool"
+    spool.mkdir(parents=True, exist_ok=True, mode=0o700)
     return SafeHeaders(
         RequestLimits(
-            gate, renderer, rate_of(web.rate), functools.partial(_limit, patch_bytes), of_worker
+            SpooledBodies(gate, spool),
+            renderer,
+            rate_of(web.rate),
+            functools.partial(_limit, patch_bytes),
+            of_worker,
+            requests=web.connections,
         )
     )
 

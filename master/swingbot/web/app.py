@@ -6,7 +6,8 @@ text from a kernel, a patch or a mail is shown as text, whatever it contains.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,9 +27,17 @@ from swingbot.core.model.lookup import NotFound
 from . import reproduction
 from .error_response import failure
 from .experiment import ExperimentPages
+from .lanes import limit_page_threads
 from .mail import MailPages
 from .pages import Pages
-from .ports import DatabaseAway, DatabaseError, Engine, OpenArtifact, PageSettings, ReadModels
+from .ports import (
+    DatabaseAway,
+    DatabaseBusy,
+    Engine,
+    OpenArtifact,
+    PageSettings,
+    ReadModels,
+)
 from .raw import RawPages
 from .render import Renderer
 from .reproduction import Kits
@@ -74,7 +83,7 @@ def make_app(
     unit: Callable[[str], str | None] = lambda metric: None,
     kits: Kits | None = None,
 ) -> Starlette:
-    """Return the application.
+    """Return the application, without /healthz, /metrics and what changes anything.
 
     `read` is the module `swingbot_db.read`, `artifact` is
     `ArtifactDirectory(settings.artifacts).open`. `extra_routes` come first. `unit` returns the unit
@@ -92,7 +101,6 @@ def make_app(
         *ExperimentPages(source, renderer, artifact, kits=kits is not None).routes(),
         Route("/", pages.overview),
         Route("/status.json", pages.overview),
-        Route("/healthz", _healthz(source)),
         Route("/robots.txt", _robots),
         Mount("/static", StaticFiles(directory=STATIC), name="static"),
         Route("/mailbox", mail.listing),
@@ -115,6 +123,11 @@ def make_app(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "The database is temporarily unavailable. Try again in a moment.",
         ),
+        DatabaseBusy: _failure(
+            renderer,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "Too many pages are being read. Try again in a moment.",
+        ),
         HTTPException: _failure(renderer, None),
         Exception: _failure(
             renderer,
@@ -123,8 +136,17 @@ def make_app(
         ),
     }
     return Starlette(
-        routes=routes, middleware=[Middleware(SafeHeaders)], exception_handlers=handlers
+        routes=routes,
+        middleware=[Middleware(SafeHeaders)],
+        exception_handlers=handlers,
+        lifespan=_lifespan,
     )
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    limit_page_threads()
+    yield
 
 
 def _failure(
@@ -148,21 +170,6 @@ def _failure(
         return failure(renderer, request, int(code), words, _HEADERS | more)
 
     return handle
-
-
-def _healthz(source: SnapshotReader) -> Callable[[Request], Response]:
-    def healthz(request: Request) -> Response:
-        try:
-            with source.reading() as conn:
-                return JSONResponse({"status": "ok", **source.read.reachable(conn)})
-        except DatabaseError as error:
-            reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
-            return JSONResponse(
-                {"status": "failed", "reason": f"the database does not respond: {reason}"},
-                status_code=503,
-            )
-
-    return healthz
 
 
 async def _robots(request: Request) -> Response:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import Final, Protocol
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from swingbot.web.lanes import Lane
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
 
 PHASE_LIMIT_BYTES: Final = 1 << 14
@@ -29,8 +29,8 @@ class TestboxStore(Protocol):
 class Controllers:
     """Without a store, no controller is refused and no phase is stored."""
 
-    def __init__(self, testboxes: TestboxStore | None) -> None:
-        self._testboxes = testboxes
+    def __init__(self, testboxes: TestboxStore | None, lane: Lane) -> None:
+        self._testboxes, self._lane = testboxes, lane
 
     async def refuse(self, request: Request, attempt: int) -> Response | None:
         """Return the refusal if this controller must not drive the attempt's testbox, else None.
@@ -44,7 +44,7 @@ class Controllers:
         )[:_NAME_LENGTH]
         if self._testboxes is None or not name:
             return None
-        why = await run_in_threadpool(self._testboxes.hold, attempt, name)
+        why = await self._lane.run(self._testboxes.hold, attempt, name)
         return None if why is None else JSONResponse({"error": why}, status_code=409)
 
     async def take_phase(self, request: Request, attempt: int) -> Response:
@@ -68,7 +68,7 @@ class Controllers:
         if refusal := await self.refuse(request, attempt):
             return refusal
         why = phase["why"] + (f" (boot {phase['boot_id']})" if phase.get("boot_id") else "")
-        if self._testboxes is None or not await run_in_threadpool(
+        if self._testboxes is None or not await self._lane.run(
             self._testboxes.tell_phase, attempt, phase["phase"], why
         ):
             return JSONResponse(

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, Protocol
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -25,6 +24,7 @@ from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge,
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
 from swingbot.web.controllers import Controllers, TestboxStore
 from swingbot.web.file_response import stored
+from swingbot.web.lanes import EXCHANGE_THREADS, Lane
 from swingbot.web.session import bearer_of
 from swingbot_jobs.contract.orders import ContractError, check_outcome
 
@@ -100,7 +100,8 @@ class Exchange:
         testboxes: TestboxStore | None = None,
     ) -> None:
         self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
-        self._controllers = Controllers(testboxes)
+        self._lane = Lane(EXCHANGE_THREADS)
+        self._controllers = Controllers(testboxes, self._lane)
         self._open: Counter[int] = Counter()  # uploads in progress, by attempt
 
     def _attempt(self, request: Request) -> int | None:
@@ -111,12 +112,12 @@ class Exchange:
         brought = (
             None
             if attempt is None
-            else await run_in_threadpool(self._attempts.brought, attempt, sha256)
+            else await self._lane.run(self._attempts.brought, attempt, sha256)
         )
         if attempt is None or brought is None:
             return _refuse(401, "send the attempt's token as a bearer token")
         try:
-            if not brought.over and await run_in_threadpool(self._store.has, sha256):
+            if not brought.over and await self._lane.run(self._store.has, sha256):
                 return JSONResponse({"sha256": sha256}, status_code=200)
             with self._opened(attempt):
                 await self._receive(request, attempt, brought, sha256)
@@ -155,18 +156,16 @@ class Exchange:
         self, request: Request, attempt: int, brought: UploadUsage, sha256: str
     ) -> None:
         self._fits(brought, _announced(request))
-        sink, size = await run_in_threadpool(self._store.sink, sha256), 0
+        sink, size = await self._lane.run(self._store.sink, sha256), 0
         try:
             async for chunk in request.stream():
                 size += len(chunk)
                 self._fits(brought, size)
-                await run_in_threadpool(sink.write, chunk)
-            refused = await run_in_threadpool(
-                self._attempts.admit, attempt, sha256, size, self._cap
-            )
+                await self._lane.run(sink.write, chunk)
+            refused = await self._lane.run(self._attempts.admit, attempt, sha256, size, self._cap)
             if refused is not None:
                 raise NotTaken(403, refused)
-            await run_in_threadpool(sink.commit)
+            await self._lane.run(sink.commit)
         finally:
             sink.abort()
 
@@ -178,7 +177,7 @@ class Exchange:
     async def get_artifact(self, request: Request) -> Response:
         sha256, name = request.path_params["sha256"], request.query_params.get("name", "")
         try:
-            file = await run_in_threadpool(self._store.open, sha256)
+            file = await self._lane.run(self._store.open, sha256)
         except ValueError as error:
             return _refuse(400, str(error))
         except Gone as error:
@@ -210,7 +209,7 @@ class Exchange:
             return _refuse(401, "send the attempt's token as a bearer token")
         if refusal := await self._controllers.refuse(request, attempt):
             return refusal
-        wanted = await run_in_threadpool(self._attempts.wanted, attempt)
+        wanted = await self._lane.run(self._attempts.wanted, attempt)
         return (
             _refuse(404, "this attempt does not exist")
             if wanted is None
@@ -243,7 +242,7 @@ class Exchange:
         missing = [
             name
             for name, file in outcome["files"].items()
-            if not await run_in_threadpool(self._store.has, file["sha256"])
+            if not await self._lane.run(self._store.has, file["sha256"])
         ]
         if missing:
             return _refuse(
@@ -253,7 +252,7 @@ class Exchange:
             )
         if refusal := await self._controllers.refuse(request, attempt):
             return refusal
-        delivery = await run_in_threadpool(self._attempts.deliver, attempt, outcome)
+        delivery = await self._lane.run(self._attempts.deliver, attempt, outcome)
         status, words = ANSWERS[delivery]
         return JSONResponse(
             {"delivery": delivery.value, "message": words}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -12,7 +13,9 @@ Connection = sa.Connection
 Engine = sa.Engine
 DatabaseError = sa.exc.SQLAlchemyError
 DatabaseAway = sa.exc.OperationalError  # the server does not respond, or cancels a query
+DatabaseBusy = sa.exc.TimeoutError  # all connections of the pool are in use
 Row = dict[str, Any]
+Reading = Callable[[], AbstractContextManager[Connection]]  # opens a connection
 Filters = Mapping[str, Any] | None
 
 
@@ -32,7 +35,6 @@ class ReadModels(Protocol):
 
     def check(self, engine: Engine) -> None: ...  # DatabaseAway within seconds, or nothing
     def status(self, conn: Connection) -> Row: ...
-    def reachable(self, conn: Connection) -> Row: ...
     def comparison(self, conn: Connection, id: int | str) -> Row: ...
     def experiment(
         self, conn: Connection, id: int | str, metrics: Sequence[str] | None = None
@@ -65,7 +67,8 @@ class ReadModels(Protocol):
     ) -> list[Row]: ...
     def samples_of_comparison(self, conn: Connection, id: int | str) -> list[Row]: ...
     def raw_manifest(self, conn: Connection, id: str) -> Row: ...
-    def samples(self, conn: Connection, id: str) -> Iterator[Row]: ...
+    def sample_pages(self, reading: Reading, id: str) -> Iterator[list[Row]]: ...
+    def run_samples(self, reading: Reading, run: int) -> Iterator[tuple[str, float]]: ...
     def result_children(self, conn: Connection, path: tuple[str, ...]) -> list[Row]: ...
     def result_run(self, conn: Connection, path: tuple[str, ...], number: int) -> Row: ...
     def list_comparisons(
