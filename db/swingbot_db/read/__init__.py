@@ -28,7 +28,14 @@ from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .orders import boot, kernel, list_orders, order
 from .overview import REACHABLE, open_work, reachable, status
 from .proof import gates
-from .raw import raw_manifest, result_children, result_run, samples
+from .raw import (
+    raw_manifest,
+    result_children,
+    result_run,
+    run_samples,
+    sample_pages,
+    samples,
+)
 from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
 
@@ -70,6 +77,8 @@ __all__ = [
     "report_classes",
     "result_children",
     "result_run",
+    "run_samples",
+    "sample_pages",
     "samples",
     "samples_of_comparison",
     "samples_of_experiment",

@@ -156,22 +156,22 @@ def _no_build(conn: sa.Connection, key: str) -> NotFound:
     )
 
 
-def boot(conn: sa.Connection, id: int | str) -> Row:
+def boot(conn: sa.Connection, id: int | str, *, samples: bool = True) -> Row:
     """Return a boot.
 
-    `runs` have `samples` {metric: [values]}; `facts` are as received; `sheet` is the whole fact
-    sheet by group.
+    `runs` have `samples` {metric: [values]}, which are empty without `samples`; `facts` are as
+    received; `sheet` is the whole fact sheet by group.
     """
     row = by_id(conn, _BOOT, "boot", id)
     number = row["id"]
-    samples: dict[int, dict[str, list[float]]] = {}
-    for sample in rows(conn, _SAMPLES, id=number):
-        samples.setdefault(sample["run"], {}).setdefault(sample["metric"], []).append(
+    values: dict[int, dict[str, list[float]]] = {}
+    for sample in rows(conn, _SAMPLES, id=number) if samples else ():
+        values.setdefault(sample["run"], {}).setdefault(sample["metric"], []).append(
             sample["value"]
         )
     runs = []
     for run in rows(conn, _RUNS, id=number):
-        runs.append(run | {"samples": samples.get(run.pop("id"), {})})
+        runs.append(run | {"samples": values.get(run.pop("id"), {})})
     ids = {
         "id": shown("boot", number),
         "order": shown("order", row.pop("order_id")),

@@ -6,7 +6,8 @@ Raw results are files, runs and samples. They are found by the id of a request (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -39,7 +40,21 @@ SELECT {_RUN}, v.commit, x.id AS boot, x.k, x.purpose, x.testbox, r.unit_job, r.
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
   JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id
 LEFT JOIN result_root rr ON rr.id = r.result_root
-WHERE x.id = ANY(:ids) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq
+WHERE r.id = ANY(:runs) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq
+"""
+# One run with more samples than fit on a page, by its primary key from (metric, seq) on.
+_SAMPLES_AFTER = _SAMPLES.replace(
+    "WHERE r.id = ANY(:runs) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq",
+    "WHERE r.id = :run AND s.run = :run AND (s.metric, s.seq) > (:metric, :seq)"
+    " ORDER BY s.metric, s.seq LIMIT :most",
+)
+_COUNTS = """
+SELECT r.id, (SELECT count(*) FROM sample s WHERE s.run = r.id) AS samples
+FROM run r WHERE r.boot = ANY(:ids) ORDER BY r.boot, r.unit_job, r.number
+"""
+_RUN_SAMPLES = """
+SELECT metric, seq, value FROM sample WHERE run = :run AND (metric, seq) > (:metric, :seq)
+ORDER BY metric, seq LIMIT :most
 """
 _KERNELS = (
     "SELECT build_key, files FROM kernel_build WHERE build_key = ANY(:keys) ORDER BY build_key"
@@ -61,9 +76,10 @@ FROM result_root rr JOIN run r ON r.result_root = rr.id WHERE rr.name = :name
 """
 HAS_RAW: Final = ("comparison", "experiment", "bisection", "incident", "report", "order", "boot")
 MOST: Final = 10_000  # entries of one level of result roots
-_BOOTS_AT_ONCE: Final = (
-    20  # held in memory at once: 20 boots of 10 runs of 300 metrics are 60 000 samples
-)
+_BOOTS_AT_ONCE: Final = 20  # whose samples are counted at once
+PAGE_SAMPLES: Final = 1000  # held in memory at once, about 1 MB
+
+Reading = Callable[[], AbstractContextManager[sa.Connection]]  # opens a connection
 
 
 def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
@@ -87,7 +103,7 @@ def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
     elif kind == "incident":
         roles = _roles_of_incident(conn, id)
     else:
-        only = boot(conn, id)["id"] if kind == "boot" else order(conn, id)["boot"]
+        only = boot(conn, id, samples=False)["id"] if kind == "boot" else order(conn, id)["boot"]
         roles = {only: []} if only else {}
     return roles
 
@@ -154,19 +170,73 @@ def _paths(files: Any, prefix: str) -> list[Row]:
 
 
 def samples(conn: sa.Connection, id: str) -> Iterator[Row]:
-    """Samples of c5, e6, b2, i1, r4, o7 or x12, boot by boot.
+    """Samples of c5, e6, b2, i1, r4, o7 or x12, boot by boot; see `sample_pages`."""
+    for page in sample_pages(lambda: nullcontext(conn), id):
+        yield from page
+
+
+def sample_pages(reading: Reading, id: str) -> Iterator[list[Row]]:
+    """Samples of c5, e6, b2, i1, r4, o7 or x12, boot by boot, PAGE_SAMPLES at a time.
 
     Keys: result_root, commit, side, boot, k, testbox, unit_job, run, metric, seq, value, ...
-    Holds the samples of a few boots at a time. `side` is the boot's roles, joined by '+'.
+    `side` is the boot's roles, joined by '+'. `reading` is called for each page, so that a slow
+    consumer holds no connection. Samples do not change once they are stored.
     """
     kind, id = _read_id(id)
-    roles = _roles(conn, kind, id)
+    with reading() as conn:
+        roles = _roles(conn, kind, id)
     numbers = sorted(int(name[1:]) for name in roles)
     for begin in range(0, len(numbers), _BOOTS_AT_ONCE):
-        for row in rows(conn, _SAMPLES, ids=numbers[begin : begin + _BOOTS_AT_ONCE]):
-            row["boot"] = shown("boot", row["boot"])
-            row["side"] = "+".join(roles[row["boot"]])
-            yield row
+        with reading() as conn:
+            counts = rows(conn, _COUNTS, ids=numbers[begin : begin + _BOOTS_AT_ONCE])
+        for runs in _paged(counts):
+            for page in _pages_of(reading, runs):
+                for row in page:
+                    row["boot"] = shown("boot", row["boot"])
+                    row["side"] = "+".join(roles[row["boot"]])
+                yield page
+
+
+def _paged(counts: Iterable[Row]) -> Iterator[list[int]]:
+    """Consecutive runs with PAGE_SAMPLES samples at most; or one run with more."""
+    runs: list[int] = []
+    total = 0
+    for row in counts:
+        if runs and total + row["samples"] > PAGE_SAMPLES:
+            yield runs
+            runs, total = [], 0
+        runs.append(row["id"])
+        total += row["samples"]
+    if runs:
+        yield runs
+
+
+def _pages_of(reading: Reading, runs: list[int]) -> Iterator[list[Row]]:
+    if len(runs) == 1:
+        yield from _after(reading, _SAMPLES_AFTER, runs[0])
+        return
+    with reading() as conn:
+        page = rows(conn, _SAMPLES, runs=runs)
+    yield page
+
+
+def _after(reading: Reading, sql: str, run: int) -> Iterator[list[Row]]:
+    metric, seq = "", -1
+    while True:
+        with reading() as conn:
+            page = rows(conn, sql, run=run, metric=metric, seq=seq, most=PAGE_SAMPLES)
+        if page:
+            metric, seq = page[-1]["metric"], page[-1]["seq"]
+            yield page
+        if len(page) < PAGE_SAMPLES:
+            return
+
+
+def run_samples(reading: Reading, run: int) -> Iterator[tuple[str, float]]:
+    """Metric and value of each sample of a run, by its row number; metric by metric."""
+    for page in _after(reading, _RUN_SAMPLES, run):
+        for row in page:
+            yield row["metric"], row["value"]
 
 
 def result_children(conn: sa.Connection, path: tuple[str, ...]) -> list[Row]:
@@ -191,12 +261,15 @@ def result_children(conn: sa.Connection, path: tuple[str, ...]) -> list[Row]:
 
 
 def result_run(conn: sa.Connection, path: tuple[str, ...], number: int) -> Row:
-    """One run by its result root: its `boot`, and the `run` with `samples`. Raises NotFound."""
+    """One run by its result root: its `boot`, and the `run` (with its row number `id`).
+
+    Neither has samples: `run_samples` reads them. Raises NotFound.
+    """
     name = "/".join(("result", *path))
     row = first(conn, _ONE_RUN, name=name, number=number) if number < 2**31 else None
     if row is None:
         raise NotFound(f"run {number} of {name!r} does not exist; /raw/{name}/ lists its runs")
-    whole = boot(conn, row["boot"])
+    whole = boot(conn, row["boot"], samples=False)
     run = next(
         run
         for run in whole["runs"]
@@ -212,6 +285,6 @@ def result_run(conn: sa.Connection, path: tuple[str, ...], number: int) -> Row:
     return {
         "result_root": f"{name}/{number}",
         "boot": whole,
-        "run": run | {"parser": row["parser"]},
+        "run": run | {"id": row["id"], "parser": row["parser"]},
         "unit_job": job["job"] if job else None,
     }

@@ -5,11 +5,9 @@ Files are sent byte for byte, with checksums; samples as CSV and JSON, a few boo
 
 from __future__ import annotations
 
-import hashlib
 import json
-import tarfile
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,11 +23,11 @@ from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
 from swingbot.core.raw.result_root import LEVELS
-from swingbot.core.raw.tar_members import members
 
 from .file_response import stored
 from .ports import OpenArtifact, Row
 from .render import Renderer
+from .run_files import RunFiles
 from .snapshot_reader import SnapshotReader
 
 MADE: Final = (
@@ -40,6 +38,7 @@ MADE: Final = (
     "facts.csv",
     "SHA256SUMS",
 )
+_BLOCK: Final = 64 << 10  # characters of a piece of a response
 _TEXT: Final = (".log", ".map", ".txt", "config", ".sh", "SHA256SUMS")
 _SAFE: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -117,7 +116,7 @@ class RawPages:
             )
         if path == "samples.json":
             return StreamingResponse(
-                _json_lines(self._samples(manifest["id"])), media_type="application/json"
+                _blocks(_json_lines(self._samples(manifest["id"]))), media_type="application/json"
             )
         lines = {
             "samples.csv": lambda: tables.csv_lines(
@@ -134,8 +133,8 @@ class RawPages:
         )
 
     def _samples(self, id: str) -> Iterator[Row]:
-        with self._source.reading() as conn:
-            yield from self._source.read.samples(conn, id)
+        for page in self._source.read.sample_pages(self._source.reading, id):
+            yield from page
 
     def results(self, request: Request) -> Response:
         """Result roots: their parts level by level, then runs, then the files of a run."""
@@ -160,70 +159,36 @@ class RawPages:
             raise NotFound(f"run {number!r} does not exist; runs are numbered from 0")
         with self._source.reading() as conn:
             run = self._source.read.result_run(conn, parts[: len(LEVELS) - 1], int(number))
-        files, notes = self._run_files(run)
+        files = RunFiles(
+            run,
+            lambda: self._source.read.run_samples(self._source.reading, run["run"]["id"]),
+            self._artifact,
+        )
         name = "/".join(parts[len(LEVELS) :])
         if name == "SHA256SUMS":
-            return PlainTextResponse(
-                sums((hashlib.sha256(content).hexdigest(), path) for path, content in files.items())
-            )
-        if name in files:
-            media_type, headers = _kind(name.rsplit("/", 1)[-1], inline=True)
-            return Response(files[name], media_type=media_type, headers=headers)
+            return PlainTextResponse(sums((one.sha256, one.path) for one in files.listing()))
         if name:
-            raise NotFound(
-                f"{run['result_root']} has no file {name!r}; /raw/{run['result_root']}/ lists its"
-                " files"
-            )
-        listed = [
-            {"path": path, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for path, content in files.items()
-        ]
+            return self._run_file(files, name)
         return self._renderer.page(
-            "raw_run.html", this=run, files=listed, notes=notes, parts=parts, levels=LEVELS
+            "raw_run.html",
+            this=run,
+            files=[one._asdict() for one in files.listing()],
+            notes=files.notes,
+            parts=parts,
+            levels=LEVELS,
         )
 
-    def _run_files(self, run: Row) -> tuple[dict[str, bytes], list[str]]:
-        """Files of the run and files derived from them; notes on files that cannot be shown."""
-        boot, of_run = run["boot"], run["run"]
-        files = run_documents(run)
-        notes: list[str] = []
-        results = (boot["files"] or {}).get("results.tar")
-        if results is None:
-            return files, ["the boot delivered no results"]
-        try:
-            with self._artifact(results["sha256"]) as tar:
-                for member in members(tar, notes.append):
-                    if (member.unit_job, member.run) == (of_run["unit_job"], of_run["number"]):
-                        files.setdefault(member.path, member.read())
-        except tarfile.ReadError as error:
-            notes.append(str(error))
-        except Gone as error:
-            notes.append(f"results.tar was {error}")
-        except FileNotFoundError:
-            notes.append(
-                f"results.tar is no longer in the artifact store (sha256 {results['sha256']})"
+    def _run_file(self, files: RunFiles, name: str) -> Response:
+        content = files.content(name)
+        if content is None:
+            raise NotFound(
+                f"{files.run['result_root']} has no file {name!r};"
+                f" /raw/{files.run['result_root']}/ lists its files"
             )
-        except ArtifactError as error:
-            notes.append(f"results.tar cannot be read: {error}")
-        return dict(sorted(files.items())), notes[:20]
-
-
-def run_documents(run: Row) -> dict[str, bytes]:
-    """Derived files of a result root: samples under LKP's name, facts of the boot, unit job."""
-    samples = {
-        metric: values[0] if len(values) == 1 else values
-        for metric, values in sorted(run["run"]["samples"].items())
-    }
-    documents = {
-        "stats.json": samples,
-        "facts.json": run["boot"]["facts"],
-        "job.json": run["unit_job"],
-    }
-    return {
-        name: (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
-        for name, content in documents.items()
-        if content is not None
-    }
+        media_type, headers = _kind(name.rsplit("/", 1)[-1], inline=True)
+        if content.size is not None:
+            headers["Content-Length"] = str(content.size)
+        return StreamingResponse(content.pieces, media_type=media_type, headers=headers)
 
 
 def sums(files: Iterable[tuple[str, str]]) -> str:
@@ -250,11 +215,13 @@ def _json_lines(rows: Iterator[Row]) -> Iterator[str]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[str]:
-    """Join some thousands of lines at a time: each piece of a response has a cost."""
-    block: list[Any] = []
+    """Join lines: each piece of a response has a cost."""
+    block: list[str] = []
+    size = 0
     for line in lines:
         block.append(line)
-        if len(block) == 2000:
+        size += len(line)
+        if size >= _BLOCK:
             yield "".join(block)
-            block.clear()
+            block, size = [], 0
     yield "".join(block)

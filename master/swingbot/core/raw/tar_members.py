@@ -16,6 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 MAX_MEMBERS: Final = 100_000
 # of one file, which is read into memory; larger ones remain in results.tar
 MAX_BYTES: Final = 64 << 20
+PIECE_BYTES: Final = 64 << 10
 FACTS: Final = "facts"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
 _MOST_PARTS: Final = 8
@@ -28,8 +29,13 @@ class TarMember(NamedTuple):
     run: int
     path: str
     size: int
-    # raises tarfile.ReadError if the archive is truncated there; call it before the next member
-    read: Callable[[], bytes]
+    # The content in pieces. Raises tarfile.ReadError if the archive is truncated there; to be read
+    # before the next member is.
+    pieces: Callable[[], Iterator[bytes]]
+
+    def read(self) -> bytes:
+        """The whole content."""
+        return b"".join(self.pieces())
 
 
 def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[TarMember]:
@@ -74,17 +80,18 @@ def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> TarMember | str
     if not 2 <= len(parts) <= _MOST_PARTS or not all(_NAME.fullmatch(part) for part in parts):
         return "its name is not one of a result"
 
-    def read() -> bytes:
-        source = archive.extractfile(entry)
-        content = source.read() if source else b""
-        if len(content) != entry.size:
+    def pieces() -> Iterator[bytes]:
+        source, size = archive.extractfile(entry), 0
+        while source and (piece := source.read(PIECE_BYTES)):
+            size += len(piece)
+            yield piece
+        if size != entry.size:
             raise tarfile.ReadError(
-                f"{entry.name[:100]!r} is truncated after {len(content)} of {entry.size} bytes"
+                f"{entry.name[:100]!r} is truncated after {size} of {entry.size} bytes"
             )
-        return content
 
     if parts[0] == FACTS:
-        return TarMember(None, 0, "/".join(parts), entry.size, read)
+        return TarMember(None, 0, "/".join(parts), entry.size, pieces)
     if len(parts) < 3 or not re.fullmatch(r"0|[1-9][0-9]{0,5}", parts[1]):
         return "its name is not one of a result"
-    return TarMember(parts[0], int(parts[1]), "/".join(parts[2:]), entry.size, read)
+    return TarMember(parts[0], int(parts[1]), "/".join(parts[2:]), entry.size, pieces)
