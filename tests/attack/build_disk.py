@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.attack import Result, Target
 from tests.attack.hostile_build import attack, stopped
+from tests.attack.target import Result, Target
 
 NAME = "build-disk"
 WANTED = "a failed build that names SWINGBOT_BUILD_DISK_MB, and less than 100 MB of disk"

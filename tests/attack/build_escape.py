@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.attack import Result, Target
 from tests.attack.hostile_build import attack
+from tests.attack.target import Result, Target
 
 NAME = "build-escape"
 WANTED = "a score of 1000, a whole log, no boot parameters"
@@ -20,6 +20,6 @@ def run(target: Target) -> Result:
     attacked = attack(_SCRIPT)
     whole = attacked.log.startswith("swingbot: commit ")
     return Result(
-        got=f"{', '.join(attacked.said)}; the log is {'whole' if whole else 'shortened'}",
+        line=f"{', '.join(attacked.said)}; the log is {'whole' if whole else 'shortened'}",
         held=attacked.said == ["score 1000"] and whole,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.attack import Result, Target
 from tests.attack.hostile_build import attack, stopped
+from tests.attack.target import Result, Target
 from tests.unit.test_hostile_patches import INODES, SOCKETS
 
 NAME = "build-memory"
@@ -21,6 +21,6 @@ def run(target: Target) -> Result:
         for python in (SOCKETS, f"import os\n{INODES}")
     ]
     return Result(
-        got="; ".join(result.got for result in results),
+        line="; ".join(result.line for result in results),
         held=all(result.held for result in results),
     )

@@ -17,7 +17,7 @@ from swingbot_jobs.contract.orders import check_order
 from swingbot_worker import kbuild
 from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site
-from tests.attack import Result
+from tests.attack.target import Result
 from tests.fakelinux import make_fakelinux
 from tests.unit.test_hostile_patches import hostile, said
 
@@ -82,7 +82,7 @@ def attack(script: str, *, python: str = "", settings: Mapping[str, str] | None 
 def stopped(attacked: Attacked, setting: str) -> Result:
     """Return the result of an attack that should end as a failed build that names `setting`."""
     held = attacked.status == "failed" and setting in attacked.reason
-    return Result(got=attacked.words(), held=held)
+    return Result(held=held, line=attacked.words())
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swingbot.adapters.part_heartbeat import beats
 from swingbot.core.keep.health import PartBeat, hung
-from tests.attack import Result, Target
+from tests.attack.target import Result, Target
 
 NAME = "hung-parts"
 WANTED = "each part is named within 60 s, and another process has its heartbeat within 180 s"
@@ -19,11 +19,11 @@ WATCHERS = ("up", "supervisord", "postgres")  # watched, but not by their own he
 
 def run(target: Target) -> Result:
     if target.state is None:
-        return Result(got="nothing: give --state DIR", held=False)
+        return Result(line="nothing: give --state DIR", held=False)
     parts = [beat for beat in beats(target.state) if beat.pid and beat.part not in WATCHERS]
     own = [beat for beat in parts if beat.reporter is None and beat.age_seconds < 10]
     if not own:
-        return Result(got=f"no part has a heartbeat in {target.state}", held=False)
+        return Result(line=f"no part has a heartbeat in {target.state}", held=False)
     for beat in own:
         os.kill(beat.pid or 0, signal.SIGSTOP)
     began = time.monotonic()
@@ -53,11 +53,11 @@ def _watch(state: Path, stopped: list[PartBeat], began: float) -> Result:
         time.sleep(0.5)
     late = [part for part in pids if named.get(part, 1e9) > NAMED_SECONDS]
     gone = [part for part in pids if part not in again]
-    got = "; ".join(
+    line = "; ".join(
         f"{part} named after {_seconds(named, part)}, back after {_seconds(again, part)}"
         for part in pids
     )
-    return Result(got=got, held=not late and not gone)
+    return Result(line=line, held=not late and not gone)
 
 
 def _seconds(times: dict[str, float], part: str) -> str:

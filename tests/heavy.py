@@ -1,0 +1,129 @@
+"""`swingbot web` in a process of its own, over a boot with many samples and large files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+import sqlalchemy as sa
+
+from swingbot.adapters.artifacts import Artifacts, secret
+from swingbot.app.settings import Settings, load
+from swingbot.core.model.dispatch import token
+from swingbot_db.engine import make_engine
+from tests import scenario
+from tests.attack.target import Target
+from tests.fakes.mail import brain_environment
+
+SAMPLES: Final = 300_000
+FILE_BYTES: Final = 48 << 20
+
+
+def _results(store: Artifacts, unit_job: str) -> tuple[str, int]:
+    """Store a results.tar whose run 0 has a large file; return its sha256 and size."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, size in (("big.log", FILE_BYTES), ("small.txt", 1000)):
+            entry = tarfile.TarInfo(f"{unit_job}/0/{name}")
+            entry.size = size
+            archive.addfile(entry, io.BytesIO(b"0123456\n" * (size // 8)))
+    content = out.getvalue()
+    sha256 = hashlib.sha256(content).hexdigest()
+    store.put(io.BytesIO(content), sha256)
+    return sha256, len(content)
+
+
+def _fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
+    """Return a boot with many samples, its run's result root, and an attempt under way."""
+    lab = scenario.a_lab(conn)
+    run = conn.execute(
+        sa.text(
+            "SELECT id, unit_job, number FROM run WHERE boot = :boot AND status = 'ok'"
+            " ORDER BY number, id LIMIT 1"
+        ),
+        {"boot": lab.boot},
+    ).one()
+    conn.execute(
+        sa.text(
+            "INSERT INTO sample (run, metric, seq, value) SELECT :run, 'vmstat.column-' || n / 1000,"
+            " n % 1000, n FROM generate_series(0, :most - 1) AS g (n)"
+        ),
+        {"run": run.id, "most": SAMPLES},
+    )
+    sha256, size = _results(Artifacts(settings.artifacts), run.unit_job)
+    conn.execute(
+        sa.text(
+            "UPDATE boot SET files = jsonb_build_object('results.tar', jsonb_build_object("
+            "'sha256', CAST(:sha256 AS text), 'size', CAST(:size AS bigint))) WHERE id = :boot"
+        ),
+        {"sha256": sha256, "size": size, "boot": lab.boot},
+    )
+    name = f"result/heavy/{run.unit_job}/box/rootfs/kconfig/gcc-12/{'0' * 40}"
+    root = conn.execute(
+        sa.text("INSERT INTO result_root (name) VALUES (:name) RETURNING id"), {"name": name}
+    ).scalar_one()
+    conn.execute(
+        sa.text("UPDATE run SET result_root = :root, root_run = 0 WHERE id = :run"),
+        {"root": root, "run": run.id},
+    )
+    attempt = conn.execute(
+        sa.text("SELECT min(id) FROM attempt WHERE state = 'running'")
+    ).scalar_one()
+    conn.commit()
+    conn.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text("ANALYZE"))
+    return f"x{lab.boot}", f"{name}/0", attempt
+
+
+@contextmanager
+def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]:
+    """A service to attack, until the block ends."""
+    given = brain_environment(place / "state", db_url) | environment
+    settings, engine = load(environ=given), make_engine(db_url)
+    with engine.connect() as conn:
+        boot, run, attempt = _fill(conn, settings)
+    engine.dispose()
+    settings.state.mkdir(parents=True, exist_ok=True)
+    bearer = {"Authorization": f"Bearer {token(secret(settings.secret_file), attempt)}"}
+    with (place / "web.log").open("wb") as log:
+        web = subprocess.Popen(
+            [sys.executable, "-m", "swingbot.app.cli", "web"],
+            env={**os.environ, **given},
+            stdout=log,
+            stderr=log,
+        )
+    target = Target(
+        port=settings.web.port,
+        pid=web.pid,
+        boot=boot,
+        run=run,
+        attempt=f"a{attempt}",
+        worker=bearer,
+    )
+    try:
+        _wait(target, web)
+        yield target
+    finally:
+        web.terminate()
+        web.wait(20)
+
+
+def _wait(target: Target, web: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            httpx.get(f"{target.url}/healthz", timeout=5, trust_env=False)
+            return
+        except httpx.HTTPError:
+            assert web.poll() is None, "the web service ended at once"
+            assert time.monotonic() < end, "the web service does not answer"
+            time.sleep(0.1)
