@@ -87,25 +87,25 @@ class Sessions:
         return await self._known(request, bearer)
 
     async def _known(self, request: HTTPConnection, text: str) -> Person:
+        # A valid token is never refused for the invalid ones of others at the same address.
+        person = await run_in_threadpool(self._holder, text)
+        if person is not None:
+            return person
         client = client_of(request)
-        wait = self._failures.wait(client, self._now())
+        wait = self._failures.take(client, self._now())
         if wait > 0:
             raise HTTPException(
                 429,
                 "Too many invalid tokens from your address; wait a minute.",
                 headers={"retry-after": str(int(wait) + 1)},
             )
-        person = await run_in_threadpool(self._holder, text)
-        if person is None:
-            self._failures.take(client, self._now())
-            await run_in_threadpool(self._keeper.refused, client)
-            await asyncio.sleep(self._pause)
-            raise HTTPException(
-                401,
-                "This token is invalid, expired or revoked; ask the operator for another one.",
-                headers={"www-authenticate": "Bearer"},
-            )
-        return person
+        await run_in_threadpool(self._keeper.refused, client)
+        await asyncio.sleep(self._pause)
+        raise HTTPException(
+            401,
+            "This token is invalid, expired or revoked; ask the operator for another one.",
+            headers={"www-authenticate": "Bearer"},
+        )
 
     def _holder(self, text: str) -> Person | None:
         if tokens.looks_like_one(text):
