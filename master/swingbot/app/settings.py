@@ -118,6 +118,11 @@ class WebSection:
         "comma-separated addresses or networks of trusted proxies (X-Forwarded-For and -Proto);"
         " empty: none",
     )
+    hosts: str = _key(
+        "",
+        "comma-separated host names to answer for, besides localhost, this host's name and those of"
+        " public_url and exchange_url; *: any",
+    )
     rate: int = _key(
         1200,
         "requests per minute allowed for one client, a quarter of them in a burst; 0: no limit",
@@ -128,7 +133,7 @@ class WebSection:
         " burst; 0: no limit",
     )
     connections: int = _key(
-        200, "maximum concurrent connections; further ones are answered with 503"
+        200, "maximum concurrent requests, 32 of one client; further ones are answered with 503"
     )
     attempt_files: int = _key(200, "maximum number of files uploaded by one attempt")
     attempt_mib: int = _key(4096, "maximum total size of the files of one attempt, in MiB")

@@ -7,6 +7,7 @@ import socket
 import time
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.requests import HTTPConnection
@@ -36,6 +37,7 @@ from swingbot.web.exchange import OUTCOME_LIMIT_BYTES, attempt_of
 from swingbot.web.experiment_form import ExperimentForm
 from swingbot.web.forms import Forms
 from swingbot.web.incident import IncidentPages
+from swingbot.web.known_hosts import KnownHosts
 from swingbot.web.lanes import EXCHANGE_THREADS
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.read_access import ReadAccess, ReadSettings
@@ -146,16 +148,27 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     )
     spool = settings.state / "spool"
     spool.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return SafeHeaders(
-        RequestLimits(
-            SpooledBodies(gate, spool),
-            renderer,
-            rate_of(web.rate),
-            functools.partial(_limit, patch_bytes),
-            of_worker,
-            requests=web.connections,
-        )
+    limited = RequestLimits(
+        SpooledBodies(gate, spool),
+        renderer,
+        rate_of(web.rate),
+        functools.partial(_limit, patch_bytes),
+        of_worker,
+        requests=web.connections,
     )
+    return SafeHeaders(KnownHosts(limited, renderer, host_names(settings)))
+
+
+def host_names(settings: Settings) -> set[str]:
+    """Names in `Host` that the service answers: its own, those of its URLs, and `web.hosts`."""
+    urls = (settings.web_url, settings.exchange_url)
+    return {
+        "localhost",
+        socket.gethostname(),
+        settings.web.host,
+        *(urlsplit(url).hostname or "" for url in urls),
+        *(word.strip() for word in settings.web.hosts.split(",")),
+    } - {""}
 
 
 def _cap(web: WebSettings) -> UploadLimits:

@@ -135,12 +135,14 @@ def make_app(
             "This page could not be rendered. This is a bug in swingbot; see its log for details.",
         ),
     }
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[Middleware(SafeHeaders)],
         exception_handlers=handlers,
         lifespan=_lifespan,
     )
+    app.router.redirect_slashes = False  # it redirects to whatever host the request names
+    return app
 
 
 @asynccontextmanager
