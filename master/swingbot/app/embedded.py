@@ -20,6 +20,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import sys
 import time
 import urllib.request
@@ -145,7 +146,10 @@ def _stop_on_signal() -> Iterator[None]:
 
 @contextmanager
 def _lock(state: Path) -> Iterator[None]:
-    state.mkdir(parents=True, exist_ok=True)
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # The mirror, results, mails and logs in it are for the service and its operator alone.
+    if (status := state.stat()).st_uid == os.geteuid():
+        state.chmod(stat.S_IMODE(status.st_mode) & 0o770)
     with (state / "lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

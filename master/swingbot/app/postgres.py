@@ -82,8 +82,7 @@ def prepare(state: Path) -> None:
             server = _package().get_server(new, start=False, cleanup_mode=None)
             server.ensure_pgdata_inited()
             new.replace(data(state))
-        else:
-            _make_enterable(state)
+        _make_enterable(state)
         _own_socket_directory(state)
     except OSError as error:
         raise PostgresError(
@@ -111,14 +110,18 @@ def _bin() -> Path:
 def _make_enterable(state: Path) -> None:
     """As root, make the server's directory and programs accessible to its user again.
 
-    A move or a new venv may have reset the permissions.
+    A move or a new venv may have reset the permissions. The state directory is opened for the
+    group of the server's user alone.
     """
-    if user() is None:
+    server = user()
+    if server is None:
         return
+    os.chown(state, -1, pwd.getpwnam(server).pw_gid)
+    state.chmod(0o710)
     for path in (data(state), _bin()):
         for parent in path.parents:
             mode = parent.stat().st_mode
-            if mode & 0o011 != 0o011:
+            if parent != state and mode & 0o011 != 0o011:
                 parent.chmod(mode | 0o011)
 
 
