@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -27,6 +26,7 @@ from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.compare.submit import RequestCost
 from swingbot.service.ports import GitError, RequestError
 
+from . import json_body
 from .forms import FORM_HEADERS, Forms, same_site
 from .render import Renderer
 from .session import bearer_of
@@ -314,9 +314,9 @@ def read_json(
 ) -> tuple[SubmittedForm, bool]:
     """Return a script's request and whether it is a dry run. Raises HTTPException."""
     try:
-        document = json.loads(body.decode("utf-8"))
-    except (ValueError, RecursionError):
-        raise HTTPException(400, "The request body is not valid JSON.") from None
+        document = json_body.parse(body)
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"The request body is not valid JSON: {error}"[:200]) from None
     if not isinstance(document, dict) or not set(document) <= fields.keys:
         raise HTTPException(
             400, f"Send an object with only these keys: {', '.join(sorted(fields.keys))}."

@@ -6,12 +6,12 @@ is refused while the lease of the first one is valid.
 
 from __future__ import annotations
 
-import json
 from typing import Final, Protocol
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from swingbot.web import json_body
 from swingbot.web.lanes import Lane
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
 
@@ -62,7 +62,7 @@ class Controllers:
                     status_code=413,
                 )
         try:
-            phase = check_phase(json.loads(body))
+            phase = check_phase(json_body.parse(bytes(body)))
         except (ContractError, ValueError, RecursionError) as error:
             return JSONResponse({"error": str(error)[:500]}, status_code=400)
         if refusal := await self.refuse(request, attempt):

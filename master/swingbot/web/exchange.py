@@ -8,7 +8,6 @@ it can write nothing more. Downloads are public, as raw results are, unless sett
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -22,7 +21,8 @@ from starlette.routing import Route
 from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
-from swingbot.web.controllers import Controllers, TestboxStore
+from swingbot.web import json_body
+from swingbot.web.controllers import TestboxStore, Controllers
 from swingbot.web.file_response import stored
 from swingbot.web.lanes import EXCHANGE_THREADS, Lane
 from swingbot.web.session import bearer_of
@@ -236,7 +236,7 @@ class Exchange:
                     f"the outcome exceeds the limit of {OUTCOME_LIMIT_BYTES} bytes",
                 )
         try:
-            outcome = check_outcome(_parse(bytes(body)))
+            outcome = check_outcome(json_body.parse(bytes(body)))
         except (ContractError, ValueError, RecursionError) as error:
             return _refuse(400, str(error)[:500])
         missing = [
@@ -271,21 +271,6 @@ def _announced(request: Request) -> int:
     """Return the request's declared size in bytes; 0 if it is chunked."""
     text = request.headers.get("content-length", "0")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-
-
-def _parse(body: bytes) -> object:
-    """Parse JSON, refusing what jsonb cannot store: NaN, infinities, NUL, lone surrogates."""
-
-    def constant(name: str) -> object:
-        raise ValueError(f"outcome: {name} is not a finite number")
-
-    text = body.decode("utf-8")
-    document = json.loads(text, parse_constant=constant)
-    # raises for lone surrogates and overflowed numbers
-    json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    if re.search(r"(?<!\\)(\\\\)*\\u0000", text):
-        raise ValueError("outcome: NUL characters are not allowed")
-    return document
 
 
 def _patient(endpoint: Endpoint) -> Endpoint:
