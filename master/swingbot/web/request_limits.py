@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
@@ -24,6 +25,7 @@ from .error_response import failure
 from .render import Renderer
 from .session import client_of
 
+HEAD_BYTES: Final = 32 << 10
 FORM_BYTES: Final = 64 << 10  # body size, for any address that takes no files
 AT_ONCE: Final = 32  # concurrent requests of one client
 DOWNLOADS_AT_ONCE: Final = 16  # of these, of raw results: slow ones leave room for pages
@@ -112,6 +114,14 @@ class RequestLimits:
         """Refuse a request by its head; the connection is closed, so the body is not read."""
         length = request.headers.get("content-length", "0")
         pieces = "transfer-encoding" in request.headers
+        if pieces and "content-length" in request.headers:
+            return _malformed(400, "Content-Length and Transfer-Encoding exclude each other.")
+        if _head_bytes(request.scope) > HEAD_BYTES:
+            return _malformed(431, f"The request head exceeds the limit of {HEAD_BYTES} bytes.")
+        if "\0" in request.scope["path"] or b"\0" in unquote_to_bytes(
+            request.scope["query_string"]
+        ):
+            return _malformed(400, "NUL characters are not allowed in an address.")
         if (length.isdigit() and (len(length) > 18 or int(length) > limit)) or (
             pieces and limit == 0
         ):
@@ -138,6 +148,18 @@ def _one_more(counter: Counter[str], client: str) -> Iterator[None]:
         counter[client] -= 1
         if not counter[client]:
             del counter[client]
+
+
+def _malformed(status: int, why: str) -> HTTPException:
+    return HTTPException(status, why, headers={"connection": "close"})
+
+
+def _head_bytes(scope: Scope) -> int:
+    return (
+        len(scope["raw_path"])
+        + len(scope["query_string"])
+        + sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    )
 
 
 def _too_large(limit: int) -> str:

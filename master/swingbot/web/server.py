@@ -14,11 +14,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from swingbot.core.access.limits import client_key
 
+from .request_limits import HEAD_BYTES
 from .waiting import WaitingConnections
 
 HEAD_SECONDS: Final = 20.0  # timeout for the head of a request
 STALL_SECONDS: Final = 60.0  # timeout for a client that reads none of the response
-HEAD_BYTES: Final = 32 << 10
 STOP_SECONDS: Final = (
     4  # after SIGTERM, for responses in progress; workers repeat interrupted uploads
 )
@@ -87,7 +87,11 @@ class ImpatientProtocol(H11Protocol):
         self._look_again = self.loop.call_later(STALL_SECONDS, self._look)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        # In pieces that end where a head must have: h11 looks at its size only when it is partial.
+        while data and not self.transport.is_closing():
+            most = HEAD_BYTES - len(self.conn.trailing_data[0]) if self._waits_for_head() else 0
+            piece, data = (data[:most], data[most:]) if most > 0 else (data, b"")
+            super().data_received(piece)
         self._watch()
 
     def on_response_complete(self) -> None:
@@ -144,7 +148,7 @@ def config(
         server_header=False,
         proxy_headers=bool(proxies.strip()),
         forwarded_allow_ips=proxies,
-        h11_max_incomplete_event_size=HEAD_BYTES,
+        h11_max_incomplete_event_size=HEAD_BYTES - 1,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
         **more,
