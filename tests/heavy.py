@@ -17,7 +17,7 @@ from typing import Final
 import httpx
 import sqlalchemy as sa
 
-from swingbot.adapters.artifacts import Artifacts, secret
+from swingbot.adapters.artifacts import ArtifactDirectory, secret
 from swingbot.app.settings import Settings, load
 from swingbot.core.model.dispatch import token
 from swingbot_db.engine import make_engine
@@ -29,7 +29,7 @@ SAMPLES: Final = 300_000
 FILE_BYTES: Final = 48 << 20
 
 
-def _results(store: Artifacts, unit_job: str) -> tuple[str, int]:
+def _results(store: ArtifactDirectory, unit_job: str) -> tuple[str, int]:
     """Store a results.tar whose run 0 has a large file; return its sha256 and size."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
@@ -60,7 +60,7 @@ def _fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
         ),
         {"run": run.id, "most": SAMPLES},
     )
-    sha256, size = _results(Artifacts(settings.artifacts), run.unit_job)
+    sha256, size = _results(ArtifactDirectory(settings.artifacts), run.unit_job)
     conn.execute(
         sa.text(
             "UPDATE boot SET files = jsonb_build_object('results.tar', jsonb_build_object("

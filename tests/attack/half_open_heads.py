@@ -10,7 +10,7 @@ from typing import Final
 from tests.attack.target import Result, Target, watching
 
 NAME: Final = "half-open request heads"
-WANTED: Final = "everybody else, and the same address, is answered"
+WANTED: Final = "other requests are answered, from the same address too"
 CONNECTIONS: Final = 205
 BEGIN: Final = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "
 

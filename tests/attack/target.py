@@ -58,10 +58,10 @@ class Target:
         return connection
 
     def ask(self, head: bytes) -> bytes:
-        """Send `head`; return what comes back until the connection ends or is silent for 2 s."""
+        """Send `head`; return what comes back until the service closes the connection."""
         answer = b""
         with self.connect() as connection:
-            connection.settimeout(2)
+            connection.settimeout(30)
             with suppress(OSError):
                 connection.sendall(head)
                 while chunk := connection.recv(1 << 16):

@@ -7,8 +7,19 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from tests.attack import files_of_a_run, half_open_heads, slow_samples
-from tests.attack.target import Target
+from swingbot.core.access.roles import Role
+from swingbot.core.access.tokens import digest
+from swingbot_db import access
+from swingbot_db.engine import make_engine
+from tests.attack import (
+    bad_heads,
+    files_of_a_run,
+    foreign_hosts,
+    half_open_heads,
+    slow_samples,
+    wrong_tokens,
+)
+from tests.attack.target import Result, Target
 from tests.database import fresh
 from tests.heavy import heavy_site
 
@@ -21,19 +32,52 @@ def target(
         fresh(server_url, template) as url,
         heavy_site(url, tmp_path_factory.mktemp("heavy"), SWINGBOT_WEB_RATE="0") as site,
     ):
+        _create_reader(url)
         yield site
 
 
-def test_half_open_heads_of_one_client_keep_nobody_out(target: Target) -> None:
-    result = half_open_heads.run(target)
+def judge(result: Result) -> None:
+    print(result.line)
     assert result.held, result.line
+
+
+READER = "swingbot_" + digest("a reader")[:43]
+
+
+def _create_reader(url: str) -> None:
+    engine = make_engine(url)
+    with engine.begin() as conn:
+        access.create(
+            conn,
+            who="Rea",
+            role=Role.READER,
+            digest=digest(READER),
+            life=None,
+            note=None,
+            by="test",
+        )
+    engine.dispose()
+
+
+def test_half_open_heads_of_one_client_keep_no_other_client_out(target: Target) -> None:
+    judge(half_open_heads.run(target))
 
 
 def test_slow_readers_of_samples_hold_no_database_connection(target: Target) -> None:
-    result = slow_samples.run(target)
-    assert result.held, result.line
+    judge(slow_samples.run(target))
 
 
 def test_a_large_file_of_a_run_is_sent_in_pieces(target: Target) -> None:
-    result = files_of_a_run.run(target)
-    assert result.held, result.line
+    judge(files_of_a_run.run(target))
+
+
+def test_wrong_tokens_lock_no_valid_one_out_of_the_same_address(target: Target) -> None:
+    judge(wrong_tokens.run(target, valid={"Authorization": f"Bearer {READER}"}))
+
+
+def test_the_service_answers_for_no_host_of_somebody_else(target: Target) -> None:
+    judge(foreign_hosts.run(target))
+
+
+def test_bad_heads_are_refused(target: Target) -> None:
+    judge(bad_heads.run(target))

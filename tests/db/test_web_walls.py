@@ -46,7 +46,7 @@ def raw(site: Served, *pieces: bytes) -> bytes:
         return answer
 
 
-HEAD = b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+HEAD = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
 
 def test_too_many_requests_have_to_wait_and_learn_how_long(serve: Serve) -> None:
@@ -86,9 +86,9 @@ def test_a_body_has_a_size_whether_it_says_so_or_comes_in_pieces(serve: Serve) -
     assert raw(site, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[piece] * 5).startswith(
         b"HTTP/1.1 413 "
     )
-    assert raw(site, b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").startswith(
-        b"HTTP/1.1 413 "
-    )
+    assert raw(
+        site, b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    ).startswith(b"HTTP/1.1 413 ")
     assert site.client.get("/healthz").status_code == 200
 
 
@@ -99,18 +99,21 @@ def test_what_comes_too_slowly_is_not_waited_for(
     monkeypatch.setattr(server, "IDLE_SECONDS", 1)
     monkeypatch.setattr(request_limits, "PIECE_SECONDS", 0.3)
     site = serve()
-    assert raw(site, b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ") == b"", "a head that never ends"
+    assert raw(site, b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") == b"", (
+        "a head that never ends"
+    )
     assert raw(site, b"") == b"", "a connection that says nothing"
     assert raw(site, HEAD + b"Content-Length: 20\r\n\r\nkey=").startswith(b"HTTP/1.1 408 ")
     assert (
-        raw(site, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET / HT").count(b"HTTP/1.1 ") == 1
+        raw(site, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HT").count(b"HTTP/1.1 ")
+        == 1
     ), "the second head on the same connection"
 
 
 def test_a_head_has_a_size(serve: Serve) -> None:
-    assert raw(serve(), b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 100_000).startswith(
-        b"HTTP/1.1 400 "
-    )
+    assert raw(
+        serve(), b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 100_000
+    ).startswith(b"HTTP/1.1 400 ")
 
 
 def test_who_takes_no_answer_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +127,7 @@ def test_who_takes_no_answer_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyP
     with socket.create_connection(("127.0.0.1", site.port), timeout=20) as connection:
         connection.sendall(
             (
-                f"GET /artifacts/{hashlib.sha256(content).hexdigest()} HTTP/1.1\r\nHost: x\r\n\r\n"
+                f"GET /artifacts/{hashlib.sha256(content).hexdigest()} HTTP/1.1\r\nHost: localhost\r\n\r\n"
             ).encode()
         )
         assert connection.recv(1, socket.MSG_PEEK) == b"H", "the answer has begun"

@@ -22,7 +22,7 @@ from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
 from swingbot.web import json_body
-from swingbot.web.controllers import TestboxStore, Controllers
+from swingbot.web.controllers import Controllers, TestboxStore
 from swingbot.web.file_response import stored
 from swingbot.web.lanes import EXCHANGE_THREADS, Lane
 from swingbot.web.session import bearer_of
