@@ -105,7 +105,7 @@ class Watch:
                 self.target.url + path,
                 content=content or None,
                 headers=headers,
-                timeout=20,
+                timeout=60,
                 trust_env=False,
             )
             if answer.status_code >= 400:

@@ -77,9 +77,14 @@ class RequestLimits:
             return
         request = HTTPConnection(scope)
         limit = self._limit(scope["method"], scope["path"])
-        # the health check has a thread and a database connection of its own
-        counted = scope["path"] != "/healthz" and not self._known(request)
-        refused = self._announced(request, limit) or (self._too_often(request) if counted else None)
+        known = self._known(request)
+        # the health check has threads and database connections of its own
+        counted = not known and scope["path"] != "/healthz"
+        refused = self._announced(request, limit)
+        if refused is None and not known:
+            refused = self._too_often(request)
+        if refused is None and counted:
+            refused = self._too_many(request)
         if refused is not None:
             answer = failure(
                 self._renderer, request, refused.status_code, refused.detail, refused.headers
@@ -102,6 +107,10 @@ class RequestLimits:
                 "Too many requests from your address; wait a moment.",
                 headers={"retry-after": str(math.ceil(wait))},
             )
+        return None
+
+    def _too_many(self, request: HTTPConnection) -> HTTPException | None:
+        client = client_of(request)
         if self._at_once[client] >= AT_ONCE:
             return _wait_for(429, f"{AT_ONCE} requests from your address")
         if _is_download(request) and self._downloads[client] >= DOWNLOADS_AT_ONCE:
