@@ -24,7 +24,7 @@ TEXTS: Final = (
     b"9223372036854775808", b"nan", b"1e309", b"'; DROP TABLE boot; --", b"<script>", b"\xf0\x9f\x92\xa9",
     b"a" * 3000, b" ", b"?", b"#", b"{0}", b"%s", "\u202e".encode(), b"0x10", "\u0663".encode(), b",",
 )  # fmt: skip
-VALUES: Final = (
+VALUES: Final[tuple[object, ...]] = (
     "\0", "\ud800", "\udfff x", "a\0b", "x" * 5000, "", "'", 1, -1, 10**40, 1e308, None, True, [], ["\0"],
     ["\ud800"], {}, {"a": "\0"}, [[[]]],
 )  # fmt: skip
