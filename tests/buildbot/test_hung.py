@@ -24,7 +24,6 @@ import psutil
 import pytest
 
 from swingbot.adapters.part_heartbeat import beats
-from swingbot.app import process
 from swingbot.app.keep.health_check import problems_here
 from swingbot.app.settings import HealthSection, Settings
 from tests.buildbot.lab import eventually
@@ -54,9 +53,7 @@ def service(short_root: Path) -> Iterator[Service]:
     service.root.chmod(0o755)
     yield service
     print(service.said())
-    for one in process.members(service.settings.state):
-        one.send_signal(signal.SIGCONT)
-    process.stop_members(service.settings.state, 20)
+    service.stop()
 
 
 def get(service: Service, path: str) -> tuple[int, str]:
@@ -153,6 +150,7 @@ def test_a_database_that_hangs_is_named_within_seconds_and_restarted(service: Se
     os.kill(up.pid, signal.SIGSTOP)
     for one in [server, *server.children(recursive=True)]:
         one.suspend()
+    eventually("/healthz fails", lambda: get(service, "/healthz")[0] == 503, 20)
     code, body = get(service, "/healthz")
     assert code == 503
     assert "the database does not respond: no answer within 5 s" in json.loads(body)["reason"]

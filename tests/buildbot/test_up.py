@@ -38,6 +38,7 @@ class Service:
             web=WebSection(port=self.port),
         )
         self.output = root / "up.log"
+        self.started: list[subprocess.Popen[bytes]] = []
 
     def up(self) -> subprocess.Popen[bytes]:
         env = {
@@ -60,9 +61,20 @@ class Service:
             str(self.port),
         ]
         with self.output.open("wb") as output:
-            return subprocess.Popen(
+            up = subprocess.Popen(
                 argv, stdout=output, stderr=output, env=env, start_new_session=True
             )
+        self.started.append(up)
+        return up
+
+    def stop(self) -> None:
+        """Whatever state it is in. `up` comes first: it starts its supervisor again."""
+        for up in self.started:
+            up.send_signal(signal.SIGKILL)
+            up.wait()
+        for one in process.members(self.settings.state):
+            one.send_signal(signal.SIGCONT)
+        process.stop_members(self.settings.state, 20)
 
     def up_and_healthy(self) -> subprocess.Popen[bytes]:
         started = self.up()
@@ -98,7 +110,7 @@ def service(short_root: Path) -> Iterator[Service]:
     service.root.chmod(0o755)
     yield service
     print(service.said())
-    process.stop_members(service.settings.state, 20)
+    service.stop()
 
 
 def test_up_starts_survives_kills_refuses_a_second_one_and_stops_cleanly(service: Service) -> None:

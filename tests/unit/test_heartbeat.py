@@ -105,7 +105,7 @@ def test_a_removed_file_is_written_again(tmp_path: Path) -> None:
     assert beats(tmp_path) == []
 
 
-def test_a_state_directory_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+def test_a_part_works_although_its_state_directory_cannot_be_written(tmp_path: Path) -> None:
     PartHeartbeat(tmp_path / "none" / "here", "web").beat()
 
 
@@ -161,7 +161,7 @@ def test_progress_is_a_checkpoint_or_the_end_of_a_child_and_waiting_is_no_stall(
 
 
 def test_a_database_that_accepts_and_says_nothing_is_given_up(tmp_path: Path) -> None:
-    # As a server under SIGSTOP: the kernel completes connections, and nobody reads them.
+    # As a server under SIGSTOP: the kernel completes connections that no process reads.
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / ".s.PGSQL.5432"))
         server.listen(5)

@@ -9,7 +9,7 @@ import pytest
 
 from swingbot.app import embedded, postgres
 
-NOBODY = 65534
+OTHER_USER = 65534
 
 
 def readable_by_others(file: Path) -> bool:
@@ -21,8 +21,8 @@ def readable_by_others(file: Path) -> bool:
         status = 1
         try:
             os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.setresgid(OTHER_USER, OTHER_USER, OTHER_USER)
+            os.setresuid(OTHER_USER, OTHER_USER, OTHER_USER)
             file.read_bytes()
             status = 0
         finally:
