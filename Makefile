@@ -10,7 +10,7 @@ STAGE := @.ci/stage
 # Tests start hundreds of processes; without cached bytecode each of them would recompile swingbot.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden wheel conformance dashboards lock base-kernel
+.PHONY: help setup lint quick shuffle browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden wheel conformance dashboards lock base-kernel
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,10 @@ lint: setup ## check formatting, types, imports, shell scripts and YAML
 quick: setup ## unit tests, goldens, and contract tests against the in-memory store
 	@$(PYTEST) $(ONE_MORE) tests/unit
 	@$(PYTEST) tests/contract/store -m memory
+
+shuffle: setup ## make shuffle [SEED=N] [TESTS=tests/db]: run tests (default: tests/unit) in a random order
+	@seed=$(or $(SEED),$$RANDOM); echo "SEED=$$seed"; \
+	$(PYTEST) $(PARALLEL) --random-order-bucket=module --random-order-seed=$$seed $(or $(TESTS),tests/unit)
 
 browser: setup ## install Chromium for the browser tests
 	@.ci/browser
