@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 import yaml
 
@@ -246,6 +247,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "swingbot_grafana__database_password is missing",
     ),
     (
+        {"swingbot_grafana__database_sslmode": "prefer"},
+        "swingbot_grafana__database_sslmode must be disable, require, verify-ca or verify-full",
+    ),
+    (
         {"swingbot_build_worker__secret": None},
         "the secret of worker builder is missing or shorter than 16 characters",
     ),
@@ -263,6 +268,27 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "must be the public key of the host that drives this testbox",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("host", "mode"),
+    [("127.0.0.1", "disable"), ("localhost", "disable"), ("db.example", "require")],
+)
+def test_grafana_gets_an_ssl_mode_that_its_driver_knows(host: str, mode: str) -> None:
+    defaults = read(ANSIBLE / "roles/swingbot_grafana/defaults/main.yml")
+    template = jinja2.Template(defaults["swingbot_grafana__database_sslmode"])
+    assert template.render(swingbot_grafana__database_host=host) == mode
+
+
+def test_grafana_gets_all_kinds_of_provisioning_files() -> None:
+    role = ANSIBLE / "roles/swingbot_grafana/tasks"
+    kinds = {place.name for place in (ANSIBLE.parent / "dashboards/provisioning").iterdir()}
+    (written,) = (
+        task for task in read(role / "service.yml") if "provisioning files" in task["name"]
+    )
+    assert set(written["loop"]) == kinds
+    removed = (role / "remove.yml").read_text()
+    assert all(f"provisioning/{kind}/*" in removed for kind in kinds)
 
 
 def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Path) -> None:

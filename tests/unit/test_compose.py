@@ -112,6 +112,36 @@ def test_only_pages_are_published_and_only_on_loopback() -> None:
     assert published == {"web": ["127.0.0.1:8010:8010"], "grafana": ["127.0.0.1:3000:3000"]}
 
 
+@pytest.mark.parametrize(
+    ("bind", "wanted", "anonymous"),
+    [
+        ("127.0.0.1", "", "true"),
+        ("::1", "", "true"),
+        ("0.0.0.0", "", "false"),
+        ("192.0.2.7", "", "false"),
+        ("192.0.2.7", "true", "true"),
+        ("127.0.0.1", "false", "false"),
+    ],
+)
+def test_boards_ask_for_a_login_unless_they_are_on_loopback(
+    tmp_path: Path, bind: str, wanted: str, anonymous: str
+) -> None:
+    password = tmp_path / "password"
+    password.write_text("a-pass-word")
+    shell, option, script = SERVICES["grafana"]["entrypoint"]
+    script = script.replace("$$", "$").replace("/run/secrets/db_grafana", str(password))
+    done = subprocess.run(
+        [shell, option, script.replace("/run.sh", "/usr/bin/env")],
+        env={"SWINGBOT_GRAFANA_BIND": bind, "SWINGBOT_GRAFANA_ANONYMOUS": wanted},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    environment = done.stdout.splitlines()
+    assert f"GF_AUTH_ANONYMOUS_ENABLED={anonymous}" in environment
+    assert "SWINGBOT_GRAFANA_DB_PASSWORD=a-pass-word" in environment
+
+
 def test_workers_have_no_way_to_the_database_nor_to_the_world() -> None:
     document = compose()
     assert document["networks"]["lab"] == document["networks"]["back"] == {"internal": True}

@@ -17,6 +17,7 @@ import psycopg2
 import yaml
 
 PROVISIONING = Path(os.environ["GF_PATHS_PROVISIONING"])
+SSL_MODES = ("disable", "require", "verify-ca", "verify-full")  # of lib/pq, Grafana's driver
 
 
 def provisioned(kind: str) -> dict[str, Any]:
@@ -33,6 +34,8 @@ def ask(sql: str) -> dict[str, Any]:
     (source,) = provisioned("datasources")["datasources"]
     host, _, port = source["url"].partition(":")
     more = source["jsonData"]
+    if more["sslmode"] not in SSL_MODES:
+        raise ValueError(f"unsupported sslmode {more['sslmode']!r}")
     with psycopg2.connect(
         host=host,
         port=port,
