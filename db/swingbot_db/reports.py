@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.mail.addresses import addresses
+from swingbot.core.mail.recipients import maintainers_base
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.model.statuses import ModerationAct, ReportAct, ReportKind, ReportState
@@ -187,6 +188,7 @@ def _of_addressed(addressed: Addressed) -> dict[str, Any]:
         "lists": [address.lower() for address in addressed.lists],
         "left_out": [list(pair) for pair in addressed.left_out],
         "dry_run": addressed.dry_run,
+        "commit_only": list(addressed.commit_only),
     }
 
 
@@ -360,8 +362,13 @@ def case_of(conn: sa.Connection, report_id: int) -> AddressedMail | None:
     """
     report = get_report(conn, report_id)
     query = (
-        "SELECT t.name AS tree, v.commit, v.author FROM incident i JOIN variant v ON v.id"
-        " = i.culprit JOIN tree t ON t.id = i.tree WHERE i.id = :i"
+        "SELECT t.name AS tree, t.trust, t.base_commit, v.commit, v.author,"
+        " (SELECT b.good FROM incident_bisection ib JOIN bisection b ON b.id = ib.bisection"
+        " LEFT JOIN sighting s ON s.bisection = b.id AND s.incident = i.id"
+        " AND s.comparison = i.comparison WHERE ib.incident = i.id"
+        " GROUP BY b.id ORDER BY count(s.id) = 0, b.id LIMIT 1) AS good"
+        " FROM incident i JOIN variant v ON v.id = i.culprit JOIN tree t ON t.id = i.tree"
+        " WHERE i.id = :i"
     )
     row = conn.execute(sa.text(query), {"i": report.incident}).one_or_none()
     if row is None:
@@ -371,6 +378,7 @@ def case_of(conn: sa.Connection, report_id: int) -> AddressedMail | None:
         tree=row.tree,
         commit=row.commit,
         author=row.author,
+        base=maintainers_base(row.trust, row.base_commit, row.good),
         message_id=report.message_id,
         subject=report.subject,
         body=report.body,
@@ -386,7 +394,7 @@ def set_addressed(
     Raises ReportError in any other state.
     """
     update = """UPDATE report SET to_addrs = :to, cc_addrs = :cc, would_to = :would_to, would_cc =
-      :would_cc, lists = :lists, left_out = :left_out,
+      :would_cc, lists = :lists, left_out = :left_out, commit_only = :commit_only,
         dry_run = :dry_run WHERE id = :id AND state IN ('draft', 'held') RETURNING state"""
     values = {
         "id": report_id,
@@ -502,12 +510,8 @@ class PostgresOutbox:
             ).one_or_none()
             if stopped or row is None:
                 return False
-            why = why_not(
-                _bare(row.to_addrs, row.cc_addrs),
-                row.lists,
-                _sent_to(conn, row.lists, now),
-                self._rules,
-            )
+            recipients = _bare(row.to_addrs, row.cc_addrs)
+            why = why_not(recipients, row.lists, _sent_to(conn, recipients, now), self._rules)
             if why is None:
                 conn.execute(
                     sa.text("UPDATE report SET state = 'sending' WHERE id = :id"), {"id": report}
@@ -596,13 +600,15 @@ def _bare(to: Sequence[str], cc: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(address for text in (*to, *cc) for address in addresses(text)))
 
 
-def _sent_to(conn: sa.Connection, lists: Sequence[str], now: datetime) -> dict[str, int]:
-    """Mails of the last day by mailing list; mails that may have been sent count."""
+def _sent_to(conn: sa.Connection, recipients: Sequence[str], now: datetime) -> dict[str, int]:
+    """Mails of the last day by recipient; mails that may have been sent count."""
     query = """SELECT lower(a) AS address, count(*) AS mails
       FROM report r, unnest(r.to_addrs || r.cc_addrs) a
-        WHERE lower(a) = ANY(:lists) AND (r.state IN ('sending', 'unknown') OR (r.state = 'sent'
-          AND r.sent_at > :since)) GROUP BY 1"""
-    rows = conn.execute(
-        sa.text(query), {"lists": list(lists), "since": now - timedelta(hours=DAY_HOURS)}
-    )
+        WHERE lower(a) = ANY(:recipients) AND (r.state IN ('sending', 'unknown')
+          OR (r.state = 'sent' AND r.sent_at > :since)) GROUP BY 1"""
+    values = {
+        "recipients": [address.lower() for address in recipients],
+        "since": now - timedelta(hours=DAY_HOURS),
+    }
+    rows = conn.execute(sa.text(query), values)
     return {row.address: row.mails for row in rows}

@@ -78,6 +78,7 @@ class Office:
             would_to=("author@example.org",),
             lists=tuple(a for a in cc if "lists" in a),
             left_out=(("x@y.org", "wants none"),),
+            commit_only=("author@example.org",),
         )
         filing = Filing(
             state="held", reason="for the test", addressed=found, kind=more.pop("kind", KIND)
@@ -221,6 +222,32 @@ def test_a_list_that_had_its_mails_of_the_day_holds_the_next_one_and_a_day_later
     assert office.facts(numbers[2]).state == "sent"
 
 
+def test_a_recipient_who_had_the_mails_of_the_day_gets_the_next_one_a_day_later(
+    office: Office,
+) -> None:
+    numbers = [office.report("queued", to=("ada@example.org",)) for _ in range(3)]
+    operators = office.report("queued", to=("Ada@example.org",))
+    office.send(SendRules(per_recipient=2))
+    assert [office.facts(number).state for number in (*numbers, operators)] == [
+        *("sent", "sent", "held", "held"),
+    ]
+    assert "ada@example.org had 2 of 2 mails in the last 24 hours" in (
+        office.facts(numbers[2]).reason or ""
+    )
+    # nothing is lost: released the next day, it is sent
+    reports.release(office.conn, numbers[2], who="ada")
+    office.conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
+    office.send(SendRules(per_recipient=2), NOW + timedelta(hours=25))
+    assert office.facts(numbers[2]).state == "sent"
+    # the operator's own address has no limit
+    reports.release(office.conn, operators, who="ada")
+    office.conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
+    office.send(
+        SendRules(per_recipient=1, operator=("ada@example.org",)), NOW + timedelta(hours=25)
+    )
+    assert office.facts(operators).state == "sent"
+
+
 def test_who_opts_out_after_a_mail_was_written_does_not_get_it(office: Office) -> None:
     number = office.report("queued", cc=("ada@example.net",))
     office.send(SendRules(opt_outs=("@example.net",)))
@@ -341,6 +368,7 @@ def test_the_queue_shows_the_exact_mail_and_to_whom_it_would_be_sent(
         "please look.",
         "author@example.org",
         "x@y.org",
+        "named by the commit alone",
         "for the test",
         "Dry run",
         "Message-ID: &lt;",
@@ -350,6 +378,7 @@ def test_the_queue_shows_the_exact_mail_and_to_whom_it_would_be_sent(
         assert words in page, words
     assert "<b>" not in page and "Release" not in page, "who is not signed in decides nothing"
     (held,) = client.get("/moderation.json").json()["held"]
+    assert held["commit_only"] == ["author@example.org"]
     assert (held["id"], held["would_to"], held["dry_run"], held["mail"].count("Message-ID")) == (
         f"r{number}",
         ["author@example.org"],
@@ -431,6 +460,8 @@ def test_settings_become_rules() -> None:
             private_trees="dev-*",
             digest_to="x@y.org",
             per_list=3,
+            per_recipient=4,
+            to="Ops <ops@example.org>",
             stop=True,
         )
     )
@@ -442,6 +473,8 @@ def test_settings_become_rules() -> None:
         policy.leaving.stop,
         policy.dry_run,
     ) == (("dev-*",), ("x@y.org",), 3, True, True)
+    assert policy.leaving.per_recipient == 4
+    assert policy.leaving.operator == ("ops@example.org", "x@y.org")
 
 
 def test_a_digest_has_a_page_without_an_incident(office: Office, tmp_path: Path) -> None:

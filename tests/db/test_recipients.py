@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import sqlalchemy as sa
@@ -30,7 +31,7 @@ from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 
-AUTHOR = "Ada Author <ada@example.org>"
+AUTHOR, BASE = "Ada Author <ada@example.org>", "b" * 40
 MAINTAINER, LIST = (
     MaintainerEntry(address="max@example.org", role="maintainer"),
     MaintainerEntry(address="mm@lists.example.org", role="list"),
@@ -50,7 +51,8 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
 
 
 def a_lab(brain: Brain, *listed: MaintainerEntry, problem: str = "", **mail: Any) -> Lab:
-    def maintainers(commit: str) -> tuple[MaintainerEntry, ...]:
+    def maintainers(commit: str, base: str) -> tuple[MaintainerEntry, ...]:
+        assert base != commit
         if problem:
             raise NoMaintainers(problem)
         return listed
@@ -105,6 +107,13 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
     with brain.engine.begin() as conn:
         case = reports.case_of(conn, 1)
         assert case is not None
+        # MAINTAINERS of the good end of the bisection, as when the report was written
+        good = conn.execute(sa.text("SELECT good FROM bisection")).scalar_one()
+        assert case.base == good != case.commit
+        conn.execute(sa.text("UPDATE tree SET trust = 'untrusted'"))
+        suspect = reports.case_of(conn, 1)
+        operators = conn.execute(sa.text("SELECT base_commit FROM tree")).scalar_one()
+        assert suspect is not None and suspect.base == operators
         new = readdress(a_lab(brain), case)
         assert new.addressed.to == brain.lab.settings.recipients
         assert new.message.partition(b"\r\n\r\n")[2] == case.message.partition(b"\r\n\r\n")[2]
@@ -115,38 +124,60 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
 
 def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
     operator = brain.lab.settings.recipients
-    dry = recipients_of(a_lab(brain, MAINTAINER, LIST), "mm", "c" * 40, AUTHOR)
+    dry = recipients_of(a_lab(brain, MAINTAINER, LIST), "mm", "c" * 40, AUTHOR, BASE)
     assert (dry.to, dry.cc, dry.would_to, dry.would_cc) == (
         operator,
         (),
         ("ada@example.org",),
         ("max@example.org", "mm@lists.example.org"),
     )
-    real = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR)
+    real = recipients_of(
+        a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR, BASE
+    )
     assert (real.to, real.cc, real.lists) == (
         ("ada@example.org",),
         ("max@example.org", "mm@lists.example.org"),
         ("mm@lists.example.org",),
     )
+    assert real.commit_only == ("ada@example.org",)
     private = recipients_of(
         a_lab(brain, MAINTAINER, LIST, dry_run=False, private_trees=("dev-*",)),
         "dev-ada",
         "c" * 40,
         AUTHOR,
+        BASE,
     )
     assert (private.to, private.cc) == (("ada@example.org",), ())
-    hung = recipients_of(a_lab(brain, problem="it hung", dry_run=False), "mm", "c" * 40, AUTHOR)
+    hung = recipients_of(
+        a_lab(brain, problem="it hung", dry_run=False), "mm", "c" * 40, AUTHOR, BASE
+    )
     assert (hung.to, hung.cc, hung.problem) == (
         ("ada@example.org",),
         (),
         "maintainers and lists are unknown: it hung",
     )
-    no_address = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "No One")
+    no_address = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "No One", BASE)
     assert (no_address.to, no_address.would_to) == (operator, ())
 
 
+def test_people_whom_only_the_commit_names_are_shown_to_the_moderator(brain: Brain) -> None:
+    message = "mm: x\n\nSigned-off-by: E <eve@example.org>\nReviewed-by: M <max@example.org>\n"
+    git = brain.lab.git
+    lab = a_lab(brain, MAINTAINER, LIST, dry_run=False)
+    with mock.patch.object(type(git), "message", return_value=message):
+        found = recipients_of(lab, "mm", "c" * 40, AUTHOR, BASE)
+    assert (found.to, found.cc) == (
+        ("ada@example.org",),
+        ("max@example.org", "mm@lists.example.org"),
+    )
+    assert found.commit_only == ("ada@example.org",)
+    assert found.left_out == (
+        ("eve@example.org", "only the commit's own trailers name this address"),
+    )
+
+
 def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -> None:
-    whom: dict[str, Any] = {"tree": "mm", "commit": "c" * 40, "author": AUTHOR}
+    whom: dict[str, Any] = {"tree": "mm", "commit": "c" * 40, "author": AUTHOR, "base": BASE}
     with brain.lab.transaction("read") as tx:
         lab = a_lab(brain, MAINTAINER, release="release")
         assert file_report(lab, tx, DraftedMail(**whom, headline=a_row())).state == "queued"
@@ -199,7 +230,9 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
 
 def test_nobody_gets_an_answer_to_a_mail_that_he_did_not_get(brain: Brain) -> None:
     operator = brain.lab.settings.recipients
-    real = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR)
+    real = recipients_of(
+        a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR, BASE
+    )
     after_dry_run = within(real, operator, operator)
     assert (after_dry_run.to, after_dry_run.cc, after_dry_run.dry_run, after_dry_run.would_to) == (
         operator,
@@ -214,7 +247,7 @@ def test_nobody_gets_an_answer_to_a_mail_that_he_did_not_get(brain: Brain) -> No
         False,
     )
     assert ("max@example.org", "did not get the first mail of this thread") in after_some.left_out
-    dry = recipients_of(a_lab(brain, MAINTAINER), "mm", "c" * 40, AUTHOR)
+    dry = recipients_of(a_lab(brain, MAINTAINER), "mm", "c" * 40, AUTHOR, BASE)
     assert within(dry, ("ada@example.org",), operator).to == operator
 
 

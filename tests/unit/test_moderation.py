@@ -92,12 +92,31 @@ def test_an_improvement_waits_for_its_digest() -> None:
     assert first_state("release", KIND, EARNED, told_in_digest=True).state == "draft"
 
 
-def test_a_list_gets_so_many_mails_a_day_and_people_are_not_counted() -> None:
+def test_a_list_gets_so_many_mails_a_day() -> None:
     rules, recipients = SendRules(per_list=2), ["ada@example.org", "MM@lists.example.org"]
     assert why_not(recipients, ["mm@lists.example.org"], {"mm@lists.example.org": 1}, rules) is None
     full = why_not(recipients, ["mm@lists.example.org"], {"mm@lists.example.org": 2}, rules)
     assert full is not None and "MM@lists.example.org had 2 of 2" in full
-    assert why_not(["ada@example.org"], [], {"ada@example.org": 50}, rules) is None
+    assert "raise mail.per_list" in full and "ada" not in full
+
+
+def test_anyone_else_gets_so_many_mails_a_day_but_not_the_operator() -> None:
+    rules = SendRules(per_recipient=10, operator=("Ops@example.org",))
+    people = ["Ada@example.org", "bob@example.org"]
+    assert why_not(people, [], {"ada@example.org": 9}, rules) is None
+    full = why_not(people, [], {"ada@example.org": 10, "bob@example.org": 3}, rules)
+    assert full == (
+        "Ada@example.org had 10 of 10 mails in the last 24 hours: release it again later, or raise"
+        " mail.per_recipient"
+    )
+    assert why_not(["ops@example.org"], [], {"ops@example.org": 500}, rules) is None
+    both = why_not(
+        [*people, "mm@lists.example.org"],
+        ["mm@lists.example.org"],
+        {"ada@example.org": 10, "mm@lists.example.org": 5},
+        rules,
+    )
+    assert both is not None and "raise mail.per_recipient and mail.per_list" in both
 
 
 def test_who_asked_for_no_mail_after_it_was_written_gets_none() -> None:

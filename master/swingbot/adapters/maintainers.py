@@ -1,21 +1,19 @@
 """Run a tree's own scripts/get_maintainer.pl on one commit: an untrusted program on untrusted data,
-so it runs behind walls or not at all.
+so it runs behind the walls of an untrusted build or not at all.
 
-It has no network, separate process and network namespaces, an empty directory with only its input,
-and limits of time, memory and output. It can read only world-readable files of the host: as root,
-swingbot runs it as user `nobody`; as another user, which could read its own files, in a user
-namespace with a root directory that has only the system's programs. If the host does not allow
-these walls, it does not run.
+Script and MAINTAINERS are those of the tree's base, which the author of the commit cannot write.
+The walls are the worker's (`swingbot_worker.walls.confined`): another process sets them up, and its
+answer is read as data.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
+import json
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from swingbot.adapters import process
 from swingbot.core.mail.recipients import (
@@ -26,10 +24,12 @@ from swingbot.core.mail.recipients import (
 )
 
 SECONDS: Final = 30.0
+_SETTING_UP_SECONDS: Final = 60.0  # more, for the walls
 _BYTES: Final = 16 << 20  # limit of each file extracted from the tree, and of the patch
-_OUTPUT: Final = 256 << 10
-_MEMORY_KB: Final = 1 << 20
-_NOBODY: Final = 65534
+_OUTPUT_KB: Final = 256
+_MEMORY_MB: Final = 512
+_GIT_MEMORY_KB: Final = 1 << 20
+_PROCESSES: Final = 32
 _SCRIPT: Final = "scripts/get_maintainer.pl"
 _WANTED: Final = (
     (_SCRIPT, True),
@@ -46,113 +46,76 @@ _OPTIONS: Final = (
     "--nokeywords",
     "--nofixes",
 )
-_DROP: Final = ("--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
-_APART: Final = ("unshare", "--net", "--pid", "--ipc", "--mount")
-# Mounts are never changed inside, so their propagation does not matter; changing it fails in a
-# chroot.
-_AS_ROOT: Final = (
-    *(*_APART, "--propagation", "unchanged", "--fork", "--kill-child"),
-    *("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *_DROP),
-)
-# Mount what programs need below `$0/root`, and the directory `$0` as /work, and run the remaining
-# arguments there.
-_NEW_ROOT: Final = """set -e
-r="$0/root"
-mkdir -p "$r/work" "$r/dev" "$r/tmp"
-: >"$r/dev/null"
-mount --bind /dev/null "$r/dev/null"
-for d in usr bin lib lib64; do
-  if [ -L "/$d" ]; then
-    cp -P "/$d" "$r/$d"
-  elif [ -d "/$d" ]; then
-    mkdir "$r/$d"
-    mount --bind "/$d" "$r/$d"
-  fi
-done
-mount --bind "$0" "$r/work"
-cd "$r"
-exec chroot . setpriv --no-new-privs --inh-caps=-all --bounding-set=-all \\
-  sh -c 'cd /work && exec "$@"' sh "$@"
-"""
-_AS_USER: Final = (
-    *_APART,
-    "--user",
-    "--map-root-user",
-    "--fork",
-    "--kill-child",
-    "sh",
-    "-c",
-    _NEW_ROOT,
-)
-
-
-def _behind_walls(place: Path, argv: Sequence[str]) -> list[str]:
-    """Return `argv` behind walls with `place` as its directory; its outputs go to `out/` there."""
-    return [*_AS_ROOT, *argv] if os.geteuid() == 0 else [*_AS_USER, str(place), *argv]
 
 
 def maintainers_of(
-    mirror: Path, commit: str, *, seconds: float = SECONDS
+    mirror: Path, commit: str, base: str, *, seconds: float = SECONDS
 ) -> tuple[MaintainerEntry, ...]:
-    """Return maintainers and lists of `commit` in the bare repository `mirror`.
+    """Return the maintainers and lists that the tree at `base` names for the patch of `commit`.
 
-    Raises NoMaintainers.
+    Both are commits of the bare repository `mirror`. Raises NoMaintainers.
     """
-    missing = no_walls()
-    if missing is not None:
-        raise NoMaintainers(f"get_maintainer.pl runs only behind walls: {missing}")
     with tempfile.TemporaryDirectory(prefix="swingbot-maintainers-") as directory:
-        place = Path(directory)
-        _take_out(mirror, commit, place, seconds)
+        place = Path(directory) / "tree"
+        place.mkdir()
+        _take_out(mirror, commit, base, place, seconds)
         place.chmod(0o755)
-        (place / "out").mkdir()
-        if os.geteuid() == 0:
-            os.chown(place / "out", _NOBODY, _NOBODY)
-        command = _limited(
-            ["perl", f"./{_SCRIPT}", *_OPTIONS, "patch"], "out/", _OUTPUT, int(seconds) + 1
-        )
-        ended = process.run(
-            _behind_walls(place, command), timeout=seconds, cwd=place, env=_environment(place)
-        )
-        printed = _read(place / "out/stdout")
-        if ended.rc == 124:
-            raise NoMaintainers(
-                f"get_maintainer.pl did not end within {seconds:.0f} s and was stopped"
-            )
-        if ended.rc != 0:
-            why = (
-                _last_line(_read(place / "out/stderr"))
-                or _last_line(ended.err)
-                or "it printed no reason"
-            )
-            raise NoMaintainers(f"get_maintainer.pl ended with {ended.rc}: {why}")
+        answer = _confined(place, ["perl", f"./{_SCRIPT}", *_OPTIONS, "patch"], seconds)
+    text = str(answer.get("text", ""))
+    if answer.get("problem") is not None:
+        raise NoMaintainers(f"get_maintainer.pl: {_last_line(str(answer['problem']))}")
+    if answer.get("rc") != 0:
+        why = _last_line(text) or "it printed no reason"
+        raise NoMaintainers(f"get_maintainer.pl ended with {answer.get('rc')}: {why}")
     try:
-        return read_maintainers(printed)
+        return read_maintainers(text)
     except BadMaintainers as error:
         raise NoMaintainers(str(error)) from None
 
 
 def no_walls() -> str | None:
     """Return why this host does not allow the walls; None if it does."""
-    lacking = [name for name in ("unshare", "setpriv", "perl") if not shutil.which(name)]
-    if lacking:
-        return f"{' and '.join(lacking)} not found on this host"
     with tempfile.TemporaryDirectory(prefix="swingbot-walls-") as directory:
-        tried = process.run(
-            _behind_walls(Path(directory), ["true"]),
-            timeout=SECONDS,
-            cwd=Path(directory),
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-        )
-    return (
-        None
-        if tried.rc == 0
-        else f"this host does not allow them ({_last_line(tried.err) or f'status {tried.rc}'})"
+        place = Path(directory) / "tree"
+        place.mkdir(mode=0o755)
+        answer = _confined(place, ["perl", "-e", "0"], SECONDS)
+    problem = answer.get("problem")
+    if problem is not None:
+        return str(problem)
+    return None if answer.get("rc") == 0 else f"perl ended with {answer.get('rc')}"
+
+
+def _confined(place: Path, argv: Sequence[str], seconds: float) -> dict[str, Any]:
+    """Run `argv` in `place` behind the walls; its answer is hostile data."""
+    limits = {
+        "seconds": seconds,
+        "memory-mb": _MEMORY_MB,
+        "processes": _PROCESSES,
+        "output-kb": _OUTPUT_KB,
+    }
+    ended = process.run(
+        [
+            *(sys.executable, "-P", "-m", "swingbot_worker.walls.confined"),
+            *(f"--{name}={value}" for name, value in limits.items()),
+            str(place),
+            "--",
+            *argv,
+        ],
+        timeout=seconds + _SETTING_UP_SECONDS,
+        cwd=place.parent,
     )
+    try:
+        answer = json.loads(ended.out)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        why = _last_line(ended.err) or f"status {ended.rc}"
+        return {"problem": f"the walls of builds are not available here ({why})"}
+    return answer
 
 
-def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
-    """Extract the script, its input files, and the commit's patch.
+def _take_out(mirror: Path, commit: str, base: str, place: Path, seconds: float) -> None:
+    """Extract the script and its input files as of `base`, and the patch of `commit`.
 
     Raises NoMaintainers for a merge or a root commit, which have none.
     """
@@ -170,9 +133,11 @@ def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
         )
     (place / "scripts").mkdir()
     for name, needed in _WANTED:
-        text = _git(mirror, place, "cat-file", "blob", f"{commit}:{name}", seconds=seconds)
+        text = _git(mirror, place, "cat-file", "blob", f"{base}:{name}", seconds=seconds)
         if text is None and needed:
-            raise NoMaintainers(f"the tree has no {name}, or it is larger than {_BYTES >> 20} MB")
+            raise NoMaintainers(
+                f"the tree's base {base[:12]} has no {name}, or it is larger than {_BYTES >> 20} MB"
+            )
         if text is not None:
             (place / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     patch = _git(
@@ -193,23 +158,20 @@ def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
 
 def _git(mirror: Path, place: Path, *arguments: str, seconds: float) -> str | None:
     """Return the output of git; None if it fails, or if the output exceeds the limit."""
-    argv = _limited(["git", "--git-dir", str(mirror), *arguments], "git-", _BYTES, int(seconds) + 1)
+    argv = _limited(["git", "--git-dir", str(mirror), *arguments], int(seconds) + 1)
     ended = process.run(argv, timeout=seconds, cwd=place, env=_environment(place))
-    return _read(place / "git-stdout") if ended.rc == 0 else None
+    return _read(place.parent / "git-stdout") if ended.rc == 0 else None
 
 
-def _limited(argv: Sequence[str], prefix: str, output: int, seconds: int) -> list[str]:
-    """Return `argv` with outputs to files of at most `output` bytes, `seconds` of CPU time and 1 GB
-    of memory.
+def _limited(argv: Sequence[str], seconds: int) -> list[str]:
+    """Return `argv` with outputs to files of at most `_BYTES` bytes beside its directory, `seconds`
+    of CPU time and 1 GB of memory.
     """
-    limits = f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {output // 512}; ulimit -v {_MEMORY_KB}"
-    return [
-        "sh",
-        "-c",
-        f'{limits}; exec "$@" >{prefix}stdout 2>{prefix}stderr </dev/null',
-        "sh",
-        *argv,
-    ]
+    limits = (
+        f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {_BYTES // 512}; ulimit -v {_GIT_MEMORY_KB}"
+    )
+    redirected = 'exec "$@" >../git-stdout 2>../git-stderr </dev/null'
+    return ["sh", "-c", f"{limits}; {redirected}", "sh", *argv]
 
 
 def _environment(place: Path) -> dict[str, str]:
@@ -222,11 +184,6 @@ def _environment(place: Path) -> dict[str, str]:
 
 
 def _read(path: Path) -> str:
-    """Return a file up to the limit; empty if it is missing or not a regular file (the untrusted
-    program may have replaced it).
-    """
-    if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
-        return ""
     with path.open("rb") as file:
         return file.read(_BYTES + 512).decode("utf-8", "surrogateescape")
 

@@ -13,10 +13,7 @@ from swingbot.core.moderation.send_check import SendRules
 
 def mail_rules(mail: MailSection) -> MailRules:
     """Rules for mail. Raises SettingsError if mail.digest_to contains an invalid address."""
-    try:
-        readers = tuple(addresses(mail.digest_to))
-    except BadAddress as error:
-        raise SettingsError(f"mail.digest_to: {error}") from None
+    readers = tuple(_addresses("digest_to", mail.digest_to))
     return MailRules(
         release=next(release for release in RELEASES if release == mail.release),
         dry_run=mail.dry_run,
@@ -32,7 +29,22 @@ def mail_rules(mail: MailSection) -> MailRules:
 
 
 def leave_rules(mail: MailSection) -> SendRules:
-    return SendRules(stop=mail.stop, opt_outs=_names(mail.opt_outs), per_list=mail.per_list)
+    """Limits on sending. Raises SettingsError if an address of the operator is invalid."""
+    own = (("to", mail.to), ("digest_to", mail.digest_to))
+    return SendRules(
+        stop=mail.stop,
+        opt_outs=_names(mail.opt_outs),
+        per_list=mail.per_list,
+        per_recipient=mail.per_recipient,
+        operator=tuple(address for key, text in own for address in _addresses(key, text)),
+    )
+
+
+def _addresses(key: str, text: str) -> list[str]:
+    try:
+        return addresses(text)
+    except BadAddress as error:
+        raise SettingsError(f"mail.{key}: {error}") from None
 
 
 def _names(text: str) -> tuple[str, ...]:

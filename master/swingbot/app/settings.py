@@ -388,8 +388,8 @@ class MailSection:
     )
     get_maintainer: bool = _key(
         False,
-        "take maintainers and lists from the tree's scripts/get_maintainer.pl, run in a sandbox;"
-        " false: only authors",
+        "take maintainers and lists from scripts/get_maintainer.pl of the tree's base, run behind"
+        " the walls of a build; false: only authors",
     )
     private_trees: str = _key(
         "",
@@ -400,6 +400,11 @@ class MailSection:
     most_recipients: int = _key(15, "maximum number of recipients of one report")
     per_list: int = _key(
         5, "maximum number of mails to one mailing list in 24 hours; further ones are held"
+    )
+    per_recipient: int = _key(
+        10,
+        "maximum number of mails to one other recipient in 24 hours; further ones are held; mail.to"
+        " and mail.digest_to have no limit",
     )
     digest: bool = _key(True, "report improvements in one weekly mail; false: in separate reports")
     digest_to: str = _key("", "comma-separated recipients of the weekly digest; empty: mail.to")
@@ -745,7 +750,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     _check_build(settings.build)
     if not settings.git.fetch_gib > 0:
         raise SettingsError(f"git.fetch_gib must be greater than 0, got {settings.git.fetch_gib}")
-    for key in ("most_recipients", "per_list"):
+    for key in ("most_recipients", "per_list", "per_recipient"):
         if getattr(settings.mail, key) < 1:
             raise SettingsError(
                 f"mail.{key} must be at least 1, got {getattr(settings.mail, key)}; to stop all"

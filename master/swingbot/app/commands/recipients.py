@@ -5,16 +5,25 @@ from __future__ import annotations
 import click
 
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.core.mail.recipients import maintainers_base
 from swingbot.service.report.address import addressed, would_go_to
+from swingbot.service.watch.trees import known_tree
 
 
 @click.command()
 @click.argument("commit")
 @click.option("--tree", required=True, help="Tree that contains the commit.")
+@click.option(
+    "--base",
+    help="Commit whose MAINTAINERS counts: in a trusted tree, the good end of the bisection"
+    " (default: base of the tree).",
+)
 @as_json
 @pass_session
 @guarded
-def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> None:
+def recipients(
+    session: CommandContext, commit: str, tree: str, base: str | None, json_: bool
+) -> None:
     """Show who would receive a report about COMMIT, and who is left out and why. Sends nothing.
 
     \b
@@ -23,7 +32,15 @@ def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> 
     """
     lab = session.lab
     commit = lab.git.resolve(tree, commit)
-    chosen, problem = would_go_to(lab, tree, commit, lab.git.facts(commit).author)
+    watched = known_tree(lab, tree)
+    good = None if base is None else lab.git.resolve(tree, base)
+    chosen, problem = would_go_to(
+        lab,
+        tree,
+        commit,
+        lab.git.facts(commit).author,
+        maintainers_base(watched.trust, watched.base_commit, good),
+    )
     addressees = addressed(lab.settings.mail, lab.settings.recipients, chosen, problem)
     if json_:
         left_out = [
@@ -35,6 +52,7 @@ def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> 
             "cc": list(addressees.would_cc),
             "lists": list(addressees.lists),
             "left_out": left_out,
+            "commit_only": list(addressees.commit_only),
         }
         say_json(
             {
@@ -48,6 +66,10 @@ def recipients(session: CommandContext, commit: str, tree: str, json_: bool) -> 
     lines = [
         *(f"To: {address}" for address in addressees.would_to),
         *(f"Cc: {address}" for address in addressees.would_cc),
+    ]
+    lines += [
+        f"only the commit names {address}, not MAINTAINERS of the tree's base"
+        for address in addressees.commit_only
     ]
     lines += [f"not {address}: {reason}" for address, reason in addressees.left_out]
     lines = [*(lines or ["no recipients"]), *([problem] if problem else [])]

@@ -131,6 +131,10 @@ def _head(facts: Mapping[str, Any]) -> list[str]:
             "dry run; would be sent to:"
             f" {_people(facts['would_to'], facts['would_cc']) or 'no recipients'}"
         )
+    lines += [
+        f"  only the commit names {address}, not MAINTAINERS of the tree's base"
+        for address in facts["commit_only"]
+    ]
     lines += [f"  not {left['address']}: {left['reason']}" for left in facts["left_out"]]
     lines.append(
         "evidence: " + ", ".join(f"{gate} {word}" for gate, word in facts["evidence"].items())

@@ -1,5 +1,5 @@
-"""Recipients of a report: the culprit's author, and maintainers and lists from
-get_maintainer.pl.
+"""Recipients of a report: the culprit's author, and the maintainers and lists that the tree's base
+names for its files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Literal
 
 from swingbot.core.mail.addresses import plain_address, wants_none
 from swingbot.core.text.plain import cut
+from swingbot_jobs.contract.trust import Trust
 
 Role = Literal["maintainer", "list"]
 _LINE = re.compile(
@@ -60,13 +61,25 @@ class RecipientRules:
 class Chosen:
     """Bare addresses, which of them are mailing lists, and who was left out and why.
 
-    `to` is empty if no one may be written to.
+    `to` is empty if no one may be written to. `commit_only` are the recipients whom the commit
+    alone names, and not the tree's base: whoever wrote the commit chose them.
     """
 
     to: tuple[str, ...]
     cc: tuple[str, ...]
     lists: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    commit_only: tuple[str, ...] = ()
+
+
+def maintainers_base(trust: Trust, base: str, good: str | None) -> str:
+    """Return the commit whose MAINTAINERS and get_maintainer.pl count for a culprit.
+
+    It is never the culprit, whose author could name anyone. `good` is the good end of the range in
+    which the culprit was found; None if there is no range. In a tree that is not trusted, earlier
+    commits may be by the same author: there, it is the tree's `base`, which the operator chose.
+    """
+    return base if good is None or trust == "untrusted" else good
 
 
 def read_maintainers(text: str) -> tuple[MaintainerEntry, ...]:
@@ -100,11 +113,17 @@ def _role(text: str) -> Role | None:
     return "maintainer" if text.startswith(_MAINTAINERS) else None
 
 
-def choose(author: str, listed: Sequence[MaintainerEntry], rules: RecipientRules) -> Chosen:
+def choose(
+    author: str,
+    listed: Sequence[MaintainerEntry],
+    rules: RecipientRules,
+    named: Sequence[str] = (),
+) -> Chosen:
     """The author in To, maintainers and lists in Cc; maintainers in To if the author has no
     address.
 
-    A list alone is never a recipient. Everyone left out is named with the reason.
+    A list alone is never a recipient. Everyone left out is named with the reason; also those whom
+    the commit's trailers name (`named`) and the base does not.
     """
     left_out: list[tuple[str, str]] = []
     first = plain_address(author)
@@ -120,6 +139,8 @@ def choose(author: str, listed: Sequence[MaintainerEntry], rules: RecipientRules
     if rules.author_only:
         left_out += [(address, "private tree: its author only") for address in (*people, *lists)]
         people, lists = [], []
+    else:
+        left_out += _strangers(first, listed, named)
     kept = list(_allowed([*([first] if first else []), *people, *lists], rules, left_out))
     for address in kept[rules.most :]:
         left_out.append((address, f"more than {rules.most} recipients"))
@@ -139,7 +160,28 @@ def choose(author: str, listed: Sequence[MaintainerEntry], rules: RecipientRules
         cc=tuple(cc),
         lists=tuple(address for address in cc if address in lists),
         left_out=tuple(left_out),
+        commit_only=tuple(
+            address
+            for address in kept
+            if address.lower() not in _lower(item.address for item in listed)
+        ),
     )
+
+
+def _strangers(
+    author: str | None, listed: Sequence[MaintainerEntry], named: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Those whom the commit's trailers name, and neither the base nor the author field."""
+    known = _lower([*(item.address for item in listed), *([author] if author else [])])
+    return [
+        (address, "only the commit's own trailers name this address")
+        for address in named
+        if address.lower() not in known
+    ]
+
+
+def _lower(given: Iterable[str]) -> set[str]:
+    return {address.lower() for address in given}
 
 
 def _allowed(

@@ -39,6 +39,7 @@ class Addressed:
     `to` and `cc` get the mail; `would_to` and `would_cc` would get it without the dry run.
 
     `lists` are the mailing lists among them; `left_out` are (address, reason) of omitted addresses.
+    `commit_only` are those of `would_to` and `would_cc` whom the commit alone names.
     `problem` says why only the operator gets the mail, or why the maintainers are unknown.
     """
 
@@ -50,6 +51,7 @@ class Addressed:
     left_out: tuple[tuple[str, str], ...] = ()
     dry_run: bool = True
     problem: str = ""
+    commit_only: tuple[str, ...] = ()
 
     @property
     def without_recipient(self) -> bool:

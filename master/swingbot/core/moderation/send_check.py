@@ -8,7 +8,7 @@ from typing import Final
 
 from swingbot.core.mail.addresses import wants_none
 
-DAY_HOURS: Final = 24  # the window of a list's daily limit
+DAY_HOURS: Final = 24  # the window of the daily limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +16,16 @@ class SendRules:
     """Limits on sending.
 
     `stop` is the kill switch in the settings; the one in the database (`swingbot report stop`)
-    stops as well. `opt_outs` are addresses, or `@domain` for a whole domain; `per_list` is the
-    number of mails that one mailing list gets in 24 hours.
+    stops as well. `opt_outs` are addresses, or `@domain` for a whole domain. `per_list` is the
+    number of mails that one mailing list gets in 24 hours, `per_recipient` that of anyone else;
+    the `operator`'s own addresses have no limit.
     """
 
     stop: bool = False
     opt_outs: tuple[str, ...] = field(default=())
     per_list: int = 5
+    per_recipient: int = 10
+    operator: tuple[str, ...] = field(default=())
 
 
 def why_not(
@@ -30,8 +33,8 @@ def why_not(
 ) -> str | None:
     """Why a mail to `recipients` must wait for a person; None if it may be sent.
 
-    `lists` are the mailing lists among them, `sent` the mails of the last 24 hours by list; both in
-    lower case.
+    `lists` are the mailing lists among them, `sent` the mails of the last 24 hours by recipient;
+    both in lower case.
     """
     refusing = [address for address in recipients if wants_none(address, rules.opt_outs)]
     if refusing:
@@ -39,17 +42,28 @@ def why_not(
             f"{', '.join(refusing)} opted out of mail after this one was written:"
             " `swingbot report readdress` computes its recipients again"
         )
+    limits = [(address, *_limit(address, lists, rules)) for address in recipients]
     full = [
-        address
-        for address in recipients
-        if address.lower() in lists and sent.get(address.lower(), 0) >= rules.per_list
+        (address, most, setting)
+        for address, most, setting in limits
+        if most is not None and sent.get(address.lower(), 0) >= most
     ]
     if full:
         counts = ", ".join(
-            f"{address} had {sent[address.lower()]} of {rules.per_list}" for address in full
+            f"{address} had {sent[address.lower()]} of {most}" for address, most, _ in full
         )
+        settings = " and ".join(dict.fromkeys(setting for _, _, setting in full))
         return (
             f"{counts} mails in the last {DAY_HOURS} hours: release it again later, or raise"
-            " mail.per_list"
+            f" {settings}"
         )
     return None
+
+
+def _limit(address: str, lists: Collection[str], rules: SendRules) -> tuple[int | None, str]:
+    """Return how many mails `address` gets in 24 hours (None: any number), and the setting."""
+    if address.lower() in lists:
+        return rules.per_list, "mail.per_list"
+    if address.lower() in {own.lower() for own in rules.operator}:
+        return None, ""
+    return rules.per_recipient, "mail.per_recipient"

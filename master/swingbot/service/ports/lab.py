@@ -125,8 +125,9 @@ class Lab:
     kconfigs: Kconfigs
     settings: LabSettings
     now: Callable[[], datetime]
-    maintainers: Callable[[str], tuple[MaintainerEntry, ...]] | None = (
-        None  # of a commit; None: disabled. May raise NoMaintainers
+    maintainers: Callable[[str, str], tuple[MaintainerEntry, ...]] | None = (
+        None  # (commit, base) -> whom the base names for the commit; None: disabled. May raise
+        # NoMaintainers
     )
     list_archive: Callable[[str, str, str], PostedMail | None] | None = (
         None  # (Message-ID or "", subject, author) -> the patch's own mail; None: no archive

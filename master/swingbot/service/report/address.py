@@ -6,21 +6,22 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from swingbot.core.mail.recipients import Chosen, MaintainerEntry, NoMaintainers, choose
+from swingbot.core.mail.trailers import people_in_trailers
 from swingbot.core.moderation.filing import Addressed, MailRules
-from swingbot.service.ports import Lab
+from swingbot.service.ports import GitError, Lab
 
 
-def recipients_of(lab: Lab, tree: str, commit: str, author: str) -> Addressed:
+def recipients_of(lab: Lab, tree: str, commit: str, author: str, base: str) -> Addressed:
     """Return the recipients of a mail about `commit`, whose author is `Name <address>`. They depend
-    only on that commit and the settings.
+    only on that commit, the settings, and `base` (`core.mail.recipients.maintainers_base`).
 
     In a dry run, or if no recipient is allowed, the mail goes to the operator (`mail.to`).
     """
-    chosen, problem = would_go_to(lab, tree, commit, author)
+    chosen, problem = would_go_to(lab, tree, commit, author, base)
     return addressed(lab.settings.mail, lab.settings.recipients, chosen, problem)
 
 
-def would_go_to(lab: Lab, tree: str, commit: str, author: str) -> tuple[Chosen, str]:
+def would_go_to(lab: Lab, tree: str, commit: str, author: str, base: str) -> tuple[Chosen, str]:
     """Return author, maintainers and lists within the operator's rules, and why maintainers are
     unknown ("" if they are known).
     """
@@ -32,10 +33,18 @@ def would_go_to(lab: Lab, tree: str, commit: str, author: str) -> tuple[Chosen, 
         problem = "" if alone else "maintainers and lists are unknown: mail.get_maintainer is off"
     elif not alone:
         try:
-            listed = lab.maintainers(commit)
+            listed = lab.maintainers(commit, base)
         except NoMaintainers as error:
             problem = f"maintainers and lists are unknown: {error}"
-    return choose(author, listed, replace(mail.rules, author_only=alone)), problem
+    rules = replace(mail.rules, author_only=alone)
+    return choose(author, listed, rules, _named_in(lab, commit)), problem
+
+
+def _named_in(lab: Lab, commit: str) -> tuple[str, ...]:
+    try:
+        return people_in_trailers(lab.git.message(commit))
+    except GitError:
+        return ()
 
 
 def addressed(
@@ -52,4 +61,5 @@ def addressed(
         left_out=chosen.left_out,
         dry_run=mail.dry_run,
         problem=problem,
+        commit_only=chosen.commit_only,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from swingbot.core.mail.encoding import message_id
+from swingbot.core.mail.recipients import maintainers_base
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
@@ -81,6 +82,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     if suspicion:
         facts = replace(facts, not_checked=(suspicion, *facts.not_checked))
     letter = mail(facts)
+    tree = tx.trees.get(comparison.tree)
     unproven = fit_to_leave(gates, lab.settings.proof_require)
     filing = file_report(
         lab,
@@ -89,6 +91,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
             tree=facts.tree,
             commit=facts.culprit.sha,
             author=facts.culprit.author,
+            base=maintainers_base(tree.trust, tree.base_commit, bisection.good),
             headline=facts.headline,
             gates=facts.gates,
             shown=shown,

@@ -25,6 +25,7 @@ class DraftedMail:
     tree: str
     commit: str
     author: str
+    base: str  # whose MAINTAINERS counts (`core.mail.recipients.maintainers_base`)
     headline: ComparisonRow
     gates: Sequence[Gate] = ()
     shown: bool = True  # fresh boots of culprit and parent show the change
@@ -38,7 +39,7 @@ class DraftedMail:
 
 def file_report(lab: Lab, tx: Transaction, mail: DraftedMail) -> Filing:
     """Return recipients, state, reason and class of a mail that was just written."""
-    addressed = recipients_of(lab, mail.tree, mail.commit, mail.author)
+    addressed = recipients_of(lab, mail.tree, mail.commit, mail.author, mail.base)
     if mail.thread is not None:
         addressed = within(addressed, mail.thread, lab.settings.recipients)
     kind = class_of(

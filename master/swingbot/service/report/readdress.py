@@ -24,6 +24,7 @@ class AddressedMail:
     tree: str
     commit: str
     author: str
+    base: str  # whose MAINTAINERS counts
     message_id: str
     subject: str
     body: str
@@ -40,7 +41,7 @@ def readdress(lab: Lab, case: AddressedMail) -> Readdressed:
     """Return the same mail addressed according to the current settings; Message-ID, thread and date
     stay.
     """
-    addressed = recipients_of(lab, case.tree, case.commit, case.author)
+    addressed = recipients_of(lab, case.tree, case.commit, case.author, case.base)
     old = message_from_bytes(case.message, policy=policy.compat32)
     references = tuple(str(old.get("References", "")).split())
     mail = Mail(
