@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,13 @@ from swingbot.core.plan.patches import tally
 from swingbot.core.stats.findings import look
 from swingbot.core.stats.findings_text import tell
 from swingbot.service.ports import RequestError
-from swingbot.service.watch.trees import NewTree, add_tree, known_tree, poll_tree
+from swingbot.service.watch.trees import (
+    NewTree,
+    add_tree,
+    known_tree,
+    poll_tree,
+    trust_of_new_tree,
+)
 from swingbot_db import read
 from swingbot_jobs.contract.trust import LEVELS, Trust
 from swingbot_jobs.printable import printable
@@ -79,9 +86,8 @@ def tree() -> None:
 @click.option(
     "--trust",
     type=click.Choice(LEVELS),
-    default="trusted",
-    show_default=True,
-    help="Trust in the code of the tree; see docs/walls.md.",
+    help="Trust in the code of the tree; required for a URL (default for a path: trusted); see"
+    " docs/walls.md.",
 )
 @as_json
 @pass_session
@@ -97,7 +103,7 @@ def add(
     paths: tuple[str, ...],
     kconfig: str | None,
     compiler: str | None,
-    trust: Trust,
+    trust: Trust | None,
     json_: bool,
 ) -> None:
     """Measure BASE..tip of a branch immediately, then watch it.
@@ -105,9 +111,15 @@ def add(
     \b
     Example:
       swingbot tree add mm /srv/linux.git --branch mm-unstable --base v6.1 --job vm-netperf.yaml
+      swingbot tree add next https://example.org/linux.git --branch master --base v6.1 \\
+        --job vm-netperf.yaml --trust untrusted
     """
     settings = session.settings
     url = str(Path(url).absolute()) if url.startswith(("./", "../")) else url
+    try:
+        level = trust_of_new_tree(session.lab, name, url, trust)
+    except RequestError as error:
+        raise RequestError(f"{error}; {_with_trust()}") from None
     click.echo(
         f"fetching {branch} of {url} (minutes for a complete kernel history, seconds for an"
         " update)",
@@ -125,7 +137,7 @@ def add(
             paths=paths,
             kconfig=kconfig or settings.build.kconfig,
             compiler=compiler or settings.build.compiler,
-            trust=trust,
+            trust=level,
         ),
     )
     problem = poll_tree(session.lab, known_tree(session.lab, name))
@@ -140,6 +152,23 @@ def add(
             f"watching tree {added.name}: {added.base_commit[:12]}.."
             f"{(facts['tip_commit'] or '')[:12]} on {', '.join(added.testboxes)}"
         )
+
+
+def _with_trust() -> str:
+    """Return the command line of this call with a level, to be typed by the operator."""
+    context = click.get_current_context()
+    words = ["swingbot", "tree", "add", context.params["name"], context.params["url"]]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if not isinstance(parameter, click.Option) or not value:
+            continue
+        option = parameter.opts[-1]
+        if parameter.is_flag:
+            words.append(option)
+        else:
+            for one in value if parameter.multiple else (value,):
+                words += [option, str(one)]
+    return f"type: {printable(shlex.join(words))} --trust untrusted (or trusted)"
 
 
 @tree.command("list")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swingbot.core.access.urls import BadUrl, remote
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.plan.new_tip import matters, what_changed
 from swingbot.service.compilers import check_compiler
@@ -29,6 +30,33 @@ class NewTree:
     kconfig: str
     compiler: str
     trust: Trust = "trusted"
+
+
+def trust_of_new_tree(lab: Lab, name: str, url: str, given: Trust | None) -> Trust:
+    """Return the level of a tree that is added, `given` by the operator or not.
+
+    A tree that exists keeps its level; a path of this host is trusted. Raises RequestError for a
+    URL without a level.
+    """
+    if given is not None:
+        return given
+    with lab.transaction("read tree") as tx:
+        existing = tx.trees.named(name)
+    if existing is not None:
+        return existing.trust
+    try:
+        local = remote(url).protocol == "file"
+    except BadUrl as error:
+        raise RequestError(str(error)) from None
+    if not local:
+        raise RequestError(
+            f"{url} is not on this host: say with --trust how far its code is trusted. "
+            "trusted: you trust everyone who can push to it; its kernels share objects and compiler"
+            " cache with other builds, are built without walls on hosts that have none, and boot on"
+            " every testbox. untrusted: it may contain anyone's code; its kernels are built only"
+            " behind walls, share nothing, and boot only on testboxes that accept untrusted kernels"
+        )
+    return "trusted"
 
 
 def add_tree(lab: Lab, new: NewTree) -> Tree:
