@@ -25,6 +25,7 @@ from swingbot.core.model.records import CommitFacts
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.ports import CannotRevert, GitError
+from swingbot_jobs.borrowed_repository import NotARepository, borrowed
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _PREFIX = re.compile(r"[0-9a-f]{4,40}")
@@ -132,18 +133,14 @@ class Mirror:
     def remote_tip(self, url: str, branch: str) -> str:
         """Return the tip of `branch` of `url`, without fetching."""
         source = self._allowed(url, branch)
-        question = (
-            *_CAREFUL,
-            "ls-remote",
-            "--exit-code",
-            *_server(source),
-            "--",
-            source.url,
-            f"refs/heads/{branch}",
-        )
-        answer = self._git(
-            *question, what=f"branch {branch!r} of {url}", timeout=300, protocol=source.protocol
-        )
+        what = f"branch {branch!r} of {url}"
+        with self._readable(source, what) as address:
+            answer = self._git(
+                *(*_CAREFUL, "ls-remote", "--exit-code", "--", address, f"refs/heads/{branch}"),
+                what=what,
+                timeout=300,
+                protocol=source.protocol,
+            )
         return answer.split()[0]
 
     def _allowed(self, url: str, ref: str) -> Remote:
@@ -485,17 +482,16 @@ class Mirror:
             "--no-tags",
             "--no-write-fetch-head",
             "--no-recurse-submodules",
-            *_server(source),
             "--",
-            source.url,
-            refspec,
         )
-        with self._fetching():
+        with self._fetching(), self._readable(source, what) as address:
             checkpoint("git fetch: before")
             try:
                 self._git(
                     *_CAREFUL,
                     *words,
+                    address,
+                    refspec,
                     what=what,
                     timeout=FETCH_SECONDS,
                     protocol=source.protocol,
@@ -506,6 +502,18 @@ class Mirror:
                     rest.unlink(missing_ok=True)
                 raise
             checkpoint("git fetch: after")
+
+    @contextmanager
+    def _readable(self, source: Remote, what: str) -> Iterator[str]:
+        """Yield the address to read `source` from: a path is read without its configuration."""
+        if source.protocol != "file":
+            yield source.url
+            return
+        try:
+            with borrowed(self.path / source.url) as git_dir:
+                yield str(git_dir)
+        except NotARepository as error:
+            raise GitError(f"{what}: {error}") from None
 
     @contextmanager
     def _fetching(self) -> Iterator[None]:
@@ -598,17 +606,6 @@ def _why(done: process.Completed, file_bytes: int | None) -> str:
             "the server redirects, and redirects are not followed; give the address it redirects to"
         )
     return _last_line(done.err) or f"git exited with status {done.rc}"
-
-
-def _server(source: Remote) -> tuple[str, ...]:
-    """Return options for serving a path of this host.
-
-    The path may belong to anybody, so the serving git ignores swingbot's configuration and refuses
-    repositories of other users.
-    """
-    return (
-        ("--upload-pack=git -c safe.directory=* upload-pack",) if source.protocol == "file" else ()
-    )
 
 
 def _forget(known: dict[Any, Any]) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from email.header import decode_header, make_header
 from email.message import Message
 from email.parser import BytesHeaderParser
@@ -21,6 +22,7 @@ from typing import Final
 from swingbot.adapters import process
 from swingbot.core.mail.message import PostedMail, is_message_id
 from swingbot.core.mail.posting import is_posting
+from swingbot_jobs.borrowed_repository import NotARepository, borrowed
 
 SECONDS: Final = 20.0
 _HEAD: Final = 64 << 10  # bytes read of each mail, for its headers
@@ -160,24 +162,23 @@ def _public_inbox(
     chosen = [("--fixed-strings", f"--grep={words}")] if words else []
     chosen += [("--fixed-strings", f"--author={address}")] if address else []
     seen: set[str] = set()
-    for filters in chosen:
-        listed = _git(
-            repository,
-            deadline,
-            "log",
-            "--all",
-            "--reverse",
-            f"--max-count={_MOST}",
-            "--format=%H",
-            *filters,
-        )
-        for commit in listed.decode("ascii", "replace").split():
-            if commit not in seen and time.monotonic() < deadline:
-                seen.add(commit)
-                yield _parsed(_git(repository, deadline, "cat-file", "blob", f"{commit}:m"))
+    with suppress(NotARepository), borrowed(repository) as git_dir:
+        for filters in chosen:
+            for commit in _commits(git_dir, deadline, filters):
+                if commit not in seen and time.monotonic() < deadline:
+                    seen.add(commit)
+                    yield _parsed(_git(git_dir, deadline, "cat-file", "blob", f"{commit}:m"))
 
 
-def _git(repository: Path, deadline: float, *arguments: str) -> bytes:
-    argv = ["git", "-c", "safe.directory=*", "--git-dir", str(repository), *arguments]
-    ended = process.run(argv, timeout=max(0.1, deadline - time.monotonic()), cwd=Path("/"))
+def _commits(git_dir: Path, deadline: float, filters: Sequence[str]) -> list[str]:
+    words = ("log", "--all", "--reverse", f"--max-count={_MOST}", "--format=%H", *filters)
+    return _git(git_dir, deadline, *words).decode("ascii", "replace").split()
+
+
+def _git(git_dir: Path, deadline: float, *arguments: str) -> bytes:
+    ended = process.run(
+        ["git", "--git-dir", str(git_dir), *arguments],
+        timeout=max(0.1, deadline - time.monotonic()),
+        cwd=Path("/"),
+    )
     return ended.out.encode("utf-8", "surrogateescape") if ended.rc == 0 else b""

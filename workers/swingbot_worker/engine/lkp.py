@@ -7,6 +7,7 @@ benchmark binaries where LKP looks for them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shlex
 import tempfile
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from swingbot_jobs.borrowed_repository import NotARepository, borrowed
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.lkp import NoLkpEquivalent, job_file
 from swingbot_jobs.testbox.definition import LkpEngine, QemuDriver, Testbox
@@ -151,11 +153,12 @@ def check(engine: LkpEngine, names: set[str]) -> str:
 
 def _commit(source: Path) -> str:
     if (source / ".git").exists():
-        answer = process.output(
-            ["git", "-C", source, "-c", f"safe.directory={source}", "rev-parse", "HEAD"], timeout=60
-        )
-        if answer.rc == 0:
-            return answer.text.strip()
+        with contextlib.suppress(NotARepository), borrowed(source) as git_dir:
+            answer = process.output(
+                ["git", f"--git-dir={git_dir}", "rev-parse", "HEAD"], timeout=60
+            )
+            if answer.rc == 0:
+                return answer.text.strip()
     digest = hashlib.sha256()
     for entry in _lkp_files(source):
         digest.update(

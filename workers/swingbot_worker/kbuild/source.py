@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from swingbot_jobs.borrowed_repository import NotARepository, borrow, borrowed
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
@@ -42,9 +43,8 @@ def find(repo: str, commit: str, cache: Path) -> KernelSource:
 
     Raises NotAKernel if it is missing or not a kernel, InfraError if the repository is unreachable.
     """
-    git_dir = local_git_dir(repo)
-    if git_dir is None:
-        git_dir = _fetched(repo, commit, cache)
+    path = local_path(repo)
+    git_dir = _fetched(repo, commit, cache) if path is None else _borrowed(path, cache)
     tree = _git(git_dir, "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
     if tree.rc != 0:
         raise NotAKernel(
@@ -64,36 +64,53 @@ def resolve(repo: str, name: str) -> str:
 
     Used only for builds by hand.
     """
-    git_dir = local_git_dir(repo)
-    if git_dir is None:
+    path = local_path(repo)
+    if path is None:
         return _resolve_remote(repo, name)
-    answer = _git(
-        git_dir, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
-    )
+    question = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    try:
+        with borrowed(path) as git_dir:
+            answer = _git(git_dir, *question)
+    except NotARepository:
+        raise _no_repository(path) from None
     if answer.rc != 0:
         raise InfraError(f"There is no commit, tag or branch {name!r} in {repo}.")
     return answer.text.strip()
 
 
-def local_git_dir(repo: str) -> Path | None:
-    """Return the common git directory of a repository on this host, or None for a URL.
+def local_path(repo: str) -> Path | None:
+    """Return the path of a repository on this host, or None for a URL.
 
-    Raises InfraError if there is no repository at this path.
+    Raises InfraError if there is nothing at this path.
     """
     path = Path(repo.removeprefix("file://")).expanduser()
     if not path.exists():
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+:", repo) and not repo.startswith("file://"):
             return None
         raise InfraError(f"There is no repository at {repo}; check the path.")
-    env = {**GIT_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(path.absolute().parent)}
-    answer = process.output(
-        ["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "--git-common-dir"],
-        timeout=GIT_SECONDS,
-        env=env,
-    )
-    if answer.rc != 0:
-        raise InfraError(f"{repo} is not a git repository ({answer.text.strip()[:200]}).")
-    return (path / answer.text.strip()).resolve()
+    return path
+
+
+def _borrowed(path: Path, cache: Path) -> Path:
+    """Return a repository of the cache that has the objects of the one at `path`.
+
+    git never runs in a repository that somebody else controls.
+    """
+    git_dir = _kept(cache, f"path {path.absolute()}")
+    try:
+        borrow(path, git_dir)
+    except NotARepository:
+        raise _no_repository(path) from None
+    return git_dir
+
+
+def _no_repository(path: Path) -> InfraError:
+    return InfraError(f"{path} is not a git repository; name the directory that has .git or HEAD.")
+
+
+def _kept(cache: Path, name: str) -> Path:
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    return cache.absolute() / "work" / "repos" / f"{digest}.git"
 
 
 def _git(git_dir: Path, *arguments: str) -> process.Output:
@@ -156,6 +173,7 @@ def _resolve_remote(repo: str, name: str) -> str:
     answer = process.output(
         ["git", "ls-remote", "--", repo, name, f"{name}^{{}}"],
         timeout=GIT_SECONDS,
+        cwd=Path("/"),  # the working directory may be somebody's repository, with a configuration
         env=_remote_environment(),
     )
     lines = [line for line in answer.text.splitlines() if re.match(r"[0-9a-f]{40}\t", line)]
@@ -169,7 +187,7 @@ def _resolve_remote(repo: str, name: str) -> str:
 
 def _fetched(repo: str, commit: str, cache: Path) -> Path:
     """Return a cached bare repository that has `commit` or all branches of the remote `repo`."""
-    git_dir = cache / "work" / "repos" / f"{hashlib.sha256(repo.encode()).hexdigest()[:16]}.git"
+    git_dir = _kept(cache, repo)
     git_dir.parent.mkdir(parents=True, exist_ok=True)
     with locked(git_dir.with_suffix(".lock"), FETCH_SECONDS):
         if not (git_dir / "HEAD").exists():

@@ -25,6 +25,7 @@ from swingbot.core.keep.generation import BadBackup, Manifest
 from swingbot.core.text.numbers import count
 from swingbot_db import dump, migrate
 from swingbot_db.engine import Engine, make_engine
+from swingbot_jobs.borrowed_repository import borrowed
 
 Announce = Callable[[str], None]
 _START_SECONDS: Final = 60.0
@@ -160,15 +161,9 @@ def _files(
     announce(f"artifacts: {manifest.artifacts} files, {amount(manifest.artifact_bytes)}")
     if manifest.refs:
         git("init", "--quiet", "--bare", str(settings.mirror))
-        git(
-            "-C",
-            str(settings.mirror),
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            str(place.mirror),
-            f"+refs/backup/{name}/*:refs/*",
-        )
+        refspec = f"+refs/backup/{name}/*:refs/*"
+        with borrowed(place.mirror) as kept:
+            git("-C", str(settings.mirror), "fetch", "--quiet", "--no-tags", str(kept), refspec)
     announce(f"mirror: {len(manifest.refs)} refs")
     for folder in ("tmp", "new", "cur"):
         (settings.maildir / folder).mkdir(parents=True, exist_ok=True)
