@@ -101,7 +101,6 @@ def _record(directory: Path) -> KernelRecord:
                 functions.source_of(directory),
                 directory,
                 functions.compiler_of(directory),
-                remember=False,
             )
         )
     except (NotAnObject, OSError) as error:

@@ -18,7 +18,6 @@ from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild import (
     build_output,
     configure,
-    functions,
     layout,
     objects,
     recipe,
@@ -30,6 +29,7 @@ from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
 from swingbot_worker.kbuild.sandboxed import SandboxedBuild, walls_for
+from swingbot_worker.kbuild.untrusted_reader import BuildReader
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.order import BuildOrder, Spec
 from swingbot_worker.outcome import Outcome, outcome
@@ -205,7 +205,7 @@ def _compile(
         return _collect(one, tree, directory, hashes)
     with contextlib.suppress(NotAnObject):  # reported when the record is written
         # rows that are cached within the detour would be lost
-        functions.read_objects(tree.source, directory)
+        BuildReader(source=tree.source, objects=directory).remember_objects()
     with tree.detour(directory, "vmlinux"):
         _write_layout(one, directory, hashes)
         make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
@@ -230,11 +230,10 @@ def _walled(one: _Build, tree: WorkTree, directory: Path) -> SandboxedBuild | No
 
 
 def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
-    script = directory / "arch/x86/kernel/vmlinux.lds"
+    name = "arch/x86/kernel/vmlinux.lds"
+    script = build_output.content(directory, name).decode() if (directory / name).exists() else ""
     try:
-        text = layout.permuted(
-            script.read_text() if script.exists() else "", list(linked), one.spec.layout
-        )
+        text = layout.permuted(script, list(linked), one.spec.layout)
     except layout.NoLayout as error:
         raise BuildFailed(str(error), []) from None
     (directory / layout.SCRIPT).write_text(text)
@@ -255,7 +254,7 @@ def _collect(
         status="built",
         reason=None,
         compiler_version=one.compiler_version,
-        sizes=build_output.sizes(directory / "vmlinux"),
+        sizes=build_output.sizes(BuildReader(source=tree.source, objects=directory)),
         errors=[],
         files=_digests(one.out),
         walls=one.walls,
@@ -268,10 +267,8 @@ def _record_functions(one: _Build, tree: WorkTree, directory: Path) -> None:
     A kernel whose objects cannot be read has none, but is still usable.
     """
     try:
-        (one.out / kernel_diff.FILE).write_bytes(
-            functions.build_record(
-                tree.source, directory, one.compiler_version, remember=one.spec.layout == 0
-            )
+        BuildReader(source=tree.source, objects=directory).write_record(
+            one.out / kernel_diff.FILE, one.compiler_version, remember=one.spec.layout == 0
         )
     except NotAnObject as error:
         with (one.out / "build.log").open("a") as log:
@@ -284,15 +281,13 @@ def _failed(
     log = out / "build.log"
     with log.open("a") as file:
         file.write(f"swingbot: {failure.reason}\n")
-    lost = [
-        line
-        for line in log.read_text(errors="replace").splitlines()
-        if line.startswith("swingbot: ") and "this kernel does not accept: " in line
-    ]
+    with log.open("rb") as file:
+        lost = sum(
+            line.startswith(b"swingbot: ") and b"this kernel does not accept: " in line
+            for line in iter(lambda: file.readline(65_536), b"")
+        )
     hint = (
-        f" (this kernel does not know {len(lost)} lines of the kconfig, see build.log)"
-        if lost
-        else ""
+        f" (this kernel does not know {lost} lines of the kconfig, see build.log)" if lost else ""
     )
     return CachedBuild(
         status="failed",

@@ -12,15 +12,21 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-from swingbot_worker.kbuild import objects
 from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.kbuild.make import BuildFailed
+from swingbot_worker.kbuild.untrusted_reader import BuildReader
 
 MIB: Final = 1 << 20
 # A bzImage with every driver built in is below 100 MB.
-LONGEST: Final = {"arch/x86/boot/bzImage": 512 * MIB, "System.map": 256 * MIB, ".config": 16 * MIB}
+# The .config of a kernel with every option has 0.4 MB, a preprocessed vmlinux.lds 0.1 MB.
+LONGEST: Final = {
+    "arch/x86/boot/bzImage": 512 * MIB,
+    "System.map": 256 * MIB,
+    ".config": 4 * MIB,
+    "arch/x86/kernel/vmlinux.lds": 4 * MIB,
+}
 # All files of Linux 6.18 together are 1.6 GB.
 SOURCE_BYTES: Final = 8 << 30
 _NOT_AS_LEFT: Final = (
@@ -38,6 +44,19 @@ def take(directory: Path, name: str, target: Path) -> None:
 
     Raises BuildFailed if it is missing, not a regular file or too long.
     """
+    with opened(directory, name) as source, target.open("wb") as sink:
+        shutil.copyfileobj(source, sink)
+
+
+def content(directory: Path, name: str) -> bytes:
+    """Return the content of the file `name`. Raises BuildFailed as `take` does."""
+    with opened(directory, name) as source:
+        return source.read(LONGEST[name])
+
+
+@contextlib.contextmanager
+def opened(directory: Path, name: str) -> Iterator[IO[bytes]]:
+    """Open the file `name` of an object directory. Raises BuildFailed as `take` does."""
     try:
         descriptor = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -54,16 +73,19 @@ def take(directory: Path, name: str, target: Path) -> None:
                 f"{LONGEST[name] // MIB} MB.",
                 [],
             )
-        with open(descriptor, "rb", closefd=False) as source, target.open("wb") as sink:
-            shutil.copyfileobj(source, sink)
+        with open(descriptor, "rb", closefd=False) as source:
+            yield source
     finally:
         os.close(descriptor)
 
 
-def sizes(vmlinux: Path) -> dict[str, int]:
-    """Return the sizes of the kernel in bytes. Raises BuildFailed if `vmlinux` is not a kernel."""
+def sizes(reader: BuildReader) -> dict[str, int]:
+    """Return the sizes of the kernel in bytes.
+
+    Raises BuildFailed if its vmlinux is not a kernel, or InfraError.
+    """
     try:
-        return objects.sizes(vmlinux)
+        return reader.sizes()
     except NotAnObject as error:
         raise BuildFailed(f"The build left an invalid vmlinux: {error}.", []) from None
 

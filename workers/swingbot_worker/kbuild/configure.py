@@ -12,7 +12,7 @@ from pathlib import Path
 
 from swingbot_jobs.contract.kconfig import FRAGMENTS, NoKconfig, load_kconfigs, parts_of
 from swingbot_worker import InfraError
-from swingbot_worker.kbuild import recipe
+from swingbot_worker.kbuild import build_output, recipe
 from swingbot_worker.kbuild.make import BuildFailed, Make
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.site import Site
@@ -61,13 +61,11 @@ def configure(
     config = objects / ".config"
     stamp = objects / ".swingbot-config"
     fingerprint = _fingerprint(tree.listing(*INPUTS), wanted.text, compiler_version)
-    if not (
-        stamp.exists() and config.exists() and stamp.read_text() == _stamp(fingerprint, config)
-    ):
+    if not (stamp.exists() and config.exists() and _same(stamp, _stamp(fingerprint, objects))):
         make.run("tinyconfig")
         make.command(recipe.merge_argv(make.spec, wanted.files), "merge_config.sh")
         make.run("olddefconfig")
-    _check(make, wanted, config.read_text())
+    _check(make, wanted, build_output.content(objects, ".config").decode())
 
 
 def _check(make: Make, wanted: Configuration, config: str) -> None:
@@ -91,7 +89,7 @@ def _check(make: Make, wanted: Configuration, config: str) -> None:
 def sealed(tree: WorkTree, objects: Path, wanted: Configuration, compiler_version: str) -> None:
     """After a build, record the inputs of .config (make may have normalised it again)."""
     fingerprint = _fingerprint(tree.listing(*INPUTS), wanted.text, compiler_version)
-    (objects / ".swingbot-config").write_text(_stamp(fingerprint, objects / ".config"))
+    (objects / ".swingbot-config").write_text(_stamp(fingerprint, objects))
 
 
 def _fingerprint(listing: str, text: str, compiler_version: str) -> str:
@@ -100,5 +98,11 @@ def _fingerprint(listing: str, text: str, compiler_version: str) -> str:
     ).hexdigest()
 
 
-def _stamp(wanted: str, config: Path) -> str:
-    return f"{wanted} {hashlib.sha256(config.read_bytes()).hexdigest()}\n"
+def _stamp(wanted: str, objects: Path) -> str:
+    config = build_output.content(objects, ".config")
+    return f"{wanted} {hashlib.sha256(config).hexdigest()}\n"
+
+
+def _same(stamp: Path, text: str) -> bool:
+    with stamp.open("rb") as file:
+        return file.read(len(text) + 1) == text.encode()

@@ -33,6 +33,10 @@ UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
 _MOST_ENTRIES = 4_000_000
 # Maximum number of bytes read from one file. Sections do not overlap, so larger totals are invalid.
 _MOST_BYTES = 1 << 30
+# Bytes of one symbol's name (the kernel's KSYM_NAME_LEN is 512), and of all names together, which
+# may overlap in the file. A distribution has 30 MB.
+_LONGEST_NAME = 4_096
+_MOST_NAME_BYTES = 256 << 20
 _SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
 
 
@@ -206,6 +210,13 @@ def _read(elf: ELFFile, room: int) -> Elf:
 
 
 def _symbols(table: bytes, names: bytes) -> Iterator[Symbol]:
+    room = _MOST_NAME_BYTES
     for name, info, _, section, value, size in _SYMBOL.iter_unpack(table):
-        text = names[name : names.index(b"\0", name)].decode(errors="replace")
+        end = names.find(b"\0", name, name + _LONGEST_NAME + 1)
+        if end < 0:
+            raise ValueError(f"it has a symbol whose name is longer than {_LONGEST_NAME} bytes")
+        room -= end - name
+        if room < 0:
+            raise ValueError("the names of its symbols are longer than those of a kernel")
+        text = names[name:end].decode(errors="replace")
         yield Symbol(text, value, size, section, info & 15, info >> 4)

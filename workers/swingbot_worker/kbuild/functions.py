@@ -11,7 +11,7 @@ import re
 import shlex
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from swingbot_jobs.kernel_diff import VERSION, object_row, symbol_table, write_record
 from swingbot_worker.digest import sha256
@@ -20,20 +20,21 @@ from swingbot_worker.kbuild.elf import NotAnObject, read_elf
 from swingbot_worker.kbuild.normal_form import normal_parts
 from swingbot_worker.kbuild.objects import compiled_objects
 
-_MEMORY = ".swingbot-functions.json"
+MEMORY = ".swingbot-functions.json"  # below the object directory
 # A full build takes some seconds. Objects that take minutes were crafted to do so.
 _READ_SECONDS = 600.0
+_LONGEST_LINE = 1 << 20  # characters of a command
 # Those of kbuild's compiler options that affect the generated code.
 _TELLING = ("-O", "-f", "-m", "-g", "-std=", "-D__KERNEL__", "--target=")
 _PATHS = ("-fmacro-prefix-map=", "-ffile-prefix-map=", "-fdebug-prefix-map=")
 
 
 def build_record(
-    source: Path, objects: Path, compiler_version: str, *, remember: bool = True
+    source: Path, objects: Path, compiler_version: str, *, keep: IO[str] | None = None
 ) -> bytes:
     """Return the record of the finished build in `objects`.
 
-    With `remember`, the rows are cached there for the next call. Raises NotAnObject or OSError.
+    `keep` is as in `read_objects`. Raises NotAnObject or OSError.
     """
     vmlinux = read_elf(objects / "vmlinux")
     return write_record(
@@ -41,7 +42,7 @@ def build_record(
         flags=_flags(objects),
         sizes=vmlinux.sizes(),
         symbols=symbol_table(vmlinux.letters()),
-        objects=read_objects(source, objects, remember=remember),
+        objects=read_objects(source, objects, keep=keep),
     )
 
 
@@ -97,13 +98,14 @@ def compiler_of(objects: Path) -> str:
     return match[1] if match else "unknown"
 
 
-def read_objects(source: Path, objects: Path, *, remember: bool = True) -> dict[str, list[Any]]:
-    """Return a row for each linked object. Rows of unchanged objects come from the cache.
+def read_objects(
+    source: Path, objects: Path, *, keep: IO[str] | None = None
+) -> dict[str, list[Any]]:
+    """Return a row for each linked object. Rows of unchanged objects come from the file MEMORY.
 
-    Raises NotAnObject or OSError.
+    `keep` receives the next content of that file. Raises NotAnObject or OSError.
     """
-    memory = objects / _MEMORY
-    known = _remembered(memory)
+    known = _remembered(objects / MEMORY)
     fresh: dict[str, list[Any]] = {}
     deadline = time.monotonic() + _READ_SECONDS
     for path in linked_objects(source, objects):
@@ -113,8 +115,8 @@ def read_objects(source: Path, objects: Path, *, remember: bool = True) -> dict[
         stamp = [state.st_mtime_ns, state.st_size]
         old = known.get(path)
         fresh[path] = old if old is not None and old[0] == stamp else [stamp, _row(objects / path)]
-    if remember and fresh != known:
-        memory.write_text(json.dumps({"version": VERSION, "objects": fresh}))
+    if keep is not None:
+        json.dump({"version": VERSION, "objects": fresh}, keep)
     return {path: row for path, (_, row) in fresh.items()}
 
 
@@ -137,7 +139,8 @@ def _flags(objects: Path) -> list[str]:
     They come from its .cmd file; without one, the list is empty.
     """
     try:
-        line = (objects / "init" / ".main.o.cmd").read_text(errors="replace").partition("\n")[0]
+        with (objects / "init" / ".main.o.cmd").open(errors="replace") as file:
+            line = file.readline(_LONGEST_LINE)
         words = shlex.split(line.partition(":=")[2].partition(" ; ")[0])
     except (OSError, ValueError):
         return []

@@ -13,6 +13,8 @@ from pathlib import Path
 from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild.elf import read_elf
 
+# Read of the remembered hashes, which a trusted build can write; a distribution kernel has 2 MB.
+_MEMORY_BYTES = 16 << 20
 # Code that is in the image but does not run after boot, or that is not part of the running kernel.
 NOT_BUILT_IN = (
     "arch/x86/boot",
@@ -57,7 +59,8 @@ def object_hashes(source: Path, objects: Path) -> dict[str, str]:
 
 def _remembered(memory: Path) -> dict[str, list[object]]:
     try:
-        known = json.loads(memory.read_text())
+        with memory.open("rb") as file:
+            known = json.loads(file.read(_MEMORY_BYTES))
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -38,6 +38,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "LOCALVERSION": "",
 }
 CCACHE_SIZE = "5G"
+_SETTING = re.compile(r"^(?:CONFIG_\w+=.+|# CONFIG_\w+ is not set)$", re.MULTILINE)
 
 
 def kept_name(key: str, compiler_version: str, layout: int = 0, compiler: str = "gcc") -> str:
@@ -106,7 +107,9 @@ def lost_lines(fragment: str, config: str) -> list[str]:
 
     Their symbols are unknown to this kernel, or cannot have this value.
     """
-    accepted = set(config.splitlines())
+    symbols = {_symbol(line) for line in fragment.splitlines() if _sets_something(line)}
+    # `config` may have any number of lines
+    accepted = {match[0] for match in _SETTING.finditer(config) if _symbol(match[0]) in symbols}
     return [
         line
         for line in fragment.splitlines()
