@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from swingbot_worker.kbuild.source import GIT_ENVIRONMENT
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site
+from tests.attack import hostile_elf
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 
 Document = dict[str, Any]
@@ -628,6 +630,7 @@ IMAGE = "arch/x86/boot/bzImage"
         ("ln -sf /etc/shadow .config", ".config"),
         ("rm System.map; ln -s /proc/self/environ System.map", "left no System.map"),
         ("head -c 100000 /dev/urandom > vmlinux", "invalid vmlinux"),
+        ("truncate -s 24M .config", "a .config of 24 MB; the limit is 4 MB"),
         ("i=0; while [ $i -lt 100 ]; do mkdir d; cd d; i=$((i + 1)); done", "deep"),
     ],
 )
@@ -641,6 +644,37 @@ def test_what_a_build_leaves_is_taken_only_if_it_is_what_it_should_be(
     )
     assert not any(path.is_symlink() for path in (tmp_path / "out").iterdir())
     assert b"root:" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+
+
+def test_a_trusted_commit_cannot_configure_the_compiler_cache_of_the_next(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
+    plant = (
+        'printf \'#!/bin/sh\\ntouch "$CCACHE_DIR/ran"\\nexec "$@"\\n\' > $CCACHE_DIR/prefix\n'
+        "chmod +x $CCACHE_DIR/prefix\n"
+        'echo "prefix_command = $CCACHE_DIR/prefix" > $CCACHE_DIR/ccache.conf\n'
+    )
+    commit = hostile(repo, plant)
+    assert build(site, repo, commit, tmp_path / "out", trust="trusted")["status"] == "built"
+    cache = site.cache / "ccache"
+    assert (cache / "ccache.conf").read_text().startswith("prefix_command")
+    (cache / "ran").unlink(missing_ok=True)
+    [*_, clean] = add_commits(repo, [FakeCommit(speed=77)])
+    assert build(site, repo, clean, tmp_path / "next", trust="trusted")["status"] == "built"
+    assert not (cache / "ran").exists()
+
+
+def test_a_small_vmlinux_that_needs_gigabytes_is_refused(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
+    program = Path(hostile_elf.__file__).read_text()
+    program += 'open("vmlinux", "wb").write(long_names(20 << 20, 120))\n'
+    commit = hostile(repo, "", after="python3 ../e.py\n", files={"e.py": program})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    outcome = build(site, repo, commit, tmp_path / "out")
+    assert outcome["status"] == "failed"
+    assert "invalid vmlinux" in outcome["reason"] and "longer than 4096" in outcome["reason"]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
 
 
 def test_notes_of_ours_that_a_build_forges_are_not_read(

@@ -63,6 +63,8 @@ def environment(work: Path, cache: Path, trust: Trust = "trusted") -> dict[str, 
         "CCACHE_DIR": str(ccache_directory(cache)),
         "CCACHE_BASEDIR": str(work),
         "CCACHE_MAXSIZE": CCACHE_SIZE,
+        # instead of ccache.conf in the cache, where a build can write: it may name programs
+        "CCACHE_CONFIGPATH": "/dev/null",
     }
     if trust == "untrusted":
         # the command line stays the same, because a changed one would recompile everything
