@@ -59,7 +59,7 @@ class Server:
             # a killed server loses nothing by that, only a killed machine would
             argv = [*postgres.argv(self.state), "-c", "fsync=off"]
             self.process = subprocess.Popen(
-                argv, user=postgres.user(), stdout=log, stderr=log, cwd="/", start_new_session=True
+                argv, stdout=log, stderr=log, cwd="/", start_new_session=True, **postgres.identity()
             )
         eventually("PostgreSQL answers", lambda: postgres.answers(self.state))
 

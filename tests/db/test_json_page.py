@@ -60,7 +60,10 @@ def documents(
         environment = brain_environment(place / "state", url)
         settings, engine = load(environ=environment), make_engine(url)
         (base,) = make_fakelinux(place / "linux", [])[:1]
-        with running_smtpd(settings), TestClient(service(settings, engine)) as client:
+        with (
+            running_smtpd(settings),
+            TestClient(service(settings, engine), base_url=settings.web_url) as client,
+        ):
             brain = make_brain(settings, engine, place / "linux")
             scripts = Scripts(environment=environment, client=client)
             brain.watch(base)

@@ -18,6 +18,7 @@ import yaml
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.heartbeat import Heartbeat, last_beat
+from swingbot.adapters.part_heartbeat import PartHeartbeat
 from swingbot.app.keep.health_check import beat_file, problems_here, read_here, why_no_room
 from swingbot.app.settings import Settings, load
 from swingbot.core.keep.health import SILENT_SECONDS, LoopHeartbeat, no_room, problems
@@ -126,6 +127,7 @@ def test_every_metric_of_the_alert_rules_is_one_of_ours(
     )
     settings = settings_at(tmp_path)
     Heartbeat(beat_file(settings)).beat()
+    PartHeartbeat(settings.state, "web").beat()
     # no mail is queued
     ours = looked_at(settings, engine).keys() | {"swingbot_mail_oldest_seconds"}
     rules = [

@@ -38,6 +38,15 @@ def user() -> str | None:
     return "pgserver" if os.geteuid() == 0 else None
 
 
+def identity() -> dict[str, Any]:
+    """Arguments of subprocess.Popen() with which the server runs as its user, in that user's group,
+    for which the state directory is open."""
+    name = user()
+    if name is None:
+        return {}
+    return {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": ()}
+
+
 def short_directory(wanted: Path) -> Path:
     """`wanted` if it is short enough for a Unix socket, else a replacement under /tmp."""
     if len(str(wanted)) <= _LONGEST_SOCKET_DIR:

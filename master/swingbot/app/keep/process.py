@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 class DidNotStart(Exception):
@@ -18,17 +19,20 @@ class DidNotStart(Exception):
 def running(
     argv: Sequence[str],
     *,
-    user: str | None,
+    identity: Mapping[str, Any],
     directory: Path,
     log: Path,
     answers: Callable[[], bool],
     seconds: float,
 ) -> Iterator[None]:
-    """Run the server `argv`, as `user` if given, until the block ends. Raises DidNotStart."""
+    """Run the server `argv` until the block ends. Raises DidNotStart.
+
+    `identity`: arguments of subprocess.Popen() that say as which user.
+    """
     with log.open("ab") as sink:
         child = subprocess.Popen(
             argv,
-            user=user,
+            **identity,
             cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=sink,

@@ -93,7 +93,7 @@ def _server(settings: Settings) -> Iterator[Engine]:
             stack.enter_context(
                 process.running(
                     argv,
-                    user=postgres.user(),
+                    identity=postgres.identity(),
                     directory=settings.state,
                     log=log,
                     answers=answers,
