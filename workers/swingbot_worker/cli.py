@@ -15,6 +15,7 @@ import yaml
 
 from swingbot_jobs.contract.orders import ContractError, Document, check_order
 from swingbot_jobs.contract.trust import Trust
+from swingbot_jobs.terminal import ShownGroup
 from swingbot_worker import InfraError
 from swingbot_worker.order import BootOrder, BuildOrder
 from swingbot_worker.outcome import Outcome
@@ -54,10 +55,11 @@ VERBOSE = click.option(
 
 
 @click.group(
+    cls=ShownGroup,
     help=(
         "Build kernels and boot them on testboxes by hand. Each command does what the service does "
         "for the same order file."
-    )
+    ),
 )
 def main() -> None:
     # Buildbot and process managers send SIGTERM: exit by an exception, which ends child processes.

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from swingbot_jobs import extras
+from swingbot_jobs.terminal import ShownGroup
 
 NOT_INSTALLED = 2  # exit status of a command whose extra is not installed
 
@@ -27,7 +28,7 @@ class Place:
     extras: tuple[str, ...] = ("master",)
 
 
-class LazyGroup(click.Group):
+class LazyGroup(ShownGroup):
     """A group whose commands are imported on use."""
 
     places: Mapping[str, Place] = {}

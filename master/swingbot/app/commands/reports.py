@@ -18,6 +18,7 @@ from swingbot.service.ports import RequestError
 from swingbot.service.report.readdress import readdress
 from swingbot.web.session import operator_key
 from swingbot_db import moderation, read, reports
+from swingbot_jobs.terminal import print_as_is
 
 
 @click.command()
@@ -114,7 +115,7 @@ def show(session: CommandContext, id_: str, mail: bool, json_: bool) -> None:
     if json_:
         say_json(facts)
     elif mail:
-        click.echo((facts["mail"] or "").replace("\r\n", "\n"), nl=False)
+        print_as_is((facts["mail"] or "").replace("\r\n", "\n"))
     else:
         click.echo(
             "\n".join([*_head(facts), "", f"Subject: {facts['subject']}", "", facts["body"]])
