@@ -96,6 +96,14 @@ class Mirror:
 
     # -- fetching
 
+    def check_source(self, url: str, refs: Sequence[str]) -> None:
+        """Raise GitError if `url` may not be fetched from or one of `refs` is not a valid name.
+
+        Nothing is fetched.
+        """
+        for ref in refs:
+            self._allowed(url, ref)
+
     def fetch_branch(self, tree: str, url: str, branch: str) -> str:
         """Fetch `branch` of `url` and return its tip.
 

@@ -8,6 +8,7 @@ from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.trust import Trust, accepted
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.reading import lkp
@@ -76,14 +77,26 @@ def resolve_parts(
     overrides: Mapping[str, str],
     trust: Trust,
 ) -> list[tuple[str, str]]:
-    """Return (testbox, spec) for each testbox. One boot runs the unit jobs of all files.
+    """Return (testbox, spec) for each testbox, and record the specs. Raises RequestError."""
+    parts = check_parts(lab, job_files, testboxes, overrides, trust)
+    return [(name, specs.add(unit_jobs)) for name, unit_jobs in parts]
+
+
+def check_parts(
+    lab: Lab,
+    job_files: Sequence[JobFile],
+    testboxes: Sequence[str],
+    overrides: Mapping[str, str],
+    trust: Trust,
+) -> list[tuple[str, list[UnitJob]]]:
+    """Return (testbox, unit jobs) for each testbox. One boot runs the unit jobs of all files.
 
     `trust` is the trust of the least trusted kernel to boot; some settings are refused for
     untrusted ones. Raises RequestError with file and line.
     """
     parts = []
     for name in testboxes:
-        unit_jobs = []
+        unit_jobs: list[UnitJob] = []
         for file in job_files:
             try:
                 expanded = expand(
@@ -107,5 +120,5 @@ def resolve_parts(
             lab.testboxes.known(name).check_settings(unit_jobs, trust)
         except ValueError as error:
             raise RequestError(str(error)) from None
-        parts.append((name, specs.add(unit_jobs)))
+        parts.append((name, unit_jobs))
     return parts

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from swingbot.core.access.urls import BadUrl, remote
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.plan.new_tip import matters, what_changed
+from swingbot.core.text.plain import cut
 from swingbot.service.compilers import check_compiler
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.watch.patches import patches_after
-from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch.resolve_jobs import check_parts, pick_testboxes, resolve_parts
 from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.trust import Trust
+
+# as in the database; the name becomes part of refs in the mirror
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,8 @@ def trust_of_new_tree(lab: Lab, name: str, url: str, given: Trust | None) -> Tru
 def add_tree(lab: Lab, new: NewTree) -> Tree:
     """Register a tree. Nothing is recorded unless all of it is valid. Raises RequestError.
 
-    Adding the same tree again with equal values returns the existing tree.
+    Adding the same tree again with equal values returns the existing tree. What can be refused
+    without the repository is refused before anything is fetched.
     """
     try:
         lab.kconfigs.text(new.kconfig)
@@ -73,6 +80,7 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
     testboxes = pick_testboxes(lab, new.testboxes, new.trust)
     if not new.job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")
+    _check_before_fetch(lab, new, testboxes)
     try:
         tip = lab.git.fetch_branch(new.name, new.url, new.branch)
         base_commit = lab.git.resolve_remote(new.name, new.url, new.base)
@@ -109,14 +117,49 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         existing = tx.trees.named(new.name)
         if existing is None:
             return tx.trees.add(tree)
-    requested, stored = _identity(tree), _identity(existing)
-    if requested != stored:
-        differs = ", ".join(key for key in requested if requested[key] != stored[key])
-        raise RequestError(
-            f"tree {new.name!r} already exists with a different {differs}; `swingbot tree remove "
-            f"{new.name}` first, or choose another name"
-        )
+    _refuse_other(existing, _identity(tree))
     return existing
+
+
+def _check_before_fetch(lab: Lab, new: NewTree, testboxes: Sequence[str]) -> None:
+    """Raise RequestError if the tree is refused whatever its repository contains."""
+    if not _NAME.fullmatch(new.name) or ".." in new.name or new.name.endswith((".", ".lock")):
+        raise RequestError(
+            f"{cut(new.name, 80)!r} is not a valid name of a tree; use 1 to 63 letters, digits,"
+            " '.', '_' and '-'; begin with a letter or digit, and do not use '..', or '.' or"
+            " '.lock' at the end"
+        )
+    try:
+        lab.git.check_source(new.url, (new.branch, new.base))
+    except GitError as error:
+        raise RequestError(str(error)) from None
+    check_parts(lab, new.job_files, testboxes, {}, new.trust)
+    with lab.transaction("check tree") as tx:
+        existing = tx.trees.named(new.name)
+    if existing is not None:
+        _refuse_other(
+            existing,
+            {
+                "url": new.url,
+                "branch": new.branch,
+                "job_files": tuple(new.job_files),
+                "testboxes": tuple(testboxes),
+                "paths": tuple(new.paths),
+                "kconfig": new.kconfig,
+                "compiler": new.compiler,
+                "trust": new.trust,
+            },
+        )
+
+
+def _refuse_other(existing: Tree, requested: dict[str, object]) -> None:
+    """Raise RequestError if a tree of the same name has other values than those requested."""
+    differs = [key for key, value in requested.items() if getattr(existing, key) != value]
+    if differs:
+        raise RequestError(
+            f"tree {existing.name!r} already exists with a different {', '.join(differs)};"
+            f" `swingbot tree remove {existing.name}` first, or choose another name"
+        )
 
 
 def _identity(tree: Tree) -> dict[str, object]:
