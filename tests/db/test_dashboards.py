@@ -7,12 +7,15 @@ import importlib.util
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sqlalchemy as sa
 import yaml
 
+from swingbot.core.model.statuses import TestboxState
+from swingbot.core.model.testbox_state import TestboxPhase
+from swingbot_jobs.contract.orders import BootOutcome, BuildStatus
 from tests import scenario
 from tests.dashboards import FILES, ROOT, ask, asked_all, dashboards, make_reader, queries
 
@@ -80,6 +83,87 @@ def test_every_panel_says_what_it_shows_in_which_unit_from_views_of_the_chosen_d
         tables = re.findall(r"\b(?:FROM|JOIN)\s+([\w.\"]+)", sql)
         assert tables, where
         assert all(re.fullmatch(r"swingbot\.v_\w+", table) for table in tables), (where, tables)
+
+
+def colours(panel: dict[str, Any], field: str | None = None) -> dict[str, str]:
+    """Value of a status -> its colour, of the panel or of one of its fields."""
+    properties = [
+        (one["id"], one["value"])
+        for override in panel["fieldConfig"]["overrides"]
+        if override["matcher"]["options"] == field
+        for one in override["properties"]
+    ]
+    defaults = panel["fieldConfig"]["defaults"]
+    mappings = defaults.get("mappings", []) if field is None else dict(properties).get("mappings")
+    return {
+        value: shown["color"]
+        for mapping in mappings or []
+        for value, shown in mapping["options"].items()
+    }
+
+
+def series_colours(panel: dict[str, Any]) -> dict[str, str]:
+    return {
+        override["matcher"]["options"]: one["value"]["fixedColor"]
+        for override in panel["fieldConfig"]["overrides"]
+        for one in override["properties"]
+        if one["id"] == "color"
+    }
+
+
+def test_a_number_has_thresholds_of_its_own() -> None:
+    """Grafana's own turn 80 and more red, 100 % of boots that came up included."""
+    for dashboard in dashboards():
+        for panel in dashboard["panels"]:
+            if panel["type"] in ("stat", "gauge"):
+                assert panel["fieldConfig"]["defaults"].get("thresholds"), panel["title"]
+    came_up = lab_panels()["Boots that came up"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert (came_up[0]["color"], came_up[-1]["color"]) == ("red", "green")
+
+
+def lab_panels() -> dict[str, dict[str, Any]]:
+    (board,) = (board for board in dashboards() if board["title"].endswith("Lab"))
+    return {panel["title"]: panel for panel in board["panels"]}
+
+
+def test_a_status_has_the_same_colour_everywhere_and_only_what_is_well_is_green() -> None:
+    panels = lab_panels()
+    outcomes, built = set(get_args(BootOutcome)), set(get_args(BuildStatus))
+    boots, builds = series_colours(panels["Boots"]), series_colours(panels["Kernel builds"])
+    activity = colours(panels["Testbox activity"])
+    assert set(boots) == outcomes
+    assert set(builds) == built | {"cached"}
+    assert set(series_colours(panels["Kernel build time"])) == built
+    assert set(activity) == outcomes | {"running", "infra", "dead", "ended"}
+    now = colours(panels["Testboxes"], "now_state")
+    assert set(now) == {phase.value for phase in TestboxPhase}
+    assert set(colours(panels["Testboxes"], "state")) == set(get_args(TestboxState))
+    assert {status: activity[status] for status in boots} == boots
+    green = {name for name, colour in (boots | builds | activity).items() if "green" in colour}
+    assert green == {"up", "built", "cached"}
+    assert {name for name, colour in now.items() if colour == "red"} == {"lost", "quarantined"}
+
+
+def test_a_lost_testbox_is_out_of_service(lab: sa.Connection) -> None:
+    def out() -> int:
+        sql = lab_panels()["Testboxes out of service"]["targets"][0]["rawSql"]
+        return int(lab.execute(sa.text(sql)).scalar_one())
+
+    before = out()
+    name = lab.execute(
+        sa.text(
+            "SELECT testbox FROM v_testboxes WHERE state = 'active'"
+            " AND now_state NOT IN ('lost', 'quarantined') LIMIT 1"
+        )
+    ).scalar_one()
+    lab.execute(
+        sa.text(
+            "INSERT INTO testbox_now (testbox, state, why) VALUES (:name, 'lost', 'no answer')"
+            " ON CONFLICT (testbox) DO UPDATE SET state = 'lost', why = 'no answer'"
+        ),
+        {"name": name},
+    )
+    assert out() == before + 1
 
 
 def test_panels_do_not_overlap() -> None:
