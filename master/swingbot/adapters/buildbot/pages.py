@@ -15,6 +15,7 @@ from buildbot.www.authz.roles import RolesFromBase
 from twisted.cred.error import UnauthorizedLogin
 from twisted.internet import threads
 
+from swingbot.adapters.buildbot import rest
 from swingbot.adapters.buildbot.deferred import deferred
 
 OPERATOR: Final = "operator"
@@ -56,6 +57,7 @@ def www(port: str, *, pages: str, control: str, name_of: NameOfOperator) -> dict
     """Return Buildbot's `c['www']`: `pages` says who may read (open or operator), `control` who may
     start, stop and force builds (nobody or operator).
     """
+    rest.write_from_the_reactor()
     rules = [util.AnyControlEndpointMatcher(role=OPERATOR if control == OPERATOR else "nobody")]
     if pages == OPERATOR:
         rules.append(util.AnyEndpointMatcher(role=OPERATOR))
