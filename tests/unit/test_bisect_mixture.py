@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_t, norm
 
-from swingbot.core.bisect import gaussian, mixture
+from swingbot.core.bisect import gaussian, mixture, mixture_noise
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import Posterior
@@ -66,7 +66,7 @@ def believed(state: BisectionState) -> tuple[Evidence, Posterior]:
     return ev, mixture.posterior(ev, state.noise, POLICY, min_effect=LEAST)
 
 
-def likelihoods(ev: Evidence, theta: mixture._Theta, levels: Floats) -> Floats:
+def likelihoods(ev: Evidence, theta: mixture_noise.Theta, levels: Floats) -> Floats:
     """(position, level) -> likelihood of the boots there. What an image is off by, by
     quadrature: most by their layout, odd ones by far more."""
     nodes, shares = np.polynomial.hermite_e.hermegauss(31)
@@ -100,21 +100,21 @@ def written_out(state: BisectionState) -> Floats:
     """P(commit 1..n), then P(none). Two levels on one wide, fine grid; layouts by quadrature;
     the prior of the effect as it is."""
     ev = gather(state, POLICY)
-    columns = mixture._columns(ev, state.noise)
+    columns = mixture_noise.boot_columns(ev, state.noise)
     levels = np.arange(-0.16, 0.10, 0.0008) + math.log(1000.0)
     effect = levels[None, :] - levels[:, None]
     prior_d = sum(w * norm.pdf(effect, scale=f * POLICY.prior_effect) for f, w in EFFECT_WIDTHS)
     step = float(levels[1] - levels[0])
     total: Floats = np.zeros(ev.last + 1)
-    thetas, pairs = mixture._thetas(columns, state.noise, POLICY)
+    thetas, pairs = mixture_noise.thetas_of(columns, state.noise, POLICY)
     of_theta = [likelihoods(ev, theta, levels) for theta in thetas]
     for pair in pairs:
-        before, behind = of_theta[pair.before], of_theta[pair.behind]
+        before, after = of_theta[pair.before], of_theta[pair.after]
         unlike = 2.0 * thetas[pair.before].odd * (1.0 - thetas[pair.before].odd)
         none = POLICY.prior_no_change + ODD_SWINGS * unlike
         none /= none + 1.0 - POLICY.prior_no_change
         for tau in range(1, ev.last + 1):
-            left, right = np.prod(before[:tau], axis=0), np.prod(behind[tau:], axis=0)
+            left, right = np.prod(before[:tau], axis=0), np.prod(after[tau:], axis=0)
             total[tau - 1] += (
                 math.exp(pair.ln_prior)
                 * (1 - none)
@@ -146,7 +146,7 @@ def test_a_wild_boot_is_distinguished_from_a_step() -> None:
 def test_a_testbox_that_wanders_is_the_student_t_of_its_covariance() -> None:
     state = a_searched_state(timed=True)
     ev = gather(state, POLICY)
-    columns = mixture._columns(ev, state.noise)
+    columns = mixture_noise.boot_columns(ev, state.noise)
     times = np.array([float(b.at or 0.0) for b in ev.boots])
     weight, testbox = np.ones(len(times)), np.zeros(len(times), np.intp)
     rows = gaussian.BootMeans(

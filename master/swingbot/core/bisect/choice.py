@@ -1,4 +1,4 @@
-"""Which boot tells most about the step for its cost.
+"""The boot that is expected to tell most about the step for its cost.
 
 Formulas: docs/statistics.md, "The next boot".
 """
@@ -18,14 +18,14 @@ import numpy as np
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
-from swingbot.core.bisect.thresholds import END_SHARE, IMAGE_BOOTS, IMAGE_TOLD, Policy
+from swingbot.core.bisect.thresholds import END_SHARE, IMAGE_BOOTS, IMAGE_VARIANCE, Policy
 from swingbot.core.model.bisection import WantedBoot
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
-# places looked at closely that the rule likes best, and as many that part where the step may be
+# positions examined closely: those that the rule ranks highest, and as many quantiles of P(commit)
 _PARTS: Final = 16
-_LIKELY: Final = 0.02  # P(commit) from which both sides of it are looked at closely
-_SETTLED: Final = 1e-3  # P(the step is on the other side) below which a kernel was looked at enough
+_LIKELY: Final = 0.02  # P(commit) from which both sides of a commit are examined closely
+_SETTLED: Final = 1e-3  # P(the step is on the other side) below which a kernel needs no more boots
 _LN_D2: Final = np.linspace(math.log(1e-3), math.log(150.0), 25)
 
 
@@ -39,8 +39,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """New boots to ask for, best first; `best` is the best single boot by the rule, if nothing were
-    under way (None: nothing tells enough).
+    """The boots to request now, best first.
+
+    `best` is the best single boot by the rule as if no boot were under way; None if no boot would
+    tell enough.
     """
 
     chosen: tuple[Choice, ...]
@@ -49,7 +51,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """How often each build was booted where: (position, layout, testbox) -> boots."""
+    """Boots made of each build on each testbox: (position, layout, testbox) -> boots."""
 
     boots: Counter[tuple[int, int, int]]
     group: bool
@@ -65,10 +67,10 @@ class _Kernels:
         return total
 
     def worth(self) -> Mapping[tuple[int, int], float]:
-        """(position, layout) -> boots that tell as much on a testbox whose level is known.
+        """(position, layout) -> equivalent number of boots on a testbox whose level is known.
 
-        In a group the level of each testbox is only known from what else it booted: n boots there
-        against m others are worth nm / (n + m).
+        In a group, the level of a testbox is known only from its other boots: n boots of a build
+        against m boots of others are worth nm / (n + m).
         """
         if not self.group:
             return self.built()
@@ -78,7 +80,7 @@ class _Kernels:
         return worth
 
     def more(self, layouts: Mapping[int, int], testbox: int) -> Mapping[int, float]:
-        """Position -> what one more boot there of that layout would add to its worth."""
+        """Position -> what one more boot of that layout would add to the worth of the build."""
         if not self.group:
             return dict.fromkeys(layouts, 1.0)
         total = self._by_testbox()[testbox]
@@ -91,7 +93,7 @@ class _Kernels:
         }
 
     def first(self, testbox: int) -> float:
-        """What the first boot of another build is worth."""
+        """The worth of the first boot of a new build."""
         return _against(1, self._by_testbox()[testbox]) if self.group else 1.0
 
     def _by_testbox(self) -> Counter[int]:
@@ -112,12 +114,12 @@ def choose(
     testboxes: int = 1,
     elsewhere: Sequence[WantedBoot] = (),
 ) -> Plan:
-    """Greedy: add boots to those under way while each tells at least `worth` of what the best one
-    would alone, per second.
+    """Choose greedily: add boots while each one tells, per second, at least the share
+    `policy.worth` of what the best boot alone would tell.
 
-    Boots under way count as if they had been chosen here, so asking again after recording the
-    answer adds nothing. `elsewhere`: boots under way of other parts of the range; they tell nothing
-    here, and keep testboxes busy.
+    Boots under way count as chosen already, so a second call after their requests were recorded
+    adds none. `elsewhere` are boots under way for other parts of the range: they tell nothing about
+    this part, but they keep testboxes busy.
     """
     kernels = _Kernels(Counter((ev.where(b), b.layout, b.testbox) for b in ev.boots), testboxes > 1)
     busy = Counter(p.testbox for p in (*ev.pending, *elsewhere))
@@ -153,7 +155,7 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class _BootGains:
-    """What boots would tell, from all sides at once."""
+    """The expected information of boots: by the rule, and from what each hypothesis predicts."""
 
     ev: Evidence
     post: Posterior
@@ -162,16 +164,16 @@ class _BootGains:
     closer: dict[int, Floats] = field(default_factory=dict)  # testbox -> bits
 
     def by_rule(self, under_way: Sequence[tuple[int, int, int]], testbox: int) -> Floats:
-        """(repeat, new layout) x position -> bits of one more boot on that testbox, as if the
-        levels were known.
+        """(repeat, new layout) x position -> bits of one more boot on that testbox, with the levels
+        taken as known.
         """
         return _gains(self.ev, self.post, self.kernels, under_way, self.policy.decisive, testbox)
 
     def bits(self, under_way: Sequence[tuple[int, int, int]], testbox: int) -> Floats:
-        """The same, from what each hypothesis foresees where that is known.
+        """The same, computed from what each hypothesis predicts where hypotheses are known.
 
-        What is under way takes the share off that it takes off by rule; in a group, where it is a
-        boot on each of the other testboxes, its answers are gone through.
+        Boots under way reduce the gain by the share by which they reduce it under the rule. In a
+        group, where each other testbox has a boot under way, their possible answers are enumerated.
         """
         if self.post.hypotheses is None and not self.kernels.group:
             return self.by_rule(under_way, testbox)
@@ -179,7 +181,7 @@ class _BootGains:
         if self.kernels.group and under_way:
             return self._when_answered(alone, under_way, testbox)
         if testbox not in self.closer:
-            self.closer[testbox] = self._foreseen(alone, [self._told(testbox)])
+            self.closer[testbox] = self._foreseen(alone, [self._predictions(testbox)])
         closer = self.closer[testbox] if self.closer[testbox].any() else alone
         return (
             closer * np.clip(self.by_rule(under_way, testbox) / np.maximum(alone, 1e-300), 0.0, 1.0)
@@ -187,7 +189,7 @@ class _BootGains:
             else closer
         )
 
-    def _told(self, testbox: int) -> Hypotheses:
+    def _predictions(self, testbox: int) -> Hypotheses:
         hypotheses = (
             on_testbox(self.ev, self.post, testbox, self.policy.prior_effect)
             if self.kernels.group
@@ -201,14 +203,14 @@ class _BootGains:
     ) -> Floats:
         asked = [(position, b) for position, _, b in under_way]
         on = {
-            b: divided(self._told(b), self.ev.mass, [position for position, _ in asked])
+            b: divided(self._predictions(b), self.ev.mass, [position for position, _ in asked])
             for b in {testbox, *(b for _, b in asked)}
         }
         believed = answered(on, asked, self.post.sd_layout**2 + self.post.boot_var)
         return self._foreseen(rule, [replace(on[testbox], weight=weight) for weight in believed])
 
     def _foreseen(self, rule: Floats, hypotheses: Sequence[Hypotheses]) -> Floats:
-        """Bits of the positions that are worth a closer look, the mean over `hypotheses`."""
+        """Bits at the positions worth examining closely, as a mean over `hypotheses`."""
         positions = self._worth_a_look(rule)
         measured = np.array(
             [p for p in positions if self.ev.layout_cost is not None and self.ev.at(int(p))],
@@ -226,8 +228,8 @@ class _BootGains:
         return bits
 
     def _worth_a_look(self, rule: Floats) -> Indices:
-        """The ends, the best by the rule, where the step may be, and where it was looked for
-        already.
+        """The ends, the positions that the rule ranks highest, those where the step may be, and
+        those measured already that are not settled.
         """
         ev, upto = self.ev, np.cumsum(self.post.commit)
         rate = np.where(np.array(ev.measurable), rule / _costs(ev), 0.0)[0]
@@ -250,15 +252,15 @@ class _BootGains:
 
 
 def least_busy(busy: Mapping[int, int], done: Mapping[int, int], testboxes: int) -> int:
-    """The testbox with the fewest boots under way; of several the one that has booted least."""
+    """The testbox with the fewest boots under way; among equals, the one with the fewest boots."""
     return min(
         range(testboxes), key=lambda testbox: (busy.get(testbox, 0), done.get(testbox, 0), testbox)
     )
 
 
 def _rate(bits: Floats, cost: Floats, policy: Policy) -> Floats:
-    """Bits per second; what tells next to nothing is out, however cheap it is, if anything tells
-    more.
+    """Bits per second. A boot that tells next to nothing is excluded, however cheap, if another
+    tells more.
     """
     return np.where(bits >= min(policy.least_gain, float(bits.max())), bits / cost, 0.0)
 
@@ -270,8 +272,8 @@ def _costs(ev: Evidence) -> Floats:
 
 
 def _pick(gains: Floats, rate: Floats, kernels: _Kernels, testbox: int) -> Choice:
-    """The best of (repeat, new layout) x position; a repeat goes to the build that was booted
-    least.
+    """The best of (repeat, new layout) x position. A repeat goes to the build with the fewest
+    boots.
     """
     new, position = (int(i) for i in np.unravel_index(int(np.argmax(rate)), rate.shape))
     built = sorted((n, layout) for (p, layout), n in kernels.built().items() if p == position)
@@ -280,14 +282,14 @@ def _pick(gains: Floats, rate: Floats, kernels: _Kernels, testbox: int) -> Choic
 
 
 def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) -> int | None:
-    """Position of the end whose level is known too badly to judge points against it (bisect.md 3.4,
-    the reference rule), or None.
+    """The position of the end whose level is too uncertain to judge other kernels against
+    (docs/statistics.md, "The next boot"), or None.
 
-    The variances are means over where the step may be. If it is next to an end, the few boots of
-    that end are all there is of its level, and no boot elsewhere tells when these were odd ones:
-    each end has a share of all boots. `careful`: where it is not clear yet that there is a change,
-    which is not what a boot is chosen for, and where boots are chosen by the rule alone. What the
-    boots of an end do not know because they share an image, more of them will not tell.
+    The variances are means over the possible places of the step. If the step is next to an end,
+    only the few boots of that end show its level, and no other boot reveals that they were
+    outliers; so each end gets a share of all boots. `careful` holds while it is not clear that
+    there is a change, and where boots are chosen by the rule alone. More boots of an end do not
+    reduce the uncertainty that its image causes, because all its boots share that image.
     """
     new = post.sd_layout**2 + post.boot_var
     limit = min(new, max(post.effect**2 / 12, 0.02 * new)) if careful else new
@@ -296,7 +298,7 @@ def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) 
     if len(ev.at(seldom)) < END_SHARE * ev.used:
         return seldom
     if edition > 1:
-        variances = {p: v for p, v in variances.items() if not _told_all(ev, post, p, v)}
+        variances = {p: v for p, v in variances.items() if not _image_limited(ev, post, p, v)}
     if not variances:
         return None
     end = max(variances, key=lambda p: (variances[p], -len(ev.at(p)), -p))
@@ -304,18 +306,19 @@ def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) 
     return end if variances[end] > max(limit, floor) else None
 
 
-def _told_all(ev: Evidence, post: Posterior, end: int, variance: float) -> bool:
-    """Whether the level of an end is known far worse than its boots alone would leave it: what is
-    not known is of the image.
+def _image_limited(ev: Evidence, post: Posterior, end: int, variance: float) -> bool:
+    """Whether the level of an end is far less certain than its number of boots explains, so that
+    the rest is due to its image.
     """
     boots = len(ev.at(end))
-    return boots >= IMAGE_BOOTS and variance > IMAGE_TOLD * post.boot_var / boots
+    return boots >= IMAGE_BOOTS and variance > IMAGE_VARIANCE * post.boot_var / boots
 
 
 @dataclass(frozen=True, slots=True)
 class _Power:
-    """Squared distance, in sd, at which boots of a point tell the levels apart; `low` and `high`
-    are the levels' variances.
+    """How well the boots of a kernel separate the two levels.
+
+    `d2` is the squared distance of the levels; `low` and `high` are the variances of the levels.
     """
 
     d2: float
@@ -335,7 +338,7 @@ class _Power:
         )
 
     def after(self, ev: Evidence, under_way: Sequence[tuple[int, int, int]]) -> _Power:
-        """With the boots of the ends that are under way."""
+        """The same once the boots of the ends that are under way have arrived."""
         power = self
         for position, _, _ in under_way:
             if position in (0, ev.last):
@@ -343,18 +346,21 @@ class _Power:
         return power
 
     def precision(self, boots: float) -> float:
-        """Of a kernel's level after that many boots."""
+        """Precision of the level of a kernel after that many boots."""
         return 1.0 / (self.layout + self.boot / boots) if boots else 0.0
 
     def at(self, precision: Floats) -> Floats:
-        """`precision` of each point: summed over its builds, whose layouts are independent."""
+        """Squared distance of the levels in sd, for kernels whose levels have these precisions.
+
+        A precision is summed over the builds of a kernel, whose layouts are independent.
+        """
         threshold = (self.low + self.high) / 4
         return np.where(
             precision > 0, self.d2 / (1.0 / np.maximum(precision, 1e-300) + threshold), 0.0
         )
 
     def with_end(self, end: int) -> _Power:
-        """After one more boot of the good (0) or the bad end."""
+        """The same after one more boot of the good (0) or the bad (1) end."""
         variance = self.high if end else self.low
         fixed = min(variance, self.layout)  # boots do not average layout out
         better = fixed + 1.0 / (1.0 / max(variance - fixed, 1e-300) + 1.0 / max(self.boot, 1e-300))
@@ -364,8 +370,8 @@ class _Power:
 def _precisions(
     ev: Evidence, power: _Power, kernels: _Kernels, testbox: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Position -> precision now, after one more boot on that testbox of the build booted least, and
-    after one boot there of a new layout.
+    """Position -> precision now, after one more boot on that testbox of the build with the fewest
+    boots, and after one boot there of a new layout.
     """
     now, worth = np.zeros(ev.last + 1), kernels.worth()
     least: dict[int, tuple[float, int]] = {}
@@ -393,8 +399,10 @@ def _gains(
     testbox: int,
 ) -> Floats:
     """(repeat, new layout) x position -> bits that one more boot there, on that testbox, tells
-    about which side of it the step is on. A boot of an end tells about the points measured so far:
-    it sharpens what they are judged against.
+    about the side on which the step is.
+
+    A boot of an end tells about the kernels measured so far: it sharpens the level that they are
+    judged against.
     """
     behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
     power = _Power.of(post)
@@ -427,8 +435,8 @@ def _gains(
 
 
 def information(p: Floats, d2: Floats) -> Floats:
-    """Bits that a unit Gaussian tells about a coin with P(heads) = p whose heads shift it by
-    sqrt(d2).
+    """Mutual information, in bits, of a coin with P(heads) = p and a unit Gaussian whose mean is
+    shifted by sqrt(d2) on heads.
     """
     q = np.minimum(p, 1.0 - p)
     safe = np.clip(q, 1e-12, 0.5)
@@ -436,7 +444,7 @@ def information(p: Floats, d2: Floats) -> Floats:
     logit, ln_d2 = np.log(safe / (1 - safe)), np.log(np.maximum(d2, 1e-12))
     x = np.clip((logit - _LOGITS[0]) / (_LOGITS[1] - _LOGITS[0]), 0.0, len(_LOGITS) - 1.000001)
     y = np.clip((ln_d2 - _LN_D2[0]) / (_LN_D2[1] - _LN_D2[0]), 0.0, len(_LN_D2) - 1.000001)
-    i, j, table = x.astype(int), y.astype(int), _told()
+    i, j, table = x.astype(int), y.astype(int), _information_table()
     u, v = x - i, y - j
     share = (1 - u) * ((1 - v) * table[i, j] + v * table[i, j + 1]) + u * (
         (1 - v) * table[i + 1, j] + v * table[i + 1, j + 1]
@@ -447,8 +455,8 @@ def information(p: Floats, d2: Floats) -> Floats:
 
 
 @lru_cache(maxsize=1)
-def _told() -> Floats:
-    """(logit, ln d^2) -> share of the coin's entropy that is learned, by quadrature."""
+def _information_table() -> Floats:
+    """(logit, ln d^2) -> share of the entropy of the coin that is learned, by quadrature."""
     y = np.linspace(-8.0, 21.0, 2901)
     step = y[1] - y[0]
     table = np.empty((len(_LOGITS), len(_LN_D2)))

@@ -1,4 +1,4 @@
-"""What a boot would tell about which commit it is, from what each hypothesis foresees of it.
+"""The expected information of a boot about the culprit, from what each hypothesis predicts.
 
 Formulas: docs/statistics.md, "The next boot".
 """
@@ -16,26 +16,25 @@ from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
 from swingbot.core.model.bisection import Observation
 
-_NEGLIGIBLE: Final = 1e-5  # hypotheses that are less likely tell nothing
+_NEGLIGIBLE: Final = 1e-5  # hypotheses with less probability are left out
 _SPACING: Final = 0.3  # of the quadrature, in sd of the narrowest peak
 _REACH: Final = 5.0  # sd
-# fewest and most; with more between the levels, one boot tells all there is
+# fewest and most nodes; levels that need more are told apart by one boot
 _PLACES: Final = (64, 1500)
-# share of a boot's variance below which layout is no reason to remember what a kernel showed before
+# share of a boot's variance below which the layout of a build is not estimated from its boots
 _LITTLE_LAYOUT: Final = 0.05
-_ANSWERS: Final = 12  # of boots under way that are gone through
+_ANSWERS: Final = 12  # sets of answers of the boots under way that are enumerated
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
-_WIDE: Final = 1e6  # variance of a level that nothing is known of, in variances of a boot
+_WIDE: Final = 1e6  # variance of an unknown level, in variances of a boot
 
 
 def foreseen(
     ev: Evidence, post: Posterior, hypotheses: Hypotheses, positions: Indices, *, new_layout: bool
 ) -> Floats:
-    """Bits that one boot of each of `positions` tells about where the step is, or that there is
-    none.
+    """Bits that one boot at each of `positions` tells about the place of the step, or its absence.
 
-    It is the entropy of the value that all hypotheses together foresee less the mean entropy of
-    what each of them foresees. `new_layout`: of another build of the same code.
+    This is the entropy of the value under all hypotheses together, minus the mean entropy of the
+    value under each of them. `new_layout`: the boot is of another build of the same code.
     """
     layout, boot = post.sd_layout**2, post.boot_var
     weights, mean, var = _sides(hypotheses, ev.mass, positions)
@@ -60,11 +59,11 @@ def foreseen(
 
 
 def on_testbox(ev: Evidence, post: Posterior, testbox: int, prior_effect: float) -> Hypotheses:
-    """The hypotheses in a group of testboxes, each at a level of its own: what they say of the
-    levels of `testbox`.
+    """The hypotheses about the levels of `testbox`, one of a group whose testboxes each have a
+    level of their own.
 
-    Given where the step is, its size follows from all testboxes (each weighs n m / (n + m), n boots
-    before the step against m behind it), and the level of `testbox` from its own boots.
+    Given the place of the step, its size follows from all testboxes (a testbox with n boots before
+    the step and m after it weighs n m / (n + m)), and the level of `testbox` from its own boots.
     """
     at = np.array(sorted(set(ev.places)), np.intp)
     upto = np.cumsum(post.commit)[at]
@@ -104,9 +103,10 @@ def on_testbox(ev: Evidence, post: Posterior, testbox: int, prior_effect: float)
 
 
 def divided(hypotheses: Hypotheses, mass: Floats, positions: Sequence[int]) -> Hypotheses:
-    """The same hypotheses, each gap cut at those of `positions` inside it: its parts say the same
-    of the levels and share its probability by the prior of their commits. Positions outside of what
-    was measured cut nothing.
+    """The same hypotheses with each gap split at those of `positions` inside it.
+
+    The parts of a gap predict the same levels and share its probability by the prior of their
+    commits. Positions outside the measured range split nothing.
     """
     at = np.array(
         sorted(
@@ -135,12 +135,12 @@ def divided(hypotheses: Hypotheses, mass: Floats, positions: Sequence[int]) -> H
 def answered(
     on: Mapping[int, Hypotheses], asked: Sequence[tuple[int, int]], noise: float
 ) -> list[Floats]:
-    """Weights of the hypotheses after boots whose outcome is not known yet, for `_ANSWERS` equally
-    likely ways in which they may answer.
+    """Weights of the hypotheses after boots that are still under way, for `_ANSWERS` equally likely
+    sets of their answers.
 
-    `on`: testbox -> the hypotheses there, divided alike; `asked`: (position, testbox) of each boot;
-    `noise`: variance of a boot and its layout. The ways are systematic: hypotheses by quantiles of
-    their weights, values by quantiles of a Kronecker sequence.
+    `on`: testbox -> the hypotheses there, all divided at the same positions; `asked`: (position,
+    testbox) of each boot; `noise`: variance of a boot and its layout. The sets are systematic:
+    hypotheses at quantiles of their weights, values at quantiles of a Kronecker sequence.
     """
     first = next(iter(on.values()))
     weight = np.maximum(first.weight, 0.0) / max(float(np.maximum(first.weight, 0.0).sum()), 1e-300)
@@ -164,7 +164,7 @@ def answered(
 def _running(
     place: Indices, testboxes: Indices, what: Floats, places: int
 ) -> tuple[Floats, Floats]:
-    """(testbox, measured position) -> sum up to it, and the sum of each testbox."""
+    """(testbox, measured position) -> running sum, and the total of each testbox."""
     rows = np.searchsorted(np.unique(testboxes), testboxes)
     table = np.zeros((int(rows.max()) + 1, places))
     np.add.at(table, (rows, place), what)
@@ -174,9 +174,11 @@ def _running(
 def _sides(
     hypotheses: Hypotheses, mass: Floats, positions: Indices
 ) -> tuple[Floats, Floats, Floats]:
-    """Weight of each hypothesis at each position, and mean and variance of the level it gives:
-    first those with the step before the position, then those with the step behind it or none. A gap
-    that a position divides stands on both sides by its commits' prior.
+    """Weight of each hypothesis at each position, with mean and variance of the level it predicts.
+
+    First come the hypotheses with the step before the position, then those with the step after it
+    or without one. A gap that contains the position counts on both sides, by the prior of its
+    commits.
     """
     upto = np.cumsum(mass)
     low, high = upto[hypotheses.at[:-1]], upto[hypotheses.at[1:]]
@@ -193,7 +195,7 @@ def _sides(
 def _of_this_build(
     ev: Evidence, boots: list[Observation], mean: Floats, var: Floats, layout: float, boot: float
 ) -> tuple[Floats, Floats]:
-    """What the next boot of a build gives whose layout its earlier boots have shown in part."""
+    """Mean and variance of the next boot of a build whose earlier boots show part of its layout."""
     n = len(boots)
     seen = float(np.mean([np.mean([ev.of(v) for v in b.values]) for b in boots]))
     known = n * layout / (n * layout + boot)
@@ -203,8 +205,8 @@ def _of_this_build(
 
 
 def _information(weights: Floats, mean: Floats, var: Floats) -> Floats:
-    """Bits between a hypothesis and a value that each foresees as a Gaussian, by quadrature over
-    the value; a row of weights each.
+    """Mutual information, in bits, of the hypothesis and a value that each hypothesis predicts as a
+    Gaussian, by quadrature over the value; one result for each row of weights.
     """
     sd = np.sqrt(np.maximum(var, 1e-300))
     first, last = float((mean - _REACH * sd).min()), float((mean + _REACH * sd).max())

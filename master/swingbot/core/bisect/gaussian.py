@@ -1,9 +1,9 @@
-"""Where is the step, if all noise is Gaussian?
+"""The posterior of the place of the step if all noise is Gaussian.
 
-The exact posterior, for boots that share a shift: boot k of a paired testbox shifts all kernels
-alike, and a testbox that wanders shifts boots alike that are close in time.
+It is exact, for boots that share a shift: boot k of a paired testbox shifts all kernels equally,
+and a testbox that wanders shifts boots that are close in time equally.
 
-    y = mu + D * [behind the step] + layout(kernel) + shift(k, or time) + boot
+    y = mu + D * [after the step] + layout(kernel) + shift(k, or time) + boot
 
 All but a grid of noise ratios is integrated in closed form (docs/statistics.md, "The posterior of a
 bisection"). Everything here is on the effect scale: natural logs, or differences in units of the
@@ -54,19 +54,19 @@ from swingbot.core.thresholds import SPREAD_FLOOR
 class Sums:
     """Boots, one number each, and which kernels and blocks (values of k) they belong to."""
 
-    # positions of the measured kernels, ascending; one that was built with several layouts stands
-    # there as often
+    # positions of the measured kernels, ascending; a commit that was built in several layouts
+    # appears once for each of them
     at: Indices
     point: Indices  # boot -> index into `at`
     block: Indices  # boot -> index of its k
-    weight: Floats  # 1; less for a boot that looks wild
+    weight: Floats  # 1; less for a boot that is probably wild
     level: Floats  # centred on `centre`
     centre: float
 
 
 def summarise(ev: Evidence) -> Sums:
-    """A boot is one number: runs within an emulated boot differ by habit (the first is always
-    fastest), not by chance.
+    """Reduce each boot to one number: runs within an emulated boot differ systematically (the first
+    is always the fastest), not by chance.
     """
     kernels = sorted({(place, b.layout) for place, b in zip(ev.places, ev.boots, strict=True)})
     index, ks = (
@@ -88,7 +88,10 @@ def summarise(ev: Evidence) -> Sums:
 
 
 def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: float) -> Posterior:
-    """Of paired boots: those of equal k share a shift. Needs boots of both ends."""
+    """The posterior from paired boots, where boots of equal k share a shift.
+
+    Needs boots of both ends.
+    """
     sums = summarise(ev)
     sd, df = _pooled_noise(sums, noise)
     shift = _Shift(
@@ -108,7 +111,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
         post = _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, two)
         return replace(post, creep=creep, crept=crept)
     likeliest = int(np.argmax(logsumexp(ln, axis=1)))
-    # the layouts of the sets below are weighed as those of even images are
+    # the sets below use the weights of layouts that even images have
     share = float(logsumexp(ln[likeliest])) - one
     layout = cells[likeliest].lam, cells[likeliest].ln_weight - share
     odd = _with_odd_images(shift, ln_prior, layout, noise, sd, policy)
@@ -129,8 +132,9 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
 
 @dataclass(frozen=True, slots=True)
 class _Odd:
-    """Sets of kernels whose images are odd, and the ln weight of each gap for each set, if there
-    are odd images."""
+    """Sets of kernels whose images are odd, and the ln weight of each gap under each set, given
+    that some images are odd.
+    """
 
     cells: list[_Cell]
     ln: Floats
@@ -144,8 +148,9 @@ def _with_odd_images(
     sd: float,
     policy: Policy,
 ) -> _Odd:
-    """All kernels alone, then each of the others with the likeliest of these, and so on: sets
-    beyond weigh next to nothing."""
+    """Weigh each single kernel as the odd one, then each pair with the likeliest of these, and so
+    on; other sets have negligible weight.
+    """
     shift = _Shift(shift.sums, shift.kappa, alone=True)
     many = len(shift.sums.at)
     (base, ln_weight), off = layout, (ODD_IMAGE_SD / sd) ** 2
@@ -158,7 +163,7 @@ def _with_odd_images(
             math.log(w) + size * math.log(s) + (many - size) * math.log1p(-s) for s, w in ODD_IMAGES
         ]
         of_size = logsumexp(np.array(of_shares)[:, None] + gain, axis=0)
-        best, found = -math.inf, 0
+        best, likeliest = -math.inf, 0
         for i in range(many):
             if i in chosen:
                 continue
@@ -169,34 +174,35 @@ def _with_odd_images(
             cells.append(cell)
             lns.append(ln)
             if (whole := float(logsumexp(ln))) > best:
-                best, found = whole, i
-        chosen.append(found)
+                best, likeliest = whole, i
+        chosen.append(likeliest)
     return _Odd(cells, np.array(lns))
 
 
 @dataclass(frozen=True, slots=True)
 class BootMeans:
-    """Boots, each as one number.
+    """Boots, each reduced to one number.
 
-    Kernels are images; one position has as many as layouts of it were built.
+    A kernel is an image; a position has one for each layout in which it was built.
     """
 
     at: Indices  # kernel -> position
     kernel: Indices  # boot -> kernel
     level: Floats
-    weight: Floats  # 1; less for a boot that looks wild
+    weight: Floats  # 1; less for a boot that is probably wild
     times: Floats  # seconds
     testbox: Indices  # testbox of the group
     spread: float  # sd of one boot
-    prior: float  # the same, as it was known before the bisection
+    prior: float  # sd of one boot as known before the bisection
 
 
 def wandering(
     ev: Evidence, rows: BootMeans, noise: NoisePrior, policy: Policy, *, min_effect: float
 ) -> tuple[Posterior, float]:
-    """The posterior if the level of each testbox moves with time, and the probability that it does.
+    """The posterior given that the level of each testbox moves with time, and the probability that
+    it moves.
 
-    Testboxes of a group also differ by an offset each, which tells nothing about the step.
+    Each testbox of a group also has an offset of its own, which tells nothing about the step.
     """
     at, kernel, level, weight, times, sd, prior = (
         rows.at,
@@ -221,7 +227,7 @@ def wandering(
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
     weights = np.exp(ln - float(logsumexp(ln)))
     wander = float(weights[~np.array(still)].sum())
-    # a group is judged here alone
+    # only this function judges a group
     moves = np.flatnonzero(~np.array(still)) if rows.testbox.max() == 0 else np.arange(len(still))
     cells = [cells[i] for i in moves]
     one = float(logsumexp(ln[moves]))
@@ -233,8 +239,8 @@ def wandering(
 
 
 def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, float, float]]:
-    """(sd of the wandering in sd of a boot, seconds over which it moves, prior share); the first is
-    "it stands still".
+    """(sd of the wandering in sd of a boot, its time constant in seconds, prior). The first row is
+    "the level does not move".
     """
     gap = float(np.median(np.diff(np.sort(times)))) if len(times) > 1 else 1.0
     usual = max(gap, 1e-3)
@@ -255,8 +261,9 @@ def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, f
 
 
 def _together(rows: BootMeans, kappa: float, seconds: float) -> Floats | None:
-    """What boots of one testbox have in common, as a covariance in units of one boot's variance:
-    its offset in the group, and the more the closer they are in time (Ornstein and Uhlenbeck).
+    """Covariance of the boots of one testbox, in units of the variance of one boot.
+
+    It is the offset of the testbox in its group, and an Ornstein-Uhlenbeck process in time.
     """
     group = rows.testbox.max() > 0
     if kappa == 0 and not group:
@@ -269,9 +276,11 @@ def _together(rows: BootMeans, kappa: float, seconds: float) -> Floats | None:
 
 
 class _Shift:
-    """What boots have in common beside their kernel, integrated out: of each block of equal k with
-    variance `kappa` (in units of one boot's), or by the covariance `together`. `along`: where in
-    the range each kernel is, if a creep is thought of. `alone`: one step at most.
+    """The shift that boots share apart from their kernel, integrated out.
+
+    Each block of equal k has a shift of variance `kappa` (in units of the variance of one boot), or
+    boots have the covariance `together`. `along`: the place of each kernel in the range, if a creep
+    is considered. `alone`: at most one step is considered.
     """
 
     def __init__(
@@ -288,7 +297,7 @@ class _Shift:
 
     @cached_property
     def information(self) -> tuple[Floats, Floats, float, float]:
-        """As `_information`; it does not depend on the layout, so all cells share it."""
+        """The result of `_information`; it does not depend on the layout, so all cells share it."""
         if self.together is None:
             return _information(self.sums, self.kappa)
         sums, points = self.sums, len(self.sums.at)
@@ -305,15 +314,16 @@ class _Shift:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """One combination of noise ratios; arrays over the gaps between measured positions, the last
-    entry is "no change".
+    """The posterior under one combination of noise ratios.
+
+    Arrays are over the gaps between measured positions; the last entry is "no change".
     """
 
     ln_weight: float
     ln_likelihood: Floats
     effect: Floats  # of D; 0 in the last entry
     low: Floats
-    scale2: Floats  # posterior mean of a boot's variance, about
+    scale2: Floats  # approximate posterior mean of the variance of a boot
     df: float
     var: Floats  # of D, in units of scale2
     lam: float
@@ -333,7 +343,7 @@ class _Gradual:
 
 
 def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
-    """(sl^2/sd^2, weight)."""
+    """(variance of the layout in variances of a boot, weight)."""
     return (
         tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in PAIRED_LAYOUT_FACTORS)
         if noise.sd_layout > 0
@@ -342,8 +352,8 @@ def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
 
 
 def _pooled_noise(sums: Sums, noise: NoisePrior) -> tuple[float, float]:
-    """sd of a boot from what replicates say and the prior; and the degrees of freedom of the data
-    in it.
+    """sd of a boot from its replicates and the prior, and the degrees of freedom of the
+    replicates.
     """
     info, vector, square, _ = _information(sums, 1e12)
     squares = max(
@@ -357,9 +367,10 @@ def _pooled_noise(sums: Sums, noise: NoisePrior) -> tuple[float, float]:
 
 
 def _information(sums: Sums, kappa: float) -> tuple[Floats, Floats, float, float]:
-    """Of the levels of the measured positions, shifts of k integrated out (sd^2 ratio kappa; 0: no
-    blocks): matrix M, vector v, scalar c of the quadratic form c - 2 a'v + a'M a, and the ln
-    determinant so far.
+    """The likelihood of the levels of the measured positions, with the shifts of k integrated out.
+
+    Returns matrix M, vector v and scalar c of the quadratic form c - 2 a'v + a'M a, and the ln
+    determinant so far. `kappa` is the variance of a shift in variances of a boot; 0: no blocks.
     """
     w = sums.weight
     points = len(sums.at)
@@ -393,7 +404,7 @@ def _cell(
     sums = shift.sums
     info, vector, square, ln_det = shift.information
     points, boots = len(sums.at), float(len(sums.level))
-    # integrates each kernel's layout offset; of several variances it is a column each
+    # integrates the layout offset of each kernel; several variances give a column each
     mixed = np.eye(points) + lam * info
     both = np.linalg.solve(mixed, np.column_stack([info, vector]))
     matrix, g = both[:, :-1], both[:, -1]
@@ -401,7 +412,7 @@ def _cell(
     ln_det += float(np.linalg.slogdet(mixed)[1])
     gaps = points - 1
     prior_d = 1.0 / max(4.0, (policy.prior_effect / sd) ** 2)
-    # Sums over the points behind each gap: 1'G1, 1'Gh, h'Gh, 1'g, h'g with h = 1 behind the gap.
+    # Sums over the points after each gap: 1'G1, 1'Gh, h'Gh, 1'g, h'g with h = 1 after the gap.
     columns = matrix.sum(axis=0)
     b11, b12 = float(columns.sum()), np.cumsum(columns[::-1])[::-1][1:]
     # h_i'G h_j
@@ -450,9 +461,11 @@ def _gradual(
     prior_d: float,
     likelihood: Callable[[float, float], float],
 ) -> _Gradual | None:
-    """Of (matrix, vector, square, ln determinant): the same marginal likelihood with a level
-    that moves by D over the range, in proportion to `along`, and with a random walk that moves
-    as far."""
+    """The marginal likelihood of a level that moves by D over the range in proportion to `along`,
+    and of a random walk that moves as far.
+
+    `sums`: matrix, vector, square, ln determinant.
+    """
     if along is None:
         return None
     matrix, g, square, ln_det = sums
@@ -478,16 +491,16 @@ def _creep(
     known = [(c, c.gradual) for c in cells if c.gradual is not None]
     if not known:
         return 0.0, (0.0, 0.0)
-    many = float(logsumexp([c.ln_weight + found.ln_walk for c, found in known]))
-    lines = np.array([c.ln_weight + found.ln_line for c, found in known])
+    many = float(logsumexp([c.ln_weight + gradual.ln_walk for c, gradual in known]))
+    lines = np.array([c.ln_weight + gradual.ln_line for c, gradual in known])
     whole = float(logsumexp(lines))
     weight = np.exp(lines - whole)
-    sizes = np.array([found.size for _, found in known])
-    # of the likeliest step, or of none: a boot's variance
+    sizes = np.array([gradual.size for _, gradual in known])
+    # variance of a boot under the likeliest step, or under none
     scale2 = np.array([float(c.scale2.min()) for c, _ in known])
     mean = float(weight @ sizes)
     var = float(
-        weight @ (scale2 * np.array([found.var for _, found in known]) + (sizes - mean) ** 2)
+        weight @ (scale2 * np.array([gradual.var for _, gradual in known]) + (sizes - mean) ** 2)
     )
     return creep_probability(whole, many, one, two, policy.prior_creep), (mean, var)
 
@@ -504,8 +517,8 @@ def _two_in_cell(
     r2: Floats,
     rest: tuple[float, float, float, float, float, float],
 ) -> Floats:
-    """The same marginal likelihood with two steps of independent size: a 3 by 3 system for each
-    pair of gaps.
+    """The marginal likelihood of two steps of independent size: a 3 by 3 system for each pair of
+    gaps.
     """
     square, ln_det, prior_d, boots, a, b0 = rest
     i, j = _pairs(len(r2))
@@ -525,8 +538,8 @@ def _two_in_cell(
 def _two_steps(
     sums: Sums, cells: list[_Cell], ln_prior: Floats, one: float, policy: Policy
 ) -> tuple[float, tuple[int, int] | None]:
-    """P(two steps against one or none), and the first and last measured position between them at
-    the likeliest pair.
+    """P(two steps) against one or none, and the first and last measured position between the
+    likeliest pair.
     """
     i, j = _pairs(len(sums.at) - 1)
     if not len(i) or not len(cells[0].two) or policy.prior_two <= 0:
@@ -562,8 +575,8 @@ def _collect(
         t_df, (-min_effect - effect[:, :-1]) / sd
     )
     mean = float((given * effect[:, :-1]).sum())
-    # mu swims with the shifts; what points are judged against is known as well as the difference of
-    # the ends.
+    # mu is confounded with the shifts; the reference level of the points is known as well as the
+    # difference of the ends
     level_var = float((given * (scale2 * var / 2)[:, :-1]).sum())
     boot_var = float((weight * scale2).sum())
     return Posterior(

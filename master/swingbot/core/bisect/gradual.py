@@ -1,8 +1,8 @@
-"""How likely it is that the level moves with the commits instead of at one: a line over the
+"""The probability that the level moves with all commits instead of at one: a line over the
 range, or any number of steps.
 
-Both are judged by the same boots and the same noise as a single step (`mixture`), on its grid of
-levels. Formulas: docs/statistics.md, "Creep".
+Both are judged from the same boots and the same noise as a single step (`mixture`), on the same
+grid of levels. Formulas: docs/statistics.md, "Creep".
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from swingbot.core.bisect.evidence import Floats
 from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS
 
 _SIZES: Final = 41  # nodes of the size of the creep
-_REACH: Final = 5.0  # how far they reach, in sd of what a least-squares line leaves open
+_REACH: Final = 5.0  # half the width of that grid, in sd of the slope of a least-squares line
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The levels that one combination of noise looks at, and how likely the boots are there."""
+    """The levels considered under one combination of noise, and the likelihood of the boots."""
 
     points: Floats  # (measured position, level) -> ln likelihood of the boots there
-    levels: Floats  # effect scale, evenly apart
+    levels: Floats  # effect scale, equally spaced
     share: Floats  # level -> shares of its two coarse neighbours
     kernel: Floats  # coarse x coarse: density of a step between two levels
 
     @property
     def step(self) -> float:
-        """Between two levels."""
+        """Distance of two neighbouring levels."""
         return float(self.levels[1] - self.levels[0])
 
 
@@ -47,8 +47,8 @@ class Line:
 
 
 def line(grid: Grid, at: Floats, density: Floats, sizes: Floats) -> Line:
-    """A level of `mu + D at`, `at` from 0 (good end) to 1 (bad end), mu flat on the grid and D
-    with `density` at `sizes`."""
+    """A level of `mu + D at` with `at` from 0 (good end) to 1 (bad end), a flat prior of mu on the
+    grid, and the prior `density` of D at `sizes`."""
     many, step = len(grid.levels), grid.step
     moved = np.rint(np.outer(sizes, at) / step).astype(np.intp)
     cells = np.arange(many)
@@ -69,8 +69,8 @@ def line(grid: Grid, at: Floats, density: Floats, sizes: Floats) -> Line:
 
 
 def sizes_of(grid: Grid, at: Floats) -> Floats:
-    """Where the size of a creep may lie: about a least-squares line through the points' own
-    levels."""
+    """The grid of sizes of a creep, centred on a least-squares line through the levels of the
+    points."""
     top = grid.points.max(axis=1, keepdims=True)
     weight = np.exp(grid.points - top)
     weight /= weight.sum(axis=1, keepdims=True)
@@ -82,7 +82,7 @@ def sizes_of(grid: Grid, at: Floats) -> Floats:
     size = float((along * mean / var).sum()) / precision
     off = mean - size * along
     off -= float((off / var).sum() / (1.0 / var).sum())
-    # points that a line does not fit leave its size open
+    # points that do not lie on a line widen the range of sizes
     wide = max(1.0, float((off**2 / var).sum()) / max(len(at) - 2, 1))
     reach = _REACH * math.sqrt(wide / precision)
     return np.linspace(size - reach, size + reach, _SIZES)
