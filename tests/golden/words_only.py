@@ -1,7 +1,8 @@
 """`python -m tests.golden.words_only REV`: did only words change in the goldens since REV?
 
 Sentences may be reworded. What carries a fact may not move: numbers, ids, metric and file names,
-verdicts, keys of documents, and the order of rows. Exit status: 0 only words changed, 1 a fact did.
+verdicts, keys of documents, the code of scripts, and the order of rows.
+Exit status: 0 only words changed, 1 a fact did.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 GOLDENS: Final = "tests/golden"
-VERDICTS: Final = frozenset(("worse", "better", "same", "changed", "unclear", "invalid"))
+# `same` is a verdict only where it stands alone: in a sentence it is a word ("at the same time").
+VERDICTS: Final = frozenset(("worse", "better", "changed", "unclear", "invalid"))
+ALONE: Final = frozenset(("same",))
 # A word is letters alone, with an apostrophe or hyphen inside; anything else is a fact.
 _WORD: Final = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
 _AROUND: Final = "()[]{}<>.,;:!?\"'`*|"
+# A comment starts at a `#` that begins a word; where the line goes on, a backslash ends it.
+_COMMENT: Final = re.compile(r"(?:^|\s)#(?!!)(?:\s|$)")
 
 
 def facts(text: str) -> list[str]:
@@ -31,6 +36,15 @@ def facts(text: str) -> list[str]:
     return [
         token for token in tokens if token in VERDICTS or (token and not _WORD.fullmatch(token))
     ]
+
+
+def script_facts(text: str) -> list[str]:
+    """Every token of a shell script's code, and the facts of its comments, wherever lines break."""
+    tokens: list[str] = []
+    for line in text.splitlines():
+        code, _, comment = _COMMENT.sub("\0", line, count=1).partition("\0")
+        tokens += [token for token in code.split() if token != "\\"] + facts(comment)
+    return tokens
 
 
 def document_facts(value: Any) -> Iterator[str]:
@@ -45,7 +59,7 @@ def document_facts(value: Any) -> Iterator[str]:
             yield from document_facts(item)
         yield "]"
     elif isinstance(value, str):
-        yield from facts(value)
+        yield from [value] if value in ALONE else facts(value)
     else:
         yield repr(value)
 
@@ -57,6 +71,8 @@ def golden_facts(name: str, content: str) -> list[str]:
     if name.endswith((".jsonl", ".log")):
         lines = (line for line in content.splitlines() if line.startswith("{"))
         return [fact for line in lines for fact in document_facts(json.loads(line))]
+    if name.endswith(".sh"):
+        return script_facts(content)
     return facts(content)
 
 
@@ -84,17 +100,26 @@ def main(argv: list[str]) -> int:
     except subprocess.CalledProcessError:
         print(f"{argv[0]!r} is not a commit of this repository", file=sys.stderr)
         return 2
-    changed = _git("diff", "--name-status", "--no-renames", argv[0], "--", GOLDENS).splitlines()
     problems = []
-    for status, name in (line.split("\t") for line in changed):
-        if name.endswith(".py"):
-            continue
+    changed = _changed(argv[0])
+    for status, name in changed:
         if status != "M":
             problems.append(f"{name}: {'added' if status == 'A' else 'deleted'}")
-        elif problem := moved(name, _git("show", f"{argv[0]}:{name}"), (ROOT / name).read_text()):
+            continue
+        before, now = _git("show", f"{argv[0]}:{name}"), (ROOT / name).read_text()
+        if problem := moved(name, before, now):
             problems.append(problem)
+        else:
+            print(f"{name}: {len(golden_facts(name, now))} facts, none moved")
     print("\n".join([*problems, f"{len(changed)} goldens changed, {len(problems)} in a fact"]))
     return 1 if problems else 0
+
+
+def _changed(revision: str) -> list[tuple[str, str]]:
+    """Status and name of each golden that differs from `revision`; modules are not goldens."""
+    lines = _git("diff", "--name-status", "--no-renames", revision, "--", GOLDENS).splitlines()
+    pairs = [(line.split("\t")[0], line.split("\t")[1]) for line in lines]
+    return [(status, name) for status, name in pairs if not name.endswith(".py")]
 
 
 if __name__ == "__main__":

@@ -15,6 +15,11 @@ MAIL = "netperf.Throughput_Mbps -9.3% of 12 boots\nfound by swingbot: x18, x19\n
         ("a.txt", MAIL, MAIL.replace("found by swingbot", "the boots that show it")),
         ("a.jsonl", '{"why":"both ends first"}\n', '{"why":"measure the ends"}\n'),
         ("a.yaml", "reason: is no commit\n", "reason: not a valid commit\n"),
+        ("a.yaml", "lock: no boot beside it\n", "lock: no boot at the same time\n"),
+        ("a.sh", "# the first two of them\nrm x\n", "# the first\n# two events\nrm x # here\n"),
+        ("a.sh", "list='a=/p/a b=/p/b'\n", "list='a=/p/a\nb=/p/b'\n"),
+        ("a.sh", "a --long | b\n", "a --long |\n\tb\n"),
+        ("a.sh", "a --long b\n", "a --long \\\n\tb\n"),
     ],
 )
 def test_a_rewording_moves_no_fact(name: str, before: str, now: str) -> None:
@@ -32,6 +37,10 @@ def test_a_rewording_moves_no_fact(name: str, before: str, now: str) -> None:
         ("a.json", '{"why": "x"}', '{"reason": "x"}', "reason:"),
         ("a.jsonl", '{"n":1}\n', '{"n":2}\n', "2"),
         ("a.yaml", "ready: true\n", "ready: false\n", "False"),
+        ("a.yaml", "verdict: same\n", "verdict: unknown\n", "same"),
+        ("a.sh", "mkdir here\n", "rmdir here\n", "rmdir"),
+        ("a.sh", "# at most 80 lines\n", "# at most 90 lines\n", "90"),
+        ("a.sh", "echo ${a#b} c\n", "echo ${a#b} d\n", "d"),
     ],
 )
 def test_a_changed_fact_is_named(name: str, before: str, now: str, fact: str) -> None:
