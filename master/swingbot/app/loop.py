@@ -28,6 +28,7 @@ from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot.service.watch.trees import poll_tree
+from swingbot_db.loop_lock import LoopLock, SecondLoop
 
 # Delay after a failed round (database unreachable, disk full), in seconds.
 PAUSE_SECONDS = 5.0
@@ -66,21 +67,31 @@ class _Alarm:
 def run(
     settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], bool] = lambda: False
 ) -> None:
-    """Run rounds until SIGTERM or `until()`; failures are logged and retried."""
+    """Run rounds until SIGTERM or `until()`; failures are logged and retried.
+
+    Raises SecondLoop if another loop works on the same database, also between two rounds.
+    """
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stopped.append(received))
     checkpoint.on_checkpoint(progress.made)
     progress.made()
-    with beating(PartHeartbeat(settings.state, "loop"), _stalled):
-        _rounds(settings, engine, lab, lambda: bool(stopped) or until())
+    only = LoopLock(engine)
+    only.hold()
+    try:
+        with beating(PartHeartbeat(settings.state, "loop"), _stalled):
+            _rounds(settings, engine, lab, only, lambda: bool(stopped) or until())
+    finally:
+        only.release()
 
 
 def _stalled() -> bool:
     return progress.stalled_seconds() > STALLED_SECONDS
 
 
-def _rounds(settings: Settings, engine: sa.Engine, lab: Lab, over: Callable[[], bool]) -> None:
+def _rounds(
+    settings: Settings, engine: sa.Engine, lab: Lab, only: LoopLock, over: Callable[[], bool]
+) -> None:
     sync_testboxes(lab)
     forget_workers(settings, lab)
     with lab.transaction("begin") as tx:
@@ -93,6 +104,7 @@ def _rounds(settings: Settings, engine: sa.Engine, lab: Lab, over: Callable[[], 
         progress.made()
         faults = Faults(lab)
         try:
+            only.hold()  # its session may have ended with the database
             with faults.of("poll trees"):
                 _poll_due(settings, lab, polled)
             with faults.of("round"):
@@ -104,6 +116,8 @@ def _rounds(settings: Settings, engine: sa.Engine, lab: Lab, over: Callable[[], 
             faults.tell()
             last_problem = ""
             heart.beat()
+        except SecondLoop:
+            raise
         except Exception as fault:
             problem = traceback.format_exc()
             if problem != last_problem:  # an unreachable database would fill the log

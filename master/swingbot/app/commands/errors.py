@@ -27,6 +27,7 @@ OURS: Final = frozenset(
     {
         "swingbot.app.wiring.NotRunning",
         "swingbot_db.migrate.SchemaError",
+        "swingbot_db.loop_lock.SecondLoop",
         "swingbot.app.buildmaster.MasterError",
         "swingbot.adapters.worker_secrets.SecretError",
         "swingbot.service.ports.lab.GitError",
