@@ -188,27 +188,44 @@ def a_variant(
     subject: str | None = None,
     image: str | None = None,
     origin: str = "branch",
+    compiler: str = "gcc",
+    kconfig: str = "vm-x86_64",
+    layout: int = 0,
+    patched: bool = False,
 ) -> Kernel:
-    """The `number`-th commit of a tree as a kernel to measure; nothing is built yet."""
+    """The `number`-th commit of a tree as a kernel to measure; nothing is built yet.
+
+    A patched kernel has a commit of its own, as if swingbot had applied a patch to the `number`-th.
+    """
     commit = number if isinstance(number, str) and len(number) == 40 else hex_of(tree, number)
-    build_key = hex_of("build", commit, digits=64)
+    if patched:
+        commit, origin = hex_of(commit, "patched"), "patch"
+    unusual = [
+        word
+        for word, usual in ((compiler, "gcc"), (kconfig, "vm-x86_64"), (layout, 0))
+        if word != usual
+    ]
+    build_key = hex_of("build", commit, *unusual, digits=64)
     row = {
         "tree": tree,
         "commit": commit,
         "subject": subject or f"mm: commit {number}",
         "author": "A Developer <dev@example.org>",
         "tree_hash": hex_of("tree", commit),
-        "kconfig": "vm-x86_64",
-        "compiler": "gcc",
+        "kconfig": kconfig,
+        "compiler": compiler,
+        "layout": layout,
         "build_key": build_key,
         "origin": origin,
     }
+    if patched:
+        row["patches"] = Json([{"subject": "mm: a patch", "sha256": hex_of(commit, digits=64)}])
     variant = int(_insert(conn, "variant", row))
     return Kernel(
         variant=variant,
         commit=commit,
         build_key=build_key,
-        image=image or hex_of("image", commit, digits=64),
+        image=image or hex_of("image", commit, *unusual, digits=64),
     )
 
 
@@ -372,10 +389,24 @@ def a_kernel(
     subject: str | None = None,
     image: str | None = None,
     at: datetime = START,
+    compiler: str = "gcc",
+    kconfig: str = "vm-x86_64",
+    layout: int = 0,
+    patched: bool = False,
     **asker: Unpack[Asker],
 ) -> Kernel:
     """A variant that is built."""
-    kernel = a_variant(conn, tree, number, subject=subject, image=image)
+    kernel = a_variant(
+        conn,
+        tree,
+        number,
+        subject=subject,
+        image=image,
+        compiler=compiler,
+        kconfig=kconfig,
+        layout=layout,
+        patched=patched,
+    )
     a_kernel_build(conn, kernel, at=at, **asker)
     return kernel
 
