@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import sqlalchemy as sa
@@ -53,6 +53,13 @@ def transaction(engine: sa.Engine, name: str) -> Iterator[sa.Connection]:
             checkpoint(f"{name}: before commit")
             open_transaction.commit()
         checkpoint(f"{name}: after commit")
+
+
+def on_statement(engine: sa.Engine, begun: Callable[[], None], over: Callable[[], None]) -> None:
+    """Call `begun` before each statement on `engine`, and `over` after it or when it failed."""
+    sa.event.listen(engine, "before_cursor_execute", lambda *_: begun())
+    sa.event.listen(engine, "after_cursor_execute", lambda *_: over())
+    sa.event.listen(engine, "handle_error", lambda _: over())
 
 
 def limit_statements(conn: sa.Connection, seconds: float) -> None:

@@ -1,4 +1,5 @@
-"""Parts under SIGSTOP are named by status, /healthz, /metrics and `up`, and are restarted.
+"""Parts under SIGSTOP, and a loop that is stuck in Python, are named by status, /healthz, /metrics
+and `up`, and are restarted.
 
 While `up` is stopped itself nothing is restarted, so that the names can be read without haste.
 """
@@ -28,10 +29,11 @@ from swingbot.app.keep.health_check import problems_here
 from swingbot.app.settings import HealthSection, Settings
 from tests.buildbot.lab import eventually
 from tests.buildbot.stub_testbox import NAME
+from tests.buildbot.stuck import SPIN, can_be_stuck
 from tests.buildbot.test_up import Service
 
 # Long enough for a machine with other work on it, short enough for a test.
-HUNG, RESTART = 12, 30
+HUNG, RESTART, STALLED = 12, 30, 5
 WORKER, TESTBOX_WORKER = "worker-builder", f"worker-box-{NAME}"
 COMMANDS = {
     "web": "swingbot.app.cli web",
@@ -45,12 +47,15 @@ COMMANDS = {
 
 @pytest.fixture
 def service(short_root: Path) -> Iterator[Service]:
+    root = Path(tempfile.mkdtemp(dir=short_root))
+    root.chmod(0o755)
     service = Service(
-        Path(tempfile.mkdtemp(dir=short_root)),
+        root,
+        **can_be_stuck(root),
+        SWINGBOT_HEALTH_STALLED_SECONDS=str(STALLED),
         SWINGBOT_HEALTH_HUNG_SECONDS=str(HUNG),
         SWINGBOT_HEALTH_RESTART_SECONDS=str(RESTART),
     )
-    service.root.chmod(0o755)
     yield service
     print(service.said())
     service.stop()
@@ -117,7 +122,7 @@ def test_parts_that_hang_are_named_and_restarted(service: Service) -> None:
     os.kill(up.pid, signal.SIGSTOP)
     stopped = set(COMMANDS) - {"web"}
     for part in stopped:
-        os.kill(pids[part], signal.SIGSTOP)
+        os.kill(pids[part], SPIN if part == "loop" else signal.SIGSTOP)
     eventually("/healthz names them", lambda: named(service) >= {"up", *stopped}, 120)
     assert named(service) == {"up", *stopped}
     assert health(service)["status"] == "degraded"
@@ -141,6 +146,7 @@ def test_parts_that_hang_are_named_and_restarted(service: Service) -> None:
         assert service.pid(command) not in (0, pids[part])
     log = (service.settings.log / "loop.log").read_text()
     assert "Fatal Python error: Aborted" in log, "the log shows where it hung"
+    assert "in spin" in log
 
 
 def test_a_database_that_hangs_is_named_within_seconds_and_restarted(service: Service) -> None:

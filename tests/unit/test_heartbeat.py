@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -137,27 +138,74 @@ def _written(state: Path, after: float) -> float:
     return _monotonic(state)
 
 
-def test_progress_is_a_checkpoint_or_the_end_of_a_child_and_waiting_is_no_stall() -> None:
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    """The clock of `progress`, and the checkpoints of this process observed as in the loop."""
     from swingbot.service import checkpoint as module
 
-    module.on_checkpoint(progress.made)
-    try:
-        time.sleep(0.3)
-        assert progress.stalled_seconds() >= 0.3
-        before = time.monotonic()
-        checkpoint("x")
-        assert progress.stalled_seconds() <= time.monotonic() - before
+    found = Clock()
+    monkeypatch.setattr(progress, "_now", found)
+    module.on_checkpoint(progress.committed)
+    progress.committed()
+    yield found
+    module._observers.remove(progress.committed)
+    monkeypatch.undo()
+    progress.committed()
+
+
+SIGNS: dict[str, Callable[[], object]] = {
+    "a checkpoint": lambda: checkpoint("x"),
+    "the end of a child process": lambda: commands.run(["true"], timeout=60),
+    "the end of a statement": progress.statement_over,
+    "a chunk of a file": progress.made,
+}
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_a_sign_of_work_is_no_stall(sign: str, clock: Clock) -> None:
+    clock.now += 25.1
+    assert progress.stalled(25)
+    SIGNS[sign]()
+    clock.now += 24.9
+    assert not progress.stalled(25)
+    clock.now += 0.2
+    assert progress.stalled(25)
+
+
+def test_waiting_for_a_child_or_a_statement_is_no_stall_within_its_limit(clock: Clock) -> None:
+    with progress.waiting(600):
         with progress.waiting(60):
-            time.sleep(0.3)
-            assert progress.stalled_seconds() == 0
-        with progress.waiting(0.0):
-            time.sleep(0.3)
-            assert progress.stalled_seconds() >= 0.29, "the limit has passed"
-        before = time.monotonic()
-        commands.run(["true"], timeout=60)
-        assert progress.stalled_seconds() <= time.monotonic() - before
-    finally:
-        module._observers.remove(progress.made)
+            clock.now += 59
+        clock.now += 500
+        assert not progress.stalled(25)
+        clock.now += 100
+        assert progress.stalled(25), "its limit has passed"
+    assert not progress.stalled(25)
+    progress.statement_begun()
+    clock.now += progress.STATEMENT_SECONDS - 1
+    assert not progress.stalled(25)
+    clock.now += 27
+    assert progress.stalled(25)
+
+
+def test_a_long_judgement_is_no_stall_and_endless_queries_are(clock: Clock) -> None:
+    for _ in range(40):
+        clock.now += 20
+        progress.statement_begun()
+        progress.statement_over()
+        assert not progress.stalled(25)
+    for _ in range(6):
+        clock.now += 20
+        progress.statement_over()
+    assert progress.stalled(25), "nothing was committed for 15 minutes"
 
 
 def test_a_database_that_accepts_and_says_nothing_is_given_up(tmp_path: Path) -> None:

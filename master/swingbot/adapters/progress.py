@@ -1,7 +1,8 @@
-"""When the main thread of this process last made progress.
+"""When the main thread of this process last showed a sign of work.
 
-Progress is a passed checkpoint (each transaction has two) or the end of a child process. While it
-waits for a child process that has a time limit, it is not stalled.
+A sign is a passed checkpoint (each transaction has two), the end of a child process or of a
+database statement, or a chunk of an artifact. While it waits for something that has a time limit,
+it is not stalled.
 """
 
 from __future__ import annotations
@@ -9,29 +10,57 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-_last = time.monotonic()
-_waits_until = float("-inf")
+# A statement that takes longer is stalled, and so is a process that asks the database without end.
+STATEMENT_SECONDS: Final = 300.0
+UNCOMMITTED_SECONDS: Final = 900.0
+
+_now = time.monotonic
+_last = _committed = _now()
+_waits_until = _statement_until = float("-inf")
+
+
+def committed() -> None:
+    """A checkpoint was passed, or something that was waited for has ended."""
+    global _last, _committed
+    _last = _committed = _now()
 
 
 def made() -> None:
+    """Part of a long task is done."""
     global _last
-    _last = time.monotonic()
+    _last = _now()
+
+
+def statement_begun() -> None:
+    global _statement_until
+    _statement_until = _now() + STATEMENT_SECONDS
+
+
+def statement_over() -> None:
+    global _statement_until
+    _statement_until = float("-inf")
+    made()
 
 
 @contextmanager
 def waiting(seconds: float) -> Iterator[None]:
     """The block waits for something that ends after `seconds` at the latest."""
     global _waits_until
-    _waits_until = time.monotonic() + seconds
+    before, _waits_until = _waits_until, _now() + seconds
     try:
         yield
     finally:
-        _waits_until = float("-inf")
-        made()
+        _waits_until = before
+        committed()
 
 
-def stalled_seconds() -> float:
-    """Seconds without progress; 0 while waiting."""
-    now = time.monotonic()
-    return 0.0 if now < _waits_until else now - max(_last, _waits_until)
+def stalled(seconds: float) -> bool:
+    """Whether there was no sign for `seconds`, or no checkpoint for UNCOMMITTED_SECONDS."""
+    now = _now()
+    if now < _waits_until:
+        return False
+    if now - max(_committed, _waits_until) > UNCOMMITTED_SECONDS:
+        return True
+    return now - max(_last, _waits_until, _statement_until) > seconds

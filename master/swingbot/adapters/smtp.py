@@ -12,9 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from email.policy import SMTP as SMTP_POLICY
+from typing import Final
 
+from swingbot.adapters import progress
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.report.send import MailDelayed, MailRefused, MailUncertain
+
+_ANSWERS: Final = 10  # of the server to one mail, without those to recipients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,11 @@ class SmtpMailer:
         out. Raises MailDelayed (try later), MailRefused (a person must act) or MailUncertain (it
         may have been sent).
         """
+        answers = _ANSWERS + len(recipients) + len(self.hidden)
+        with progress.waiting(self.timeout * answers):
+            return self._send(message, recipients, patient)
+
+    def _send(self, message: bytes, recipients: Sequence[str], patient: bool) -> Mapping[str, str]:
         try:
             smtp = smtplib.SMTP(self.host, self.port, timeout=self.timeout)
         except (OSError, smtplib.SMTPException) as error:

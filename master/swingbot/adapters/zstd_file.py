@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import zstandard
 
+from swingbot.adapters import progress
 from swingbot.core.model.artifact import Damaged
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class ZstdWriter:
 
     def _frame(self, content: bytes) -> None:
         compressed = self._compressor.compress(content)
+        progress.made()
         self._out.write(compressed)
         self._table += _ENTRY.pack(len(compressed), len(content))
 
@@ -112,6 +114,7 @@ class ZstdReader(io.RawIOBase):
         super().close()
 
     def _content(self, number: int) -> bytes:
+        progress.made()
         if number != self._held:
             size = self._starts[number + 1] - self._starts[number]
             self._file.seek(self._places[number])

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 import psycopg2
 import sqlalchemy as sa
@@ -21,17 +22,18 @@ from swingbot.app.keep.health_check import beat_file
 from swingbot.app.keep.retain import due, retain
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import forget_workers, mail_ways, make_outbox, sync_testboxes
-from swingbot.core.keep.health import STALLED_SECONDS
 from swingbot.service import checkpoint
 from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot.service.watch.trees import poll_tree
+from swingbot_db.engine import on_statement
 from swingbot_db.loop_lock import LoopLock, SecondLoop
 
 # Delay after a failed round (database unreachable, disk full), in seconds.
 PAUSE_SECONDS = 5.0
+RETENTION_SECONDS = 3600.0  # for a daily look at all files, which may be millions
 TICK_SECONDS = 2.0  # longest sleep between two ticks; a notification ends it earlier
 
 
@@ -74,19 +76,16 @@ def run(
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stopped.append(received))
-    checkpoint.on_checkpoint(progress.made)
-    progress.made()
-    only = LoopLock(engine)
+    checkpoint.on_checkpoint(progress.committed)
+    on_statement(engine, progress.statement_begun, progress.statement_over)
+    progress.committed()
+    only, limit = LoopLock(engine), settings.health.stalled_seconds
     only.hold()
     try:
-        with beating(PartHeartbeat(settings.state, "loop"), _stalled):
+        with beating(PartHeartbeat(settings.state, "loop"), partial(progress.stalled, limit)):
             _rounds(settings, engine, lab, only, lambda: bool(stopped) or until())
     finally:
         only.release()
-
-
-def _stalled() -> bool:
-    return progress.stalled_seconds() > STALLED_SECONDS
 
 
 def _rounds(
@@ -101,7 +100,7 @@ def _rounds(
     polled: dict[int, float] = {}
     last_problem, heart = "", Heartbeat(beat_file(settings))
     while not over():
-        progress.made()
+        progress.committed()
         faults = Faults(lab)
         try:
             only.hold()  # its session may have ended with the database
@@ -134,7 +133,8 @@ def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime) -> None:
     if not due(settings, now):
         return
     try:
-        done = retain(settings, engine, now, really=True)
+        with progress.waiting(RETENTION_SECONDS):
+            done = retain(settings, engine, now, really=True)
     except KeepError:
         return  # a backup is running; the next round tries again
     files = sum(one.goes for one in done.totals.values())

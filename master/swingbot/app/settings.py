@@ -461,6 +461,11 @@ class HealthSection:
         "seconds without a heartbeat after which `swingbot up` kills a part, which then starts"
         " again (under systemd: WatchdogSec= of its unit)",
     )
+    stalled_seconds: float = _key(
+        25.0,
+        "seconds that the loop may compute without a commit, a query or a program that it waits"
+        " for; then it stops its heartbeat",
+    )
 
 
 def _reachable(host: str) -> str:
@@ -766,6 +771,11 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         raise SettingsError(
             f"health.hung_seconds must be between {HEARTBEATS * BEAT_SECONDS:g} and"
             f" health.restart_seconds = {health.restart_seconds:g}, got {health.hung_seconds:g}"
+        )
+    if not BEAT_SECONDS <= health.stalled_seconds < float("inf"):
+        raise SettingsError(
+            f"health.stalled_seconds must be at least {BEAT_SECONDS:g}, got"
+            f" {health.stalled_seconds:g}"
         )
     for section in ("retention", "disk"):
         for name, value in dataclasses.asdict(getattr(settings, section)).items():

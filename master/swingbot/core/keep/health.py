@@ -11,9 +11,6 @@ MIB: Final = 1 << 20
 # A round that judges many comparisons takes seconds, a git fetch of a large tree minutes; a longer
 # silence is a fault.
 SILENT_SECONDS: Final = 600.0
-# A step of the loop that neither commits nor waits for a child process ends within seconds; after
-# this long the loop stops its heartbeat, and is restarted.
-STALLED_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
