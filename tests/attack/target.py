@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,10 +20,16 @@ PAUSE_SECONDS: Final = 0.1
 
 
 class Result(NamedTuple):
-    """Whether the service held, and the figures that say so."""
+    """Whether the service held, and the figures that say so. `skipped`: it was not attacked."""
 
     held: bool
     line: str
+    skipped: bool = False
+
+
+def skipped(reason: str) -> Result:
+    """Return the result of an attack that was not tried: it did not hold."""
+    return Result(held=False, line=reason, skipped=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,21 +38,29 @@ class Target:
 
     `pid` is the process of the web service; None if it runs elsewhere (its memory is not judged).
     `boot` has many samples, `run` is the path of a result root below /raw/. `state` is the state
-    directory of a service on this host.
+    directory of a service on this host. `token` is an operator's.
     """
 
     host: str = "127.0.0.1"
     port: int = 8010
+    buildbot_port: int = 8011
+    smtp_port: int = 8013
     pid: int | None = None
     boot: str = "x1"
     run: str = ""
     state: Path | None = None
+    token: str = ""
     attempt: str = ""
     worker: Mapping[str, str] | None = None
 
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
+
+    @property
+    def buildbot(self) -> Target:
+        """Buildbot's own pages."""
+        return replace(self, port=self.buildbot_port)
 
     def connect(self, *, receive_buffer: int | None = None) -> socket.socket:
         """Return an open connection; a small receive buffer makes a slow reader."""

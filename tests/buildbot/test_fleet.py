@@ -17,10 +17,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from tests.attack import buildbot_origin
+from tests.attack.target import Target
 from tests.buildbot.fleet import SWINGBOT, TESTBOX, WORKER, Fleet
 from tests.buildbot.lab import Server, eventually
 from tests.fakelinux import FakeCommit, make_fakelinux
@@ -58,13 +61,27 @@ def family(fleet: Fleet, worker: str) -> list[psutil.Process]:
     return found
 
 
+class NoForeignRedirects(urllib.request.HTTPRedirectHandler):
+    """Stops at a redirect to the public address, where no proxy is in this test."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if newurl.startswith("https:"):
+            return None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 class Browser:
     """Somebody who looks at Buildbot's own pages."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._base = f"http://127.0.0.1:{fleet.port + 1}"
+        # Secure cookies come back too: in service a proxy speaks TLS with the browser
+        policy = http.cookiejar.DefaultCookiePolicy(secure_protocols=("http", "https"))
         self._opener = urllib.request.build_opener(
-            urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+            urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar(policy)),
+            NoForeignRedirects(),
         )
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> int:
@@ -111,21 +128,25 @@ def check_pages(fleet: Fleet) -> None:
     assert (reader.sign_in(tokens["moderator"]), reader.ask("/api/v2/workers")) == (401, 403)
     assert (operator.sign_in(tokens["operator"]), operator.ask("/api/v2/workers")) == (200, 200)
     assert force(operator) == 403
+    target = Target(buildbot_port=fleet.port + 1, token=tokens["operator"])
+    attacked = buildbot_origin.run(target)
+    assert attacked.held, attacked.line
 
 
 def check_commands(fleet: Fleet) -> None:
     """With `buildbot.control = "operator"` too, only operators can give commands."""
     stranger, operator = Browser(fleet), Browser(fleet)
     assert (stranger.ask("/api/v2/workers"), force(stranger)) == (403, 403)
-    assert (
-        operator.sign_in(
-            json.loads(fleet.run("token", "create", "commander", "--role", "operator", "--json"))[
-                "token"
-            ]
-        )
-        == 200
-    )
+    created = fleet.run("token", "create", "commander", "--role", "operator", "--json")
+    token = json.loads(created)["token"]
+    assert operator.sign_in(token) == 302  # to the public address
     assert force(operator) == 200
+    # now with an https address: its origin is accepted, and the cookie is Secure
+    target = Target(buildbot_port=fleet.port + 1, token=token)
+    attacked = buildbot_origin.run(target, https=True)
+    assert attacked.held, attacked.line
+    assert stranger.ask("/api/v2/workers", Origin="https://lab.example") == 403
+    assert operator.ask("/api/v2/workers", Origin="https://lab.example") == 200
 
 
 def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> None:
@@ -200,7 +221,8 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
     fleet.kill("master")
     fleet.config.write_text(
         fleet.config.read_text().replace(
-            'pages = "operator"', 'pages = "operator"\ncontrol = "operator"'
+            'pages = "operator"',
+            'pages = "operator"\ncontrol = "operator"\npublic_url = "https://lab.example/"',
         )
     )
     fleet.start(TESTBOX)

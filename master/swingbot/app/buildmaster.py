@@ -215,6 +215,7 @@ def config(settings: Settings) -> dict[str, Any]:
     shown = {
         "www": pages.www(
             www,
+            url=settings.buildbot_url,
             pages=chosen.pages,
             control=chosen.control,
             name_of=lambda token: operator_of(engine, token),

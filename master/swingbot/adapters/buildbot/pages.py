@@ -15,7 +15,7 @@ from buildbot.www.authz.roles import RolesFromBase
 from twisted.cred.error import UnauthorizedLogin
 from twisted.internet import threads
 
-from swingbot.adapters.buildbot import rest
+from swingbot.adapters.buildbot import rest, same_origin
 from swingbot.adapters.buildbot.deferred import deferred
 
 OPERATOR: Final = "operator"
@@ -53,10 +53,13 @@ class RolesOfThoseSignedIn(RolesFromBase):  # type: ignore[misc]
         )
 
 
-def www(port: str, *, pages: str, control: str, name_of: NameOfOperator) -> dict[str, Any]:
+def www(
+    port: str, *, url: str, pages: str, control: str, name_of: NameOfOperator
+) -> dict[str, Any]:
     """Return Buildbot's `c['www']`: `pages` says who may read (open or operator), `control` who may
-    start, stop and force builds (nobody or operator).
+    start, stop and force builds (nobody or operator). `url` is the address of the pages.
     """
+    same_origin.protect(url)
     rest.write_from_the_reactor()
     rules = [util.AnyControlEndpointMatcher(role=OPERATOR if control == OPERATOR else "nobody")]
     if pages == OPERATOR:
@@ -68,7 +71,7 @@ def www(port: str, *, pages: str, control: str, name_of: NameOfOperator) -> dict
         "authz": util.Authz(
             allowRules=rules, roleMatchers=[RolesOfThoseSignedIn()] if signing_in else []
         ),
-        "allowed_origins": [],
+        "allowed_origins": [same_origin.origin_of(url)],  # browsers name it with each command
         "avatar_methods": [],  # the default queries a third-party server
         "cookie_expiration_time": SESSION,
     } | ({"auth": OperatorAuth(name_of)} if signing_in else {})
