@@ -10,7 +10,7 @@ RUN apt-get -qq update \
  && git config --system --add safe.directory '*' \
  && groupadd --gid 10001 swingbot \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/swingbot --shell /usr/sbin/nologin swingbot \
- && install -d -o 10001 -g 10001 -m 0750 /var/lib/swingbot /var/lib/swingbot/maildir /var/cache/swingbot /keys /keys/master /keys/builder /keys/testbox
+ && install -d -o 10001 -g 10001 -m 0750 /var/lib/swingbot /var/lib/swingbot/maildir /var/cache/swingbot /keys /keys/mail /keys/master /keys/builder /keys/testbox
 ENV PATH=/opt/swingbot/.venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 LANG=C.UTF-8 HOME=/var/lib/swingbot \
     SWINGBOT_PATHS_STATE=/var/lib/swingbot SWINGBOT_PATHS_CACHE=/var/cache/swingbot

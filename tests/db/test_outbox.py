@@ -28,6 +28,8 @@ from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.send import SETTLE, DeliveryFate, MailRefused, send_due
 from swingbot_db import reports
 from swingbot_db.engine import make_engine
+from tests.attack import local_mail_flood
+from tests.attack.target import Target
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = NOW + SETTLE + timedelta(seconds=1)
@@ -63,6 +65,9 @@ class Server:
                 "the mail server does not listen"
             )
             time.sleep(0.02)
+
+    def mailer(self) -> SmtpMailer:
+        return SmtpMailer(host="127.0.0.1", port=self.port, key=self.inbox.parent / "mail.key")
 
     def settle(self) -> None:
         """Wait until it has done with clients that are gone: as in service, where an interrupted
@@ -165,7 +170,7 @@ def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, serve
     number, mid = a_report(engine)
     outbox, mailer, archive = (
         reports.PostgresOutbox(engine),
-        SmtpMailer(host="127.0.0.1", port=server.port),
+        server.mailer(),
         MaildirArchive(path=server.inbox, authoritative=True),
     )
     assert [sent.fate for sent in send_due(outbox, mailer, archive, NOW)] == [DeliveryFate.SENT]
@@ -195,7 +200,7 @@ def run_sender(
                 os.environ["SWINGBOT_CRASH_AT"] = str(crash_at)
             outbox, mailer = (
                 reports.PostgresOutbox(make_engine(url)),
-                SmtpMailer(host="127.0.0.1", port=server.port),
+                server.mailer(),
             )
             send_due(outbox, mailer, MaildirArchive(path=archive, authoritative=authoritative), now)
             status = 0
@@ -283,6 +288,22 @@ def test_an_unknown_report_is_sent_again_when_a_person_releases_it(
     assert state_of(engine, number) == "sent" and len(maildir.find(server.inbox, mid)) == 1
 
 
+def test_a_forged_message_id_does_not_make_an_interrupted_report_sent(
+    engine: sa.Engine, db_url: str, server: Server
+) -> None:
+    number, mid = a_report(engine)
+    assert run_sender(db_url, server, server.inbox, True, NOW, 2) == -signal.SIGKILL
+    result = local_mail_flood.run(
+        Target(smtp_port=server.port, state=server.inbox.parent), message_id=mid
+    )
+    assert result.held, result.line
+    assert maildir.find(server.inbox, mid) == []
+    assert run_sender(db_url, server, server.inbox, True, LATER, None) == 0
+    (letter,) = maildir.find(server.inbox, mid)
+    assert letter.path.read_bytes() == the_report(engine, number).message.replace(b"\r\n", b"\n")
+    assert state_of(engine, number) == "sent"
+
+
 def test_an_interrupted_mail_is_not_sent_again_before_its_server_can_have_settled(
     engine: sa.Engine, db_url: str, server: Server
 ) -> None:
@@ -318,7 +339,7 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(
         )
         == []
     )
-    works = SmtpMailer(host="127.0.0.1", port=server.port)
+    works = server.mailer()
     assert [
         sent.fate for sent in send_due(outbox, works, archive, the_report(engine, number).next_try)
     ] == [DeliveryFate.SENT]

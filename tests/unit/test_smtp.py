@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import shutil
+import smtplib
 import socket
 import ssl
 import subprocess
@@ -15,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiosmtpd.smtp import SMTP
+from aiosmtpd.smtp import SMTP, AuthResult
 
-from swingbot.adapters import maildir
+from swingbot.adapters import local_mail, maildir
 from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app import smtpd
@@ -105,6 +107,70 @@ def test_a_full_disk_delays_a_mail(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "maildir").write_text("a file where the Maildir should be")
     with pytest.raises(MailDelayed, match="451 cannot store mail now"):
         send(serve(smtpd.Deliver(tmp_path / "maildir")), a_mail())
+
+
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def guarded(serve: Serve, tmp_path: Path) -> int:
+    """The port of a server that delivers to `tmp_path` / "maildir" for who knows KEY."""
+    (tmp_path / "key").write_text(KEY.hex())
+    return serve(
+        smtpd.DeliverOwn(tmp_path / "maildir", KEY),
+        auth_require_tls=False,
+        auth_exclude_mechanism=("LOGIN", "PLAIN"),
+    )
+
+
+def test_the_embedded_server_delivers_only_for_who_knows_its_key(
+    guarded: int, tmp_path: Path
+) -> None:
+    with pytest.raises(MailDelayed, match=r"requires the key of mail\.key_file"):
+        send(guarded, a_mail())
+    (tmp_path / "wrong").write_text((b"w" * 32).hex())
+    (tmp_path / "torn").write_text("no hexadecimal text")
+    for name, error in (
+        ("wrong", "has another key than"),
+        ("torn", "cannot read the key"),
+        ("missing", "cannot read the key"),
+    ):
+        mailer = SmtpMailer(host="127.0.0.1", port=guarded, key=tmp_path / name)
+        with pytest.raises(MailDelayed, match=error):
+            mailer.send(a_mail(), ["dev@example.org"])
+    assert maildir.letters(tmp_path / "maildir") == []
+    mailer = SmtpMailer(host="127.0.0.1", port=guarded, key=tmp_path / "key")
+    assert mailer.send(a_mail(), ["dev@example.org"]) == {}
+    assert len(maildir.letters(tmp_path / "maildir")) == 1
+
+
+def test_a_mail_without_the_key_is_refused_at_its_sender(guarded: int, tmp_path: Path) -> None:
+    with smtplib.SMTP("127.0.0.1", guarded, timeout=10) as client:
+        client.ehlo()
+        assert client.mail("bot@example.org")[0] == 530
+        assert client.docmd("DATA")[0] == 503
+        assert client.docmd("AUTH", "PLAIN AGEAYQ==")[0] == 504
+        code = client.docmd("AUTH", "X-SWINGBOT")[0]
+        # the answer to an earlier challenge is worth nothing
+        answer = local_mail.proof(KEY, b"0" * 64).encode()
+        assert (code, client.docmd(base64.b64encode(answer).decode())[0]) == (334, 535)
+        assert client.mail("bot@example.org")[0] == 530
+    assert not (tmp_path / "maildir").exists()
+
+
+def test_no_other_server_is_shown_an_answer_made_with_the_key(serve: Serve, tmp_path: Path) -> None:
+    """A server that offers other mechanisms gets the mail without a sign of the key."""
+    (tmp_path / "key").write_text(KEY.hex())
+    seen: list[object] = []
+
+    def authenticate(*arguments: object) -> AuthResult:
+        seen.append(arguments)
+        return AuthResult(success=True)
+
+    handler = smtpd.Deliver(tmp_path / "maildir")
+    port = serve(handler, auth_require_tls=False, authenticator=authenticate)
+    mailer = SmtpMailer(host="127.0.0.1", port=port, key=tmp_path / "key")
+    assert (mailer.send(a_mail(), ["dev@example.org"]), seen) == ({}, [])
 
 
 class Picky:

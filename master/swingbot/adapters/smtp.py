@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from email.policy import SMTP as SMTP_POLICY
+from pathlib import Path
 from typing import Final
 
-from swingbot.adapters import progress
+from swingbot.adapters import local_mail, progress
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.report.send import MailDelayed, MailRefused, MailUncertain
 
@@ -26,12 +27,14 @@ class SmtpMailer:
     """Sends through `host`:`port`, encrypted if the server offers STARTTLS. `timeout` in seconds
     limits each response of the server.
 
-    `hidden` has addresses that get a copy of every mail and appear in no header.
+    `hidden` has addresses that get a copy of every mail and appear in no header. `key` is the file
+    of the key that the embedded server requires.
     """
 
     host: str
     port: int
     timeout: float = 30.0
+    key: Path | None = None
     hidden: tuple[str, ...] = ()
 
     def send(
@@ -99,6 +102,7 @@ class SmtpMailer:
         if smtp.has_extn("starttls"):
             smtp.starttls(context=_encrypted())
             smtp.ehlo_or_helo_if_needed()
+        self._authenticate(smtp)
         options = [f"size={len(message)}"] if smtp.has_extn("size") else []
         if not message.isascii():
             if not smtp.has_extn("8bitmime"):
@@ -137,6 +141,27 @@ class SmtpMailer:
                 f"mail server {self._where} did not accept the DATA command: {_reply(code, answer)}"
             )
         return {recipient: why for recipient, (_, why) in refused.items()}
+
+    def _authenticate(self, smtp: smtplib.SMTP) -> None:
+        """Prove to the embedded server that this is swingbot; does nothing at other servers."""
+        if local_mail.MECHANISM not in smtp.esmtp_features.get("auth", "").split():
+            return
+        if self.key is None:
+            raise MailDelayed(f"mail server {self._where} requires the key of mail.key_file")
+        try:
+            key = local_mail.read_key(self.key)
+        except (OSError, ValueError) as error:
+            raise MailDelayed(f"cannot read the key of the mail server: {error}") from None
+
+        def answer(asked: bytes | None = None) -> str:
+            return local_mail.proof(key, asked or b"")
+
+        try:
+            smtp.auth(local_mail.MECHANISM, answer, initial_response_ok=False)
+        except smtplib.SMTPAuthenticationError as error:
+            raise MailDelayed(
+                f"mail server {self._where} has another key than {self.key}: {_reason(error)}"
+            ) from None
 
     def _demand(self, code: int, answer: bytes, what: str) -> None:
         """Raise an error unless the server accepted: 5xx is permanent, everything else is

@@ -371,6 +371,11 @@ class MailSection:
         "", "SMTP server; empty: embedded server, which delivers to a Maildir under paths.state"
     )
     port: int = _key(25, "port of mail.host")
+    key_file: str = _key(
+        "",
+        "key with which the loop delivers to the embedded server, created by it; empty: mail.key"
+        " under paths.state",
+    )
     domain: str = _key("swingbot.localdomain", "domain of Message-IDs; must never change")
     list_id: str = _key(
         "",
@@ -579,6 +584,11 @@ class Settings:
     @property
     def maildir(self) -> Path:
         return self.state / "maildir"
+
+    @property
+    def mail_key(self) -> Path:
+        file = self.mail.key_file
+        return Path(file).expanduser() if file else self.state / "mail.key"
 
     @property
     def log(self) -> Path:

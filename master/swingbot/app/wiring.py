@@ -152,6 +152,9 @@ def mail_ways(settings: Settings) -> tuple[SmtpMailer, Archive]:
     mail = settings.mail
     copies = (Path(mail.bcc_maildir).expanduser(),) if mail.bcc_maildir else ()
     mailer = SmtpMailer(
-        host=mail.host or "127.0.0.1", port=settings.smtp_port, hidden=tuple(addresses(mail.bcc))
+        host=mail.host or "127.0.0.1",
+        port=settings.smtp_port,
+        hidden=tuple(addresses(mail.bcc)),
+        key=settings.mail_key,
     )
     return mailer, MaildirArchive(path=settings.maildir, authoritative=not mail.host, copies=copies)

@@ -24,7 +24,7 @@ def protect(url: str) -> None:
     """
 
     class Request(server.Request):
-        def addCookie(self, k: Any, v: Any, *others: Any, **named: Any) -> None:  # type: ignore[override]
+        def addCookie(self, k: Any, v: Any, *others: Any, **named: Any) -> None:
             # "strict" would sign out who follows a link from a mail: Buildbot starts a new session
             # for a request without a cookie
             restricted: dict[str, Any] = {"httpOnly": True, "sameSite": b"lax"}

@@ -74,7 +74,7 @@ Example, in a private container network:
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on; anyone who can reach it can deliver mail.",
+    help="Address to listen on; only who has the key of mail.key_file can deliver mail.",
 )
 @click.option(
     "--smtp-port",
@@ -86,7 +86,7 @@ Example, in a private container network:
 def smtpd(session: CommandContext, host: str, smtp_port: int | None) -> None:
     """Run the local mail server.
 
-    It delivers to a Maildir in the state directory and never relays.
+    It delivers mail of the loop to a Maildir in the state directory and never relays.
     """
     from swingbot.app import smtpd as server
 
