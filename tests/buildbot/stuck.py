@@ -8,16 +8,26 @@ from pathlib import Path
 
 SPIN = signal.SIGUSR1
 
+# While it waits for a statement or a child it is not stuck, so the signal is tried again.
 _SITE = """\
 import signal
 
+WAITS = ("sqlalchemy", "subprocess")
+
 
 def spin(number, frame):
+    inner = frame
+    while inner is not None:
+        if inner.f_globals.get("__name__", "").startswith(WAITS):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            return
+        inner = inner.f_back
     while True:
         pass
 
 
-signal.signal(signal.SIGUSR1, spin)
+for number in (signal.SIGUSR1, signal.SIGALRM):
+    signal.signal(number, spin)
 """
 
 

@@ -299,7 +299,11 @@ def test_a_lost_testbox_says_so_whatever_its_state_is(conn: sa.Connection) -> No
     ):
         make.a_testbox(conn, name, state=state, reason="by hand" if state != "active" else None)
         if now:
-            of_testbox = {"testbox": name, "state": now, "why": "no answer" if now == "lost" else ""}
+            of_testbox = {
+                "testbox": name,
+                "state": now,
+                "why": "no answer" if now == "lost" else "",
+            }
             make._insert(conn, "testbox_now", of_testbox, returning=None)
     found = rows(conn, "SELECT testbox, condition, why FROM v_testboxes ORDER BY testbox")
     assert [tuple(row.values()) for row in found] == [
