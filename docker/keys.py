@@ -16,7 +16,7 @@ from swingbot.adapters import certificates, worker_secrets
 KEYS: Final = Path("/keys")
 DAYS: Final = 1095
 # Worker -> its directory, which only this worker sees, as /keys.
-WORKERS: Final = {"builder": "builder", "box-vm-icount": "testbox"}
+WORKERS: Final = {"builder": "builder", "testbox-vm-icount": "testbox"}
 
 
 def make(keys: Path) -> None:

@@ -16,7 +16,7 @@ import uvicorn
 
 from swingbot.adapters.artifacts import secret
 from swingbot.app.settings import Settings, load
-from swingbot.app.web import service
+from swingbot.app.web import CONNECTIONS, service
 from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
 from swingbot.web import server
@@ -79,7 +79,7 @@ def served(
         app = service(settings, engine)
         running = uvicorn.Server(
             server.config(
-                app, host=web.host, port=web.port, proxies=web.proxies, connections=web.connections
+                app, host=web.host, port=web.port, proxies=web.proxies, connections=CONNECTIONS
             )
         )
         thread = threading.Thread(target=running.run)

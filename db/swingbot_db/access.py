@@ -128,7 +128,7 @@ def used(conn: sa.Connection, who: str) -> QuotaUsage:
         FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who
     """
     row = conn.execute(sa.text(query), {"who": who}).one()
-    return QuotaUsage(open_requests=row.open, box_seconds=float(row.seconds))
+    return QuotaUsage(open_requests=row.open, testbox_seconds=float(row.seconds))
 
 
 def latest_comparison(conn: sa.Connection) -> int:
@@ -140,7 +140,7 @@ def note_asked(
     conn: sa.Connection,
     person: Person,
     comparison: int,
-    box_seconds: float,
+    testbox_seconds: float,
     kind: Literal["comparison", "experiment"] = "comparison",
 ) -> None:
     """Record the requester; a repeated request costs nothing more."""
@@ -154,7 +154,7 @@ def note_asked(
             "comparison": comparison,
             "who": person.who,
             "token": person.token,
-            "seconds": box_seconds,
+            "seconds": testbox_seconds,
         },
     )
     note_event(

@@ -21,14 +21,14 @@ from tests.buildbot.lab import Server, eventually
 from tests.buildbot.ports import free_ports
 from tests.buildbot.stub_testbox import NAME, StubTestbox
 
-TESTBOX = f"box-{NAME}"
+TESTBOX = f"testbox-{NAME}"
 KCONFIG = "CONFIG_64BIT=y\nCONFIG_SMP=y\n# CONFIG_SLUB is not set\n"
 WORKER = [sys.executable, "-m", "swingbot_worker.cli"]
 SWINGBOT = [sys.executable, "-m", "swingbot.app.cli"]
 
 
 class Fleet:
-    """The hosts `controller`, `builder` and `box-stub` under one root.
+    """The hosts `controller`, `builder` and `testbox-stub` under one root.
 
     Processes are started by name and can be killed.
     """
@@ -84,7 +84,7 @@ class Fleet:
             "git": {"port": self.port + 4, "url": f"git://127.0.0.1:{self.port + 4}/mirror.git"},
             "build": {"kconfig": "tiny"},
             "watch": {"testbox": NAME, "boots": 1},
-            "policy": {"idle_aa_minutes": 0.0},
+            "testboxes": {"idle_aa_minutes": 0.0},
         }
         return "\n".join(
             f"[{name}]\n"

@@ -18,7 +18,7 @@ from tests.buildbot.rows import add_boot_order, add_build_order, attempt_row, di
 from tests.buildbot.stub_testbox import NAME, StubTestbox
 
 IMAGE = b"not a kernel, but the driver does not look"
-TESTBOX_WORKER = f"worker-box-{NAME}"
+TESTBOX_WORKER = f"worker-testbox-{NAME}"
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def wait_for_end(lab: Lab, attempt: int) -> None:
 
 def place(lab: Lab, attempt: int) -> Path:
     """Where the worker of the stub testbox keeps an attempt."""
-    return lab.settings.state / "workers" / f"box-{NAME}" / "state" / "attempts" / f"a{attempt}"
+    return lab.settings.state / "workers" / f"testbox-{NAME}" / "state" / "attempts" / f"a{attempt}"
 
 
 def buildsets(lab: Lab) -> int:

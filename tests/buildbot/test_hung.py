@@ -34,14 +34,14 @@ from tests.buildbot.test_up import Service
 
 # Long enough for a machine with other work on it, short enough for a test.
 HUNG, RESTART, STALLED = 12, 30, 5
-WORKER, TESTBOX_WORKER = "worker-builder", f"worker-box-{NAME}"
+WORKER, TESTBOX_WORKER = "worker-builder", f"worker-testbox-{NAME}"
 COMMANDS = {
     "web": "swingbot.app.cli web",
     "loop": "swingbot.app.cli loop",
     "smtpd": "swingbot.app.cli smtpd",
     "buildbot-master": "twistd",
     WORKER: "serve builder",
-    TESTBOX_WORKER: f"serve box-{NAME}",
+    TESTBOX_WORKER: f"serve testbox-{NAME}",
 }
 
 

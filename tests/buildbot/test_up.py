@@ -116,7 +116,7 @@ def service(short_root: Path) -> Iterator[Service]:
 def test_up_starts_survives_kills_refuses_a_second_one_and_stops_cleanly(service: Service) -> None:
     up = service.up_and_healthy()
     assert embedded.web_answers(service.settings)
-    assert {"builder", f"box-{NAME}"} <= (embedded.attached_workers(service.settings) or set())
+    assert {"builder", f"testbox-{NAME}"} <= (embedded.attached_workers(service.settings) or set())
 
     second = service.settings.state.parent / "second.log"
     with second.open("wb") as output:

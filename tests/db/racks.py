@@ -50,7 +50,7 @@ def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
     found = folder if folder.is_dir() else workers(folder, rack7="rack", rack8="rack")
     return brain_environment(tmp_path / "state", db_url) | {
         "SWINGBOT_PATHS_WORKERS": str(found),
-        "SWINGBOT_BOXES_SCREENING_BOOTS": str(boots),
+        "SWINGBOT_TESTBOXES_SCREENING_BOOTS": str(boots),
     }
 
 

@@ -140,7 +140,9 @@ def test_testboxes_of_a_group_share_a_bisection(brain: Brain) -> None:
     brain.run()
     found = brain.facts("b", number)
     assert found["culprit"]["commit"] == made[5]
-    assert {entry["box"] for entry in found["log"]} == {0, 1}
+    assert {entry["testbox_index"] for entry in found["log"]} == {0, 1}
+    assert all(entry["box"] == entry["testbox_index"] for entry in found["log"])  # former name
+    assert found["terms"] == found["policy"] and len(found["terms"]["testboxes"]) == 2
     with brain.engine.connect() as conn:
         sql = (
             "SELECT w.box, x.testbox FROM bisection_want w JOIN observation o USING "
@@ -158,7 +160,7 @@ def test_one_testbox_of_a_group_works_alone(brain: Brain) -> None:
     brain.run()
     assert brain.facts("b", number)["culprit"]["commit"] == made[5]
     assert state(brain, number).testboxes == 1 and {
-        entry["box"] for entry in brain.facts("b", number)["log"]
+        entry["testbox_index"] for entry in brain.facts("b", number)["log"]
     } == {0}
 
 

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from swingbot.adapters.artifacts import ArtifactDirectory, secret
+from swingbot.app import web as app_web
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import token
@@ -289,8 +291,11 @@ def tell(site: Served, attempt: int, **more: Any) -> int:
     return answer.status_code
 
 
-def test_an_attempts_token_brings_one_result_and_then_nothing(serve: Serve) -> None:
-    site = serve(SWINGBOT_WEB_ATTEMPT_FILES="2", SWINGBOT_WEB_ATTEMPT_MIB="1")
+def test_an_attempts_token_brings_one_result_and_then_nothing(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_web, "UPLOADS", replace(app_web.UPLOADS, files=2, size=1 << 20))
+    site = serve()
     attempt = running(site)
     assert put(site, attempt, b"a console log").status_code == 201
     assert put(site, attempt, b"b" * (1 << 20), pieces=True).status_code == 403, (
@@ -298,7 +303,10 @@ def test_an_attempts_token_brings_one_result_and_then_nothing(serve: Serve) -> N
     )
     assert put(site, attempt, b"c" * 1000, pieces=True).status_code == 201
     refused = put(site, attempt, b"one too many")
-    assert refused.status_code == 403 and "web.attempt_files" in refused.json()["error"]
+    assert (
+        refused.status_code == 403
+        and "2 files, the limit of one attempt" in refused.json()["error"]
+    )
     assert [tell(site, attempt) for _ in range(2)] == [201, 200]
     assert tell(site, attempt, reason="another") == 409
     after = put(site, attempt, b"d")

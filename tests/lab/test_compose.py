@@ -79,7 +79,7 @@ def project(trees: Path) -> Iterator[Project]:
         "SWINGBOT_WALLS_PROC": "unmask=ALL",
         "SWINGBOT_WALLS_SECCOMP": "seccomp=unconfined",  # podman's socket takes no profile as text; it is tried by hand below
         "SWINGBOT_TREES": str(trees),
-        "SWINGBOT_POLICY_IDLE_AA_MINUTES": "0",
+        "SWINGBOT_TESTBOXES_IDLE_AA_MINUTES": "0",
         "SWINGBOT_TEST_CCACHE": str(place / "ccache"),
         "SWINGBOT_BUILD_MEMORY_MB": "3000",
         "SWINGBOT_BUILD_CONTAINER_MEMORY": "4g",

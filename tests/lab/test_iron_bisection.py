@@ -135,8 +135,8 @@ def lab(testbox: Iron, tmp_path: Path) -> Iterator[Lab]:
         "PATHS_STATE": state,
         "PATHS_WORKERS": as_testboxes(testbox),
         "WEB_PORT": port,
-        "BOXES_SCREENING_BOOTS": 0,
-        "POLICY_IDLE_AA_MINUTES": 0,
+        "TESTBOXES_SCREENING_BOOTS": 0,
+        "TESTBOXES_IDLE_AA_MINUTES": 0,
     }
     service = Service(
         state=state,

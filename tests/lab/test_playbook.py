@@ -51,7 +51,7 @@ VAULT = {
     "vault_swingbot_database_service": "service @:/%pass",
     "vault_swingbot_database_grafana": "grafana-pass-word",
 }
-WORKERS = {"builder", "box-vm-icount"}
+WORKERS = {"builder", "testbox-vm-icount"}
 JOB = "vm-hackbench.yaml"
 GRAFANA_UNIT = (
     "[Service]\nExecStart=/bin/sh -c 'env >/run/grafana-saw;"
@@ -240,19 +240,19 @@ def _inventory(folder: Path, hosts: dict[str, BareHost], source: Path, wheels: P
             MASTER: {
                 "swingbot_controller__worker_secrets": {
                     "builder": "{{ vault_swingbot_builder_secret }}",
-                    "box-vm-icount": "{{ vault_swingbot_rack1_secret }}",
+                    "testbox-vm-icount": "{{ vault_swingbot_rack1_secret }}",
                 },
                 "swingbot_controller__settings": {
                     "watch": {"testbox": "vm-icount"},
                     "mail": {"contact": 'someone "else"'},
-                    "policy": {"idle_aa_minutes": 0},
+                    "testboxes": {"idle_aa_minutes": 0},
                     "git": {"paths": "/srv/trees/*"},
                 },
                 "swingbot_grafana__deb": str(a_package(folder, "grafana", GRAFANA)),
             },
             BUILDER: {"swingbot_worker__unit_lines": ["Nice=5"]},
             DRIVER: {
-                "swingbot_testbox_worker__boxes": ["vm-icount"],
+                "swingbot_testbox_worker__testboxes": ["vm-icount"],
                 "swingbot_testbox_worker__secrets": {
                     "vm-icount": "{{ vault_swingbot_rack1_secret }}"
                 },
@@ -327,7 +327,7 @@ def test_nobody_else_reads_secrets(lab: Lab) -> None:
             "grafana/swingbot.env",
         ),
         BUILDER: ("swingbot-worker/builder.secret",),
-        DRIVER: ("swingbot-worker/box-vm-icount.secret",),
+        DRIVER: ("swingbot-worker/testbox-vm-icount.secret",),
     }
     for host, names in secret.items():
         for name in names:
@@ -411,7 +411,7 @@ def test_a_part_that_dies_comes_back(lab: Lab) -> None:
     for host, units in {
         MASTER: ("loop", "web", "master", "git"),
         BUILDER: ("worker@builder",),
-        DRIVER: ("worker@box-vm-icount",),
+        DRIVER: ("worker@testbox-vm-icount",),
     }.items():
         for unit in units:
             lab.hosts[host].run(

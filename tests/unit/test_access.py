@@ -130,8 +130,8 @@ def test_a_setting_is_shown_without_its_password(value: object, seen: object) ->
         ("WEB_READ", "closed", "web.read must be one of open, token"),
         ("WEB_METRICS", "yes", "must be one of open, token, off"),
         ("WEB_PROXIES", "10.0.0.1, proxy.example.org", "is not a valid address or network"),
-        ("WEB_CONNECTIONS", "0", "must be at least 1"),
-        ("WEB_BOX_MINUTES", "nan", "must be 0 or more"),
+        ("WEB_PATCH_KIB", "0", "must be at least 1"),
+        ("WEB_TESTBOX_MINUTES", "nan", "must be 0 or more"),
         ("GIT_FETCH_GIB", "0", "must be greater than 0"),
     ],
 )

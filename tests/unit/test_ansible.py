@@ -220,7 +220,7 @@ GIVEN: dict[str, Any] = {
     "swingbot_grafana__database_password": "c" * 12,
     "swingbot_build_worker__secret": "d" * 16,
     "swingbot_worker__master": "127.0.0.1:8012",
-    "swingbot_testbox_worker__boxes": ["rack1"],
+    "swingbot_testbox_worker__testboxes": ["rack1"],
     "swingbot_testbox_worker__secrets": {"rack1": "e" * 16},
     "swingbot_testbox__ssh_public_key": "ssh-ed25519 AAAA swingbot",
 }
@@ -260,9 +260,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"swingbot_testbox_worker__secrets": {"rack2": "e" * 16}},
-        "the secret of worker box-rack1 is missing",
+        "the secret of worker testbox-rack1 is missing",
     ),
-    ({"swingbot_testbox_worker__boxes": ["rack2"]}, "testbox rack2 has no file"),
+    ({"swingbot_testbox_worker__testboxes": ["rack2"]}, "testbox rack2 has no file"),
     (
         {"swingbot_testbox__ssh_public_key": "AAAA"},
         "must be the public key of the host that drives this testbox",

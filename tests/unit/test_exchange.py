@@ -313,7 +313,7 @@ def test_the_files_of_an_attempt_have_a_cap_of_bytes_together(
 ) -> None:
     assert put(client, b"a" * 900, pieces=pieces).status_code == 201
     answer = put(client, b"b" * 900, pieces=pieces)
-    assert answer.status_code == 403 and "web.attempt_mib" in answer.json()["error"]
+    assert answer.status_code == 403 and "MiB, the limit of one attempt" in answer.json()["error"]
     assert put(client, b"c" * 600, pieces=pieces).status_code == 201
     assert sum(attempts.files.values()) == 1500 and not store.has(sha(b"b" * 900))
 
@@ -322,7 +322,7 @@ def test_an_attempt_has_a_cap_of_files_and_the_same_file_counts_once(client: Tes
     for content in (b"1", b"2", b"2", b"3"):
         assert put(client, content).status_code < 300
     answer = put(client, b"4")
-    assert answer.status_code == 403 and "web.attempt_files" in answer.json()["error"]
+    assert answer.status_code == 403 and "files, the limit of one attempt" in answer.json()["error"]
 
 
 def test_what_is_too_large_is_refused_before_its_bytes_come(client: TestClient) -> None:

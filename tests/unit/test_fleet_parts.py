@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from swingbot.adapters import certificates, worker_secrets
-from swingbot.app import buildmaster, git_server
+from swingbot.app import buildmaster, git_server, supervision
 from swingbot.app.cli import main
 from swingbot.app.settings import (
     BuildbotSection,
@@ -28,6 +28,7 @@ from swingbot.app.settings import (
     WebSection,
     load,
 )
+from swingbot_jobs.contract.compiler import ANNOUNCEMENT
 from swingbot_worker import serve
 from swingbot_worker.executor.client import ExchangeClient
 
@@ -99,11 +100,75 @@ def test_the_master_takes_plain_text_on_loopback_and_tls_elsewhere(tmp_path: Pat
 
 
 def test_workers_elsewhere_are_named_by_globs() -> None:
-    settings = with_buildbot(elsewhere="builder, box-rack*")
+    settings = with_buildbot(elsewhere="builder, testbox-rack*")
     assert [
         buildmaster.is_elsewhere(settings, name)
-        for name in ("builder", "box-rack3", "box-vm-icount")
+        for name in ("builder", "testbox-rack3", "testbox-vm-icount")
     ] == [True, True, False]
+    former = with_buildbot(elsewhere="box-rack*")
+    assert buildmaster.is_elsewhere(former, "testbox-rack3")
+    assert not buildmaster.is_elsewhere(former, "testbox-vm-icount")
+
+
+def in_state(tmp_path: Path) -> Settings:
+    return dataclasses.replace(SETTINGS, paths=PathSection(state=str(tmp_path)))
+
+
+def test_a_testbox_worker_of_an_earlier_release_keeps_its_name_and_secret(tmp_path: Path) -> None:
+    settings = in_state(tmp_path)
+    buildmaster.make_secrets(settings)
+    names = buildmaster.worker_names(settings)
+    assert "testbox-vm-icount" in names and not [name for name in names if name.startswith("box-")]
+    assert buildmaster.builders(settings)["boot-vm-icount"]["workers"] == ["testbox-vm-icount"]
+
+    current = buildmaster.secret_file(settings, "testbox-vm-icount")
+    former = current.rename(current.with_name("box-vm-icount"))
+    buildmaster.make_secrets(settings)
+    assert not current.exists()
+    assert buildmaster.secret_file(settings, "testbox-vm-icount") == former
+    assert buildmaster.builders(settings)["boot-vm-icount"]["workers"] == [
+        "testbox-vm-icount",
+        "box-vm-icount",
+    ]
+    assert buildmaster.builders(settings)["kernel"]["workers"] == ["builder"]
+    state = ["--state", str(tmp_path)]
+    for name in ("testbox-vm-icount", "box-vm-icount"):
+        answer = CliRunner().invoke(main, [*state, "worker", "secret", name])
+        assert answer.stdout.strip() == worker_secrets.read(former)
+
+
+@pytest.mark.parametrize(
+    ("given", "logs_in"),
+    [
+        ("box-rack3", "testbox-rack3"),
+        ("testbox-rack3", "testbox-rack3"),
+        ("builder", "builder"),
+        ("box-box-1", "testbox-box-1"),
+    ],
+)
+def test_a_worker_started_under_a_former_name_logs_in_under_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, logs_in: str
+) -> None:
+    secret, names = tmp_path / "secret", []
+    worker_secrets.make(secret)
+    monkeypatch.setattr(serve, "serve", lambda name, *_: names.append(name))
+    options = ["--master", "127.0.0.1:1", "--secret-file", str(secret), "--state", str(tmp_path)]
+    answer = CliRunner().invoke(serve.command, [given, *options])
+    assert (answer.exit_code, names) == (0, [logs_in])
+    assert (tmp_path / "info" / ANNOUNCEMENT).exists() == (given == "builder")
+
+
+def test_the_directory_of_a_worker_with_a_former_name_stays_where_boots_use_it(
+    tmp_path: Path,
+) -> None:
+    settings = in_state(tmp_path)
+    former = supervision.worker_directory(settings, "box-vm-icount")
+    (former / "state").mkdir(parents=True)
+    for _ in range(2):
+        supervision.keep_former_directories(settings)
+    current = supervision.worker_directory(settings, "testbox-vm-icount")
+    assert current.resolve() == former.resolve() and (current / "state").is_dir()
+    assert not supervision.worker_directory(settings, "testbox-vm-tcg").exists()
 
 
 def test_addresses_to_connect_to_follow_from_those_listened_on() -> None:

@@ -58,11 +58,8 @@ LAYERS: Final = {
 
 # Identifiers that say "box" and are not ours to change, or stored or public under that name.
 FOREIGN: Final = {
-    "box_seconds": "JSON key and column of the requests that a person made",
-    "box_minutes": "key of section [web] in the settings file",
-    "SWINGBOT_WEB_BOX_MINUTES": "its environment variable",
+    "SWINGBOT_BOXES_FAILURES": "former name of a setting's environment variable",
 }
-SETTINGS_FILE: Final = "master/swingbot/app/settings.py"
 
 
 def package_of(path: PurePath) -> str:
@@ -169,17 +166,9 @@ def test_the_machine_that_is_measured_is_called_a_testbox() -> None:
         f"{path}:{getattr(node, 'lineno', 0)}: {name}"
         for path in (*modules(), *others())
         for name, node in identifiers(path)
-        if has_the_word(name) and name not in FOREIGN and not is_settings_section(path, name, node)
+        if has_the_word(name) and name not in FOREIGN
     ]
     assert found == []
-
-
-def is_settings_section(path: PurePath, name: str, node: ast.AST) -> bool:
-    """Whether this is section [boxes] of the settings file."""
-    if name != "boxes":
-        return False
-    of_settings = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "settings"
-    return of_settings or str(path) == SETTINGS_FILE
 
 
 def others() -> Iterator[PurePath]:

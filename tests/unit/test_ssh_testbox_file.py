@@ -50,6 +50,16 @@ def test_a_testbox_file_says_how_a_testbox_is_driven() -> None:
     assert read.power is not None and read.power.cycle == ("cycle", "box")
 
 
+def test_a_former_word_for_the_place_of_the_reboot_command_is_accepted() -> None:
+    text = TESTBOX.replace("enter: kexec", REBOOT)
+    places = {
+        word: driver(text.replace("console:", f"reboot_where: {word}\n  console:", 1)).reboot_where
+        for word in ("box", "testbox", "controller")
+    }
+    assert places == {"box": "testbox", "testbox": "testbox", "controller": "controller"}
+    assert driver(text).reboot_where == "testbox"
+
+
 def test_without_a_console_results_leave_by_the_network() -> None:
     assert (
         driver(TESTBOX.replace("console: {command: [console, box]}", "console: none")).results

@@ -14,14 +14,13 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from swingbot_jobs.contract import worker_secret
+from swingbot_jobs.contract import worker_name, worker_secret
 from swingbot_jobs.contract.compiler import ANNOUNCEMENT, to_announcement
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_worker.heartbeat import WorkerHeartbeat
 from swingbot_worker.kbuild.compilers import probe
 
 KEEPALIVE_SECONDS: Final = 30
-TESTBOX_WORKER: Final = "box-"  # name prefix of a worker that drives a testbox and builds nothing
 LONGEST_PAUSE_SECONDS: Final = 5.0  # between two attempts to reach the master
 _CERTIFICATE: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----\n?", re.DOTALL
@@ -118,7 +117,7 @@ def prepare_state(state: Path, name: str) -> None:
     info.mkdir(parents=True, exist_ok=True)
     (info / "admin").write_text("the operator of this swingbot\n")
     (info / "host").write_text(f"worker {name} on {os.uname().nodename}\n")
-    if not name.startswith(TESTBOX_WORKER):
+    if not worker_name.drives_testbox(name):
         (info / ANNOUNCEMENT).write_text(json.dumps(to_announcement(probe())))
 
 
@@ -270,10 +269,10 @@ def _outlive_odd_answers(worker: Any) -> None:
     epilog="""\b
 Examples:
   swingbot-worker serve builder --master 127.0.0.1:8012 --secret-file ~/builder.secret
-  swingbot-worker serve box-rack3 --master lab.example.org:8012 --tls-ca /etc/swingbot/ca.pem \\
-    --secret-file /etc/swingbot/box-rack3
+  swingbot-worker serve testbox-rack3 --master lab.example.org:8012 --tls-ca /etc/swingbot/ca.pem \\
+    --secret-file /etc/swingbot/testbox-rack3
 
-NAME is `builder`, or `box-` and the testbox's name.
+NAME is `builder`, or `testbox-` and the testbox's name.
 `swingbot worker secret NAME` on the master's host creates its secret.
 SWINGBOT_PATHS_CACHE, SWINGBOT_PATHS_JOBS and SWINGBOT_PATHS_WORKERS set the worker's directories.
 Exit status: 0 stopped by a signal, 2 invalid usage.""",
@@ -324,8 +323,8 @@ def command(
     try:
         if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name) is None:
             raise CannotServe(
-                f"{name!r} is not a valid worker name: use `builder`, or `box-` and the testbox's "
-                "name"
+                f"{name!r} is not a valid worker name: use `builder`, or `testbox-` and the "
+                "testbox's name"
             )
         host, port = parse_address(master)
         read_secret(secret_file)
@@ -342,7 +341,7 @@ def command(
             err=True,
         )
         sys.exit(2)
-    serve(name, endpoint, secret_file.absolute(), state)
+    serve(worker_name.current(name), endpoint, secret_file.absolute(), state)
 
 
 def _set_environment(exchange_ca: Path | None) -> None:

@@ -11,13 +11,14 @@ import sqlalchemy as sa
 
 from swingbot.core.bisect.explain_text import of_merge
 from swingbot.core.bisect.logbook import said
+from swingbot.core.model.former_names import with_former_names
 
 from . import estimate, testbox_status
 from .rows import Row, by_id, first, rows, shown, where
 
 _BISECTION = """
 SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job,
-  b.metric, b.policy, b.status, b.conclusion, b.belief, b.reason,
+  b.metric, b.policy AS terms, b.status, b.conclusion, b.belief, b.reason,
        b.created_at, b.ended_at,
        extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds,
        x.facts->>'label' AS label, s.unit_jobs,
@@ -106,7 +107,7 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     log = [_entry(want) for want in rows(conn, _WANTS, id=number)]
     _join(points, log, belief, conclusion)
     running = row["status"] == "running"
-    document = row | {
+    document = with_former_names(row) | {
         "culprit": None,
         "culprits": [],
         "probability": max(
@@ -155,14 +156,14 @@ def _entry(want: Row) -> Row:
     """One requested boot with its result (`values` and `skip` are None while it is pending)."""
     back = want["seen_at"] is not None
     values = want["values"] if back else None
-    return {
+    entry = {
         "asked_at": want["asked_at"],
         "seen_at": want["seen_at"],
         "phase": want["phase"],
         "idx": want["idx"],
         "k": want["k"],
         "layout": want["layout"],
-        "box": want["box"],
+        "testbox_index": want["box"],
         "boot": shown("boot", want["boot"]),
         "order": shown("order", want["order_id"] or want["pending"]),
         "order_state": want["pending_state"],
@@ -171,6 +172,7 @@ def _entry(want: Row) -> Row:
         "mean": sum(values) / len(values) if values else None,
         "skip": want["skip"],
     }
+    return with_former_names(entry)
 
 
 def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> None:
@@ -303,10 +305,10 @@ def _context(conn: sa.Connection, number: int, row: Row) -> Row:
     metric = first(conn, _METRIC, metric=row["metric"], unit_job=row["unit_job"]) or {}
     swing = first(conn, _FROM, id=number)
     incident = first(conn, _INCIDENT, id=number)
-    policy = row["policy"] or {}
+    terms = row["terms"] or {}
     return {
-        "unit": policy.get("unit") or metric.get("unit"),
-        "better": policy.get("better") or metric.get("better"),
+        "unit": terms.get("unit") or metric.get("unit"),
+        "better": terms.get("better") or metric.get("better"),
         "swing": swing
         and {
             "comparison": shown("comparison", swing["comparison"]),

@@ -18,6 +18,7 @@ from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot_db import access, attempts
 from swingbot_db.engine import Connection, Engine, make_engine
+from swingbot_jobs.contract import worker_name
 from swingbot_jobs.testbox import input_digests
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
@@ -31,11 +32,6 @@ LOG_BYTES: Final = 2 << 20  # per step; complete build logs are stored as artifa
 
 class MasterError(Exception):
     """The Buildbot master cannot run; the message says what to do."""
-
-
-def boot_worker(testbox: str) -> str:
-    """Name of the worker that drives the testbox `testbox`."""
-    return f"box-{testbox}"
 
 
 def boot_builder(testbox: str) -> str:
@@ -52,8 +48,14 @@ def worker_names(settings: Settings) -> list[str]:
     """Names of the build workers, then of the testbox workers."""
     return [
         *build_workers(settings.build),
-        *(boot_worker(testbox) for testbox in sorted(testboxes(settings))),
+        *(worker_name.of_testbox(testbox) for testbox in sorted(testboxes(settings))),
     ]
+
+
+def login_names(settings: Settings, worker: str) -> list[str]:
+    """Names under which `worker` may log in: its former name only if a secret has that name."""
+    former = worker_name.former(worker)
+    return [worker, former] if former and _secret(settings, former).exists() else [worker]
 
 
 def builders(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -66,22 +68,34 @@ def builders(settings: Settings) -> dict[str, dict[str, Any]]:
     }
     for testbox in sorted(testboxes(settings)):
         table[boot_builder(testbox)] = {
-            "workers": [boot_worker(testbox)],
+            "workers": login_names(settings, worker_name.of_testbox(testbox)),
             "deadline_seconds": settings.boot.deadline_seconds,
         }
     return table
 
 
 def is_elsewhere(settings: Settings, worker: str) -> bool:
-    """Return True if `worker` runs on another host, so that `swingbot up` does not start it."""
+    """Return True if `worker` runs on another host, so that `swingbot up` does not start it.
+
+    A pattern may also match the former name.
+    """
+    names = [name for name in (worker, worker_name.former(worker)) if name]
     return any(
-        fnmatch.fnmatchcase(worker, pattern.strip())
+        fnmatch.filter(names, pattern.strip())
         for pattern in settings.buildbot.elsewhere.split(",")
         if pattern.strip()
     )
 
 
 def secret_file(settings: Settings, worker: str) -> Path:
+    """File with the secret of `worker`; it has the former name if an earlier release created it."""
+    former = worker_name.former(worker)
+    if former and _secret(settings, former).exists() and not _secret(settings, worker).exists():
+        return _secret(settings, former)
+    return _secret(settings, worker)
+
+
+def _secret(settings: Settings, worker: str) -> Path:
     return settings.worker_secrets / worker
 
 
@@ -184,7 +198,7 @@ def _description(builder: str) -> str:
 def _worker(settings: Settings, name: str, announced: compilers.CompilerAnnouncements) -> Any:
     from swingbot.adapters.buildbot import compilers, fleet
 
-    secret = fleet.SecretFile(name, secret_file(settings, name))
+    secret = fleet.SecretFile(name, secret_file(settings, worker_name.current(name)))
     terms: dict[str, Any] = {"max_builds": 1, "keepalive_interval": 60}
     if name in build_workers(settings.build):
         return compilers.BuildWorker(name, secret, announced=announced, **terms)
@@ -231,7 +245,8 @@ def config(settings: Settings) -> dict[str, Any]:
         "db": database.config(url),
         "workers": [
             _worker(settings, name, compilers.CompilerAnnouncements(rows))
-            for name in worker_names(settings)
+            for worker in worker_names(settings)
+            for name in login_names(settings, worker)
         ],
         "builders": [
             util.BuilderConfig(

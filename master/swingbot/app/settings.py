@@ -22,6 +22,7 @@ from swingbot.core.moderation.ruling import RELEASES
 from swingbot.core.proof.gates import BadGate
 from swingbot.core.proof.gates import names as gate_names
 from swingbot_jobs import resources
+from swingbot_jobs.contract import worker_name
 from swingbot_jobs.contract.compiler import FORM, is_compiler
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 
@@ -33,12 +34,31 @@ DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
 # Former settings that are constants now. A file may still set them to this value.
 CONSTANTS: Final[Mapping[str, float]] = {
     "web.uploads": 16,
+    "web.connections": 200,
+    "web.attempt_files": 200,
+    "web.attempt_mib": 4096,
     "boxes.lease_seconds": 300.0,
     "boxes.invalid_runs": 20,
     "mail.suspicious_synced_pct": 20.0,
     "mail.suspicious_write_pct": 50.0,
     "retention.kits_days": 30.0,
     "loop.tick_seconds": 2.0,
+}
+# Former names of settings, in a file or the environment: former -> current.
+RENAMED: Final[Mapping[str, str]] = {
+    "boxes.failures": "testboxes.failures",
+    "boxes.screening_boots": "testboxes.screening_boots",
+    "boxes.stuck_minutes": "testboxes.stuck_minutes",
+    "boxes.invalid_pct": "testboxes.invalid_pct",
+    "boxes.mails": "testboxes.mails",
+    "policy.idle_aa_minutes": "testboxes.idle_aa_minutes",
+    "web.box_minutes": "web.testbox_minutes",
+}
+# Former names of sections: former -> current.
+FORMER_SECTIONS: Final[Mapping[str, str]] = {
+    former.partition(".")[0]: key.partition(".")[0]
+    for former, key in RENAMED.items()
+    if former.partition(".")[0] != key.partition(".")[0]
 }
 HEARTBEATS: Final = 2  # a part that misses fewer does not hang
 
@@ -132,15 +152,10 @@ class WebSection:
         "modifying requests per minute allowed for one person's token, a quarter of them in a"
         " burst; 0: no limit",
     )
-    connections: int = _key(
-        200, "maximum concurrent requests, 32 of one client; further ones are answered with 503"
-    )
-    attempt_files: int = _key(200, "maximum number of files uploaded by one attempt")
-    attempt_mib: int = _key(4096, "maximum total size of the files of one attempt, in MiB")
     open_requests: int = _key(
         5, "maximum number of open web requests (comparisons and experiments) per person"
     )
-    box_minutes: float = _key(
+    testbox_minutes: float = _key(
         600.0,
         "testbox time that one person's web requests may use in 24 hours, in minutes (estimated)",
     )
@@ -186,7 +201,7 @@ class BuildbotSection:
     )
     elsewhere: str = _key(
         "",
-        "comma-separated names or globs (such as box-*) of workers that run on other hosts;"
+        "comma-separated names or globs (such as testbox-*) of workers that run on other hosts;"
         " `swingbot up` does not start them",
     )
     pages: str = _key(
@@ -278,15 +293,6 @@ class BisectSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicySection:
-    idle_aa_minutes: float = _key(
-        30.0,
-        "minutes after which an idle testbox boots a known kernel again, to measure its noise; 0:"
-        " never",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxSection:
     failures: int = _key(
         3,
@@ -296,6 +302,11 @@ class TestboxSection:
         10,
         "boots of an anchor that a bare-metal testbox must complete before its results count, if"
         " it is new or its hardware changed; 0: none",
+    )
+    idle_aa_minutes: float = _key(
+        30.0,
+        "minutes after which an idle testbox boots a known kernel again, to measure its noise; 0:"
+        " never",
     )
     stuck_minutes: float = _key(
         120.0,
@@ -490,8 +501,7 @@ class Settings:
     benchmarks: BenchmarkSection = field(default_factory=BenchmarkSection)
     watch: WatchSection = field(default_factory=WatchSection)
     bisect: BisectSection = field(default_factory=BisectSection)
-    policy: PolicySection = field(default_factory=PolicySection)
-    boxes: TestboxSection = field(default_factory=TestboxSection)
+    testboxes: TestboxSection = field(default_factory=TestboxSection)
     proof: ProofSection = field(default_factory=ProofSection)
     mail: MailSection = field(default_factory=MailSection)
     retention: RetentionSection = field(default_factory=RetentionSection)
@@ -625,7 +635,7 @@ proxies = "127.0.0.1"
     ),
     Group(
         "Builds and measurements",
-        ("watch", "bisect", "build", "boot", "benchmarks", "boxes", "policy"),
+        ("watch", "bisect", "build", "boot", "benchmarks", "testboxes"),
         """\
 [watch]
 testbox = "rack1"
@@ -718,6 +728,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{file}: not valid TOML: {error}") from None
     _drop_constants(document, file, env)
+    _move_renamed(document, file)
     hints = get_type_hints(Settings)
     sources: dict[str, str] = {}
     sections: dict[str, Any] = {}
@@ -736,11 +747,17 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             values[key] = _convert(f"{file}: {name}.{key}", known[key], value)
             sources[f"{name}.{key}"] = str(file)
         for key, type_ in known.items():
-            variable = variable_of(f"{name}.{key}")
-            if variable in env:
-                values[key] = _convert(variable, type_, env[variable])
-                sources[f"{name}.{key}"] = variable
+            for variable in (
+                *(variable_of(former) for former in _former(f"{name}.{key}")),
+                variable_of(f"{name}.{key}"),
+            ):
+                if variable in env:
+                    values[key] = _convert(variable, type_, env[variable])
+                    sources[f"{name}.{key}"] = variable
         sections[name] = kind(**values)
+    for former in FORMER_SECTIONS.keys() & document.keys():
+        if document[former] == {}:
+            del document[former]
     if document:
         raise SettingsError(
             f"{file}: unknown section [{next(iter(document))}]; valid sections are"
@@ -810,6 +827,33 @@ def _drop_constants(document: dict[str, Any], file: Path | None, env: Mapping[st
             _check_constant(variable, env[variable], constant)
 
 
+def _move_renamed(document: dict[str, Any], file: Path | None) -> None:
+    """Give settings with a former name in `document` their current name.
+
+    Raises SettingsError if both names are set.
+    """
+    for former, key in RENAMED.items():
+        section, _, name = former.partition(".")
+        table = document.get(section)
+        if not isinstance(table, dict) or name not in table:
+            continue
+        current, _, new_name = key.partition(".")
+        target = document.setdefault(current, {})
+        if isinstance(target, dict):
+            if new_name in target:
+                raise SettingsError(
+                    f"{file}: {former} is the former name of {key}, which is set too; remove"
+                    f" {former}"
+                )
+            target[new_name] = table.pop(name)
+        if not table:
+            del document[section]
+
+
+def _former(key: str) -> list[str]:
+    return [former for former, current in RENAMED.items() if current == key]
+
+
 def _check_constant(where: str, value: Any, constant: float) -> None:
     if str(value) not in (str(constant), f"{constant:g}"):
         raise SettingsError(
@@ -831,11 +875,10 @@ def _check_build(build: BuildSection) -> None:
     if not names or len(set(names)) != len(names):
         raise SettingsError("build.workers must list at least one worker, and each only once")
     for name in names:
-        if not _WORKER.fullmatch(name) or name.startswith("box-"):
+        if not _WORKER.fullmatch(name) or worker_name.drives_testbox(name):
             raise SettingsError(
                 f"build.workers: {name!r} is not a valid name of a build worker; use letters,"
-                " digits"
-                " and ._-, and do not start with box- (reserved for testboxes)"
+                " digits and ._-, and do not start with testbox- or box- (reserved for testboxes)"
             )
 
 
@@ -855,10 +898,9 @@ def _check_web(web: WebSection) -> None:
             raise SettingsError(
                 f"web.{key} must be one of {', '.join(words)}, got {getattr(web, key)!r}"
             )
-    for key in ("connections", "attempt_files", "attempt_mib", "patch_kib"):
-        if getattr(web, key) < 1:
-            raise SettingsError(f"web.{key} must be at least 1, got {getattr(web, key)}")
-    for key in ("rate", "write_rate", "open_requests", "box_minutes"):
+    if web.patch_kib < 1:
+        raise SettingsError(f"web.patch_kib must be at least 1, got {web.patch_kib}")
+    for key in ("rate", "write_rate", "open_requests", "testbox_minutes"):
         if not getattr(web, key) >= 0:
             raise SettingsError(f"web.{key} must be 0 or more, got {getattr(web, key)}")
     for proxy in filter(None, (word.strip() for word in web.proxies.split(","))):

@@ -32,7 +32,8 @@ class DatabaseSubmitter:
     def __init__(self, settings: Settings, engine: Engine, lab: Callable[[], Lab]) -> None:
         self._jobs, self._engine, self._lab = Path(settings.paths.jobs), engine, lab
         self._quota = Quota(
-            open_requests=settings.web.open_requests, box_seconds=60.0 * settings.web.box_minutes
+            open_requests=settings.web.open_requests,
+            testbox_seconds=60.0 * settings.web.testbox_minutes,
         )
         # Two concurrent requests must not both use the remaining quota.
         self._one_at_a_time = threading.Lock()
@@ -70,7 +71,7 @@ class DatabaseSubmitter:
         """Return the cost, and the reason if the quota would reject it. Raises RequestError."""
         cost = foresee_cost(self._lab(), spec)
         used, most = self.used(person)
-        return cost, quota.refusal(used, cost.box_seconds, most)
+        return cost, quota.refusal(used, cost.testbox_seconds, most)
 
     def ask(self, person: Person, spec: ComparisonRequest) -> SubmittedComparison:
         """Queue the request. Raises RequestError, OverQuota."""
@@ -83,7 +84,7 @@ class DatabaseSubmitter:
             number = ask_comparison(self._lab(), spec)
             new = number > before
             with self._engine.begin() as conn:
-                access.note_asked(conn, person, number, cost.box_seconds if new else 0.0)
+                access.note_asked(conn, person, number, cost.testbox_seconds if new else 0.0)
         return SubmittedComparison(id=ids.show("comparison", number), new=new, cost=cost)
 
     def latest_experiments(self, person: Person) -> list[dict[str, Any]]:
@@ -94,7 +95,7 @@ class DatabaseSubmitter:
         """Return the plan, and the reason if the quota would reject it. Raises RequestError."""
         planned = plan_asked(self._lab(), spec)
         used, most = self.used(person)
-        return planned, quota.refusal(used, planned.cost.box_seconds, most)
+        return planned, quota.refusal(used, planned.cost.testbox_seconds, most)
 
     def plan_facts(self, planned: Planned) -> dict[str, Any]:
         return plan_json(planned)
@@ -109,7 +110,7 @@ class DatabaseSubmitter:
                 before = access.latest_comparison(conn)
             number = ask_experiment(self._lab(), spec)
             new = number > before
-            seconds = planned.cost.box_seconds if new else 0.0
+            seconds = planned.cost.testbox_seconds if new else 0.0
             with self._engine.begin() as conn:
                 access.note_asked(conn, person, number, seconds, "experiment")
         return SubmittedExperiment(id=ids.show("experiment", number), new=new, planned=planned)

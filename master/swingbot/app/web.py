@@ -22,7 +22,6 @@ from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
-from swingbot.app.settings import WebSection as WebSettings
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import UploadLimits
@@ -55,7 +54,9 @@ from swingbot_jobs.language.program import load_programs
 
 METRICS_CONNECTIONS: Final = 2
 METRICS_SECONDS: Final = 5  # longest query
-OPEN_UPLOADS: Final = 16  # concurrent uploads of workers; each needs a connection and a buffer
+CONNECTIONS: Final = 200  # concurrent requests; further ones are answered with 503
+# Of one attempt, and of all workers at once: each upload needs a connection and a buffer.
+UPLOADS: Final = UploadLimits(files=200, size=4096 << 20, open_files=16)
 
 
 def serve(settings: Settings, engine: Engine) -> None:
@@ -67,7 +68,7 @@ def serve(settings: Settings, engine: Engine) -> None:
         host=web.host,
         port=web.port,
         proxies=web.proxies,
-        connections=web.connections,
+        connections=CONNECTIONS,
     )
     BeatingServer(config, PartHeartbeat(settings.state, "web")).run()
 
@@ -111,7 +112,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         engine, connections=METRICS_CONNECTIONS, query_seconds=METRICS_SECONDS
     )
     extra = [
-        *exchange.routes(store, attempts, key, _cap(settings.web), testboxes=attempts),
+        *exchange.routes(store, attempts, key, UPLOADS, testboxes=attempts),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),
@@ -154,7 +155,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         rate_of(web.rate),
         functools.partial(_limit, patch_bytes),
         of_worker,
-        requests=web.connections,
+        requests=CONNECTIONS,
     )
     return SafeHeaders(KnownHosts(limited, renderer, host_names(settings)))
 
@@ -169,12 +170,6 @@ def host_names(settings: Settings) -> set[str]:
         *(urlsplit(url).hostname or "" for url in urls),
         *(word.strip() for word in settings.web.hosts.split(",")),
     } - {""}
-
-
-def _cap(web: WebSettings) -> UploadLimits:
-    return UploadLimits(
-        files=web.attempt_files, size=web.attempt_mib << 20, open_files=OPEN_UPLOADS
-    )
 
 
 def _limit(patch_bytes: int, method: str, path: str) -> int:

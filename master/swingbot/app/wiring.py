@@ -100,7 +100,7 @@ def _lab_settings(settings: Settings, recipients: tuple[str, ...]) -> LabSetting
         watch_boots=settings.watch.boots,
         watch_testbox=settings.watch.testbox,
         bisect_improvements=settings.watch.bisect_improvements,
-        idle_aa_seconds=60.0 * settings.policy.idle_aa_minutes,
+        idle_aa_seconds=60.0 * settings.testboxes.idle_aa_minutes,
         confidence=settings.bisect.confidence,
         max_boots=settings.bisect.max_boots,
         mail=mail_rules(settings.mail),
@@ -120,11 +120,11 @@ def _lab_settings(settings: Settings, recipients: tuple[str, ...]) -> LabSetting
             name.strip() for name in settings.proof.merged_trees.split(",") if name.strip()
         ),
         testboxes=TestboxRules(
-            failures=settings.boxes.failures,
-            screening_boots=settings.boxes.screening_boots,
-            stuck_seconds=60.0 * settings.boxes.stuck_minutes,
-            invalid_pct=settings.boxes.invalid_pct,
-            mails=settings.boxes.mails,
+            failures=settings.testboxes.failures,
+            screening_boots=settings.testboxes.screening_boots,
+            stuck_seconds=60.0 * settings.testboxes.stuck_minutes,
+            invalid_pct=settings.testboxes.invalid_pct,
+            mails=settings.testboxes.mails,
         ),
     )
 

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
+from swingbot.core.model.former_names import with_former_names
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, SeriesError
 from swingbot.core.patchset.read import read_file
@@ -194,7 +195,7 @@ class ComparePages:
                 return JSONResponse(
                     {
                         "id": None,
-                        "foreseen": asdict(cost),
+                        "foreseen": with_former_names(asdict(cost)),
                         "refused": refused,
                         **series_facts(series),
                         **self._left(person),
@@ -208,7 +209,7 @@ class ComparePages:
         facts = {
             "id": submitted.id,
             "new": submitted.new,
-            "foreseen": asdict(submitted.cost),
+            "foreseen": with_former_names(asdict(submitted.cost)),
             **series_facts(series),
             **self._left(person),
         }
@@ -220,7 +221,10 @@ class ComparePages:
 
     def _left(self, person: Person) -> dict[str, Any]:
         used, quota = self._submitter.used(person)
-        return {"used": asdict(used), "quota": asdict(quota) if quota else None}
+        return {
+            "used": with_former_names(asdict(used)),
+            "quota": with_former_names(asdict(quota)) if quota else None,
+        }
 
     def _spec(self, sent: SubmittedForm, series: PatchSeries) -> ComparisonRequest:
         """Raises RequestError for fields that are missing, too long or not a valid number."""

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
+from swingbot.core.model.former_names import with_former_names
 from swingbot.core.text.plain import cut
 from swingbot.service.compare.cost import ExperimentCost
 from swingbot.service.ports import RequestError
@@ -34,8 +35,12 @@ def cost_lines(cost: ExperimentCost) -> list[str]:
 
 
 def cost_json(cost: ExperimentCost) -> dict[str, Any]:
-    sums = {"boots": cost.boots, "seconds": cost.seconds, "box_seconds": cost.box_seconds}
-    return asdict(cost) | sums
+    sums = {
+        "boots": cost.boots,
+        "seconds": cost.seconds,
+        "testbox_seconds": cost.testbox_seconds,
+    }
+    return with_former_names(asdict(cost) | sums)
 
 
 def confirm(*, yes: bool) -> None:

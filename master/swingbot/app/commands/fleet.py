@@ -14,6 +14,7 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import connect
+from swingbot_jobs.contract import worker_name
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
@@ -86,7 +87,8 @@ def serve_command(settings: Settings, name: str) -> str:
     epilog="""\b
 Examples:
   swingbot worker secret builder
-  swingbot worker secret box-rack3 --new | ssh rack3 'umask 077; cat >/etc/swingbot/box-rack3'"""
+  swingbot worker secret testbox-rack3 --new |
+    ssh rack3 'umask 077; cat >/etc/swingbot/testbox-rack3'"""
 )
 @click.argument("name")
 @click.option(
@@ -98,6 +100,7 @@ Examples:
 @guarded
 def secret(session: CommandContext, name: str, new: bool) -> None:
     """Print the secret of worker NAME. Creates it if it does not exist."""
+    name = worker_name.current(name)
     _check_name(session.settings, name)
     file = buildmaster.secret_file(session.settings, name)
     if new:
@@ -117,7 +120,7 @@ def _check_name(settings: Settings, name: str) -> None:
     if name not in known:
         raise SettingsError(
             f"worker {name!r} does not exist; the workers are {', '.join(known)} (the worker of a"
-            " testbox is box-NAME, declared in workers/testboxes/NAME.yaml)"
+            " testbox is testbox-NAME, declared in workers/testboxes/NAME.yaml)"
         )
 
 

@@ -10,13 +10,13 @@ from .roles import Person, Role
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
     open_requests: int
-    box_seconds: float  # of all testboxes together, in 24 hours
+    testbox_seconds: float  # of all testboxes together, in 24 hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUsage:
     open_requests: int = 0
-    box_seconds: float = 0.0
+    testbox_seconds: float = 0.0
 
 
 def quota_of(person: Person, everybody: Quota) -> Quota | None:
@@ -35,11 +35,11 @@ def refusal(used: QuotaUsage, more_seconds: float, quota: Quota | None) -> str |
             f"you have {used.open_requests} requests under way, and at most {quota.open_requests}"
             " are allowed per person; wait until one is over"
         )
-    left = quota.box_seconds - used.box_seconds
+    left = quota.testbox_seconds - used.testbox_seconds
     if more_seconds > left:
         return (
             f"this takes {more_seconds / 60:.0f} testbox minutes, and {max(0.0, left) / 60:.0f}"
-            f" of your {quota.box_seconds / 60:.0f} in 24 hours are left; request fewer"
+            f" of your {quota.testbox_seconds / 60:.0f} in 24 hours are left; request fewer"
             " boots or testboxes, or try again later"
         )
     return None

@@ -31,13 +31,7 @@ def refusal(brought: UploadUsage, more: int, cap: UploadLimits) -> str | None:
     if brought.over:
         return "this attempt has delivered its result; its token accepts nothing more"
     if brought.files >= cap.files:
-        return (
-            f"this attempt has uploaded {brought.files} files, the limit of one attempt"
-            " (web.attempt_files)"
-        )
+        return f"this attempt has uploaded {brought.files} files, the limit of one attempt"
     if brought.size + more > cap.size:
-        return (
-            f"the files of this attempt exceed {cap.size >> 20} MiB, the limit of one attempt"
-            " (web.attempt_mib)"
-        )
+        return f"the files of this attempt exceed {cap.size >> 20} MiB, the limit of one attempt"
     return None

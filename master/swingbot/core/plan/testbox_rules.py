@@ -19,7 +19,7 @@ HARDWARE: Final = ("model", "cpu_model", "nr_cpu", "memory_kb", "microcode")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxRules:
-    """Settings of section `boxes`, and two constants."""
+    """Settings of section `testboxes`, and two constants."""
 
     # Executors report every 5 s; a rebooting host returns within this time.
     lease_seconds: float = 300.0

@@ -48,7 +48,7 @@ class ExperimentCost:
         return any(testbox.at_most for testbox in self.testboxes)
 
     @property
-    def box_seconds(self) -> float:
+    def testbox_seconds(self) -> float:
         """Testbox time."""
         return sum(testbox.seconds for testbox in self.testboxes)
 

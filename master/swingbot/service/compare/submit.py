@@ -34,7 +34,7 @@ class RequestCost:
     """
 
     boots: int  # on both sides and all testboxes
-    box_seconds: float
+    testbox_seconds: float
     at_most: bool
     testboxes: Sequence[str]
 
@@ -74,7 +74,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
             seconds += each * (lab.settings.deadline_boot if usual is None else usual)
     return RequestCost(
         boots=each * len(parts),
-        box_seconds=seconds,
+        testbox_seconds=seconds,
         at_most=at_most,
         testboxes=[testbox for testbox, _ in parts],
     )

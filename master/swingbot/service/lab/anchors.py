@@ -15,7 +15,7 @@ from swingbot.service.ports import Lab, Transaction
 # each time.
 BOOTS: Final = 2
 # A quarantined testbox gets its next anchor after this many seconds of rest, regardless of
-# `policy.idle_aa_minutes`.
+# `testboxes.idle_aa_minutes`.
 RETRY_SECONDS: Final = 600.0
 
 
