@@ -55,7 +55,8 @@ def _fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
     ).one()
     conn.execute(
         sa.text(
-            "INSERT INTO sample (run, metric, seq, value) SELECT :run, 'vmstat.column-' || n / 1000,"
+            "INSERT INTO sample (run, metric, seq, value) SELECT :run, 'vmstat.column-' || n / "
+            "1000,"
             " n % 1000, n FROM generate_series(0, :most - 1) AS g (n)"
         ),
         {"run": run.id, "most": SAMPLES},

@@ -20,7 +20,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def short_root() -> Iterator[Path]:
-    """A directory with a short path that the database's user can enter (unlike pytest's tmp_path)."""
+    """A directory with a short path, which the database's user can enter, unlike `tmp_path`."""
     root = Path(tempfile.mkdtemp(prefix="sb-"))
     root.chmod(0o755)
     yield root

@@ -13,7 +13,8 @@ def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT, compiler: st
     """A kernel to build, its first attempt and a wanted dispatch of it; returns the attempt."""
     tree = lab.sql(
         (
-            "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t' || gen_random_uuid(), 'u',"
+            "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t' || "
+            "gen_random_uuid(), 'u',"
             " 'b', :c) RETURNING id"
         ),
         c=commit,

@@ -205,7 +205,8 @@ def test_a_cancelled_order_stops_its_build_and_its_executor(
         eventually("the boot has begun", lambda: testbox.starts() == 1)
         lab.sql(
             (
-                "UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT order_id"
+                "UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT "
+                "order_id"
                 " FROM attempt WHERE id = :a)"
             ),
             a=attempt,

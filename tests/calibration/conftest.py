@@ -1,4 +1,4 @@
-"""Report which composed worlds were drawn and which families are honest by now, from all processes."""
+"""Report which composed worlds were drawn and which families are honest by now."""
 
 from __future__ import annotations
 

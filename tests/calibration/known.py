@@ -23,7 +23,8 @@ from tests.calibration.score import Verdict, claims, too_sure
 from tests.calibration.table import run
 
 KNOWN = Path(__file__).parent / "known.json"
-HONEST = 0.05  # P(so many wrong claims or more | what was stated) from which a listed family looks mended
+# A listed family looks fixed when P(at least as many wrong claims, if claims are honest) is above.
+HONEST = 0.05
 ENOUGH = 20  # claims from which it may be said
 
 

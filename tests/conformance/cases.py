@@ -82,9 +82,9 @@ _TOP = [key for key in _VALUES if "." not in key]
 def cases() -> dict[str, str]:
     """Job files by name; those called `included-...` are only included. Always the same.
 
-    Omitted are the cases in which LKP itself fails: `key-: value` where key is or becomes a plain value
-    or empty (an exception), and `program.key-:` where the program has no settings (which takes the
-    program away).
+    Omitted are the cases in which LKP itself fails: `key-: value` where key is or becomes a plain
+    value or empty (an exception), and `program.key-:` where the program has no settings (which
+    removes the program).
     """
     rng = random.Random(20260722)
     return _BY_HAND | {f"drawn-{number:02}": _drawn(rng) for number in range(60)}

@@ -1,8 +1,8 @@
 """Parsers: lkp-tests' fixtures and recorded outputs, parsed by LKP and by swingbot.
 
-Both sides are converted to {key: values}, with one value per snapshot or interval. LKP drops what is 0
-throughout before it stores it, and so does the comparison; times are not results. Numbers are equal
-to 12 digits, because LKP's sums are rounded differently in the last.
+Both sides are converted to {key: values}, with one value per snapshot or interval. LKP does not
+store keys that are always 0, so the comparison drops them too; times are not results. Numbers are
+equal to 12 digits, because LKP rounds sums differently in the last digit.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _differences(ours: Keyed, theirs: Keyed) -> Iterator[str]:
         if a is None or b is None:
             yield (
                 f"{key}: "
-                f"{'only LKP has it: ' + str(b[:3]) if b else 'only we have it: ' + str((a or [])[:3])}"
+                f"{f'only LKP has it: {b[:3]}' if b else f'only we have it: {(a or [])[:3]}'}"
             )
         elif len(a) != len(b) or not all(
             math.isclose(x, y, rel_tol=1e-12) for x, y in zip(a, b, strict=True)
@@ -202,7 +202,7 @@ def _no_table(ours: Keyed, theirs: Keyed) -> str:
 
 
 def _unit_for_event(ours: Keyed, theirs: Keyed) -> str:
-    """In blank-separated output LKP reads the unit as the event and adds up both clocks under it."""
+    """In blank-separated output LKP takes the unit for the event and sums both clocks under it."""
     settled = False
     for prefix in ("i.", "ps."):
         both = [ours.get(f"{prefix}{clock}", []) for clock in ("cpu-clock", "task-clock")]

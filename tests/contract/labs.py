@@ -92,7 +92,8 @@ import os, subprocess, sys, pathlib
 out = pathlib.Path(os.environ["SWINGBOT_OUT"])
 said = pathlib.Path(os.environ["SWINGBOT_IMAGE"]).read_text().split()
 console = (out / "console.log").open("w")
-console.write("[    0.0] Linux version 6.1 k=" + os.environ["SWINGBOT_K"] + " of " + os.environ["SWINGBOT_PURPOSE"] + "\\n")
+k, purpose = os.environ["SWINGBOT_K"], os.environ["SWINGBOT_PURPOSE"]
+console.write("[    0.0] Linux version 6.1 k=" + k + " of " + purpose + "\\n")
 if "panics" in pathlib.Path(os.environ["SWINGBOT_JOB"], "run.sh").read_text().split():
     console.write("[    9.0] Kernel panic - not syncing: Out of memory\\n")
     sys.exit(10)
@@ -102,7 +103,8 @@ if said[0] != "up":
     sys.exit(int(said[0]))
 job, work = os.environ["SWINGBOT_JOB"], str(out / "work")
 env = os.environ | {"SWINGBOT_PROGRAMS": job + "/programs", "SWINGBOT_WORK": work}
-sys.exit(subprocess.run(["sh", "-c", 'exec sh "$SWINGBOT_JOB/run.sh" 3>"$SWINGBOT_OUT/results.tar"'], env=env).returncode)
+job = 'exec sh "$SWINGBOT_JOB/run.sh" 3>"$SWINGBOT_OUT/results.tar"'
+sys.exit(subprocess.run(["sh", "-c", job], env=env).returncode)
 """
 
 

@@ -70,7 +70,8 @@ def test_a_testbox_that_cannot_begin_keeps_the_other_in_its_idle_system(two: Any
     outcome = pair.boot()
     assert (outcome["status"], outcome["fault"]) == ("infra", "order")
     assert outcome["reason"].startswith(
-        "Cluster two, server serving: The kernel lacks options that testbox serving needs: CONFIG_SCSI=y"
+        "Cluster two, server serving: The kernel lacks options that testbox serving needs: "
+        "CONFIG_SCSI=y"
     )
     assert pair.worlds["asking"]["boot_id"] == before
     assert pair.run == ["idle", "idle"]

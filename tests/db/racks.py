@@ -139,7 +139,8 @@ def ready_again(brain: Brain) -> None:
     """End abandoned dispatches, skip the pause between two attempts, and dispatch."""
     change(
         brain,
-        "UPDATE dispatch SET state = 'over', result = 'cancelled', ended_at = now() WHERE state <> 'over' AND attempt IN"
+        "UPDATE dispatch SET state = 'over', result = 'cancelled', ended_at = now() WHERE "
+        "state <> 'over' AND attempt IN"
         " (SELECT id FROM attempt WHERE state <> 'running')",
     )
     change(

@@ -25,9 +25,11 @@ from tests.fakes.mail import brain_environment, running_smtpd
 # search share theirs.
 _ASKED_FOR = """
 SELECT o.id, o.k, o.purpose, o.build_key, c.id AS comparison,
-       CASE WHEN c.kind = 'gate' THEN 'gate ' || split_part(c.request_key, ':', 4) WHEN c.request_key LIKE 'fix:%' THEN 'fix'
+       CASE WHEN c.kind = 'gate' THEN 'gate ' || split_part(c.request_key, ':', 4)
+         WHEN c.request_key LIKE 'fix:%' THEN 'fix'
             WHEN c.kind IN ('attribute', 'anchor') THEN c.kind ELSE 'search' END AS what
-FROM orders o JOIN want w ON w.order_id = o.id LEFT JOIN comparison c ON c.id = w.comparison WHERE o.kind = 'boot'
+FROM orders o JOIN want w ON w.order_id = o.id
+  LEFT JOIN comparison c ON c.id = w.comparison WHERE o.kind = 'boot'
 """
 
 

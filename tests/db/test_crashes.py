@@ -34,7 +34,8 @@ _TWICE = (
     "count(*) - count(DISTINCT order_id) FROM boot"
 )
 _HALF = """SELECT count(*) FROM boot b JOIN boot_spec s ON s.sha256 = b.spec
-  WHERE (SELECT count(*) FROM run WHERE boot = b.id) <> (SELECT sum((j ->> 'runs')::int) FROM jsonb_array_elements(s.unit_jobs) j)"""
+  WHERE (SELECT count(*) FROM run WHERE boot = b.id)
+    <> (SELECT sum((j ->> 'runs')::int) FROM jsonb_array_elements(s.unit_jobs) j)"""
 
 
 def run(repo: Path, base: str, environment: dict[str, str], **more: str) -> int:

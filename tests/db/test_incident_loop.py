@@ -114,7 +114,7 @@ def test_a_rebased_copy_in_another_branch_is_one_incident_and_an_update_in_the_s
     assert len(brain.mails) == 2, "nothing is sent twice"
 
 
-def test_a_copy_that_is_found_while_the_first_mail_is_held_is_reported_in_the_mail_that_takes_its_place(
+def test_a_copy_found_while_the_first_mail_is_held_is_reported_in_the_mail_that_replaces_it(
     brain: Brain,
 ) -> None:
     settings = replace(brain.lab.settings, mail=replace(brain.lab.settings.mail, release="hold"))

@@ -326,7 +326,7 @@ def test_a_merge_moves_what_was_found_and_no_mail(world: World) -> None:
     assert sum(act == "merge" for act, _ in world.events(two)) == 1
 
 
-def test_where_only_the_duplicate_had_its_mail_sent_its_thread_goes_on_and_no_second_first_mail_is_written(
+def test_if_only_the_duplicate_was_mailed_its_thread_continues_without_a_second_first_mail(
     world: World,
 ) -> None:
     one, two = world.note(2), world.note(4)
@@ -441,7 +441,7 @@ def test_a_retraction_that_waits_is_taken_back_by_reopening_and_written_again_fo
     assert world.follow() == [(one, "retraction", "dropped"), (one, "retraction", "held")]
 
 
-def test_a_finding_in_another_tree_is_an_update_where_the_first_mail_was_sent_and_is_folded_into_one_that_waits(
+def test_a_finding_in_another_tree_updates_a_sent_mail_and_is_folded_into_a_waiting_one(
     world: World,
 ) -> None:
     one, two = world.note(2), world.note(4)

@@ -249,8 +249,10 @@ def test_trees_and_variants_of_before_levels_are_trusted_and_a_commit_can_then_b
             )
         ).scalar_one()
         add = (
-            "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin{more})"
-            " VALUES (:tree, repeat('b', 40), 's', repeat('c', 40), 'k', 'gcc', repeat(:d, 64), 'patch'{value})"
+            "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, "
+            "build_key, origin{more})"
+            " VALUES (:tree, repeat('b', 40), 's', repeat('c', 40), 'k', 'gcc', repeat(:d, "
+            "64), 'patch'{value})"
         )
         conn.execute(sa.text(add.format(more="", value="")), {"tree": tree, "d": "d"})
     upgrade(old)

@@ -104,7 +104,8 @@ def an_incident(conn: sa.Connection) -> int:
     ).scalar_one()
     variant = conn.execute(
         sa.text(
-            "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin)"
+            "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, "
+            "build_key, origin)"
             " VALUES (:tree, :c, 's', :c, 'k', 'gcc', :key, 'branch') RETURNING id"
         ),
         {"tree": tree, "c": commit, "key": "b" * 64},

@@ -1,4 +1,4 @@
-"""Hostile text in every column of the database: no command sends a control character to a terminal."""
+"""No command sends a control character to a terminal, whatever the database contains."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fakes.mail import brain_environment
 HOSTILE: Final = "\x1b[2J\x1b]0;title\x07\r\x08\x7f\x9b2J\x85\u202e\u2066"
 CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-# Words of a command that prints what is in the database; `{comparison}` is a number of the scenario.
+# Words of a command that prints rows; `{comparison}` is a number of the scenario.
 PRINTS: Final = (
     "bisect explain b{bisection}",
     "bisect log b{bisection}",

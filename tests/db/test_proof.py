@@ -131,7 +131,8 @@ _HEADS = (
     "SELECT g.gate, v.commit FROM incident_gate g JOIN comparison_pair c ON c.id = "
     "g.comparison JOIN variant v ON v.id = c.head"
 )
-_PRIORITIES = """SELECT DISTINCT o.priority FROM orders o JOIN want w ON w.order_id = o.id JOIN comparison c ON c.id = w.comparison
+_PRIORITIES = """SELECT DISTINCT o.priority FROM orders o JOIN want w ON w.order_id = o.id
+  JOIN comparison c ON c.id = w.comparison
   WHERE c.kind = 'gate' AND o.purpose = 'gate'"""
 
 

@@ -107,8 +107,12 @@ def results_tar(brain: Brain, boot: str = "x1") -> Path:
 
 
 def test_every_run_has_its_place_under_a_result_root_and_knows_its_parser(brain: Brain) -> None:
-    found = rows(brain, "SELECT rr.name, r.root_run, r.parser, v.commit FROM run r JOIN boot x ON x.id = r.boot JOIN orders o ON o.id = x.order_id"
-                        " JOIN variant v ON v.id = o.variant LEFT JOIN result_root rr ON rr.id = r.result_root ORDER BY r.id")  # fmt: skip
+    found = rows(
+        brain,
+        "SELECT rr.name, r.root_run, r.parser, v.commit FROM run r JOIN boot x ON x.id = r.boot"
+        " JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant"
+        " LEFT JOIN result_root rr ON rr.id = r.result_root ORDER BY r.id",
+    )
     assert len(found) == 12
     for name, _, parser, commit in found:
         assert name == f"result/page-fault/{JOB_NAME}/vm-icount/unknown/vm-x86_64/gcc-1/{commit}"

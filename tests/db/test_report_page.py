@@ -24,7 +24,8 @@ def site(db_url: str, tmp_path: Path) -> Iterator[Site]:
 def test_each_gate_shows_its_answer_its_reason_and_the_boots_behind_it(site: Site) -> None:
     lab = site.lab
     add = """INSERT INTO incident_gate (incident, gate, status, reason, comparison, decided_at)
-        VALUES (:i, 'tip', 'pass', '12.3% worse at the tip', :c, now()), (:i, 'revert', 'not run', 'conflict in mm/<b>.c', NULL, now())"""
+        VALUES (:i, 'tip', 'pass', '12.3% worse at the tip', :c, now()),
+          (:i, 'revert', 'not run', 'conflict in mm/<b>.c', NULL, now())"""
     site.conn.execute(sa.text(add), {"i": lab.incident, "c": lab.comparison})
     site.conn.commit()
     text = page(site, f"/report/r{lab.report}")

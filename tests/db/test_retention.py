@@ -360,7 +360,8 @@ def want_one_boot_more(brain: Brain) -> None:
         )
         conn.execute(
             sa.text(
-                "INSERT INTO comparison_arm (comparison, arm, name, variant) SELECT (SELECT max(id) FROM comparison), arm, name, variant"
+                "INSERT INTO comparison_arm (comparison, arm, name, variant) SELECT (SELECT "
+                "max(id) FROM comparison), arm, name, variant"
                 " FROM comparison_arm WHERE comparison = (SELECT min(id) FROM comparison)"
             )
         )

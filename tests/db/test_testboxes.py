@@ -103,7 +103,7 @@ def test_a_second_controller_is_refused_until_the_first_one_fell_silent(brain: B
     assert attempts.hold(number, "lab1") is not None
 
 
-def test_a_controller_that_falls_silent_loses_its_testbox_which_works_on_with_one_mail_and_one_that_it_is_over(
+def test_a_silent_controller_loses_its_testbox_with_one_mail_then_and_one_at_its_return(
     brain: Brain,
 ) -> None:
     compared(brain, "rack7")
@@ -185,7 +185,7 @@ def test_failures_in_a_row_quarantine_a_testbox_and_its_order_goes_on_elsewhere(
     ]
 
 
-def test_without_another_testbox_an_order_waits_with_a_fresh_budget_and_goes_on_once_the_testbox_is_back(
+def test_without_another_testbox_an_order_waits_with_a_fresh_budget_until_the_testbox_is_back(
     brain: Brain,
 ) -> None:
     drain(brain.lab, "rack8", "its twin is away")
@@ -212,7 +212,7 @@ def test_without_another_testbox_an_order_waits_with_a_fresh_budget_and_goes_on_
     assert (comparison["status"], comparison["waits"]) == ("done", [])
 
 
-def test_an_order_that_cannot_be_done_on_a_testbox_is_reported_at_once_and_no_failure_of_the_testbox(
+def test_an_impossible_order_is_reported_at_once_and_is_not_a_failure_of_the_testbox(
     brain: Brain,
 ) -> None:
     name = compared(brain, "rack7")

@@ -296,7 +296,8 @@ def test_an_alias_stands_under_its_original_and_has_no_row_or_plot(own_site: Sit
             "INSERT INTO comparison_row SELECT comparison, testbox, spec, unit_job, :alias,"
             " verdict, change_pct, detail || jsonb_build_object('metric', CAST(:alias AS text),"
             " 'alias_of', metric) FROM comparison_row"
-            " WHERE comparison = :id AND metric = :metric AND unit_job = :job AND testbox = :testbox"
+            " WHERE comparison = :id AND metric = :metric AND unit_job = :job AND testbox = "
+            ":testbox"
         ),
         {
             "alias": "page-fault.total_ops",

@@ -129,7 +129,8 @@ def test_who_takes_no_answer_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyP
     with socket.create_connection(("127.0.0.1", site.port), timeout=20) as connection:
         connection.sendall(
             (
-                f"GET /artifacts/{hashlib.sha256(content).hexdigest()} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                f"GET /artifacts/{hashlib.sha256(content).hexdigest()} HTTP/1.1\r\nHost: "
+                f"localhost\r\n\r\n"
             ).encode()
         )
         assert connection.recv(1, socket.MSG_PEEK) == b"H", "the answer has begun"

@@ -4,7 +4,8 @@ It answers the targets that a kernel build uses (tinyconfig, merge_config.sh, ol
 bzImage), compiles a handful of C files for real, and its image says in plain text what a simulated
 testbox wants to know: a line `speed=<n>` and a line `boots=yes` or `boots=no`.
 
-    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(), FakeCommit(speed=82), FakeCommit(kind="broken")])
+    commits = [FakeCommit(), FakeCommit(speed=82), FakeCommit(kind="broken")]
+    ids = make_fakelinux(tmp_path / "linux", commits)
 """
 
 from __future__ import annotations

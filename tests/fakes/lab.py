@@ -25,9 +25,11 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_record
 from tests.fakelinux import START_SPEED
 
-_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, o.purpose, o.testbox,
+_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number,
+  o.id AS order_id, o.kind, o.build_key, o.k, o.purpose, o.testbox,
   v.commit, v.layout, v.kconfig, s.unit_jobs, b.image_sha256
-  FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
+  FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
+  JOIN variant v ON v.id = o.variant
   LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
   WHERE d.state <> 'over' AND a.state = 'running' ORDER BY d.id"""
 

@@ -77,7 +77,8 @@ def project(trees: Path) -> Iterator[Project]:
         "SWINGBOT_GRAFANA_PORT": str(grafana_port),
         "SWINGBOT_PUBLIC_URL": f"http://localhost:{port}",
         "SWINGBOT_WALLS_PROC": "unmask=ALL",
-        "SWINGBOT_WALLS_SECCOMP": "seccomp=unconfined",  # podman's socket takes no profile as text; it is tried by hand below
+        # podman's socket takes no profile as text; a test below tries it by hand
+        "SWINGBOT_WALLS_SECCOMP": "seccomp=unconfined",
         "SWINGBOT_TREES": str(trees),
         "SWINGBOT_TESTBOXES_IDLE_AA_MINUTES": "0",
         "SWINGBOT_TEST_CCACHE": str(place / "ccache"),

@@ -56,7 +56,10 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Mac
     folder = tmp_path_factory.mktemp("pair")
     made: dict[str, Machine] = {}
     for role, other in (("server", "client"), ("client", "server")):
-        cable = f"dgram,id=wire,local.type=unix,local.path={folder}/{role}.wire,remote.type=unix,remote.path={folder}/{other}.wire"
+        cable = (
+            f"dgram,id=wire,local.type=unix,local.path={folder}/{role}.wire"
+            f",remote.type=unix,remote.path={folder}/{other}.wire"
+        )
         made[role] = Machine.create(
             folder / role,
             extra=(

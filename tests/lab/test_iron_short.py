@@ -1,4 +1,4 @@
-"""A testbox of iron goes through orders and comes back: the short form that is part of `make test`."""
+"""A bare-metal testbox carries out orders and recovers: the short form, part of `make test`."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ def test_a_command_that_needs_no_service_loads_neither_database_nor_buildbot(
     program = (
         "import sys\nfrom swingbot.app.cli import main\n"
         "try:\n    main(sys.argv[1:])\n"
-        "finally:\n    print({'sqlalchemy', 'twisted', 'scipy'} & set(sys.modules), file=sys.stderr)"
+        "finally:\n    print({'sqlalchemy', 'twisted', 'scipy'} & set(sys.modules), "
+        "file=sys.stderr)"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True

@@ -424,7 +424,7 @@ def test_the_builders_filter_denies_what_harms_a_host_and_allows_what_walls_are_
 
 
 def test_the_builder_has_the_limits_that_count_as_walls() -> None:
-    """Memory and processes of its container, and a tmpfs of its own on which it can run programs."""
+    """A part's limits of memory and processes, and its own tmpfs from which programs can run."""
     builder = compose()["services"]["build-worker"]
     variables = builder["environment"]
     (scratch,) = (line for line in builder["tmpfs"] if line.startswith("/scratch:"))

@@ -311,7 +311,7 @@ def counted(tracefs: Path, command: str, functions: str | None) -> tuple[int, st
     return done.returncode, out.read_text()
 
 
-def test_what_was_asked_for_is_reported_for_all_cpus_with_what_was_never_called_and_what_has_no_hook(
+def test_calls_are_reported_for_all_cpus_with_functions_never_called_or_without_a_hook(
     tracefs: Path,
 ) -> None:
     status, printed = counted(tracefs, "exit 3", "foo bar baz gone")

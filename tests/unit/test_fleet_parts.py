@@ -398,7 +398,8 @@ import importlib, pkgutil, sys, swingbot_worker
 for module in pkgutil.walk_packages(swingbot_worker.__path__, "swingbot_worker."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-print(sorted({"swingbot", "swingbot_db", "sqlalchemy", "psycopg2", "alembic"} & {name.partition(".")[0] for name in sys.modules}))
+packages = {name.partition(".")[0] for name in sys.modules}
+print(sorted({"swingbot", "swingbot_db", "sqlalchemy", "psycopg2", "alembic"} & packages))
 """
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -238,8 +238,10 @@ def sent(testbox: bytes, transport: str) -> bytes:
     if transport == "base64":
         text = base64.encodebytes(testbox).decode()
         return (
-            "Subject: please test\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=zzz\n\n--zzz\n\n"
-            'Hi\n--zzz\nContent-Type: text/x-patch\nContent-Disposition: attachment; filename="s.mbox"\n'
+            "Subject: please test\nMIME-Version: 1.0\nContent-Type: multipart/mixed; "
+            "boundary=zzz\n\n--zzz\n\n"
+            "Hi\n--zzz\nContent-Type: text/x-patch\nContent-Disposition: attachment; "
+            'filename="s.mbox"\n'
             f"Content-Transfer-Encoding: base64\n\n{text}--zzz--\n"
         ).encode()
     return testbox

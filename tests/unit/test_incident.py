@@ -159,9 +159,7 @@ def test_what_is_back_and_what_is_still_there_do_not_overlap() -> None:
         assert shares == ["back", "back", "unclear", "unclear", "still", "still"]
 
 
-def test_each_other_test_stands_there_with_its_direction_in_words_and_what_got_worse_comes_first() -> (
-    None
-):
+def test_each_other_test_is_listed_with_its_direction_in_words_and_worse_ones_come_first() -> None:
     rows = [
         a_row(4.0, "better", metric="a.ops"),
         a_row(-6.0, metric="b.ops"),
@@ -192,9 +190,7 @@ def test_better_on_one_testbox_and_worse_on_another_stand_side_by_side_and_first
     ]
 
 
-def test_a_test_is_described_by_its_headline_and_by_other_metrics_only_where_that_did_not_change() -> (
-    None
-):
+def test_a_test_is_described_by_its_headline_or_by_other_metrics_if_that_did_not_change() -> None:
     rows = [
         a_row(-9.0, headline=True),
         a_row(-9.0, metric="netperf.total"),

@@ -93,7 +93,8 @@ def test_an_order_file_gives_the_kernel_it_names(linux: Path, tmp_path: Path) ->
         ("version: 1", "is a required property"),
         ("[1, 2]", "order.yaml: order: top level"),
         (
-            '{version: 1, kind: boot, order: o1, attempt: a1, kernel: {build_key: "%s", image: /x}, testbox: b, k: 0, unit_jobs: '
+            '{version: 1, kind: boot, order: o1, attempt: a1, kernel: {build_key: "%s", image: '
+            "/x}, testbox: b, k: 0, unit_jobs: "
             "[{name: n, program: p, params: {}, runs: 1}]}" % ("0" * 64),
             "is a boot order; use `swingbot-worker boot`",
         ),

@@ -150,11 +150,14 @@ def test_lkp_s_statistics_are_samples_under_the_same_names() -> None:
 
 def test_what_lkp_left_out_because_it_was_0_is_missing_here() -> None:
     stdout = (
-        "MIGRATED TCP REQUEST/RESPONSE TEST from 0.0.0.0 () port 0 AF_INET to 127.0.0.1 () port 0 AF_INET : demo : first burst 0\n"
-        "Local /Remote\nSocket Size   Request  Resp.   Elapsed  Trans.   CPU    CPU    S.dem   S.dem\n"
+        "MIGRATED TCP REQUEST/RESPONSE TEST from 0.0.0.0 () port 0 AF_INET to 127.0.0.1 () "
+        "port 0 AF_INET : demo : first burst 0\n"
+        "Local /Remote\nSocket Size   Request  Resp.   Elapsed  Trans.   CPU    CPU    S.dem   "
+        "S.dem\n"
         "Send   Recv   Size     Size    Time     Rate     local  remote local   remote\n"
         "bytes  bytes  bytes    bytes   secs.    per sec  % S    % S    us/Tr   us/Tr\n\n"
-        "16384  131072 1        1       2.00     16362.36   9.15   9.15   11.184  11.184 \n16384  131072\n"
+        "16384  131072 1        1       2.00     16362.36   9.15   9.15   11.184  11.184 "
+        "\n16384  131072\n"
     )
     job = UnitJob(
         name="netperf-rr",

@@ -265,9 +265,7 @@ def a_boot(*runs: dict[str, str]) -> io.BytesIO:
     )
 
 
-def test_the_numbers_of_a_run_that_a_monitor_disturbs_never_stand_under_the_names_that_are_compared() -> (
-    None
-):
+def test_numbers_of_a_run_that_a_monitor_disturbs_are_never_stored_under_compared_names() -> None:
     plain = {name: text for name, text in GOOD.items() if name != "perf-stat"}
     light = {"proc-vmstat": "time: 1.0\npgfault 5\ntime: 2.0\npgfault 9\n"}
     first, second, third = parse_results(

@@ -287,7 +287,7 @@ def scratched(draw: st.DrawFn) -> bytes:
 VMSTAT = "time: 1.00\npgfault 5\nnr_free_pages 10\n"
 
 
-def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_read_is_reported() -> (
+def test_output_of_light_monitors_accompanies_the_result_and_unreadable_output_is_reported() -> (
     None
 ):
     files = {

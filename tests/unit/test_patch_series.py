@@ -185,7 +185,8 @@ def test_patches_attached_as_files_of_format_patch_are_a_patch_each(repo: Path) 
 def test_headers_in_the_body_override_and_notes_and_signature_are_dropped() -> None:
     body = (
         "From: =?utf-8?q?J=C3=B6rg?= <j@example.org>\nSubject: mm: the real\n subject\n"
-        "Date: Mon, 1 Jan 2024 00:00:00 +0100\n\nWhy.\n\n\n\nMore.  \n\nSigned-off-by: J <j@example.org>\n"
+        "Date: Mon, 1 Jan 2024 00:00:00 +0100\n\nWhy.\n\n\n\nMore.  \n\nSigned-off-by: J "
+        "<j@example.org>\n"
         f"---\nv2: notes\n\n mm/memory.c | 2 +-\n\n{a_diff()}-- \n2.39.5\n"
     )
     patch = read(

@@ -123,8 +123,10 @@ def test_json_that_a_decimal_comma_broke_is_read_all_the_same() -> None:
             " Performance counter stats for 'x':\n\n   500      cycles      #  1.2 GHz      "
             "(25.00%)\n     7      page-faults\n"
         ),
-        '{"counter-value" : "500.0", "unit" : "", "event" : "cycles", "event-runtime" : 1000, "pcnt-running" : 25.00}\n'
-        '{"counter-value" : "7.0", "unit" : "", "event" : "page-faults", "event-runtime" : 4000, "pcnt-running" : 100.00}\n',
+        '{"counter-value" : "500.0", "unit" : "", "event" : "cycles", "event-runtime" : 1000, '
+        '"pcnt-running" : 25.00}\n'
+        '{"counter-value" : "7.0", "unit" : "", "event" : "page-faults", "event-runtime" : '
+        '4000, "pcnt-running" : 100.00}\n',
     ],
 )
 def test_an_event_that_shared_its_counter_is_taken_as_perf_scaled_it(text: str) -> None:

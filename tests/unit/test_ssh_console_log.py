@@ -21,8 +21,10 @@ IDLE = (
     "root=LABEL=root ro\r\nBUG: unrelated\r\n"
 )
 OURS = (
-    "iron login: [  99.1] sysrq: Emergency Remount R/O\r\n[ 100.0] kexec_core: Starting new kernel\r\n"
-    f"[    0.000000] Linux version 6.1.192 (swingbot@swingbot) #1\r\n[    0.000000] Command line: swingbot={TOKEN} panic=2\r\n"
+    "iron login: [  99.1] sysrq: Emergency Remount R/O\r\n[ 100.0] kexec_core: Starting new "
+    "kernel\r\n"
+    f"[    0.000000] Linux version 6.1.192 (swingbot@swingbot) #1\r\n[    0.000000] Command "
+    f"line: swingbot={TOKEN} panic=2\r\n"
 )
 UP = f"[    6.248385] swingbot: {TOKEN} up\r\n"
 DONE = f"[    9.1] swingbot: {TOKEN} done 512\r\n"

@@ -1,5 +1,5 @@
-"""The small parts of the driver ssh: what SSH says, what a testbox says of itself, switches, images,
-the guest's scripts."""
+"""The small parts of the driver ssh: errors of SSH, facts of a testbox, power switches, images, the
+guest's scripts."""
 
 from __future__ import annotations
 

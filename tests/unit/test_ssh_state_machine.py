@@ -112,8 +112,7 @@ def test_the_kernel_under_test_is_entered_from_the_idle_system_alone() -> None:
 
 
 def test_an_order_enters_at_most_once() -> None:
-    """Once the testbox has left its idle system for an order, being found there again means that the
-    order is over."""
+    """If the testbox is back in its idle system after it left for an order, the order is over."""
     for events in sequences(4):
         for length in range(len(events)):
             progress, _ = follow(*events[:length])

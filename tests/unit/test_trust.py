@@ -56,9 +56,7 @@ def test_an_order_of_an_unknown_level_is_refused() -> None:
         check_order({**order, "kernel": {**kernel, "trust": "some"}})
 
 
-def test_the_shipped_virtual_machines_take_untrusted_kernels_and_a_testbox_does_not_unless_it_says_so() -> (
-    None
-):
+def test_virtual_machines_take_untrusted_kernels_and_a_testbox_only_if_its_file_allows() -> None:
     assert {
         name for name, testbox in load_all(TESTBOXES).items() if testbox.accepts == "untrusted"
     } >= {

@@ -178,7 +178,7 @@ def a_point(place: int | None, *means: float, commit: str = "") -> dict[str, Any
     }
 
 
-def test_over_the_branch_every_boot_is_a_mark_and_the_culprit_stands_before_the_tip_that_brought_it() -> (
+def test_over_the_branch_each_boot_is_a_mark_and_the_culprit_precedes_the_tip_that_brought_it() -> (
     None
 ):
     points = [

@@ -14,9 +14,13 @@ import sqlalchemy as sa
 
 from swingbot_db.store import PgTransaction
 
-_TIMES: Final = r"""SELECT table_name, string_agg(format('%I = %I - make_interval(secs => \:s)', column_name, column_name), ', ') AS moved
+_TIMES: Final = r"""SELECT table_name,
+  string_agg(format('%I = %I - make_interval(secs => \:s)', column_name, column_name), ', ')
+  AS moved
   FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
-  WHERE table_schema = 'swingbot' AND data_type = 'timestamp with time zone' AND table_type = 'BASE TABLE' GROUP BY table_name"""
+  WHERE table_schema = 'swingbot' AND data_type = 'timestamp with time zone'
+    AND table_type = 'BASE TABLE'
+  GROUP BY table_name"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ class PostgresStore:
     def hold_lease(self, testbox: str, holder: str, seconds: float) -> None:
         self._do(
             (
-                "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs =>"
+                "UPDATE lease SET holder = :holder, until = clock_timestamp() + "
+                "make_interval(secs =>"
                 " :s) WHERE testbox = :testbox"
             ),
             holder=holder,
