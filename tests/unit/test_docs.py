@@ -16,6 +16,7 @@ PAGES: Final = sorted(
     [
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
+        ROOT / "SECURITY.md",
         ROOT / "benchmarks" / "README.md",
         ROOT / "tests" / "demo" / "README.md",
         *(ROOT / "ansible").rglob("README.md"),
@@ -105,6 +106,61 @@ def test_every_file_that_a_page_names_without_its_folder_exists(page: Path) -> N
         if _BARE.fullmatch(word) and word not in names
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_page_is_cited_by_a_link(page: Path) -> None:
+    pages = {other.name for other in (ROOT / "docs").glob("*.md")}
+    unlinked = [
+        (number, word)
+        for number, line in prose(page)
+        for word in _CODE.findall(_LINK.sub("", line))
+        if word in pages or (word.startswith("docs/") and word.removeprefix("docs/") in pages)
+    ]
+    assert unlinked == []
+
+
+# What only this machine or the people here can open: notes beside the repository, directories of
+# one machine, and addresses from which packages come.
+_OUTSIDE: Final = re.compile(
+    r"\.\./shared\b|\b(?:DESIGN|HOUSE)\.md\b|(?<![\w.*>})\]-])/(?:work|home)/\w"
+    r"|\bpypi\b|pythonhosted|proxy\.golang|npmjs|crates\.io|--index-url[ =]",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "outside"),
+    [
+        ("see ../shared/DESIGN.md", True),
+        ("see HOUSE.md", True),
+        ("cd /work/main", True),
+        ('cache = "/home/ada/.cache"', True),
+        ("--index-url http://host/simple", True),
+        ("<cache>/work/linux-6.1/lock", False),
+        ("$cache/work/x", False),
+        ("--no-emit-index-url", False),
+        ("no index-url here", False),
+    ],
+)
+def test_what_counts_as_outside_the_repository(text: str, outside: bool) -> None:
+    assert bool(_OUTSIDE.search(text)) == outside
+
+
+def test_no_text_names_what_is_outside_the_repository() -> None:
+    tracked = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True
+    ).stdout.split("\0")
+    places = []
+    for file in filter(None, tracked):
+        if file == name(Path(__file__)) or not (ROOT / file).is_file():
+            continue
+        content = (ROOT / file).read_bytes()
+        if b"\0" in content:
+            continue  # not text
+        for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+            places += [(file, number, found[0]) for found in _OUTSIDE.finditer(line)]
+    assert len(tracked) > 1000
+    assert places == []
 
 
 def anchors(page: Path) -> set[str]:

@@ -244,6 +244,12 @@ MOVED_SPREAD_P: Final = 1e-4
 # Share of the metric's minimum effect below which a shift is harmless, however certain.
 MOVED_LEAST_SHARE: Final = 0.25
 
+# --- alerts for the operator (core/plan/alerts.py) ---
+
+# A problem is over once its share falls to this part of the limit. At 1, an alert opens and closes
+# with every boot; smaller: it stays open long after the problem.
+OVER_SHARE: Final = 0.5
+
 # --- which commit is likely before anything was measured (core/plan/relevance.py) ---
 
 # Prior of a commit that touches no code of the kernel under test, relative to one that does: build

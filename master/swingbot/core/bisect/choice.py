@@ -18,14 +18,19 @@ import numpy as np
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
-from swingbot.core.bisect.thresholds import END_SHARE, IMAGE_BOOTS, IMAGE_VARIANCE, Policy
+from swingbot.core.bisect.thresholds import (
+    END_SHARE,
+    IMAGE_BOOTS,
+    IMAGE_VARIANCE,
+    LIKELY_COMMIT,
+    SETTLED_SIDE,
+    Policy,
+)
 from swingbot.core.model.bisection import WantedBoot
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
 # positions examined closely: those that the rule ranks highest, and as many quantiles of P(commit)
 _PARTS: Final = 16
-_LIKELY: Final = 0.02  # P(commit) from which both sides of a commit are examined closely
-_SETTLED: Final = 1e-3  # P(the step is on the other side) below which a kernel needs no more boots
 _LN_D2: Final = np.linspace(math.log(1e-3), math.log(150.0), 25)
 
 
@@ -233,9 +238,9 @@ class _BootGains:
         """
         ev, upto = self.ev, np.cumsum(self.post.commit)
         rate = np.where(np.array(ev.measurable), rule / _costs(ev), 0.0)[0]
-        likely = np.flatnonzero(self.post.commit > _LIKELY * upto[-1])
+        likely = np.flatnonzero(self.post.commit > LIKELY_COMMIT * upto[-1])
         share = upto / max(float(upto[-1]), 1e-300)
-        seen = [p for p in set(ev.places) if _SETTLED < share[p] < 1.0 - _SETTLED]
+        seen = [p for p in set(ev.places) if SETTLED_SIDE < share[p] < 1.0 - SETTLED_SIDE]
         quantiles = np.searchsorted(upto, upto[-1] * np.arange(1, _PARTS) / _PARTS)
         wanted = {
             0,

@@ -14,6 +14,7 @@ import numpy as np
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.thresholds import (
+    END_CERTAINTY,
     LAYOUT_FACTORS,
     MODES_KNOWN,
     ODD_IMAGE_SD,
@@ -34,7 +35,6 @@ _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of its estim
 _END_SPACING: Final = 1.2
 # of ln(spread) of one end alone, in sd of its estimate from the boots of that end
 _END_NODES: Final = (-_END_SPACING, 0.0, _END_SPACING)
-_END_CERTAINTY: Final = 0.75  # of the noise record, in the spread of one end alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def _add_unequal(
     for end in (0, len(columns.at) - 1):
         own = columns.point[columns.node] == end
         x, node = columns.x[own], columns.node[own]
-        spread, error, df = _known_spread(x, node - node.min(), columns.prior, _END_CERTAINTY)
+        spread, error, df = _known_spread(x, node - node.min(), columns.prior, END_CERTAINTY)
         if not df:
             return
         sides.append([(spread * math.exp(z * error), error) for z in _END_NODES])

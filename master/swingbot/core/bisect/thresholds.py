@@ -203,6 +203,9 @@ ODD_IMAGES_SEEN: Final = 0.5
 # boots.
 UNEQUAL_SPREADS: Final = 0.08
 UNEQUAL_LN_SD: Final = 1.1
+# Weight of the noise record in the spread of one end alone. Larger: an end that is noisier than the
+# record is not believed; smaller: few boots of an end decide its spread.
+END_CERTAINTY: Final = 0.75
 # Prior of the size of the step: Gaussians of (multiple of `Policy.prior_effect`, weight). Without
 # the wide ones a step of half the level is mistaken for wild boots.
 EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
@@ -248,6 +251,15 @@ END_SHARE: Final = 1 / 16
 # one end, up to the whole budget.
 IMAGE_BOOTS: Final = 6
 IMAGE_VARIANCE: Final = 4.0
+# P(commit) from which both sides of a commit are examined closely. Larger: the best boot is missed;
+# smaller: each choice takes longer.
+LIKELY_COMMIT: Final = 0.02
+# P(the step is on the other side) below which a kernel needs no more boots. Larger: a kernel that
+# could still decide gets none; smaller: each choice takes longer.
+SETTLED_SIDE: Final = 1e-3
+# P(culprit) from which no kernels are built in advance: existing ones confirm it. Larger: builds
+# that no one needs; smaller: the search waits for builds.
+NO_BUILDS_AHEAD: Final = 0.9
 
 # --- confirmation ---
 

@@ -9,11 +9,9 @@ from typing import Final, NamedTuple
 from swingbot.core.model.statuses import AlertKind, TestboxState
 from swingbot.core.model.testbox_state import TestboxPhase, TestboxStatus
 from swingbot.core.plan.testbox_rules import FAILED, UNFIT, TestboxRules
+from swingbot.core.thresholds import OVER_SHARE
 
 MOVED: Final = "moved: "  # prefix of the reason of a quarantine caused by an anchor
-# A problem is over once its share falls to this part of the limit. At the limit itself, alerts
-# would open and close with every boot.
-OVER_SHARE: Final = 0.5
 
 
 class AlertSubject(NamedTuple):

@@ -6,13 +6,12 @@ from itertools import accumulate
 from typing import Final
 
 from swingbot.core.bisect.state import Belief, BisectionState, PointState
+from swingbot.core.bisect.thresholds import NO_BUILDS_AHEAD
 
 # Quantiles of the next points: the middle now, and the middle of either half after that.
 QUANTILES: Final = (0.5, 0.25, 0.75)
 # In a group of testboxes, many results arrive at once, so that later kernels are needed soon.
 OF_GROUP: Final = (*(i / 8 for i in (1, 3, 5, 7)), *(i / 16 for i in range(1, 16, 2)))
-# Above this probability, the leader is confirmed with existing kernels.
-SETTLED: Final = 0.9
 
 
 def likely_next(state: BisectionState, belief: Belief, most: int) -> list[int]:
@@ -23,7 +22,7 @@ def likely_next(state: BisectionState, belief: Belief, most: int) -> list[int]:
     """
     mass = [candidate.probability for candidate in belief.candidates]
     total = sum(mass)
-    if total <= 0 or max(mass) >= SETTLED * total:
+    if total <= 0 or max(mass) >= NO_BUILDS_AHEAD * total:
         return []
     # P(the culprit is commit 1..i), given that there is one
     under = [0.0, *(share / total for share in accumulate(mass))]
