@@ -35,7 +35,7 @@ Row = tuple[str, str]  # unit job and metric
 
 @dataclass(slots=True, kw_only=True)
 class Past:
-    """What was made; `start` is the time of the first tip, `clang` the second compiler's kernels."""
+    """The history; `start` is the time of the first tip, `clang` the kernels built by clang."""
 
     start: datetime
     trees: dict[str, int] = field(default_factory=dict)
