@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from swingbot.app.cli import main
+from swingbot_worker.cli import main as worker
 
 
 def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -53,6 +54,25 @@ def test_every_example_in_a_help_is_a_command_with_options_that_exist() -> None:
             assert {word for word in words if word.startswith("--")} <= known, line
             examples += 1
     assert examples > 80
+
+
+def groups() -> Iterator[tuple[str, click.Group]]:
+    for path, command in (("swingbot", main), ("swingbot-worker", worker)):
+        yield path, command
+        for inner, each in _commands(command, path):
+            if isinstance(each, click.Group):
+                yield inner, each
+
+
+def test_no_group_cuts_off_the_help_of_a_command() -> None:
+    paths = []
+    for path, group in groups():
+        said = CliRunner().invoke(group, ["--help"], prog_name=path, terminal_width=80).output
+        _, _, listed = said.partition("[ARGS]...\n")
+        assert listed, path
+        assert "..." not in listed, f"{path}: {listed}"
+        paths.append(path)
+    assert {"swingbot testbox", "swingbot db", "swingbot-worker", "swingbot worker"} <= {*paths}
 
 
 def test_a_group_lists_a_command_with_its_short_help() -> None:

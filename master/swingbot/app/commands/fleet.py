@@ -152,9 +152,9 @@ Example:
 @pass_session
 @guarded
 def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days: int) -> None:
-    """Create a CA and a certificate for the master, for a lab without its own CA.
+    """Create a CA and a certificate for the master.
 
-    A CA that already exists in the directory is reused, so workers that trust it need no change.
+    For a lab without its own CA. A CA that already exists in the directory is reused, so workers that trust it need no change.
     """
     from swingbot.adapters import certificates
 

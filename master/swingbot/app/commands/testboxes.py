@@ -144,7 +144,10 @@ def _part(spread: dict[str, Any]) -> str | None:
 @pass_session
 @guarded
 def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> None:
-    """Quarantine a testbox whose results cannot be trusted; its orders wait until `resume`."""
+    """Quarantine a testbox whose results cannot be trusted.
+
+    Its orders wait until `swingbot testbox resume`.
+    """
     set_testboxes.quarantine(session.lab, name, reason)
     _moved(
         session,
