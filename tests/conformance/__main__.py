@@ -37,12 +37,12 @@ def main() -> int:
         print(f"lkp-tests failed: {error}", file=sys.stderr)
         return 2
     print(table(rows))
-    differing = sum(bool(row.differences) for row in rows)
+    differing, compared = sum(bool(row.differences) for row in rows), sum(r.compared for r in rows)
     print(
-        f"{sum(row.compared for row in rows)} compared in {len(rows)} lines of this "
-        f"table, {differing} of them with differences"
+        f"{compared} compared in {len(rows)} lines of this table, {differing} of them with "
+        "differences"
     )
-    return 1 if differing else 0
+    return 1 if differing else 0 if compared else 2
 
 
 if __name__ == "__main__":

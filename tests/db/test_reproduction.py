@@ -17,10 +17,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 
+from swingbot.app import address
+from swingbot.app.cli import main
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
-from swingbot.app.settings import load
+from swingbot.app.settings import load, with_place
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import ReportKit, members
@@ -396,3 +399,21 @@ def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: Worl
         ):
             answer = client.get(path)
             assert (answer.status_code, sentence in answer.text) == (404, True), answer.text
+
+
+def test_a_kit_of_the_command_names_the_port_that_the_service_was_started_with(
+    world: World, db_url: str, tmp_path: Path
+) -> None:
+    state = world.settings.state
+    environment = {"SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_DB_URL": db_url}
+
+    def readme(name: str) -> str:
+        words = ["reproduce", "r1", "--out", str(tmp_path / name)]
+        answer = CliRunner().invoke(main, words, env=environment)
+        assert answer.exit_code == 0, answer.output
+        return (tmp_path / name / "README").read_text()
+
+    assert "http://127.0.0.1:8010/report/r1" in readme("before")
+    address.record(with_place(load(environ=environment), state, 9123))  # as `up --port 9123` does
+    text = readme("during")
+    assert "http://127.0.0.1:9123/report/r1" in text and ":8010" not in text
