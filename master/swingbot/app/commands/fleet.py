@@ -154,7 +154,8 @@ Example:
 def certificate(session: CommandContext, names: tuple[str, ...], out: Path, days: int) -> None:
     """Create a CA and a certificate for the master.
 
-    For a lab without its own CA. A CA that already exists in the directory is reused, so workers that trust it need no change.
+    For a lab without its own CA. A CA that already exists in the directory is reused, so workers
+    that trust it need no change.
     """
     from swingbot.adapters import certificates
 
