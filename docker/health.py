@@ -20,14 +20,14 @@ ESTABLISHED, LISTENING = "01", "0A"  # include/net/tcp_states.h
 
 
 def url(address: str) -> bool:
-    """Whether `address` returns a success status; never through a proxy."""
+    """Return True if `address` returns a success status; never through a proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(address, timeout=5) as answer:
         return bool(200 <= answer.status < 300)
 
 
 def beats(file: Path) -> bool:
-    """Whether the process of a heartbeat responds; kills it if it hangs.
+    """Return True if the process of a heartbeat responds; kills it if it hangs.
 
     Format: swingbot_jobs/contract/heartbeat.py. Without a file, the process is starting.
     """
@@ -58,7 +58,8 @@ def _started(pid: int) -> float:
 
 
 def connected(port: int, tables: str) -> bool:
-    """Whether a TCP connection to a remote `port` is established, from the text of /proc/net/tcp.
+    """Return True if a TCP connection to a remote `port` is established, from the text of
+    /proc/net/tcp.
 
     Format: proc_net_tcp.rst in the kernel's documentation.
     """
@@ -69,7 +70,7 @@ def connected(port: int, tables: str) -> bool:
 
 
 def listens(port: int, tables: str) -> bool:
-    """Whether a local socket listens on `port`, from the same text.
+    """Return True if a local socket listens on `port`, from the same text.
 
     A test connection would appear in the log of the service as a failed one.
     """

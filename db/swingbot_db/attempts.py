@@ -63,7 +63,7 @@ def deliver(conn: sa.Connection, attempt: int, outcome: Mapping[str, Any]) -> De
 
 
 def wanted(conn: sa.Connection, attempt: int) -> bool | None:
-    """Whether the work of `attempt` is still needed; None if the attempt does not exist."""
+    """Return True if the work of `attempt` is still needed; None if the attempt does not exist."""
     return conn.execute(
         sa.text(
             "SELECT a.state = 'running' AND o.state <> 'cancelled' FROM attempt a JOIN orders o ON"

@@ -1,4 +1,4 @@
-"""Only one loop works on a database: an advisory lock of a session that the loop keeps open.
+"""Ensure that only one loop works on a database, by an advisory lock in a session that stays open.
 
 PostgreSQL releases the lock when the session ends, however its process ends. Keepalives end the
 session of a host that is gone. The session's application_name says who holds the lock.

@@ -243,7 +243,7 @@ def list_reports(conn: sa.Connection, state: ReportState | None = None) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """A command on reports: its start states, and the states in which nothing is left to do."""
+    """A command on reports: states in which it applies, and states in which it is done already."""
 
     verb: ModerationAct
     goal: ReportState

@@ -1,4 +1,4 @@
-"""What programs print: control characters from outside never reach the terminal.
+"""Printing for programs: control characters from outside never reach the terminal.
 
 Names, subjects, logs and file names come from strangers. Every command prints through the streams
 that `shown` puts in place of stdout and stderr, so that no command has to escape anything.

@@ -64,7 +64,7 @@ def known(path: Path = KNOWN) -> Known:
 
 
 def worse(hits: int, of: int, known_hits: int, known_of: int) -> float:
-    """P(so many hits or more of so many | as many as known had them): small when it got worse.
+    """P(at least `hits` of `of`, at the known rate): small if the rate got worse.
 
     The share itself is known from `known_of` trials only: beta-binomial,
     with Jeffreys' prior (1/2, 1/2).

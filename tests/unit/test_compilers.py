@@ -144,7 +144,7 @@ def test_an_announcement_comes_back_as_it_was_sent() -> None:
         ('["gcc"]', "not an object"),
         ('[{"name": "rm -rf", "version": "1"}]', "not the name of a compiler"),
         ('[{"name": "gcc"}]', "no version"),
-        ('[{"name": "gcc", "version": "1", "problem": 7}]', "not text"),
+        ('[{"name": "gcc", "version": "1", "problem": 7}]', "problem is not a string"),
     ],
 )
 def test_an_announcement_from_a_strange_worker_is_refused_whole(text: str, why: str) -> None:

@@ -30,7 +30,7 @@ def children(pid: int) -> list[int]:
 
 
 def start_slow_build(tmp_path: Path, commit: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """A worker whose make is at work, with an object half-written."""
+    """Start a worker, and return while its make runs and an object is half-written."""
     command = [
         sys.executable,
         "-c",

@@ -31,7 +31,7 @@ OUTPUT_LIMIT = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedCommand:
-    """How a command ended. `rc` is negative if a signal ended it, as in `subprocess`."""
+    """Exit of a command. `rc` is negative if a signal ended it, as in `subprocess`."""
 
     rc: int
     seconds: float
@@ -40,7 +40,7 @@ class CompletedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(CompletedCommand):
-    """How a command ended and what it wrote to stdout and stderr together."""
+    """Exit of a command, and its output to stdout and stderr together."""
 
     text: str
 

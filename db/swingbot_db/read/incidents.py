@@ -171,7 +171,7 @@ def _impact(impact: Impact) -> Row:
 
 
 def _evidence(bisections: list[Row], proof: list[Row]) -> dict[str, str]:
-    """By gate: pass, fail, not run, or running. Before the gates: evidence of the bisections."""
+    """Return the result of each gate (pass, fail, not run, running); first of the bisections."""
     if proof:
         return {gate["gate"]: gate["status"] for gate in proof}
     gates = dict.fromkeys(GATES, "not run")

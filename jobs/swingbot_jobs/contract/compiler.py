@@ -27,12 +27,12 @@ _LONGEST: Final = 65_536  # characters of an announcement
 
 
 def is_compiler(name: str) -> bool:
-    """Whether `name` has the form of a compiler: gcc, clang, gcc-N or clang-N."""
+    """Return True if `name` has the form of a compiler: gcc, clang, gcc-N or clang-N."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_clang(name: str) -> bool:
-    """Whether a kernel that `name` compiles is built with LLVM's linker and utilities too."""
+    """Return True if kernels compiled by `name` are built with LLVM's linker and utilities."""
     return name.partition("-")[0] == "clang"
 
 
@@ -60,7 +60,7 @@ def make_variables(name: str, *, prefix: str = "") -> list[str]:
 
 
 def llvm_variables(name: str) -> list[str]:
-    """Those of `make_variables` that choose the linker and the binary utilities; none for gcc.
+    """Return the `make_variables` that choose linker and binary utilities; none for gcc.
 
     clang-N is LLVM=-N with each tool named as well: Linux before 5.18 does not know the suffix and
     takes LLVM=-N for LLVM=1.
@@ -112,7 +112,7 @@ def _compiler(entry: object) -> Compiler:
     if not (isinstance(name, str) and is_compiler(name)):
         raise BadAnnouncement(f"{str(name)[:80]!r} is not the name of a compiler ({FORM})")
     if not (isinstance(version, str) and isinstance(problem, str | None)):
-        raise BadAnnouncement(f"{name} has no version, or a problem that is not text")
+        raise BadAnnouncement(f"{name}: version missing, or problem is not a string")
     return Compiler(name=name, version=_line(version), problem=problem and _line(problem))
 
 

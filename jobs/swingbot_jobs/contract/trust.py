@@ -1,4 +1,4 @@
-"""How far the code of a kernel is trusted. Pure.
+"""Trust levels of kernels, and which testboxes accept which level. Pure.
 
 `trusted`: from a tree whose owners the operator trusts fully.
 `untrusted`: from anyone, such as a patch from a mail. Its build runs behind walls or not at all,
@@ -34,7 +34,7 @@ def least(levels: Iterable[Trust]) -> Trust:
 
 
 def accepted(kernel: Trust, accepts: Trust) -> bool:
-    """Whether a testbox that accepts `accepts` may boot a kernel of level `kernel`."""
+    """Return True if a testbox that accepts `accepts` may boot a kernel of level `kernel`."""
     return kernel == "trusted" or accepts == "untrusted"
 
 

@@ -1,9 +1,9 @@
-"""From raw results to samples: reads results.tar as hostile input, and each run with its program's
-`parse.py`.
+"""Parse raw results into samples: read results.tar as hostile input, and each run with its
+program's `parse.py`.
 
 A run counts as a whole or not at all: an exit status other than 0, a missing instance or a value
-that is not a number makes it `failed` with a reason; nothing is averaged over survivors,
-and nothing missing becomes 0.
+that is not a number makes it `failed` with a reason; nothing is averaged over survivors, and
+nothing missing becomes 0.
 """
 
 from __future__ import annotations

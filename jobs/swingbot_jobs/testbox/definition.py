@@ -82,7 +82,7 @@ def _draw(text: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QemuDriver:
-    """How QEMU is started.
+    """Options with which QEMU is started.
 
     `icount_shift` N means 2^N virtual nanoseconds per instruction; icount testboxes have one vCPU.
     """
@@ -97,7 +97,7 @@ class QemuDriver:
     cpu: str = "max,-erms,-fsrm,-rdrand,-rdseed"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts that may be shown."""
+        """Return the driver's fields as a dict."""
         return asdict(self)
 
 

@@ -70,7 +70,7 @@ def load_file(path: Path) -> Testbox:
 
 
 def _alone(name: str) -> Testbox | None:
-    """For a file by itself, and for a node: clusters cannot be nested."""
+    """Reject a cluster where only a single testbox is allowed: clusters cannot be nested."""
     return None
 
 

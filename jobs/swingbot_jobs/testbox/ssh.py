@@ -56,7 +56,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """How the kernel under test gets its address if results are sent over the network:
+    """Source of the address of the kernel under test if results are sent over the network:
     `idle` uses the idle system's address.
     """
 
@@ -67,7 +67,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshDriver:
-    """How the machine is reached and driven. Times in seconds of wall clock."""
+    """Access to the machine, and commands that drive it. Times in seconds of wall clock."""
 
     name: ClassVar[str] = "ssh"
     virtual: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""One bare mirror of all trees, and the queries that swingbot makes.
+"""A bare mirror of all trees, and swingbot's queries on it.
 
 Trees are fetched into `refs/trees/<name>/tip`. Measured commits are kept under
 `refs/swingbot/keep/<commit>`, so that rebasing a branch never removes a kernel that a report refers

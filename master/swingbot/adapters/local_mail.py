@@ -1,4 +1,4 @@
-"""How the sender of reports and the embedded mail server recognise each other.
+"""Mutual authentication of the sender of reports and the embedded mail server.
 
 Both read one key. The server sends a random challenge and the sender answers with its HMAC, so
 that nobody who listens or takes the port while the server is down learns the key.
@@ -38,5 +38,5 @@ def proof(key: bytes, asked: bytes) -> str:
 
 
 def proves(key: bytes, asked: bytes, answer: bytes) -> bool:
-    """Whether `answer` could be given by somebody who knows the key."""
+    """Return True if `answer` proves knowledge of the key."""
     return hmac.compare_digest(proof(key, asked).encode(), answer)

@@ -164,8 +164,8 @@ def _git(mirror: Path, place: Path, *arguments: str, seconds: float) -> str | No
 
 
 def _limited(argv: Sequence[str], seconds: int) -> list[str]:
-    """Return `argv` with outputs to files of at most `_BYTES` bytes beside its directory, `seconds`
-    of CPU time and 1 GB of memory.
+    """Wrap `argv` in a shell that limits CPU time to `seconds`, memory to 1 GB and each output file
+    to `_BYTES` bytes; output goes to files beside its directory.
     """
     limits = (
         f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {_BYTES // 512}; ulimit -v {_GIT_MEMORY_KB}"

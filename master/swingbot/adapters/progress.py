@@ -1,4 +1,4 @@
-"""When the main thread of this process last showed a sign of work.
+"""Time of the last sign of work from this process's main thread.
 
 A sign is a passed checkpoint (each transaction has two), the end of a child process or of a
 database statement, or a chunk of an artifact. While it waits for something that has a time limit,
@@ -57,7 +57,7 @@ def waiting(seconds: float) -> Iterator[None]:
 
 
 def stalled(seconds: float) -> bool:
-    """Whether there was no sign for `seconds`, or no checkpoint for UNCOMMITTED_SECONDS."""
+    """Return True if there was no sign for `seconds`, or no checkpoint for UNCOMMITTED_SECONDS."""
     now = _now()
     if now < _waits_until:
         return False

@@ -116,7 +116,7 @@ class HungParts:
 
 
 def answers(state: Path) -> bool:
-    """Whether the embedded PostgreSQL does anything with a new connection.
+    """Return True if the embedded PostgreSQL does anything with a new connection.
 
     A server that refuses it, because it is starting, full or gone, does not hang.
     """

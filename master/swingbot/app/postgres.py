@@ -117,7 +117,7 @@ def _bin() -> Path:
 
 
 def _make_enterable(state: Path) -> None:
-    """As root, make the server's directory and programs accessible to its user again.
+    """Make the server's directory and programs accessible to its user again, if run as root.
 
     A move or a new venv may have reset the permissions. The state directory is opened for the
     group of the server's user alone.

@@ -27,7 +27,7 @@ class TestboxStore(Protocol):
 
 
 class Controllers:
-    """Without a store, no controller is refused and no phase is stored."""
+    """Phases reported by controllers; without a store, none is refused or stored."""
 
     def __init__(self, testboxes: TestboxStore | None, lane: Lane) -> None:
         self._testboxes, self._lane = testboxes, lane

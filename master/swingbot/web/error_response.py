@@ -14,7 +14,7 @@ _BY_PROGRAMS = ("/artifacts/", "/attempts/", "/metrics")
 
 
 def wants_json(request: HTTPConnection) -> bool:
-    """Whether the client is a program, judged by path, Accept header and content type."""
+    """Return True if the client is a program, judged by path, Accept header and content type."""
     if request.url.path.endswith(".json") or request.url.path.startswith(_BY_PROGRAMS):
         return True
     return any(

@@ -45,7 +45,7 @@ def sheet_with_beside(
 def _records(
     read: ReadModels, open_artifact: OpenArtifact, conn: Connection, experiment: Row
 ) -> dict[int, KernelRecord]:
-    """Code records of each row's build; rows without one are left out. Equal builds share one."""
+    """Map each row to its build's code record; identical builds share one."""
     keys = {arm["arm"]: arm["variant"]["build_key"] for arm in experiment["arms"]}
     builds = read.kernel_builds(conn, list(keys.values()))
     records: dict[str, KernelRecord] = {}

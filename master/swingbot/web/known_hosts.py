@@ -47,7 +47,7 @@ class KnownHosts:
         await answer(scope, receive, send)
 
     def accepts(self, host: str) -> bool:
-        """Whether a Host header names this service, or an address."""
+        """Return True if a Host header names this service or any IP address."""
         match = _HOST.fullmatch(host.strip())
         if ANY in self._names:
             return True

@@ -309,7 +309,7 @@ class Metrics:
 
 
 def takes_page(accept: str) -> bool:
-    """Whether the client is a browser, judged by its Accept header."""
+    """Return True if the client is a browser, judged by its Accept header."""
     return "text/html" in accept
 
 

@@ -17,7 +17,7 @@ def programs_of(comparison: Row) -> set[str]:
 
 
 def is_of(metric: str, unit_job: str) -> bool:
-    """Whether the benchmark itself reported the metric, judged by the name of the unit job."""
+    """Return True if the benchmark itself reported the metric, judged by the unit job's name."""
     return program_of(metric) in unit_job
 
 

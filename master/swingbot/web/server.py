@@ -156,7 +156,7 @@ def config(
 
 
 def _among(proxies: str) -> Callable[[str], bool]:
-    """Whether a client is one of the trusted `proxies`, whose clients share its address."""
+    """Return a check whether a client is one of the trusted `proxies`."""
     networks = []
     for text in proxies.split(","):
         try:

@@ -146,7 +146,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def tick_label(value: float, step: float) -> str:
-    """As many digits as the step needs; large numbers with k, M or G."""
+    """Format with as many digits as the step needs, large numbers with k, M or G."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= limit:
             factor = {"G": 1e9, "M": 1e6, "k": 1e3}[unit]

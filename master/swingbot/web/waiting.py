@@ -41,7 +41,7 @@ class WaitingConnections:
             del self._waiting[client]
 
     def crowded(self, total: int) -> bool:
-        """Whether `close_surplus` has something to close, now or after the grace period."""
+        """Return True if `close_surplus` has something to close, now or after the grace period."""
         return total > self._most or any(
             len(mine) > WAITING_AT_ONCE and not self._shared(client)
             for client, mine in self._waiting.items()

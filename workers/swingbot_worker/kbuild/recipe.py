@@ -1,4 +1,4 @@
-"""How a kernel is built: commands and environments as data. Pure."""
+"""Commands and environments of a kernel build, as data. Pure."""
 
 from __future__ import annotations
 

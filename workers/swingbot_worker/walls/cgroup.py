@@ -77,7 +77,7 @@ class NoGroup(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excess:
-    """How often a group was held at a limit: processes killed for memory, refused forks."""
+    """Number of times that a group hit a limit: processes killed for memory, refused forks."""
 
     killed: int = 0
     refused: int = 0

@@ -39,7 +39,7 @@ _TMP: Final = 16 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfinedAnswer:
-    """What became of the program. `rc` is its exit status, `text` what it printed.
+    """Result of the program: `rc` is its exit status, `text` its output.
 
     `problem` says why it did not run or was stopped; None if it ended by itself.
     """

@@ -37,7 +37,7 @@ Kind = Literal["loop", "tmpfs", "directory"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
-    """How this host limits the space of a build. `directory` is set for kind `directory` only."""
+    """Limit of a build's disk space on this host. `directory` is set for kind `directory` only."""
 
     kind: Kind
     directory: Path | None = None
@@ -180,7 +180,7 @@ def _run(*argv: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a file system holds: bytes and files, and whether it is full."""
+    """Usage of a file system: bytes and files, and whether it is full."""
 
     bytes: int
     files: int

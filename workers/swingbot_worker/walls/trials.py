@@ -48,7 +48,7 @@ _STAY = "trap '' TERM INT HUP; sleep 60 & wait; sleep 60"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One attempt to get past a wall, and what came of it; `held` means that it did not."""
+    """One attempt to get past a wall, with its result; `held`: the wall stopped it."""
 
     wall: str
     attempt: str

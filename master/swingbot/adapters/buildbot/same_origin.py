@@ -45,8 +45,8 @@ def protect(url: str) -> None:
 
 
 def is_own(origin: str, host: str, url: str) -> bool:
-    """Whether `origin` is that of `url`, or that of a request for `host`, an address or name of
-    this host. A browser sends no `Origin` if a user opens a page.
+    """Return True if `origin` is that of `url`, or that of a request for `host`, an address or name
+    of this host. A browser sends no `Origin` if a user opens a page.
     """
     if origin.lower() == origin_of(url):
         return True

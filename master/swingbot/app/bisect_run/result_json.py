@@ -168,7 +168,7 @@ def _layout_checked(culprits: Sequence[Facts], booted: Sequence[BootResult]) -> 
 def _levels(
     result: RangeResult, culprits: Sequence[Facts], booted: Sequence[BootResult]
 ) -> list[Facts]:
-    """Means of boot means for both ends, each culprit and its reference."""
+    """Return the mean level at both ends and at each culprit and its parent."""
     shas = [
         result.part.range.shas[0],
         *(sha for c in culprits for sha in (c["parent"], c["commit"])),

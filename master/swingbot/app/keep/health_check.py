@@ -60,7 +60,9 @@ def hung_here(settings: Settings) -> list[PartBeat]:
 
 
 def seems_to_run(settings: Settings) -> bool:
-    """Whether a service uses these settings: a part has a heartbeat, or the database is named."""
+    """Return True if a service uses these settings: a part has a heartbeat, or the database is
+    named.
+    """
     return bool(settings.db.url or beats(settings.state))
 
 

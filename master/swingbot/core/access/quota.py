@@ -20,7 +20,7 @@ class QuotaUsage:
 
 
 def quota_of(person: Person, everybody: Quota) -> Quota | None:
-    """None for an operator: no quota."""
+    """Return the quota of `person`; None for an operator, who has none."""
     return None if person.role is Role.OPERATOR else everybody
 
 

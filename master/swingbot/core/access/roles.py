@@ -12,7 +12,7 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """From least to most."""
+    """Roles of token holders, from least to most rights."""
 
     READER = "reader"  # reads pages where settings require a token
     SUBMITTER = "submitter"  # asks for comparisons, within a quota

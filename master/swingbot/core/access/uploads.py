@@ -19,7 +19,7 @@ class UploadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadUsage:
-    """What an attempt has uploaded so far. `over`: its result is stored; its token is spent."""
+    """Uploads of an attempt so far. `over`: its result is stored, and its token is spent."""
 
     over: bool
     files: int

@@ -1,4 +1,4 @@
-"""Which git repositories may be fetched: `https`, `git`, `ssh`, and paths that the operator lists.
+"""Git repositories that may be fetched: `https`, `git`, `ssh`, and paths that the operator lists.
 
 A URL is code to git: `ext::` runs a command, `-u...` is an option, and so is
 `ssh://-oProxyCommand=...`. A URL is accepted only if it is fully understood here; git then gets the

@@ -17,7 +17,7 @@ from swingbot.core.model.statuses import Phase
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """One look at a bisection: everything derived from its state."""
+    """Everything derived from the state of a bisection."""
 
     state: BisectionState
     policy: Policy

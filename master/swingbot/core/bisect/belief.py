@@ -1,4 +1,4 @@
-"""What a bisection believes of each commit and knows of each point, as pages show it. Pure."""
+"""Probability of each commit and facts of each point of a bisection, for pages. Pure."""
 
 from __future__ import annotations
 

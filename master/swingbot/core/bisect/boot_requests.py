@@ -1,6 +1,4 @@
-"""From what is wanted to requests: which boot of a kernel, by which number, on which testbox of the
-group.
-"""
+"""Turn wanted boots into requests: give each a number, and a testbox of the group."""
 
 from __future__ import annotations
 

@@ -312,8 +312,8 @@ def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) 
 
 
 def _image_limited(ev: Evidence, post: Posterior, end: int, variance: float) -> bool:
-    """Whether the level of an end is far less certain than its number of boots explains, so that
-    the rest is due to its image.
+    """Return True if the level of an end is far less certain than its number of boots explains, so
+    that the rest is due to its image.
     """
     boots = len(ev.at(end))
     return boots >= IMAGE_BOOTS and variance > IMAGE_VARIANCE * post.boot_var / boots
@@ -321,7 +321,7 @@ def _image_limited(ev: Evidence, post: Posterior, end: int, variance: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Power:
-    """How well the boots of a kernel separate the two levels.
+    """Power of the boots of a kernel to separate the two levels.
 
     `d2` is the squared distance of the levels; `low` and `high` are the variances of the levels.
     """

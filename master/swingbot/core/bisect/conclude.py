@@ -1,4 +1,4 @@
-"""How a bisection ends: its conclusion, and the sentence that gives the reason."""
+"""End of a bisection: its conclusion, and the sentence that gives the reason."""
 
 from __future__ import annotations
 

@@ -25,8 +25,9 @@ _ROUND: Final = "the level may move with every commit: boots over the whole rang
 
 
 def creeping(case: Assessment) -> Action | None:
-    """What to do where a creep is likelier than steps; None where it is not, or where the search
-    knows more to ask."""
+    """Return the next action if a creep is likelier than steps; None if it is not, or if the search
+    has better questions.
+    """
     if case.post is None or case.post.creep < CREEP_SUSPECT:
         return None
     places = _places(case)
@@ -51,7 +52,7 @@ def _places(case: Assessment) -> list[int]:
 
 
 def _round(case: Assessment, places: list[int]) -> list[WantedBoot]:
-    """One boot of each that was booted least; on a paired testbox one of all, at one k."""
+    """Request a boot of each position that has the fewest; on a paired testbox of all, at one k."""
     ev = case.ev
     if case.state.paired:
         k = ev.next_k()

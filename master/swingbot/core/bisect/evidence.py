@@ -1,9 +1,9 @@
-"""From the state to arrays: identical kernels become one position, boots become numbers, failed
-boots become nothing.
+"""Convert the state to arrays: identical kernels become one position, boots become numbers, and
+failed boots are dropped.
 
-Positions are points with the commits taken out that cannot have changed anything: if kernels a < b
-are the same image, then no commit in (a, b] is the one step we look for, and all of a..b stand at
-one position, where only boots of that image count.
+Positions are points without the commits that cannot have changed anything. If kernels a < b are the
+same image, no commit in (a, b] is the step, and all of a..b share one position, at which only boots
+of that image count.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Evidence:
         return self.position[boot.idx] - self.first
 
     def key(self, boot: Observation | WantedBoot) -> tuple[int, int]:
-        """Its position and k: boots of equal images with equal k are one."""
+        """Position and k, which identify a boot: boots of equal images with equal k are one."""
         return self.position[boot.idx] - self.first, boot.k
 
     @property
@@ -97,7 +97,7 @@ class Evidence:
         return found
 
     def at(self, position: int, phase: Phase | None = None) -> list[Observation]:
-        """Its boots by layout and k, of one phase or of all."""
+        """Return the boots of a position by layout and k, of one phase or of all."""
         return [b for b in self._by_position.get(position, ()) if phase in (None, b.phase)]
 
     def between(self, low: int, high: int) -> Evidence:

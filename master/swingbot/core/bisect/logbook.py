@@ -105,7 +105,7 @@ def _step(record: Mapping[str, Any], line: int, expected: int) -> JournalStep:
     kinds = {"step": int, "at": str, "engine": str, "facts": dict, "digest": str, "action": dict}
     wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
     if wrong:
-        raise JournalError(f"line {line}: the step has no valid {wrong[0]!r}")
+        raise JournalError(f"line {line}: {wrong[0]!r} is missing or invalid in this step")
     if record["step"] != expected:
         raise JournalError(
             f"line {line}: step {record['step']} instead of step {expected}; a line is"

@@ -1,5 +1,5 @@
-"""What is believed of the step: the answer that both models give (`gaussian` for paired boots,
-`mixture` for all others).
+"""The posterior of the step, as both models compute it: `gaussian` for paired boots, `mixture` for
+all others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swingbot.core.model.bisection import Observation
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """What each hypothesis says of the levels: that the step is in one of the gaps between
+    """Levels under each hypothesis: that the step is in one of the gaps between
     neighbouring measured positions, and, last, that there is none.
     """
 
@@ -155,9 +155,10 @@ def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:
 
 
 def may_creep(at: Indices, mass: Floats, prior: float) -> Floats | None:
-    """Where in the range each measured position is, as the share of the prior of all commits up
-    to it: along that the level creeps if it does. None where too little was measured to tell a
-    creep from steps."""
+    """Return the place of each measured position in the range, along which a creeping level moves:
+    the share of the prior mass of all commits up to it. None if too few positions were measured to
+    distinguish a creep from steps.
+    """
     places = len(np.unique(at))
     if (
         prior <= 0

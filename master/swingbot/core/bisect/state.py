@@ -12,7 +12,7 @@ from swingbot.core.model.statuses import ConclusionKind, Phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointState:
-    """One kernel of the range. Commit `idx` is what turns point `idx - 1` into point `idx`."""
+    """One kernel of the range. Commit `idx` leads from point `idx - 1` to `idx`."""
 
     idx: int
     weight: float = 1.0  # prior mass of the commit, any unit; 0 only if it cannot change the image
@@ -72,7 +72,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """No boot is worth requesting until one in flight completes."""
+    """Request nothing until a boot in flight completes."""
 
     why: str
 
@@ -98,7 +98,7 @@ class CandidateBelief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """How it ended.
+    """Result of a bisection that has ended.
 
     Effect and interval come from confirmation boots only; None where there were none.
     """

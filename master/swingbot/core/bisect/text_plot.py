@@ -38,9 +38,9 @@ def picture(
     p_none: float | None = None,
     everything: bool = False,
 ) -> str:
-    """Bars of the probability per commit, with boots and their mean.
+    """Plot the probability of each commit as a bar, with its boots and their mean.
 
-    A stretch of unsuspected commits is one line.
+    Consecutive unlikely commits share one line.
     """
     width = max(_LEAST_WIDTH, width)
     rows: list[tuple[str, float | None, str, str, str]] = []
@@ -138,7 +138,7 @@ def _folded(group: Sequence[PlotPoint], ascii: bool) -> tuple[str, float | None,
 
 
 def _number(value: float, digits: int) -> str:
-    """So many significant digits; no exponent where people would not use one."""
+    """Format with `digits` significant digits, without an exponent up to 1e9."""
     return f"{value:.0f}" if 10.0**digits <= abs(value) < 1e9 else f"{value:.{digits}g}"
 
 

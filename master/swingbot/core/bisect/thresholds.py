@@ -21,7 +21,7 @@ from swingbot.core.thresholds import INTERVAL_ALPHA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How a bisection decides. A journal stores it with each step."""
+    """Numbers by which a bisection decides. A journal stores them with each step."""
 
     # The rules that apply. 1, also of journals that name none: images are never odd, spreads are
     # equal on both sides, a step is built in another layout only if the noise record says that

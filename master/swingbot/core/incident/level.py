@@ -47,7 +47,7 @@ IN_ITS_NEW_VERSION: Final = "in its new version, each against its own parent"
 
 
 def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) -> LevelCheck:
-    """Whether the change of `found_pct` still shows between the culprit's parent and a tip (`row`).
+    """Check for the change of `found_pct` between the culprit's parent and a tip (`row`).
 
     `back` needs a valid row with at most `GONE_SHARE` of the change left (or a change in the other
     direction), and no significant change larger than that. `still` needs a significant change in

@@ -81,7 +81,7 @@ def recognise(diffs: Sequence[float], expected: float, noise: PairNoise) -> Reco
 
 
 def beyond_known(left: float, errors: Sequence[float], min_effect: float) -> bool:
-    """Whether a tip shows more than its known culprits explain.
+    """Return True if a tip shows more than its known culprits explain.
 
     `left` is the rest of its effect, `errors` the standard errors of all parts (log ratios).
     """

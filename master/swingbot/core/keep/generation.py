@@ -15,7 +15,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:=+\\-]{0,254}")
 
 
 class BadBackup(ValueError):
-    """Not a backup, or one that this program cannot read; the message says what to do."""
+    """The directory is not a backup, or has an unknown format; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def is_generation(name: str) -> bool:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a file name stays within its directory."""
+    """Return True if a file name stays within its directory."""
     return _PLAIN.fullmatch(name) is not None
 
 

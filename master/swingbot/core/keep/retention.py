@@ -171,7 +171,7 @@ def _stays(
 def totals(
     verdicts: Iterable[RetentionDecision], days: Mapping[str, float]
 ) -> dict[str, ClassTotal]:
-    """By class, in the order of CLASSES."""
+    """Return totals by class, in the order of CLASSES."""
     found = {
         kind: ClassTotal(days=ORPHAN_DAYS if kind == "orphans" else days.get(kind, 0.0))
         for kind in CLASSES

@@ -56,6 +56,6 @@ def plain_address(text: str) -> str | None:
 
 
 def wants_none(address: str, opt_outs: Collection[str]) -> bool:
-    """Whether that address, or its whole domain, has opted out."""
+    """Return True if the address or its whole domain has opted out."""
     lower, refused = address.lower(), {entry.strip().lower() for entry in opt_outs}
     return lower in refused or "@" + lower.partition("@")[2] in refused

@@ -1,4 +1,4 @@
-"""From a mail's words to its bytes, and the identity it keeps for ever."""
+"""Encode mails, with Message-IDs that never change."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _POLICY = _Policy(linesep="\r\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What stands in a mail's headers beside its subject and thread.
+    """Headers of a mail except its subject and thread.
 
     `report` is the id in X-Swingbot-Report, `list_id` a domain-like name for List-Id
     (`reports.swingbot.example.org`); empty leaves them out.
@@ -154,9 +154,7 @@ def encode(mail: Mail, envelope: Envelope) -> bytes:
 
 
 def _robot(message: EmailMessage, report: str, list_id: str) -> None:
-    """What tells other robots that this is one (RFC 3834, RFC 2919), and our archive which report
-    it is.
-    """
+    """Headers that mark automatic mail (RFC 3834, RFC 2919) and name the report for our archive."""
     message["Auto-Submitted"] = "auto-generated"
     message["Precedence"] = "bulk"
     if list_id:

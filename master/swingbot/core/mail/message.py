@@ -1,4 +1,4 @@
-"""What all mails share: a subject, a body of at most `BODY_BYTES`, and the mail they reply to."""
+"""Parts of every mail: a subject, a body of at most `BODY_BYTES`, and the mail it replies to."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def thread_of(posted: PostedMail | None, own_subject: str) -> tuple[str, str, tu
 
 
 def is_message_id(text: str) -> bool:
-    """Whether it is ASCII, one line, with its <>, and short enough for a header."""
+    """Return True if `text` is one line of ASCII in <>, short enough for a header."""
     return len(text) <= _LONGEST_ID and bool(_ID.fullmatch(text))
 
 
@@ -96,7 +96,7 @@ def size(lines: Iterable[str]) -> int:
 
 
 def fitting(lines: Sequence[str], end: Sequence[str], keep: int) -> str:
-    """As much of `lines` as fits before `end`, at least the first `keep`; marks the cut."""
+    """Return the `lines` that fit before `end`, at least the first `keep`; marks the cut."""
     kept, cut_here = list(lines), ["", "(cut here; the page has everything)"]
     while size([*kept, *cut_here, *end]) > BODY_BYTES and len(kept) > keep:
         kept.pop()

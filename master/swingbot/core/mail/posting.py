@@ -35,7 +35,7 @@ def posted_as(message: str) -> PostedMail | None:
 
 
 def is_posting(mail_subject: str, sender: str, subject: str, author: str) -> bool:
-    """Whether a mail posts a commit: `[PATCH v2 3/7] <subject>` from the author's address.
+    """Return True if a mail posts a commit: `[PATCH v2 3/7] <subject>` from the author's address.
 
     Case and spacing do not matter; a reply does not count.
     """

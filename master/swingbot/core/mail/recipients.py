@@ -29,7 +29,7 @@ class BadMaintainers(ValueError):
 
 
 class NoMaintainers(Exception):
-    """No maintainers are known for this commit; the message says why.
+    """The maintainers of a commit cannot be determined; the message says why.
 
     The report then goes only to its author, or to no one if the author has no usable address.
     """
@@ -171,7 +171,7 @@ def choose(
 def _strangers(
     author: str | None, listed: Sequence[MaintainerEntry], named: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Those whom the commit's trailers name, and neither the base nor the author field."""
+    """Return people named only by the commit's trailers, neither by the base nor as its author."""
     known = _lower([*(item.address for item in listed), *([author] if author else [])])
     return [
         (address, "only the commit's own trailers name this address")

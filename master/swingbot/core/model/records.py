@@ -204,7 +204,7 @@ class BootRecord:
 
     @property
     def trouble(self) -> str:
-        """How a boot that did not come up ended."""
+        """Outcome of a boot that did not come up."""
         return self.outcome.replace("_", " ") + (f": {self.reason}" if self.reason else "")
 
 

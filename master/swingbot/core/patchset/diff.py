@@ -50,7 +50,7 @@ def unix_lines(text: bytes) -> bytes:
 
 
 def has_diff(text: bytes) -> bool:
-    """Whether the text has a diff, including one that cannot be applied."""
+    """Return True if `text` contains a diff, even one that cannot be applied."""
     return (
         re.search(rb"^(?:diff --(?:git|cc|combined) |@@ -\d|GIT binary patch)", text, re.M)
         is not None
@@ -132,7 +132,9 @@ class _DiffReader:
             self.in_file = False
 
     def _is_binary(self, line: bytes) -> bool:
-        """Whether the line is git's binary patch, or its note about one, below a file header."""
+        """Return True if the line is git's binary patch, or its note about one, below a file
+        header.
+        """
         return line.startswith(b"GIT binary patch") or (
             line.startswith(b"Binary files ")
             and line.rstrip().endswith(b" differ")

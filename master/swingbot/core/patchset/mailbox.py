@@ -73,7 +73,7 @@ def refuse_binary(data: bytes) -> None:
 
 
 def begins_as_mail(data: bytes) -> bool:
-    """Whether a file begins with a mailbox's `From ` line or with mail headers."""
+    """Return True if a file begins with a mailbox's `From ` line or with mail headers."""
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     if _FROM_LINE.match(data):
         return True

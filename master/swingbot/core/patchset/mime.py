@@ -136,7 +136,7 @@ def _file_name(mail: RawMail, kind: Message) -> str:
 
 
 def _is_text(kind: str, file: str) -> bool:
-    """Whether a part of this type may contain a patch.
+    """Return True if a part of this type may contain a patch.
 
     Some mailers send patches as application/octet-stream.
     """

@@ -184,7 +184,9 @@ def _in_body_headers(lines: Sequence[str]) -> tuple[dict[str, str], int]:
 
 
 def _is_scissors(line: str) -> bool:
-    """Whether git treats it as scissors: 8 columns or more, mostly dashes, with `>8` or `8<`."""
+    """Return True if git treats it as scissors: 8 columns or more, mostly dashes, with `>8` or
+    `8<`.
+    """
     text = line.strip()
     scissors = sum(text.count(each) for each in _SCISSORS) if len(text) <= 200 else 0
     dashes = text.count("-")

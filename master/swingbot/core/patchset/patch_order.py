@@ -26,7 +26,7 @@ def choose(letters: Sequence[PatchMail]) -> tuple[list[PatchMail], list[OmittedM
 
 
 def is_patch(letter: PatchMail) -> bool:
-    """Whether there is a diff to apply.
+    """Return True if there is a diff to apply.
 
     A cover letter may contain a diff between two versions of its series.
     """

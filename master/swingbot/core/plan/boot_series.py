@@ -1,4 +1,4 @@
-"""Which boots are shared: the series is part of a boot's key."""
+"""Series of boots: boots are shared within a series, which is part of a boot's key."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from swingbot_jobs.contract.compiler import FORM, is_compiler, order_of
 def may_build(
     announced: Mapping[str, Sequence[WorkerCompiler]], worker: str, compiler: str
 ) -> bool:
-    """Whether a kernel for `compiler` may go to `worker`, given the announced compilers.
+    """Return True if a kernel for `compiler` may go to `worker`, given the announced compilers.
 
     A compiler that no worker has does not block a kernel: any worker takes the order, and its
     outcome says what is missing.

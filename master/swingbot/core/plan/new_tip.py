@@ -42,7 +42,7 @@ def what_changed(
 
 
 def matters(paths: Sequence[str], globs: Sequence[str]) -> bool:
-    """Whether a change of `paths` is relevant to a tree with `globs` (none: all paths).
+    """Return True if a change of `paths` is relevant to a tree with `globs` (none: all paths).
 
     `*` matches slashes.
     """

@@ -64,7 +64,7 @@ def of_patch(state: PatchState) -> float:
 
 
 def untouched(paths: Sequence[str], before: Objects, after: Objects) -> bool:
-    """Whether each source that a commit touched has the same object in the builds around it.
+    """Return True if each source that a commit touched has the same object in the builds around it.
 
     Only for commits that touch compiled sources and nothing else: effects of headers and Kconfig
     show in other objects.

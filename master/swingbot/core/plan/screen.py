@@ -50,7 +50,7 @@ class SuspectedSwing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricHistory:
-    """What is known of a metric of a branch before a tip."""
+    """History of a metric on a branch before a tip."""
 
     levels: Sequence[float] = ()  # of earlier tips, latest first
     min_effect: float  # log ratio (or share)

@@ -33,7 +33,9 @@ def _times_its_minimum(row: ComparisonRow) -> float:
 
 
 def explains(own: ComparisonRow | None, whole_pct: float) -> bool:
-    """Whether the culprit's `own` row explains a swing of `whole_pct` percent over the branch."""
+    """Return True if the culprit's `own` row explains a swing of `whole_pct` percent over the
+    branch.
+    """
     if own is None or own.change_pct is None or not own.changed:
         return False
     return bool(

@@ -145,7 +145,7 @@ def stand_in(
 
 
 def interchangeable(one: Testbox, other: Testbox) -> bool:
-    """Whether unit jobs for `one` are identical to those for `other`."""
+    """Return True if unit jobs for `one` are identical to those for `other`."""
 
     def asked(testbox: Testbox) -> tuple[object, ...]:
         return (

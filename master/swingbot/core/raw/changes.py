@@ -1,4 +1,4 @@
-"""What parsing a raw result again changed."""
+"""Changes from parsing a raw result again."""
 
 from __future__ import annotations
 

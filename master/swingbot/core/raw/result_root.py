@@ -87,8 +87,8 @@ def rootfs_name(fact: str | None) -> str:
 
 
 def segment(text: str) -> str:
-    """One part of a path: other characters, and a name of dots alone, become `_`; at most 255
-    long.
+    """Return a path component of at most 255 characters; unsafe characters, and a name of dots
+    alone, become `_`.
     """
     safe = _UNSAFE.sub("_", text)[:_SEGMENT_LENGTH]
     return safe if safe.strip(".") else "_" * max(1, len(safe))

@@ -249,7 +249,7 @@ def _least(gate: EvidenceThresholds) -> float:
 def _without_best(
     seen: Array, side: Array, df: Array, prior: PairPrior, gate: EvidenceThresholds
 ) -> npt.NDArray[np.bool_]:
-    """Whether the change remains without the pair that supports it most.
+    """Return for each metric whether the change remains without the pair that supports it most.
 
     The mean is always tested without that pair, the evidence from `MIN_PAIRS` pairs on.
     """

@@ -149,7 +149,7 @@ def explanation(differing: Sequence[FactDifference]) -> str | None:
 
 
 def _asked(difference: FactDifference, arms: tuple[BootSettings, BootSettings]) -> bool:
-    """Whether a difference was requested by the settings of the arms."""
+    """Return True if a difference was requested by the settings of the arms."""
     name, words = difference.fact.removeprefix(OF_SERVER), [_words_of(arm) for arm in arms]
     if difference.kind == "variant":
         return False
@@ -178,7 +178,7 @@ def _without(line: str, words: Collection[str]) -> str:
 
 
 def _same_guest(boots: Sequence[Facts]) -> bool:
-    """Whether all boots used the same root file system built by swingbot.
+    """Return True if all boots used the same root file system built by swingbot.
 
     It does not change settings, so that a setting has the value that the kernel gave it.
     """

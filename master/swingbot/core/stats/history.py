@@ -1,4 +1,4 @@
-"""How far the next number of a history may be from the earlier ones.
+"""Range in which the next number of a history is expected.
 
 The watch on branches applies this to the levels of a metric, the latest tip last. Levels are
 logarithms or shares, so that their differences are effects. Adjacent levels may be correlated

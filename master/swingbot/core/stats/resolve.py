@@ -65,7 +65,7 @@ class PlannedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What `boots` boots per side can show on a testbox with known noise."""
+    """Smallest change that `boots` boots per side can show on a testbox with known noise."""
 
     boots: int
     sd: float  # relative spread of one boot mean

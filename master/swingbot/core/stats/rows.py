@@ -95,7 +95,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How a metric is judged; `core/thresholds.py` explains the defaults.
+    """Thresholds for judging a metric; `core/thresholds.py` explains the defaults.
 
     Spreads are relative (0.01 is 1 %), of one boot mean unless stated otherwise.
     """

@@ -1,4 +1,4 @@
-"""From boots and runs to the compared numbers: selection, pairing and the value of each boot."""
+"""Derive the compared numbers from boots and runs: selection, pairing, value of each boot."""
 
 from __future__ import annotations
 

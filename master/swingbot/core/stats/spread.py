@@ -115,7 +115,7 @@ class EffectSpread:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One side, or the pairs."""
+    """Variance and degrees of freedom of one side, or of the pairs."""
 
     variance: float  # of one value
     n: int  # number of values counted

@@ -278,7 +278,7 @@ def _boots(
 
 
 def _in_blocks(table: _ResultTable, boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
-    """Return boots by block and job, in the order in which the rows were booted."""
+    """Sort boots by block and job, and within them in the order in which they ran."""
     places = {
         k: {
             arm: place

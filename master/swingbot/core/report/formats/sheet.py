@@ -125,7 +125,7 @@ def _program(comparison: Mapping[str, Any], part: Part) -> str | None:
 def _monitors(
     sides: Mapping[str, Mapping[str, Mapping[tuple[int, int], float]]], program: str | None
 ) -> dict[str, tuple[Values, Values]]:
-    """Return the metrics that both sides have and that the benchmark did not report itself."""
+    """Return monitor metrics present on both sides."""
     base, head = sides.get("base", {}), sides.get("head", {})
     return {
         metric: (tuple(base[metric].values()), tuple(head[metric].values()))

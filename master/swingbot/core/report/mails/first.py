@@ -63,7 +63,7 @@ def _subject(facts: ReportFacts) -> str:
 
 
 def _confirmed(row: ComparisonRow) -> bool:
-    """Whether the fresh boots show the change too.
+    """Return True if the fresh boots show the change too.
 
     If not, the mail makes no claim; it is meant for the moderator only.
     """

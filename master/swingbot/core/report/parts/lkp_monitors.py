@@ -59,7 +59,7 @@ def monitor_rows(monitors: Mapping[str, tuple[Values, Values]]) -> MonitorRows:
 
 
 def shown(metric: str, base: Values, head: Values) -> bool:
-    """Whether LKP would print the metric: it changed enough and counts enough events."""
+    """Return True if LKP would print the metric: it changed enough and counts enough events."""
     if metric.startswith(_LEFT_OUT) or metric.split(".")[1:2] == [_BESIDE]:
         return False
     if not changed(base, head):
@@ -72,7 +72,7 @@ def shown(metric: str, base: Values, head: Values) -> bool:
 
 
 def changed(base: Values, head: Values) -> bool:
-    """Whether no run of either side reaches the median of the other, which is LKP's test.
+    """Return True if no run of either side reaches the median of the other, which is LKP's test.
 
     False if both sides have fewer than three runs, or one has none: a missing value is not 0.
     """
