@@ -143,7 +143,7 @@ def test_an_announcement_comes_back_as_it_was_sent() -> None:
         ('{"name": "gcc"}', "not a list"),
         ('["gcc"]', "not an object"),
         ('[{"name": "rm -rf", "version": "1"}]', "not the name of a compiler"),
-        ('[{"name": "gcc"}]', "no version"),
+        ('[{"name": "gcc"}]', "version missing"),
         ('[{"name": "gcc", "version": "1", "problem": 7}]', "problem is not a string"),
     ],
 )
