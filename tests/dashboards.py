@@ -29,16 +29,27 @@ def dashboards() -> list[dict[str, Any]]:
 
 def queries(dashboard: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """(location, SQL, format) of all variables, annotations and panels, in the order in which
-    Grafana needs them.
+    Grafana needs them. Queries of other data sources than PostgreSQL are left out.
     """
     for variable in dashboard["templating"]["list"]:
-        if variable["type"] == "query":
+        if variable["type"] == "query" and isinstance(variable["query"], str):
             yield f"variable {variable['name']}", variable["query"], "variable"
     for annotation in dashboard["annotations"]["list"]:
-        yield f"annotation {annotation['name']}", annotation["target"]["rawSql"], "annotation"
+        if not annotation.get("builtIn"):
+            yield f"annotation {annotation['name']}", annotation["target"]["rawSql"], "annotation"
     for panel in dashboard["panels"]:
         for target in panel.get("targets", []):
-            yield f"panel {panel['title']}", target["rawSql"], target["format"]
+            if "rawSql" in target:
+                yield f"panel {panel['title']}", target["rawSql"], target["format"]
+
+
+def fixed_variables(dashboard: dict[str, Any]) -> dict[str, list[str]]:
+    """Values of the variables without a query: chosen by hand, or the address of the pages."""
+    return {
+        variable["name"]: [variable["current"]["value"]]
+        for variable in dashboard["templating"]["list"]
+        if variable["type"] in ("custom", "textbox")
+    }
 
 
 def _seconds(interval: str) -> int:
@@ -91,10 +102,14 @@ def make_reader(conn: sa.Connection) -> None:
 
 
 def asked_all(
-    conn: sa.Connection, dashboard: dict[str, Any], start: datetime, end: datetime
+    conn: sa.Connection,
+    dashboard: dict[str, Any],
+    start: datetime,
+    end: datetime,
+    chosen: dict[str, list[str]] | None = None,
 ) -> dict[str, tuple[str, list[str], list[Any]]]:
     """Location -> format, columns and rows of every query, run on `conn` as Grafana's role."""
-    return answered(partial(run, conn), dashboard, start, end)
+    return answered(partial(run, conn), dashboard, start, end, chosen)
 
 
 def answered(
@@ -102,24 +117,34 @@ def answered(
     dashboard: dict[str, Any],
     start: datetime,
     end: datetime,
+    chosen: dict[str, list[str]] | None = None,
 ) -> dict[str, tuple[str, list[str], list[Any]]]:
     """The same by whatever takes SQL and gives columns and rows.
 
-    Each variable has all values of its own query, as on a viewer's first visit.
+    Each variable has all values of its own query, as on a viewer's first visit; those in `chosen`
+    are as given. A panel that is repeated for a variable asks once for each value; its rows are
+    joined.
     """
-    variables: dict[str, list[str]] = {}
+    variables = fixed_variables(dashboard) | (chosen or {})
+    repeated = {f"panel {panel['title']}": panel.get("repeat") for panel in dashboard["panels"]}
     multi = {
         variable["name"]: variable.get("multi", False)
         for variable in dashboard["templating"]["list"]
     }
     answers = {}
     for where, sql, form in queries(dashboard):
-        columns, rows = asking(expand(sql, variables, start, end))
-        if form == "variable":
-            name = where.removeprefix("variable ")
-            variables[name] = (
-                [str(row[0]) for row in rows] if multi[name] else [str(row[0]) for row in rows][:1]
-            )
+        by = repeated.get(where)
+        columns: list[str] = []
+        rows: list[Any] = []
+        for value in variables[by] if by else [""]:
+            once = variables | ({by: [value]} if by else {})
+            columns, more = asking(expand(sql, once, start, end))
+            rows += more
+        if form == "variable" and (name := where.removeprefix("variable ")) not in (chosen or {}):
+            values = [
+                str(row[columns.index("__value") if "__value" in columns else 0]) for row in rows
+            ]
+            variables[name] = values if multi[name] else (values[:1] or [""])
         answers[where] = (form, columns, rows)
     return answers
 

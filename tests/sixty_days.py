@@ -8,6 +8,7 @@ build fails, one testbox is lost, another is quarantined, a tree cannot be fetch
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from swingbot.core.model.noise import NoiseRecord, Spread
 from tests import builders as make
 from tests.tables import an_experiment
 
@@ -69,7 +71,7 @@ def sixty_days(conn: sa.Connection, now: datetime | None = None) -> Past:
 
 def _level(past: Past, tree: str, testbox: str, day: int, k: int, factor: float = 1.0) -> float:
     worse = 0.94 if tree == TREES[0] and day >= SWING_DAY else 1.0
-    wave = 1 + NOISE[testbox] * make.spread(day * 7 + k)
+    wave = 1 + NOISE[testbox] * make.spread(day * 7 + 3 * k)
     return LEVELS[testbox] * worse * factor * wave
 
 
@@ -157,7 +159,7 @@ def _compared(
             make.a_swing(conn, comparison, testbox, change_pct=-6.0, state="open")
         elif day == 20 and testbox.name == "bare1":
             make.a_swing(conn, comparison, testbox, change_pct=-1.4, state="refuted")
-        elif day == 50 and tree == TREES[1]:
+        elif day == 50:
             make.a_swing(
                 conn, comparison, testbox, change_pct=2.2, direction="better", state="noted"
             )
@@ -325,10 +327,16 @@ def _settle(
 ) -> None:
     conn.execute(
         sa.text(
-            "UPDATE swing SET state = :state, bisection = :bisection, proof = :proof"
-            " WHERE testbox = :testbox AND state = 'open'"
+            "UPDATE swing SET state = :state, bisection = :bisection, proof = :proof,"
+            " evidence = CAST(:evidence AS jsonb) WHERE testbox = :testbox AND state = 'open'"
         ),
-        {"state": state, "bisection": bisection, "proof": proof, "testbox": testbox},
+        {
+            "state": state,
+            "bisection": bisection,
+            "proof": proof,
+            "testbox": testbox,
+            "evidence": json.dumps({"answer": "confirmed", "reason": "6 pairs of boots agree"}),
+        },
     )
 
 
@@ -360,7 +368,10 @@ def _a_held_mail(conn: sa.Connection, past: Past, seen: datetime) -> None:
         past.testboxes["bare1"],
         kernels,
         status="culprit",
-        conclusion={"status": "culprit", "culprit": {"commit": kernels[1].commit}},
+        conclusion={
+            "status": "culprit",
+            "culprit": {"commit": kernels[1].commit, "subject": f"mm: commit 49 of {tree}"},
+        },
         at=seen + 10 * 24 * HOUR,
     )
     incident = make.an_incident(
@@ -412,13 +423,15 @@ def _lab(conn: sa.Connection, past: Past, end: datetime) -> None:
     )
     through = conn.execute(sa.text("SELECT max(id) FROM boot")).scalar_one()
     for name, sd in NOISE.items():
-        spread = {"sd": sd, "df": 80.0}
-        detail = {"run": spread, "boot": spread, "boot_mean": spread, "boots": 120, "runs": 240}
+        spread = Spread(sd=sd, df=80.0)
+        record = NoiseRecord(
+            run=spread, boot=spread, boot_mean=spread, boots=120, runs=240, images=61
+        )
         row = {
             "testbox": name,
             "unit_job": make.UNIT_JOB,
             "metric": make.METRIC,
-            "detail": detail | {"images": 61},
+            "detail": record.to_json(),
             "through": through,
             "at": end - HOUR,
         }
