@@ -123,34 +123,98 @@ def test_only_pages_are_published_and_only_on_loopback() -> None:
     assert published == {"web": ["127.0.0.1:8010:8010"], "grafana": ["127.0.0.1:3000:3000"]}
 
 
-@pytest.mark.parametrize(
-    ("bind", "wanted", "anonymous"),
-    [
-        ("127.0.0.1", "", "true"),
-        ("::1", "", "true"),
-        ("0.0.0.0", "", "false"),
-        ("192.0.2.7", "", "false"),
-        ("192.0.2.7", "true", "true"),
-        ("127.0.0.1", "false", "false"),
-    ],
-)
-def test_boards_ask_for_a_login_unless_they_are_on_loopback(
-    tmp_path: Path, bind: str, wanted: str, anonymous: str
-) -> None:
-    password = tmp_path / "password"
-    password.write_text("a-pass-word")
-    shell, option, script = SERVICES["grafana"]["entrypoint"]
-    script = script.replace("$$", "$").replace("/run/secrets/db_grafana", str(password))
-    done = subprocess.run(
-        [shell, option, script.replace("/run.sh", "/usr/bin/env")],
-        env={"SWINGBOT_GRAFANA_BIND": bind, "SWINGBOT_GRAFANA_ANONYMOUS": wanted},
+def started(tmp_path: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run the entry of Grafana's container with the variables of the compose file.
+
+    Grafana itself is replaced by a program that prints its environment.
+    """
+    shutil.copytree(ROOT / "dashboards", tmp_path / "dashboards")
+    (tmp_path / "password").write_text("a-pass-word")
+    entry = tmp_path / "dashboards/start"
+    text = entry.read_text().replace("/run/secrets/db_grafana", str(tmp_path / "password"))
+    entry.write_text(text.replace("/run.sh", "/usr/bin/env"))
+    service = compose(**given)["services"]["grafana"]
+    program, script = service["entrypoint"]
+    assert script == "/etc/grafana/swingbot/start"
+    environment = {  # an engine puts variables in after YAML was read, so all are text
+        key: "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in service["environment"].items()
+    }
+    return subprocess.run(
+        [program, str(entry)],
+        env=environment
+        | {"SWINGBOT_GRAFANA_DASHBOARDS": str(tmp_path / "boards"), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        check=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("bind", "url", "wanted", "anonymous"),
+    [
+        ("127.0.0.1", "http://localhost:8010", "", "true"),
+        ("::1", "http://[::1]:8010/", "", "true"),
+        ("127.0.0.1", "https://swingbot.example.org", "", "false"),  # a proxy in front of it
+        ("127.0.0.1", "http://localhost.example.org:8010", "", "false"),
+        ("0.0.0.0", "http://localhost:8010", "", "false"),
+        ("192.0.2.7", "http://192.0.2.7:8010", "", "false"),
+        ("192.0.2.7", "http://192.0.2.7:8010", "true", "true"),
+        ("127.0.0.1", "http://localhost:8010", "false", "false"),
+    ],
+)
+def test_boards_ask_for_a_login_unless_they_and_the_pages_are_on_loopback(
+    tmp_path: Path, bind: str, url: str, wanted: str, anonymous: str
+) -> None:
+    done = started(
+        tmp_path,
+        SWINGBOT_BIND=bind,
+        SWINGBOT_PUBLIC_URL=url,
+        SWINGBOT_GRAFANA_ANONYMOUS=wanted,
+    )
+    assert done.returncode == 0, done.stderr
     environment = done.stdout.splitlines()
     assert f"GF_AUTH_ANONYMOUS_ENABLED={anonymous}" in environment
     assert "SWINGBOT_GRAFANA_DB_PASSWORD=a-pass-word" in environment
+
+
+def test_boards_link_to_the_address_of_the_pages(tmp_path: Path) -> None:
+    assert started(tmp_path, SWINGBOT_PUBLIC_URL="https://a.example.org/bot/").returncode == 0
+    names = {file.name for file in (ROOT / "dashboards/json").iterdir()}
+    written = {file.name: json.loads(file.read_text()) for file in (tmp_path / "boards").iterdir()}
+    assert set(written) == names
+    for board in written.values():
+        (web,) = (v for v in board["templating"]["list"] if v["name"] == "web")
+        assert web["query"] == web["current"]["value"] == "https://a.example.org/bot"
+        assert web["hide"] == 2
+        assert "127.0.0.1" not in json.dumps(board)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("localhost:8010", "does not begin with http"),
+        ('https://a/"b', "a character that"),
+        ("https://a/|w x", "a character that"),
+    ],
+)
+def test_an_address_that_would_break_the_boards_is_refused(
+    tmp_path: Path, url: str, words: str
+) -> None:
+    done = started(tmp_path, SWINGBOT_PUBLIC_URL=url.replace('"', '\\"'))
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not (tmp_path / "boards").exists()
+
+
+def test_writing_boards_again_says_what_changed(tmp_path: Path) -> None:
+    def write(url: str) -> list[str]:
+        command = ["sh", str(ROOT / "dashboards/write-boards"), url, str(tmp_path)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+    boards = sorted(file.name for file in (ROOT / "dashboards/json").iterdir())
+    assert sorted(write("https://a.example.org")) == boards
+    assert write("https://a.example.org") == []
+    assert sorted(write("https://b.example.org")) == boards
 
 
 def test_workers_have_no_way_to_the_database_nor_to_the_world() -> None:
