@@ -130,7 +130,7 @@ def link_fields(url: str) -> list[str]:
 
 
 def _links(panel: Json) -> Iterator[str]:
-    """A link takes its path from a column that always has one: never from a cell that may be empty."""
+    """A link takes its path from a column that always has one; a cell may be empty."""
     names = {name for sql in sql_of(panel) for name in columns(sql)}
     for url in links(panel):
         if "__value" in url:
