@@ -17,6 +17,7 @@ from swingbot.core.model import ids
 from swingbot.service.incident import keep as keep
 from swingbot.service.ports import GitError, Lab, RequestError
 
+from . import comparison_plot
 from .forms import FORM_HEADERS, Form, Forms
 from .ports import Row
 from .render import Renderer, is_json
@@ -108,7 +109,7 @@ def _id(text: str, kind: str) -> int:
 
 
 def shown(document: Row) -> dict[str, Any]:
-    """Values for the template: number of bisections, branches and testboxes, and the gates."""
+    """Values for the template: number of branches, what can be split off, the rows by test."""
     places = {(s["tree"], s["commit"]) for s in document["sightings"]}
     out = sorted(
         {
@@ -121,4 +122,5 @@ def shown(document: Row) -> dict[str, Any]:
         "branches": len(places),
         "can_split": out,
         "split": any(one["split"] for one in document["impact"]),
+        "tests": comparison_plot.measured_tests(document["rows"]),
     }

@@ -14,7 +14,7 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.comparison_row import Key, key_of
 from swingbot.core.model.lookup import NotFound
 
-from . import free_memory, incident, kernel_change, plot
+from . import comparison_plot, free_memory, incident, kernel_change, plot
 from . import report as report_page
 from .plot_rows import is_of, plotted, program_of, programs_of
 from .ports import Connection, OpenArtifact, Row
@@ -154,6 +154,7 @@ class Pages:
         shown = plotted(document, samples)
         return {
             "kits": self._kits is not None,
+            **comparison_plot.result_of(document["rows"], samples),
             "plots": [_title(key) for key in shown[:_PLOTS]],
             "values": _values(document, samples),
             "free_memory": free_memory.of_comparison(samples),

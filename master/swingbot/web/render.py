@@ -10,6 +10,7 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from .cell_labels import label_cells
 from .filters import FILTERS
 from .ports import PageSettings
 
@@ -57,4 +58,6 @@ class Renderer:
         text = self._jinja.get_template(template).render(
             refresh=_REFRESH_SECONDS if refresh else None, **context
         )
-        return HTMLResponse(text, status_code=status, headers={"cache-control": "no-cache"})
+        return HTMLResponse(
+            label_cells(text), status_code=status, headers={"cache-control": "no-cache"}
+        )
