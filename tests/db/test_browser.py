@@ -145,6 +145,28 @@ def test_a_reader_goes_from_the_overview_to_a_report_its_plots_and_its_incident(
     assert page.address() == f"/report/r{lab.sent}.json"
 
 
+def test_two_clicks_lead_from_the_start_page_to_a_boot_behind_what_got_worse(lab: Lab) -> None:
+    page = lab.page
+    page.open(lab.url)
+    page.click("main td.change.worse a")
+    assert page.heading().startswith("Comparison c1")
+    page.click("main a[href^='/boot/x']")
+    assert page.heading().startswith("Boot x")
+
+
+def test_the_header_is_short_and_asks_for_a_comparison_and_searches(lab: Lab) -> None:
+    page = lab.page
+    page.open(lab.url)
+    assert page.value("document.querySelectorAll('header nav a:not(.brand)').length") <= 8
+    page.click("header nav a[href='/compare']")
+    assert page.heading() == "Compare two kernels"
+    for words, heading in (("free straight", "Search"), (f"r{lab.sent}", f"Report r{lab.sent}")):
+        page.value(f"document.querySelector('header input').value = '{words}'")
+        page.click("header form button")
+        assert page.heading().startswith(heading)
+        looked_at(page)
+
+
 def test_a_reader_goes_from_the_list_of_experiments_to_the_boots_of_a_cell(lab: Lab) -> None:
     page = lab.page
     page.open(lab.url)

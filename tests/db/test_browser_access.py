@@ -41,8 +41,7 @@ def sign_in(page: Page, site: Site, who: str, role: Role) -> None:
 def test_a_submitter_sees_the_cost_and_queues(serve: Serve, page: Page) -> None:
     site = serve()
     page.open(f"http://127.0.0.1:{site.web.port}/")
-    page.click("nav a[href='/comparisons']")
-    page.click("footer a[href='/compare']")
+    page.click("main a[href='/compare']")
     pictured(page, "compare-stranger")
     page.click("main a[href^='/login']")
     pictured(page, "login")

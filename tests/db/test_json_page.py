@@ -98,6 +98,8 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     rest()
     lab.run("status", "status")
     lab.get("status", "/status.json")
+    for words in (first[:12], "vm-icount", METRIC, "nothing like this", ""):
+        lab.get("search", f"/search.json?q={words}")
     for kind, shape, ids in (
         ("comparisons", "comparison", ("c1", waiting)),
         ("bisections", "bisection", ("b1", "b2")),

@@ -260,8 +260,71 @@ def test_headers_forbid_scripts_and_guessing(site: Site) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in headers["content-security-policy"]
         assert "script" not in headers["content-security-policy"]
+        # the search form of every page; nothing may be sent elsewhere
+        assert "form-action 'self'" in headers["content-security-policy"]
     assert "<style" not in page(site, "/")
     assert not re.search(r"\sstyle=|\son\w+=", page(site, f"/comparison/c{site.lab.comparison}"))
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "wanted"),
+    [
+        ("{culprit}", "commits", "mm/page_alloc: free straight to the buddy lists"),
+        ("BUDDY straight", "commits", "mm/page_alloc: free straight to the buddy lists"),
+        ("page_alloc batch", "commits", "mm/page_alloc: keep the batch where it was"),
+        ("18.1% worse", "mails", "[mm-demo]"),
+        ("hackbench-process", "tests", scenario.HACKBENCH_JOB),
+        ("hackbench.through", "metrics", scenario.HACKBENCH),
+        ("rack", "testboxes", "rack7"),
+        ("example.org/linux", "trees", "mm-demo"),
+    ],
+)
+def test_search_finds_what_every_word_matches(
+    site: Site, words: str, kind: str, wanted: str
+) -> None:
+    culprit = read.incident(site.conn, site.lab.incident)["culprit"]["commit"]
+    asked = {"q": words.format(culprit=culprit[:7])}
+    answer = site.client.get("/search.json", params=asked).json()
+    assert wanted in str(answer[kind]), answer
+    shown = site.client.get("/search", params=asked).text
+    assert wanted in shown
+    for path in links("/search", shown):
+        assert site.client.get(path).status_code in (200, 302, 303, 307), path
+
+
+def test_a_search_for_an_id_leads_to_its_page_and_nothing_is_explained(site: Site) -> None:
+    answer = site.client.get("/search", params={"q": f" B{site.lab.bisection} "})
+    assert (answer.status_code, answer.headers["location"]) == (
+        303,
+        f"/bisection/b{site.lab.bisection}",
+    )
+    for words in ("c99", "100% of_nothing", "\\", "' OR 1=1 --", "\0", "x" * 5000):
+        text = site.client.get("/search", params={"q": words}).text
+        assert "Nothing matches" in text or "Type a commit" in text, words
+    empty = site.client.get("/search").text
+    assert "Type a commit" in empty
+    assert "<h2>" not in empty
+
+
+def test_the_start_page_names_what_got_worse_its_culprit_and_its_mail(site: Site) -> None:
+    worse, noted = read.status(site.conn)["lately"]
+    assert (worse["metric"], worse["direction"], worse["more"]) == (make.METRIC, "worse", 0)
+    assert worse["incident"] == f"i{site.lab.incident}"
+    assert worse["culprit"]["subject"] == scenario.SUBJECTS[scenario.CULPRIT]
+    assert (worse["report"], worse["report_state"]) == (f"r{site.lab.report}", "sent")
+    assert (noted["incident"], noted["culprit"], noted["state"]) == (None, None, "noted")
+
+
+def test_a_long_subject_is_cut_where_a_commit_is_named(own_site: Site) -> None:
+    site = own_site
+    subject = "mm: " + "long " * 99 + "end"
+    site.conn.execute(sa.text("UPDATE variant SET subject = :s"), {"s": subject})
+    site.conn.commit()
+    for path in ("/", f"/comparison/c{site.lab.comparison}", "/orders", "/comparisons"):
+        text = page(site, path)
+        assert f'title="{subject}"' in text
+        assert f">{subject}<" not in text
+        assert f"{subject[:99]}…" in text
 
 
 def test_emulated_testboxes_are_labelled_wherever_their_numbers_show(site: Site) -> None:

@@ -36,6 +36,7 @@ from .raw import (
     sample_pages,
     samples,
 )
+from .search import search
 from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
 
@@ -82,6 +83,7 @@ __all__ = [
     "samples",
     "samples_of_comparison",
     "samples_of_experiment",
+    "search",
     "status",
     "switch",
     "testbox",

@@ -35,6 +35,34 @@ FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tr
   JOIN testbox x ON x.name = s.testbox
 WHERE s.state <> 'known' ORDER BY s.id DESC LIMIT :limit
 """
+# One row an incident (its largest change), or a swing that has none yet; of each direction the
+# latest.
+_LATELY = """
+WITH of_swing AS (
+  SELECT s.*, c.created_at, t.name AS tree, coalesce(i.merged_into, i.id) AS incident
+  FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
+  LEFT JOIN incident_bisection b ON b.bisection = s.bisection
+  LEFT JOIN incident i ON i.id = b.incident WHERE s.state NOT IN ('known', 'refuted')
+), largest AS (
+  SELECT DISTINCT ON (incident, CASE WHEN incident IS NULL THEN id END) *,
+    CASE WHEN incident IS NULL THEN 0 ELSE count(*) OVER (PARTITION BY incident) - 1 END AS further
+  FROM of_swing
+  ORDER BY incident, CASE WHEN incident IS NULL THEN id END, abs(change_pct) DESC, id
+), latest AS (
+  SELECT *, row_number() OVER (PARTITION BY direction
+    ORDER BY created_at DESC, abs(change_pct) DESC, id DESC) AS place
+  FROM largest
+)
+SELECT l.id, l.comparison, l.testbox, l.unit_job, l.metric, l.direction, l.change_pct, l.state,
+  l.bisection, l.created_at, l.tree, x.facts->>'label' AS label, l.further AS more, l.incident,
+  v.commit AS culprit, v.subject, m.id AS report, m.state AS report_state
+FROM latest l JOIN testbox x ON x.name = l.testbox LEFT JOIN incident i ON i.id = l.incident
+LEFT JOIN variant v ON v.id = i.culprit
+LEFT JOIN LATERAL (SELECT r.id, r.state FROM report r WHERE r.incident = l.incident
+  ORDER BY r.withdrawn IS NOT NULL, r.id LIMIT 1) m ON true
+WHERE l.place <= :limit
+ORDER BY array_position(ARRAY['worse', 'changed', 'better'], l.direction), l.place
+"""
 # A kernel that does not build or boot is an outcome; only infrastructure failures are problems.
 _FAILED_ORDERS = """
 SELECT o.id, o.kind, o.testbox, o.reason FROM orders o
@@ -107,8 +135,8 @@ def status(conn: sa.Connection) -> Row:
     """The whole lab at a glance.
 
     Keys: `idle`, `open`, `queue`, `running`, `testboxes`, `trees`, open and recent requests,
-    `swings`, `reports`, `problems`. A problem is {"text": a sentence that says what to do, "link":
-    a page with more, or None}.
+    `swings`, `lately` (what got worse, then what got better), `reports`, `problems`. A problem is
+    {"text": a sentence that says what to do, "link": a page with more, or None}.
     """
     testboxes, trees = list_testboxes(conn), list_trees(conn, {"state": "watched"})
     running = [row | {"id": shown("order", row["id"])} for row in rows(conn, _RUNNING)]
@@ -137,6 +165,7 @@ def status(conn: sa.Connection) -> Row:
             row for row in list_bisections(conn, None, 12) if row["status"] != "running"
         ][:8],
         "incidents": list_incidents(conn, None, 5),
+        "lately": [_recent(row) for row in rows(conn, _LATELY, limit=8)],
         "swings": [_swing(row) for row in rows(conn, _SWINGS, limit=8)],
         "reports": list_reports(conn, None, 8),
         "problems": _problems(conn, testboxes, trees),
@@ -147,6 +176,15 @@ def _swing(row: Row) -> Row:
     return row | {
         "comparison": shown("comparison", row["comparison"]),
         "bisection": shown("bisection", row["bisection"]),
+    }
+
+
+def _recent(row: Row) -> Row:
+    commit, subject = row.pop("culprit"), row.pop("subject")
+    return _swing(row) | {
+        "culprit": {"commit": commit, "subject": subject} if commit else None,
+        "incident": shown("incident", row["incident"]),
+        "report": shown("report", row["report"]),
     }
 
 

@@ -41,13 +41,14 @@ from .ports import (
 from .raw import RawPages
 from .render import Renderer
 from .reproduction import Kits
+from .search import SearchPages
 from .snapshot_reader import SnapshotReader
 
 STATIC = Path(__file__).parent / "static"
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; img-src 'self'; style-src 'self';"
-        " form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+        " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -99,6 +100,7 @@ def make_app(
         *extra_routes,
         *(reproduction.routes(kits) if kits is not None else ()),
         *ExperimentPages(source, renderer, artifact, kits=kits is not None).routes(),
+        *SearchPages(source, renderer).routes(),
         Route("/", pages.overview),
         Route("/status.json", pages.overview),
         Route("/robots.txt", _robots),
