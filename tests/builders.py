@@ -596,6 +596,7 @@ def a_row(
         "interval_pct": [change - 1.2, change + 1.2],
         "verdict": verdict,
         "reason": reason,
+        "headline": not metric.startswith("perf-stat."),
         **more,
     }
     row = {

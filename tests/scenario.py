@@ -201,7 +201,6 @@ def _comparison(world: _World, kernels: list[make.Kernel]) -> int:
             unit=unit,
             better=better,
             unit_job=job,
-            headline=better is not None,
         )
     make.a_row(
         conn,

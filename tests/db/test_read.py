@@ -419,7 +419,9 @@ def test_lists_take_filters_and_refuse_unknown_ones(conn: sa.Connection) -> None
         )
     ] == [f"c{number}"]
     assert read.list_comparisons(conn, {"tree": "other"}) == []
-    assert read.list_comparisons(conn)[0]["worse"] == 2
+    (listed,) = read.list_comparisons(conn)
+    assert listed["headline"]["verdict"] == "worse"
+    assert listed["headline"]["metric"] == make.METRIC
     assert [row["metric"] for row in read.list_metrics(conn)] == [
         make.METRIC,
         "perf-stat.instructions",

@@ -77,6 +77,12 @@ SELECT c.id, c.kind, t.name AS tree, c.status, c.reason, c.boots, c.created_at, 
          head.subject AS head_subject,
        (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p
          WHERE p.comparison = c.id) AS testboxes,
+       (array_agg(jsonb_build_object('metric', r.metric, 'unit_job', r.unit_job,
+           'testbox', r.testbox, 'verdict', r.verdict, 'change_pct', r.change_pct,
+           'interval_pct', r.detail->'interval_pct')
+         ORDER BY array_position(ARRAY['worse', 'changed', 'better', 'unclear', 'invalid', 'same'],
+           r.verdict), abs(r.change_pct) DESC NULLS LAST, r.testbox, r.unit_job)
+         FILTER (WHERE r.comparison IS NOT NULL))[1] AS headline,
        count(r.*) FILTER (WHERE r.verdict = 'worse') AS worse,
        count(r.*) FILTER (WHERE r.verdict = 'better') AS better,
        count(r.*) FILTER (WHERE r.verdict = 'changed') AS changed,
@@ -86,7 +92,8 @@ FROM comparison_pair c
 JOIN tree t ON t.id = c.tree
 JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head
-LEFT JOIN comparison_row r ON r.comparison = c.id AND r.detail->>'alias_of' IS NULL
+LEFT JOIN comparison_row r ON r.comparison = c.id AND (r.detail->>'headline')::boolean
+  AND r.detail->>'alias_of' IS NULL
 {where}
 GROUP BY c.id, c.kind, c.status, c.reason, c.boots, c.created_at, c.ended_at, t.name, base.commit,
   base.subject, head.commit, head.subject
@@ -235,7 +242,11 @@ def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
 def list_comparisons(
     conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
 ) -> list[Row]:
-    """Newest first. Filters: tree, status, kind, testbox."""
+    """Newest first. Filters: tree, status, kind, testbox.
+
+    `headline` is the headline row that a reader wants to know first, None if there is none; the
+    counts are of headline rows.
+    """
     testbox = (filters or {}).get("testbox")
     clause, params = where(
         {k: v for k, v in (filters or {}).items() if k != "testbox"},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from swingbot.core.model.comparison_row import Key, key_of
+
 from .rows import Row, rows, shown
 
 _RECORDS = """
@@ -16,15 +18,40 @@ SELECT c.id, c.status, c.reason, v.commit, v.subject, c.boots,
 FROM comparison_pair c JOIN comparison_part p ON p.comparison = c.id JOIN variant v ON v.id = c.base
 WHERE c.kind = 'anchor' AND p.testbox = :name ORDER BY c.id DESC LIMIT 10
 """
+# Metrics that repeat the number of another, in the latest comparison that has them; the last 20
+# comparisons of each testbox are read.
+_ALIASES = """
+WITH part AS (
+  SELECT p.comparison, p.testbox,
+    dense_rank() OVER (PARTITION BY p.testbox ORDER BY p.comparison DESC) AS age
+  FROM comparison_part p JOIN comparison c ON c.id = p.comparison
+  WHERE c.status = 'done' AND (CAST(:name AS text) IS NULL OR p.testbox = :name)
+), latest AS (
+  SELECT DISTINCT ON (r.testbox, r.unit_job, r.metric) r.testbox, r.unit_job, r.metric,
+    r.detail->>'alias_of' AS alias_of
+  FROM comparison_row r WHERE (r.comparison, r.testbox) IN
+    (SELECT comparison, testbox FROM part WHERE age <= 20)
+  ORDER BY r.testbox, r.unit_job, r.metric, r.comparison DESC
+)
+SELECT * FROM latest WHERE alias_of IS NOT NULL
+"""
+
+
+def aliases(conn: sa.Connection, testbox: str | None = None) -> dict[Key, str]:
+    """The metric whose number each alias repeats, by the alias's testbox, unit job and metric."""
+    return {key_of(row): row["alias_of"] for row in rows(conn, _ALIASES, name=testbox)}
 
 
 def noise_records(conn: sa.Connection, testbox: str) -> list[Row]:
     """One row per unit job and metric, with the number of boots.
 
     `run`, `boot`, `boot_mean`, `pair`, `day`, `layout` are {"sd", "df"}; an unknown sd is None.
+    `alias_of` names another metric that is the same number; None for most.
     """
+    repeated = aliases(conn, testbox)
     return [
         {key: row[key] for key in ("unit_job", "metric", "through", "at")}
+        | {"alias_of": repeated.get((testbox, row["unit_job"], row["metric"]))}
         | plain_record(row["detail"])
         for row in rows(conn, _RECORDS, name=testbox)
     ]

@@ -7,13 +7,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot.core.model.comparison_row import key_of
 from swingbot.core.model.lookup import NotFound
 
 from . import testbox_status
 from .comparisons import list_comparisons
 from .experiments import list_experiments
 from .histories import histories
-from .noise import anchors, noise_records, plain_record
+from .noise import aliases, anchors, noise_records, plain_record
 from .patches import patches
 from .rows import Row, by_id, first, rows, shown, where
 from .variants import variants
@@ -160,15 +161,17 @@ def list_metrics(
     """Metrics ever measured, benchmarks before counters. Filters: testbox, unit_job, metric.
 
     `noise` is the noise record, `noise_pct` the standard deviation of a boot mean in percent; both
-    are None before there is a record.
+    are None before there is a record. `alias_of` names another metric that is the same number.
     """
     clause, params = where(
         filters, {"testbox": "x.testbox", "unit_job": "r.unit_job", "metric": "s.metric"}
     )
     metrics = rows(conn, _METRICS.format(where=clause), limit=limit, **params)
+    repeated = aliases(conn)
     return [
         row
         | {
+            "alias_of": repeated.get(key_of(row)),
             "noise": plain_record(row["noise"]) if row["noise"] else None,
             "noise_pct": _noise_pct(row["noise"]),
         }

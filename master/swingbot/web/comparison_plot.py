@@ -18,7 +18,7 @@ from markupsafe import Markup
 from swingbot.core.model.comparison_row import CHANGED, Key, key_of
 
 from . import svg
-from .filters import interval, percent
+from .filters import folded, interval, percent
 from .ports import Row
 
 _HEIGHT: Final = 38
@@ -75,7 +75,7 @@ def measured_tests(rows: Sequence[Row], samples: Iterable[Row] = ()) -> list[Mea
     All benchmark metrics share one axis, and the counters of each test another.
     """
     means = _boot_means(samples)
-    shown = [row for row in rows if not row["alias_of"]]
+    shown = folded(rows)
     order = list(dict.fromkeys((row["unit_job"], row["testbox"]) for row in shown))
     scale = _scale([row for row in shown if not row["counter"]], means)
     tests = []
@@ -87,8 +87,8 @@ def measured_tests(rows: Sequence[Row], samples: Iterable[Row] = ()) -> list[Mea
                 unit_job=unit_job,
                 testbox=testbox,
                 label=mine[0].get("label"),
-                table=_table([row for row in mine if not row["counter"]], rows, means, scale),
-                counters=_table(counters, rows, means, _scale(counters, means)),
+                table=_table([row for row in mine if not row["counter"]], means, scale),
+                counters=_table(counters, means, _scale(counters, means)),
             )
         )
     return tests
@@ -100,7 +100,7 @@ def result_of(rows: Sequence[Row], samples: Iterable[Row]) -> Row:
     Keys: `tests`, `headlines` (benchmark metrics that changed, worst first), `unclear` (number of
     benchmark metrics without a verdict).
     """
-    own = [row for row in rows if not row["counter"] and not row["alias_of"]]
+    own = [row for row in folded(rows) if not row["counter"]]
     return {
         "tests": measured_tests(rows, samples),
         "headlines": [row for row in own if row["verdict"] in CHANGED],
@@ -108,23 +108,11 @@ def result_of(rows: Sequence[Row], samples: Iterable[Row]) -> Row:
     }
 
 
-def _table(
-    rows: Sequence[Row], beside: Sequence[Row], means: BootMeans, scale: svg.AxisScale
-) -> MetricTable:
+def _table(rows: Sequence[Row], means: BootMeans, scale: svg.AxisScale) -> MetricTable:
     lines = tuple(
-        MetricLine(row=row, aliases=_aliases(row, beside), strip=_strip(row, means, scale))
-        for row in rows
+        MetricLine(row=row, aliases=row["aliases"], strip=_strip(row, means, scale)) for row in rows
     )
     return MetricTable(lines=lines, axis=_axis(scale))
-
-
-def _aliases(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
-    testbox, unit_job, metric = key_of(row)
-    return tuple(
-        other["metric"]
-        for other in rows
-        if (other["testbox"], other["unit_job"], other["alias_of"]) == (testbox, unit_job, metric)
-    )
 
 
 def _boot_means(samples: Iterable[Row]) -> BootMeans:

@@ -16,6 +16,7 @@ from swingbot.core.model.lookup import NotFound
 
 from . import comparison_plot, free_memory, incident, kernel_change, plot
 from . import report as report_page
+from .filters import folded
 from .plot_rows import is_of, plotted, program_of, programs_of
 from .ports import Connection, OpenArtifact, Row
 from .render import Renderer, is_json
@@ -72,6 +73,7 @@ class Pages:
             "order": self._order,
             "boot": self._boot,
             "kernel": self._kernel,
+            "testbox": lambda conn, document: {"noise": _noise(document)},
         }
 
         # additional content below a list
@@ -85,7 +87,7 @@ class Pages:
             document = self._source.read.status(conn)
         if is_json(request):
             return JSONResponse(document)
-        return self._renderer.page("overview.html", refresh=True, status_now=document)
+        return self._renderer.page("overview.html", refresh=request, status_now=document)
 
     def one(self, request: Request) -> Response:
         """The page of one object, or its JSON if the path ends in `.json`."""
@@ -110,7 +112,9 @@ class Pages:
         refresh = document.get("status") in _RUNNING or (
             kind == "order" and document["state"] in _RUNNING
         )
-        return self._renderer.page(f"{kind}.html", refresh=refresh, this=document, **more)
+        return self._renderer.page(
+            f"{kind}.html", refresh=request if refresh else None, this=document, **more
+        )
 
     def variant(self, request: Request) -> Response:
         """Redirect to the kernel of a variant or to its build order; else show the variant."""
@@ -232,6 +236,26 @@ class Pages:
             return None
         lines = _CONTROL.sub("", text).splitlines()[-_TAIL_LINES:]
         return {"name": name, "text": "\n".join(line[:500] for line in lines)}
+
+
+def _noise(testbox: Row) -> list[Row]:
+    """Noise records by unit job, aliases folded, counters apart."""
+    records = folded([row | {"testbox": testbox["name"]} for row in testbox["noise"]])
+    return [
+        {
+            "unit_job": unit_job,
+            "own": [row for row in rows if is_of(row["metric"], unit_job)],
+            "counters": [row for row in rows if not is_of(row["metric"], unit_job)],
+        }
+        for unit_job, rows in _by_unit_job(records).items()
+    ]
+
+
+def _by_unit_job(records: list[Row]) -> dict[str, list[Row]]:
+    by_job: dict[str, list[Row]] = {}
+    for record in records:
+        by_job.setdefault(record["unit_job"], []).append(record)
+    return by_job
 
 
 def _limit(text: str | None) -> int:
