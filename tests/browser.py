@@ -23,12 +23,58 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = "chromium"
+# https://github.com/dequelabs/axe-core; .ci/browser checks its sha256
+AXE = (
+    Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swingbot/axe-4.14.1.min.js"
+)
+_BARRIERS = """axe.run(document, {resultTypes: ["violations"]}).then(answer =>
+    answer.violations.map(one => `${one.id}: ${one.help}: `
+        + one.nodes.slice(0, 3).map(node => node.html.slice(0, 160)).join(" | ")))"""
 # The protocol's descriptors are 3 and 4.
 _MOVE = """import fcntl, os, sys
 a, b = (fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3])
 os.dup2(a, 3), os.dup2(b, 4), os.close(a), os.close(b)
 os.execvp(sys.argv[3], sys.argv[3:])"""
 SECONDS = 120.0  # a slow machine may need this for its first page
+
+
+_CUT_OFF = """(() => {
+    document.querySelectorAll("details").forEach(one => { one.open = true });
+    const hidden = one => getComputedStyle(one).clipPath === "inset(50%)";
+    const boxes = one => {
+        const found = [[0, document.documentElement.clientWidth, "the window"]];
+        for (let at = one; at && at !== document.body; at = at.parentElement) {
+            if (at.matches("pre, .skip, .skip *") || hidden(at)) return null;
+            const style = getComputedStyle(at), box = at.getBoundingClientRect();
+            if (style.overflowX !== "visible" || at.matches("td, th") && style.display !== "none")
+                found.push([box.left, box.right, `<${at.localName} class="${at.className}">`]);
+        }
+        return found;
+    };
+    const said = [];
+    const check = (one, rects, words) => {
+        const around = boxes(one);
+        for (const rect of around === null ? [] : rects)
+            for (const [left, right, name] of around)
+                if (rect.width && (rect.left < left - 1.5 || rect.right > right + 1.5)) {
+                    said.push(`${words}: ${Math.round(rect.left)}..${Math.round(rect.right)} is`
+                        + ` outside of ${name}, ${Math.round(left)}..${Math.round(right)}`);
+                    return;
+                }
+    };
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node; node = texts.nextNode();) {
+        const unseen = node.parentElement.closest("select, textarea, svg title");
+        if (!node.data.trim() || unseen) continue;
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        check(node.parentElement, range.getClientRects(), JSON.stringify(node.data.slice(0, 40)));
+    }
+    for (const one of document.querySelectorAll("img, progress, input, button, svg *"))
+        if (one.getClientRects().length) check(one.parentElement, one.getClientRects(),
+            `<${one.localName}>`);
+    return said;
+})()"""
 
 
 class BrowserError(Exception):
@@ -161,6 +207,33 @@ class Page:
                 "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             )
         )
+
+    def cut_off(self) -> list[str]:
+        """Text and pictures that a reader does not see without scrolling sideways.
+
+        What lies outside of its cell, of a box that clips or scrolls, or of the window. Only
+        preformatted text may scroll. Folded parts are unfolded first.
+        """
+        return list(self.value(_CUT_OFF))
+
+    def media(self, medium: str = "screen", scheme: str = "light") -> None:
+        """Show pages as on paper ("print"), or to a person who prefers a "dark" scheme."""
+        scheme_ = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", media=medium, features=[scheme_])
+
+    def press(self, key: str, code: int) -> None:
+        """Press and release a key: `press("Tab", 9)`."""
+        names = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        text = {"text": "\r"} if key == "Enter" else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **names, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **names)
+
+    def barriers(self) -> list[str]:
+        """What axe has to say about the page: each rule that it breaks, and where."""
+        if not AXE.exists():
+            raise BrowserError(f"{AXE} is not here; `make browser` installs it")
+        self.value(AXE.read_text() + ";0")
+        return list(self.value(_BARRIERS))
 
     def load_pictures(self) -> None:
         """Load the pictures that wait until they are scrolled into view. Raises BrowserError."""

@@ -46,7 +46,8 @@ def test_quotes_in_a_head_do_not_end_the_attribute() -> None:
 def test_tables_without_one_row_of_heads_stay_as_they_are() -> None:
     for table in (
         "<table><tr><th>a</th><td>1</td></tr></table>",
-        '<table><thead><tr><th colspan="2">a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>',
+        '<table><thead><tr><th colspan="2">a</th></tr></thead>'
+        "<tbody><tr><td>1</td></tr></tbody></table>",
     ):
         assert label_cells(table) == table
 

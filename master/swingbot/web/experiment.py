@@ -109,7 +109,7 @@ class ExperimentPages:
             "below": [] if one else sheet.below,
             "boots": None if one else _boots(document),
         }
-        refresh = document["status"] in _OPEN
+        refresh = request if document["status"] in _OPEN else None
         return self._renderer.page("experiment.html", refresh=refresh, **context)
 
     def values(self, request: Request) -> Response:

@@ -53,11 +53,22 @@ class Renderer:
         }
 
     def page(
-        self, template: str, *, status: int = 200, refresh: bool = False, **context: Any
+        self, template: str, *, status: int = 200, refresh: Request | None = None, **context: Any
     ) -> Response:
+        """Return a page. With `refresh`, it reloads itself unless that request asks it not to."""
+        reload = _reloading(refresh) if refresh is not None else {}
+        headers = {"cache-control": "no-cache"}
+        if seconds := reload.get("refresh"):
+            headers["refresh"] = str(seconds)
         text = self._jinja.get_template(template).render(
-            refresh=_REFRESH_SECONDS if refresh else None, **context
+            **{"refresh": None, "reload_link": None, **reload, **context}
         )
-        return HTMLResponse(
-            label_cells(text), status_code=status, headers={"cache-control": "no-cache"}
-        )
+        return HTMLResponse(label_cells(text), status_code=status, headers=headers)
+
+
+def _reloading(request: Request) -> dict[str, Any]:
+    """Seconds until the page reloads (None: it was asked not to), and the link to change that."""
+    off = request.query_params.get("reload") == "off"
+    url = request.url
+    other = url.remove_query_params("reload") if off else url.include_query_params(reload="off")
+    return {"refresh": None if off else _REFRESH_SECONDS, "reload_link": f"?{other.query}"}
