@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
+from xml.etree import ElementTree as Xml
 
 import pytest
 import sqlalchemy as sa
@@ -379,9 +380,103 @@ def test_an_alias_stands_under_its_original_and_has_no_row_or_plot(own_site: Sit
     assert "page-fault.total_ops" in [row["metric"] for row in rows]
 
 
+def test_lists_and_noise_fold_aliases_and_say_what_a_comparison_found(own_site: Site) -> None:
+    site = own_site
+    for statement in (
+        "INSERT INTO sample (run, metric, seq, value) SELECT run, :alias, seq, value FROM sample"
+        " WHERE metric = :metric",
+        "INSERT INTO comparison_row SELECT comparison, testbox, spec, unit_job, :alias, verdict,"
+        " change_pct, detail || jsonb_build_object('metric', CAST(:alias AS text), 'alias_of',"
+        " metric) FROM comparison_row WHERE metric = :metric",
+        "INSERT INTO noise_record (testbox, unit_job, metric, detail, through)"
+        " SELECT 'vm-icount', :job, m, CAST(:record AS jsonb), 1"
+        " FROM unnest(ARRAY[CAST(:metric AS text), :alias, 'perf-stat.instructions']) m",
+    ):
+        known = {"sd": 0.0031, "df": 12.0}
+        parts = dict.fromkeys(("run", "boot", "boot_mean", "pair", "day"), known)
+        record = parts | {"layout": {"sd": 0.0, "df": 0}, "boots": 7, "wild_boots": 1}
+        given = {
+            "alias": "page-fault.total_ops",
+            "metric": make.METRIC,
+            "job": make.UNIT_JOB,
+            "record": json.dumps(record),
+        }
+        names = {name: value for name, value in given.items() if f":{name}" in statement}
+        site.conn.execute(sa.text(statement), names)
+    site.conn.commit()
+    for path in ("/metrics", "/testbox/vm-icount"):
+        text = page(site, path)
+        assert '<span class="n">= page-fault.total_ops</span>' in text
+        assert text.count("page-fault.total_ops") == 1, path
+    assert "1 counter<" in page(site, "/testbox/vm-icount")
+    by_name = {row["metric"]: row for row in read.list_metrics(site.conn)}
+    assert by_name["page-fault.total_ops"]["alias_of"] == make.METRIC
+    assert by_name[make.METRIC]["alias_of"] is None
+    (listed,) = [row for row in read.list_comparisons(site.conn) if row["status"] == "done"]
+    assert (listed["headline"]["metric"], listed["headline"]["verdict"]) == (make.METRIC, "worse")
+    assert (listed["worse"], listed["changed"]) == (2, 0), "headlines, neither aliases nor counters"
+    text = page(site, "/comparisons")
+    assert "\u221218.1\u00a0%</span> page-fault.per_process_ops" in text
+    assert "; 1 more worse" in text
+
+
+def test_a_feed_has_stable_ids_and_what_strangers_wrote_is_text(own_site: Site) -> None:
+    site = own_site
+    site.conn.execute(sa.text("UPDATE variant SET subject = :h"), {"h": HOSTILE + "\x08 & \u202e"})
+    site.conn.commit()
+    answer = site.client.get("/feed/tree/mm-demo.atom")
+    assert answer.headers["content-type"].startswith("application/atom+xml")
+    atom = "{http://www.w3.org/2005/Atom}"
+    feed = Xml.fromstring(answer.content)
+    entries = feed.findall(f"{atom}entry")
+    ids = {entry.findtext(f"{atom}id"): entry for entry in entries}
+    assert ids.keys() == {
+        "tag:lab.example.org,2025:swing/1",
+        "tag:lab.example.org,2025:swing/2",
+        f"tag:lab.example.org,2025:mail/{site.lab.report}",
+    }
+    found = ids["tag:lab.example.org,2025:swing/1"]
+    assert HOSTILE in (found.findtext(f"{atom}title") or "")
+    (link,) = found.findall(f"{atom}link")
+    assert link.get("href") == f"http://lab.example.org:8010/incident/i{site.lab.incident}"
+    times = [entry.findtext(f"{atom}updated") or "" for entry in entries]
+    assert times == sorted(times, reverse=True)
+    assert feed.findtext(f"{atom}updated") == times[0]
+    assert answer.content == site.client.get("/feed/tree/mm-demo.atom").content
+    for kind, name in (("tree", "mm-demo"), ("testbox", "vm-icount")):
+        address = f"/feed/{kind}/{name}.atom"
+        assert page(site, f"/{kind}/{name}").count(f'href="{address}"') == 2
+        assert site.client.get(address).status_code == 200
+    for path in ("/feed/tree/nope.atom", "/feed/tree/mm-demo", "/feed/boot/x1.atom"):
+        assert site.client.get(path).status_code == 404, path
+
+
+def test_the_feed_of_a_testbox_says_when_it_was_lost_and_returned(own_site: Site) -> None:
+    site = own_site
+    for was, state in (("running", "lost"), ("lost", "idle"), ("idle", "booting")):
+        site.conn.execute(
+            sa.text(
+                "INSERT INTO testbox_event (testbox, was, state, why)"
+                " VALUES ('rack7', :was, :state, 'the switch')"
+            ),
+            {"was": was, "state": state},
+        )
+    site.conn.commit()
+    text = site.client.get("/feed/testbox/rack7.atom").text
+    assert text.count("<entry>") == 2
+    assert "running -&gt; lost" in text
+    assert "lost -&gt; idle" in text
+
+
 def test_running_things_look_again_and_finished_ones_do_not(site: Site) -> None:
-    assert 'http-equiv="refresh"' in page(site, f"/bisection/b{site.lab.running_bisection}")
-    assert 'http-equiv="refresh"' not in page(site, f"/bisection/b{site.lab.bisection}")
+    running = f"/bisection/b{site.lab.running_bisection}"
+    for path, seconds in (
+        (running, "10"),
+        (f"{running}?reload=off", None),  # as the link on that page asks
+        (f"/bisection/b{site.lab.bisection}", None),
+    ):
+        assert site.client.get(path).headers.get("refresh") == seconds, path
+    assert 'href="?reload=off"' in page(site, running)
     text = page(site, f"/comparison/c{site.lab.running_comparison}")
     assert "2 of 10 boots" in text
     assert "about" in text

@@ -25,6 +25,7 @@ from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
 from .moderation import moderated, outgoing, report_classes, switch, waiting
+from .news import testbox_news, tree_news
 from .orders import boot, kernel, list_orders, order
 from .overview import REACHABLE, open_work, reachable, status
 from .proof import gates
@@ -87,7 +88,9 @@ __all__ = [
     "status",
     "switch",
     "testbox",
+    "testbox_news",
     "tree",
+    "tree_news",
     "variant",
     "waiting",
 ]

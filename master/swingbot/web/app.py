@@ -27,6 +27,7 @@ from swingbot.core.model.lookup import NotFound
 from . import reproduction
 from .error_response import failure
 from .experiment import ExperimentPages
+from .feeds import Feeds
 from .lanes import limit_page_threads
 from .mail import MailPages
 from .pages import Pages
@@ -100,6 +101,7 @@ def make_app(
         *extra_routes,
         *(reproduction.routes(kits) if kits is not None else ()),
         *ExperimentPages(source, renderer, artifact, kits=kits is not None).routes(),
+        *Feeds(source, settings.web_url).routes(),
         *SearchPages(source, renderer).routes(),
         Route("/", pages.overview),
         Route("/status.json", pages.overview),
