@@ -30,8 +30,10 @@ from email.policy import default
 from pathlib import Path
 from typing import Any, Final
 
+from swingbot.core.model import ids
 from swingbot_worker.site import from_environment
 from tests.demo import process
+from tests.demo.estimates import EstimateLog
 from tests.demo.ports import free_ports
 from tests.demo.tree import Series, TreeError, make_base, make_series, use_tree
 from tests.kernels import demo_repository
@@ -81,6 +83,7 @@ class Service:
     port: int
     environment: Mapping[str, str]
     child: subprocess.Popen[str] | None = None
+    estimates: EstimateLog = field(default_factory=EstimateLog)
 
     def start(self) -> None:
         log = (self.state.parent / f"{self.state.name}.log").open("w")
@@ -297,6 +300,7 @@ def follow(clock: Clock, service: Service, what: str, over: Callable[[], bool]) 
 
 def _progress(service: Service) -> str:
     status = service.facts("status")
+    service.estimates.note(status)
     parts = []
     for job in status["running"]:
         where = "building" if job["kind"] == "build" else f"booting on {job.get('testbox')}"
@@ -353,6 +357,7 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
         print(f"{name:32}{seconds:8.0f} s")
     print(f"{'kernels built / from the cache':32}{numbers['built']:8} / {numbers['cached']}")
     print(f"{'boots':32}{numbers['boots']:8}\n{'runs':32}{numbers['runs']:8}")
+    print("\n".join(service.estimates.table(lambda id: service.facts(_page_of(id))["ended_at"])))
     for b in bisections:
         print(
             f"{b['id']} {b['metric']}: {b['status']}"
@@ -394,6 +399,10 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
         with suppress(KeyboardInterrupt):
             signal.pause()
     return 0 if right else 3
+
+
+def _page_of(id: str) -> str:
+    return f"{ids.read(id)[0]}/{id}"
 
 
 def _numbers(service: Service, bisections: list[Any]) -> dict[str, int]:
