@@ -53,7 +53,7 @@ def _row(row: str, labels: list[str], below: dict[int, int]) -> str:
             next(columns)
         label = labels[column] if column < len(labels) and "colspan" not in spans else ""
         said = f' data-label="{escape(label)}"' if label else ""
-        return f"<{cell[1]}{cell[2]}{said}>"
+        return f"<{cell[1]}{said}{cell[2]}>"
 
     return _CELL.sub(labelled, row)
 
