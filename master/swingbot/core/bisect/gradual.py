@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import logsumexp
+from numpy.lib.stride_tricks import sliding_window_view
 
 from swingbot.core.bisect.evidence import Floats
+from swingbot.core.bisect.log_sums import ln_sum
 from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS
 
 _SIZES: Final = 41  # nodes of the size of the creep
@@ -51,13 +52,13 @@ def line(grid: Grid, at: Floats, density: Floats, sizes: Floats) -> Line:
     grid, and the prior `density` of D at `sizes`."""
     many, step = len(grid.levels), grid.step
     moved = np.rint(np.outer(sizes, at) / step).astype(np.intp)
-    cells = np.arange(many)
+    most = int(np.abs(moved).max())
     ln = np.zeros((len(sizes), many))
     for row, shift in zip(grid.points, moved.T, strict=True):
-        ln += row[np.clip(cells[None, :] + shift[:, None], 0, many - 1)]
+        ln += sliding_window_view(np.pad(row, most, mode="edge"), many)[shift + most]
     with np.errstate(divide="ignore"):
-        of_size = logsumexp(ln, axis=1) + np.log(density)
-    total = float(logsumexp(of_size))
+        of_size = ln_sum(ln, axis=1) + np.log(density)
+    total = float(ln_sum(of_size))
     weight = np.exp(of_size - total)
     mean = float(weight @ sizes)
     apart = float(sizes[1] - sizes[0])

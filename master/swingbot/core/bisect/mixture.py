@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy.special import expit, logsumexp, ndtr
+from scipy.special import expit, ndtr
 
 from swingbot.core.bisect import gaussian, gradual
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.log_sums import exp_below, ln_sum
 from swingbot.core.bisect.mixture_likelihood import floored, level_grid, point_likelihoods
 from swingbot.core.bisect.mixture_noise import (
     BootColumns,
@@ -53,6 +54,7 @@ from swingbot.core.model.noise import NoisePrior
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
 _MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
 _CREEP_NOISES: Final = 4  # combinations of noise in which a creep is weighed
+_CHUNK: Final = 16  # thetas
 _FAR: Final = 60.0  # nats below the best: too unlikely to be considered
 
 
@@ -76,15 +78,15 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     levels = level_grid(columns, thetas)
     thetas = [floored(t, levels, columns) for t in thetas]
     points = point_likelihoods(columns, thetas, levels)
-    before = np.cumsum(points, axis=1)
-    pairs = _possible(before, pairs)
+    sides = _sides(points)
+    pairs = _possible(sides, pairs)
     ln_prior = gap_prior(columns.at, ev.mass, policy)
-    hypotheses = _hypotheses(before, pairs, levels, policy)
+    hypotheses = _hypotheses(sides, pairs, levels, policy)
     ln = hypotheses.ln + ln_prior + np.array([p.ln_prior for p in pairs])[:, None]
     if policy.edition > 2:
         ln += seen_swing([thetas[p.before].odd for p in pairs], policy, len(ln_prior))
-    one = float(logsumexp(ln))
-    of_pairs = np.where([p.equal for p in pairs], logsumexp(ln, axis=1), -np.inf)
+    one = float(ln_sum(ln))
+    of_pairs = np.where([p.equal for p in pairs], ln_sum(ln, axis=1), -np.inf)
     best = int(np.argmax(of_pairs))
     theta = pairs[best].before
     two = _two_steps(
@@ -176,7 +178,33 @@ def _wild(columns: BootColumns, theta: Theta, post: Posterior) -> tuple[float, .
     return tuple(float(p) for p in wild / np.maximum(wild + clean, 1e-300))
 
 
-def _possible(before: Floats, pairs: list[ThetaPair]) -> list[ThetaPair]:
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The boots before and after each gap between measured positions, under each theta.
+
+    Indices are (theta, gap, level), of `whole` (theta, level); `top` is the largest over levels.
+    """
+
+    left: Floats  # ln likelihood of the boots before the gap, all at that level
+    right: Floats  # of those after it
+    whole: Floats
+    left_top: Floats
+    right_top: Floats
+
+
+def _sides(points: Floats) -> _Sides:
+    """`points`: (theta, measured position, level) -> ln likelihood of the boots there."""
+    thetas, many, levels = points.shape
+    left, right = np.empty((thetas, many - 1, levels)), np.empty((thetas, many - 1, levels))
+    whole = np.empty((thetas, levels))
+    for i, point in enumerate(points):  # one theta fits into the cache
+        before = np.cumsum(point, axis=0)
+        left[i], whole[i] = before[:-1], before[-1]
+        np.subtract(before[-1], before[:-1], out=right[i])
+    return _Sides(left, right, whole, left.max(axis=2), right.max(axis=2))
+
+
+def _possible(sides: _Sides, pairs: list[ThetaPair]) -> list[ThetaPair]:
     """The pairs whose weight can matter.
 
     The best fit of a pair, over all gaps and both levels, bounds its weight. The weight of the best
@@ -185,11 +213,9 @@ def _possible(before: Floats, pairs: list[ThetaPair]) -> list[ThetaPair]:
     of those pairs stay even if none can matter (for instance, with a cap that only one side
     reaches).
     """
-    left = before[:, :-1].max(axis=2)
-    right = (before[:, -1:] - before[:, :-1]).max(axis=2)
-    fits = (left[[p.before for p in pairs]] + right[[p.after for p in pairs]]).max(
-        axis=1
-    ) + np.array([p.ln_prior for p in pairs])
+    before, after = [p.before for p in pairs], [p.after for p in pairs]
+    best = (sides.left_top[before] + sides.right_top[after]).max(axis=1)
+    fits = best + np.array([p.ln_prior for p in pairs])
     near = fits >= fits.max() - _FAR
     equal = np.array([p.equal for p in pairs])
     if not near[equal].any():
@@ -198,64 +224,77 @@ def _possible(before: Floats, pairs: list[ThetaPair]) -> list[ThetaPair]:
 
 
 def _hypotheses(
-    before: Floats, pairs: list[ThetaPair], levels: Floats, policy: Policy
+    sides: _Sides, pairs: list[ThetaPair], levels: Floats, policy: Policy
 ) -> _Hypotheses:
-    """`before`: running sums of the measured positions' ln likelihoods, (theta, measured position,
-    level).
-    """
+    coupling = _coupling(levels, policy)
     used = sorted({i for p in pairs for i in (p.before, p.after)})
     place = {theta: i for i, theta in enumerate(used)}
     i, j = [place[p.before] for p in pairs], [place[p.after] for p in pairs]
-    before = before[used]
-    whole = before[:, -1:, :]
-    left, left_top = _scaled(before[:, :-1])
-    right, right_top = _scaled(whole - before[:, :-1])
-    share, kernel = _coupling(levels, policy)
-    left_c, right_c = left @ share, right @ share
-    from_left, from_right = left_c @ kernel, right_c @ kernel
+    left, right = (
+        _in_cells(sides.left, sides.left_top, used, coupling),
+        _in_cells(sides.right, sides.right_top, used, coupling),
+    )
+    from_left, from_right = left[0] @ coupling.kernel, right[0] @ coupling.kernel
+    # power of the level x (pair, gap)
+    low = np.array([np.einsum("tgc,tgc->tg", of_level[i], from_right[j]) for of_level in left])
+    high = np.array([np.einsum("tgc,tgc->tg", of_level[j], from_left[i]) for of_level in right])
     with np.errstate(divide="ignore"):
-        ln = np.log((from_left[i] * right_c[j]).sum(axis=2)) + left_top[i] + right_top[j]
-    low, low_var = _moments(left[i] * (from_right @ share.T)[j], levels)
-    high, high_var = _moments(right[j] * (from_left @ share.T)[i], levels)
-    none, none_top = _scaled(whole)
-    step = float(levels[1] - levels[0])
+        ln = np.log(low[0]) + sides.left_top[used][i] + sides.right_top[used][j]
+    none, none_top = _scaled(sides.whole[used][:, None])
+    none = np.array([none @ (levels - coupling.middle) ** power for power in range(3)])
     with np.errstate(divide="ignore"):
-        ln_none = (np.log(none.sum(axis=2)) + none_top - math.log(step))[i]
+        ln_none = (np.log(none[0]) + none_top - math.log(coupling.step))[i]
     # a change of the spread alone is a change
     ln_none[[not p.equal for p in pairs]] = -np.inf
-    level, level_var = (moment[i] for moment in _moments(none, levels))
+    level, level_var = (moment[i] for moment in coupling.moments(none))
     together = [
         np.concatenate(pair, axis=1)
-        for pair in (
-            (ln, ln_none),
-            (low, level),
-            (low_var, level_var),
-            (high, level),
-            (high_var, level_var),
+        for pair in zip(
+            (ln, *coupling.moments(low), *coupling.moments(high)),
+            (ln_none, level, level_var, level, level_var),
+            strict=True,
         )
     ]
     return _Hypotheses(*together)
 
 
+def _in_cells(ln: Floats, top: Floats, thetas: list[int], coupling: _Coupling) -> Floats:
+    """(power of the level, theta, gap, coarse cell) -> sum of the likelihoods times that power."""
+    _, gaps, levels = ln.shape
+    out = np.empty((len(thetas), gaps, coupling.powers.shape[1]))
+    for first in range(0, len(thetas), _CHUNK):  # a chunk fits into the cache
+        some = thetas[first : first + _CHUNK]
+        rows = exp_below(ln[some] - top[some][:, :, None]).reshape(-1, levels)
+        out[first : first + _CHUNK] = (rows @ coupling.powers).reshape(len(some), gaps, -1)
+    return np.moveaxis(out.reshape(len(thetas), gaps, 3, -1), 2, 0)
+
+
 def _scaled(ln: Floats) -> tuple[Floats, Floats]:
     top = ln.max(axis=2, keepdims=True)
-    return np.exp(ln - top), top[:, :, 0]
+    return exp_below(ln - top), top[:, :, 0]
 
 
-def _moments(weight: Floats, levels: Floats) -> tuple[Floats, Floats]:
-    total = np.maximum(weight.sum(axis=2), 1e-300)
-    mean = (weight @ levels) / total
-    return mean, np.maximum(
-        (weight @ levels**2) / total - mean**2, (levels[1] - levels[0]) ** 2 / 12
-    )
-
-
-def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, slots=True)
+class _Coupling:
     """The prior of D, which couples the two levels.
 
-    It is smooth, so a coarse grid is enough: (level -> shares of its two coarse neighbours,
-    coarse x coarse density).
+    It is smooth, so a coarse grid is enough.
     """
+
+    share: Floats  # level -> shares of its two coarse neighbours
+    kernel: Floats  # coarse x coarse density
+    step: float  # of the levels
+    middle: float  # level from which powers are taken
+    powers: Floats  # `share`, then it times the level, then times its square
+
+    def moments(self, powers: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of a level, from the sums of its powers."""
+        total = np.maximum(powers[0], 1e-300)
+        mean = powers[1] / total
+        return mean + self.middle, np.maximum(powers[2] / total - mean**2, self.step**2 / 12)
+
+
+def _coupling(levels: Floats, policy: Policy) -> _Coupling:
     narrow = min(f for f, _ in EFFECT_WIDTHS) * policy.prior_effect
     wanted = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
     cells = min(wanted, _MOST_CELLS)
@@ -267,7 +306,14 @@ def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
     share[rows, lower], share[rows, lower + 1] = 1.0 - (place - lower), place - lower
     # levels are many orders of magnitude apart and cells wider than the prior needs: blur it
     blur = 0.0 if cells == wanted else float(coarse[1] - coarse[0]) / 2.0
-    return share, _effect_density(coarse[:, None] - coarse[None, :], policy, blur)
+    middle = float(levels[0] + levels[-1]) / 2.0
+    return _Coupling(
+        share,
+        _effect_density(coarse[:, None] - coarse[None, :], policy, blur),
+        float(levels[1] - levels[0]),
+        middle,
+        np.hstack([share * ((levels - middle) ** power)[:, None] for power in range(3)]),
+    )
 
 
 def _effect_density(effect: Floats, policy: Policy, blur: float = 0.0) -> Floats:
@@ -290,13 +336,14 @@ def _two_steps(
     before = np.cumsum(points, axis=0)
     left, left_top = _scaled(before[None, :-1])
     right, right_top = _scaled((before[-1:] - before[:-1])[None])
-    share, kernel = _coupling(levels, policy)
+    coupling = _coupling(levels, policy)
+    share, kernel = coupling.share, coupling.kernel
     from_left, from_right = (((side[0] @ share) @ kernel) @ share.T for side in (left, right))
     i, j = np.triu_indices(gaps, 1)
     with np.errstate(divide="ignore"):
         middle = before[j] - before[i] + np.log(from_left[i]) + np.log(from_right[j])
     step = float(levels[1] - levels[0])
-    ln = logsumexp(middle, axis=1) + left_top[0][i] + right_top[0][j] + math.log(step)
+    ln = ln_sum(middle, axis=1) + left_top[0][i] + right_top[0][j] + math.log(step)
     ln = (
         ln
         + ln_prior[i]
@@ -305,7 +352,7 @@ def _two_steps(
         + math.log(policy.prior_two / (1 - policy.prior_two))
     )
     best = int(np.argmax(ln))
-    return float(expit(logsumexp(ln) - ln_one)), (int(at[i[best] + 1]), int(at[j[best]]))
+    return float(expit(ln_sum(ln) - ln_one)), (int(at[i[best] + 1]), int(at[j[best]]))
 
 
 def _creep(
@@ -321,18 +368,20 @@ def _creep(
     `ranked`: ln weight of one step or none under each combination of noise, the likeliest first;
     the first few are used. `two`: P(two steps).
     """
-    share, kernel = _coupling(levels, policy)
+    coupling = _coupling(levels, policy)
     ones, manys, lines = [], [], []
     for ln_one, pair in ranked[:_CREEP_NOISES]:
         if not math.isfinite(ln_one):
             break  # unequal spreads are not considered
-        grid = gradual.Grid(points[pair.before], levels, share, kernel)
+        grid = gradual.Grid(points[pair.before], levels, coupling.share, coupling.kernel)
         sizes = gradual.sizes_of(grid, along)
         line = gradual.line(grid, along, _effect_density(sizes, policy), sizes)
         ones.append(ln_one)
         manys.append(pair.ln_prior + gradual.many_steps(grid, np.diff(along)))
         lines.append(replace(line, ln=line.ln + pair.ln_prior))
-    whole, many, one = (float(logsumexp(ln)) for ln in ([line.ln for line in lines], manys, ones))
+    whole, many, one = (
+        float(ln_sum(np.array(ln))) for ln in ([line.ln for line in lines], manys, ones)
+    )
     best = max(lines, key=lambda line: line.ln)
     return creep_probability(whole, many, one, two, policy.prior_creep), (best.size, best.var)
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 
-from swingbot.core.bisect.evidence import Floats
+from swingbot.core.bisect.evidence import Floats, Indices
+from swingbot.core.bisect.log_sums import exp_below, ln_add
 from swingbot.core.bisect.mixture_noise import BootColumns, Theta
 from swingbot.core.bisect.thresholds import ODD_IMAGE_SD
 
@@ -21,6 +21,7 @@ _SPACING: Final = 0.7
 _FINE: Final = 8  # positions of a boot between two levels of the grid
 # beyond, spreads get a floor; happens only where the step is a hundred times the noise
 _MOST_LEVELS: Final = 400
+_LEAST_SMEAR: Final = 0.2  # cells: a layout narrower than that is not visible on the grid
 
 
 def level_grid(columns: BootColumns, thetas: list[Theta]) -> Floats:
@@ -61,46 +62,81 @@ def floored(theta: Theta, levels: Floats, columns: BootColumns) -> Theta:
 
 def point_likelihoods(columns: BootColumns, thetas: list[Theta], levels: Floats) -> Floats:
     """(theta, measured position, level) -> ln likelihood of the boots there."""
-    step, many = float(levels[1] - levels[0]), len(levels)
-    where = np.rint((columns.x - levels[0]) / step * _FINE).astype(np.intp)
-    starts = np.flatnonzero(np.diff(columns.node, prepend=-1))
-    off = where[:, None] - _FINE * np.arange(many)[None, :]
-    reach = min(3 * many * _FINE, int(np.abs(off).max(initial=1)))
-    distance: Floats = np.arange(-reach, reach + 1, dtype=np.float64) * (step / _FINE)
-    pick = np.clip(off, -reach, reach) + reach
+    step = float(levels[1] - levels[0])
     merge = np.flatnonzero(np.diff(columns.point, prepend=-1))
-    apart = np.subtract.outer(levels, levels) / ODD_IMAGE_SD
-    wide = np.exp(-0.5 * apart**2) * (step / (ODD_IMAGE_SD * math.sqrt(2.0 * math.pi)))
     # (spread, shape) -> place in `nodes`: thetas of other layouts share them
-    kinds = {key: i for i, key in enumerate(dict.fromkeys(map(_kind, thetas)))}
-    nodes = np.empty((len(kinds), len(columns.point), many))
-    for theta in {_kind(t): t for t in thetas}.values():
-        ln = _ln_boot(distance, theta)[pick]
-        nodes[kinds[_kind(theta)]] = np.add.reduceat(ln, starts, axis=0)
+    of_kind = {_kind(t): t for t in thetas}
+    kinds = {key: i for i, key in enumerate(of_kind)}
+    nodes = _node_likelihoods(columns, list(of_kind.values()), levels)
     top = nodes.max(axis=2, keepdims=True)
-    scaled = np.exp(nodes - top)
-    far: dict[int, Floats] = {}
-    tables = np.empty((len(thetas), len(columns.at), many))
+    scaled = exp_below(nodes - top)
+    far = np.zeros_like(nodes)
+    if of_odd := sorted({kinds[_kind(t)] for t in thetas if t.odd and t.mode is None}):
+        wide = _offsets(len(levels), ODD_IMAGE_SD / step)
+        far[of_odd] = _ln_again(scaled[of_odd] @ wide, top[of_odd])
+    tables = np.empty((len(thetas), len(columns.at), len(levels)))
     for layout in dict.fromkeys(t.layout for t in thetas):
         these = [i for i, t in enumerate(thetas) if t.layout == layout]
-        places = sorted({kinds[_kind(thetas[i])] for i in these})
-        row = {place: at for at, place in enumerate(places)}
-        smeared = _smeared(nodes[places], scaled[places], top[places], layout / step)
-        for i in these:
-            place, odd = kinds[_kind(thetas[i])], thetas[i].odd
-            of_images = smeared[row[place]]
-            mode = thetas[i].mode
+        smeared = nodes
+        if layout / step >= _LEAST_SMEAR:
+            smear = _offsets(len(levels), layout / step, truncate=5.0)
+            smeared = _ln_again(scaled @ smear, top)
+        for odd, mode in dict.fromkeys((thetas[i].odd, thetas[i].mode) for i in these):
+            of_these = [i for i in these if (thetas[i].odd, thetas[i].mode) == (odd, mode)]
+            places = [kinds[_kind(thetas[i])] for i in of_these]
+            of_images = smeared[places]
             if odd and mode is not None:
-                of_images = np.logaddexp(
-                    of_images + math.log1p(-odd),
-                    _moved(of_images, mode / step) + math.log(odd),
+                of_images = ln_add(
+                    of_images + math.log1p(-odd), _moved(of_images, mode / step) + math.log(odd)
                 )
             elif odd:
-                if place not in far:
-                    far[place] = _ln_again(scaled[place] @ wide, top[place])
-                of_images = np.logaddexp(of_images + math.log1p(-odd), far[place] + math.log(odd))
-            tables[i] = np.add.reduceat(of_images, merge, axis=0)
+                of_images = ln_add(of_images + math.log1p(-odd), far[places] + math.log(odd))
+            tables[of_these] = _summed(of_images, merge)
     return tables
+
+
+def _node_likelihoods(columns: BootColumns, kinds: list[Theta], levels: Floats) -> Floats:
+    """(kind, image, level) -> ln likelihood of the boots of the image, if that is its level.
+
+    The density of a boot is tabulated on a grid that is finer by `_FINE`: the levels are every
+    `_FINE`-th entry of it, from the place of the boot downwards.
+    """
+    step, many = float(levels[1] - levels[0]), len(levels)
+    where = np.rint((columns.x - levels[0]) / step * _FINE).astype(np.intp)
+    limit = 3 * many * _FINE
+    where = np.clip(where, many * _FINE - limit, limit)  # beyond, all levels are as unlikely
+    first, last = int(where.min()) - _FINE * (many - 1), int(where.max())
+    distance: Floats = np.arange(first, last + 1, dtype=np.float64) * (step / _FINE)
+    of_boots = [slice(w - first - _FINE * (many - 1), w - first + 1, _FINE) for w in where]
+    nodes = np.zeros((len(kinds), len(columns.point), many))
+    for row, kind in zip(nodes, kinds, strict=True):
+        ln = _ln_boot(distance, kind)
+        for node, of_boot in zip(columns.node, of_boots, strict=True):
+            row[node] += ln[of_boot]
+    return nodes[:, :, ::-1]
+
+
+def _offsets(many: int, sigma: float, truncate: float = math.inf) -> Floats:
+    """Matrix that convolves (level,) with a Gaussian of `sigma` cells, by multiplication from the
+    right.
+
+    Products of matrices take a fraction of the time of a filter as wide as that.
+    """
+    apart = np.abs(np.subtract.outer(np.arange(many), np.arange(many)))
+    density = np.exp(-0.5 * (np.arange(many) / sigma) ** 2)
+    if math.isinf(truncate):
+        return np.asarray(density[apart] / (sigma * math.sqrt(2.0 * math.pi)))
+    reach = int(truncate * sigma + 0.5)
+    whole = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2).sum()
+    density[reach + 1 :] = 0.0
+    return np.asarray(density[apart] / whole)
+
+
+def _summed(of_images: Floats, merge: Indices) -> Floats:
+    """ln likelihood of the levels of commits, each from the images that it has."""
+    if len(merge) == of_images.shape[1]:
+        return of_images
+    return np.add.reduceat(of_images, merge, axis=1)
 
 
 def _moved(ln: Floats, cells: float) -> Floats:
@@ -108,7 +144,7 @@ def _moved(ln: Floats, cells: float) -> Floats:
     higher.
     """
     many, by = ln.shape[-1], round(cells)
-    return np.asarray(ln[:, np.clip(np.arange(many) + by, 0, many - 1)])
+    return np.asarray(ln[..., np.clip(np.arange(many) + by, 0, many - 1)])
 
 
 def _kind(theta: Theta) -> tuple[float, float, float, float]:
@@ -121,18 +157,7 @@ def _ln_boot(distance: Floats, theta: Theta) -> Floats:
     z = distance / theta.spread
     clean = math.log1p(-theta.wild) - z**2 / 2
     wild = math.log(theta.wild / theta.width) - (z - theta.apart) ** 2 / (2 * theta.width**2)
-    return np.logaddexp(clean, wild) - math.log(theta.spread)
-
-
-def _smeared(ln: Floats, scaled: Floats, top: Floats, sigma: float) -> Floats:
-    """ln likelihoods of kernels (rows), convolved with a layout offset: a Gaussian of `sigma`
-    cells.
-
-    `scaled`: exp(ln - top).
-    """
-    if sigma < 0.2:
-        return ln
-    return _ln_again(gaussian_filter1d(scaled, sigma, axis=-1, mode="constant", truncate=5.0), top)
+    return ln_add(clean, wild) - math.log(theta.spread)
 
 
 def _ln_again(scaled: Floats, top: Floats) -> Floats:
