@@ -65,6 +65,8 @@ class FakeLab:
     same_code: bool = False
     blind: frozenset[str] = frozenset()
     compiled_by: str = ""  # written into every image
+    # what an image that does not boot does
+    failure: tuple[str, str] = ("panicked", "Kernel panic - not syncing: no init found")
     calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
     # (kind, commit, k) of every execution
@@ -160,7 +162,7 @@ class FakeLab:
     def _boot(self, row: Any) -> dict[str, Any]:
         image = json.loads(ArtifactDirectory(self.artifacts).open(row.image_sha256).read())
         if not image["boots"]:
-            return {"status": "panicked", "reason": "Kernel panic - not syncing: no init found"}
+            return dict(zip(("status", "reason"), self.failure, strict=True))
         speed = (
             image["bound"]
             if "bound" in image and not self.bound_to & image.keys()

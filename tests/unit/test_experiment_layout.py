@@ -47,6 +47,12 @@ def test_combinations_are_left_out() -> None:
     assert [row.name for row in rows] == ["gcc-11 base", "gcc-11 head", "gcc-12 base"]
 
 
+def test_rows_are_counted_without_those_that_are_left_out() -> None:
+    kernels = [str(n) for n in range(150)]
+    out = [{"compiler": "gcc-12", "kernel": name} for name in kernels[1:]]
+    assert len(lay_out(kernels, [COMPILERS], out)) == 151
+
+
 @pytest.mark.parametrize(
     ("kernels", "axes", "exclude", "words"),
     [
@@ -60,6 +66,14 @@ def test_combinations_are_left_out() -> None:
             "that makes 10000 rows; an experiment can have at most 200",
         ),
         ([str(n) for n in range(150)], [COMPILERS], [], "that makes 300 rows"),
+        (
+            [str(n) for n in range(150)],
+            [COMPILERS],
+            [{"compiler": "gcc-12", "kernel": "1"}],
+            "that makes 299 rows",
+        ),
+        ([str(n) for n in range(60_000)], [COMPILERS], [], "that makes 120000 combinations"),
+        ([f"{'x' * 200}{n}" for n in range(2)], [], [], "2 rows would be called 'xxx"),
         (
             ["a"],
             [Axis(name="compiler", values=(("x", "1"), ("x", "2")))],

@@ -115,6 +115,39 @@ def test_a_patch_that_does_not_apply_is_named_and_nothing_is_referenced(
     assert refs(mirror) == before
 
 
+@pytest.mark.parametrize(
+    ("diff", "why"),
+    [
+        (
+            b"--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1,3 +1,3 @@\n a\r\n-b\r\n+B\r\n c\r\n",
+            "lines of the patch end in CRLF, but those of the file in LF",
+        ),
+        (
+            b"--- a/dos\n+++ b/dos\n@@ -1,2 +1,2 @@\n x\n-y\n+z\n",
+            "the file has CRLF line ends, or the mailer changed white space",
+        ),
+    ],
+)
+def test_a_patch_that_fails_by_its_line_ends_is_refused_with_that_reason(
+    world: tuple[Path, list[str], Mirror], diff: bytes, why: str
+) -> None:
+    _, commits, mirror = world
+    patch = replace(a_patch(""), diff=diff)
+    with pytest.raises(GitError, match=f"does not apply on {commits[0][:12]}: .*; .*{why}"):
+        mirror.apply_series(commits[0], [patch])
+
+
+def test_a_patch_that_fails_for_another_reason_says_nothing_of_line_ends(
+    world: tuple[Path, list[str], Mirror],
+) -> None:
+    _, commits, mirror = world
+    for cr in (b"", b"\r"):
+        diff = b"--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1 @@\n-other%s\n+B%s\n" % (cr, cr)
+        with pytest.raises(GitError, match="does not apply on") as refused:
+            mirror.apply_series(commits[0], [replace(a_patch(""), diff=diff)])
+        assert "CRLF" not in str(refused.value)
+
+
 NEW = "diff --git a/{0} b/{0}\nnew file mode {1}\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+{2}\n"
 NO_END = "\\ No newline at end of file\n"
 

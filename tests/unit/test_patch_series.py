@@ -123,6 +123,19 @@ def test_mails_that_went_through_smtp_with_crlf_lose_one_cr_of_each_line(
     assert b"z\r\n" in plain.patches[1].diff
 
 
+def test_the_cr_of_each_diff_is_judged_by_its_own_lines() -> None:
+    unix, dos = (
+        b"diff --git a/%s b/%s\n--- a/%s\n+++ b/%s\n@@ -1 +1 @@\n-x%s\n+y%s\n"
+        % (*[name] * 4, *[cr] * 2)
+        for name, cr in ((b"unix", b""), (b"dos", b"\r"))
+    )
+    head = b"From: A <a@b>\nSubject: [PATCH] x\n\nWhy.\n---\n"
+    converted = unix.replace(b"\n", b"\r\n")
+    for body in (converted + dos, dos + converted):
+        (patch,) = read(head + body).patches
+        assert patch.diff == body.replace(converted, unix)
+
+
 @pytest.mark.parametrize("encoding", ["quoted-printable", "base64"])
 def test_an_encoded_body_is_decoded_and_the_cr_of_a_file_stays(repo: Path, encoding: str) -> None:
     plain = read(mailbox(repo, 1, "main~1"))

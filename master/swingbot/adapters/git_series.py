@@ -22,6 +22,7 @@ from swingbot.service.ports import GitError
 
 FILE_BYTES: Final = 32 << 20  # per file after a patch; the largest file of Linux has 23 MB
 ADDED_BYTES: Final = 1 << 30  # of all files that a patch adds: copying a file takes only two lines
+_APPLY: Final = ("apply", "--cached", "--whitespace=nowarn")
 _MODES: Final = ("100644", "100755", "120000")
 _SIZE: Final = "--batch-check=%(objectsize)"
 _LINK: Final = "120000"
@@ -77,11 +78,9 @@ def _tree_of(run: GitRunner, patch: SeriesPatch, parent: str, count: int, scratc
     diff = scratch / "diff"
     diff.write_bytes(patch.diff)
     name = f"patch {patch.number}/{count} ({cut(patch.subject, 100)})"
-    done = run(
-        "apply", "--cached", "--whitespace=nowarn", "--no-ignore-whitespace", str(diff), env=env
-    )
+    done = run(*_APPLY, "--no-ignore-whitespace", str(diff), env=env)
     if done.rc != 0:
-        said = _last_line(done).replace(f"{diff}:", "diff:")
+        said = _last_line(done).replace(f"{diff}:", "diff:") + _line_ends(run, patch, diff, env)
         raise GitError(f"{name} does not apply on {parent[:12]}: {said}")
     written = run("write-tree", env=env)
     if written.rc != 0:
@@ -91,6 +90,22 @@ def _tree_of(run: GitRunner, patch: SeriesPatch, parent: str, count: int, scratc
     if problem:
         raise GitError(f"{name} is refused: {problem}")
     return tree
+
+
+def _line_ends(run: GitRunner, patch: SeriesPatch, diff: Path, env: dict[str, str]) -> str:
+    """Return a clause that explains a failure by the line ends; empty if they are not the cause."""
+    if b"\r\n" in patch.diff:
+        diff.write_bytes(patch.diff.replace(b"\r\n", b"\n"))
+        if run(*_APPLY, "--check", "--no-ignore-whitespace", str(diff), env=env).rc == 0:
+            return (
+                "; lines of the patch end in CRLF, but those of the file in LF: send it unconverted"
+            )
+    elif run(*_APPLY, "--check", "--ignore-whitespace", str(diff), env=env).rc == 0:
+        return (
+            "; it applies if white space is ignored: the file has CRLF line ends, or the mailer"
+            " changed white space"
+        )
+    return ""
 
 
 def _identity(patch: SeriesPatch) -> dict[str, str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Final
 
 from swingbot.core.text.plain import cut
 
 MOST_ROWS: Final = 200
+MOST_COMBINATIONS: Final = 100_000  # before --exclude
 KERNEL: Final = "kernel"  # the axis of the kernels themselves
 _LONGEST: Final = 200  # maximum characters of a row's name in the database
 
@@ -49,11 +50,19 @@ def lay_out(
     """
     _check(kernels, axes)
     _check_exclude(kernels, axes, exclude)
-    rows = [
+    wanted = (
         row
         for row in _combined(kernels, axes)
         if not any(_fits(row, excluded) for excluded in exclude)
-    ]
+    )
+    rows = list(islice(wanted, MOST_ROWS + 1))
+    if len(rows) > MOST_ROWS:
+        count = len(rows) + sum(1 for _ in wanted)
+        raise BadLayout(
+            f"that makes {count} rows; an experiment can have at most {MOST_ROWS}"
+            " (leave some out with --paths or --exclude)"
+        )
+    _check_names(rows)
     if len(rows) < 2:
         raise BadLayout(
             f"an experiment needs at least two rows, but this one has {len(rows)};"
@@ -66,10 +75,10 @@ def _check(kernels: Sequence[str], axes: Sequence[Axis]) -> None:
     if not kernels:
         raise BadLayout("an experiment needs at least one kernel")
     count = len(kernels) * prod(len(axis.values) for axis in axes)
-    if count > MOST_ROWS:
+    if count > MOST_COMBINATIONS:
         raise BadLayout(
-            f"that makes {count} rows; an experiment can have at most {MOST_ROWS}"
-            " (leave some out with --paths or --exclude)"
+            f"that makes {count} combinations; an experiment can have at most {MOST_ROWS} rows,"
+            f" chosen from at most {MOST_COMBINATIONS}"
         )
     for what, names in (
         ("variants", list(kernels)),
@@ -78,6 +87,17 @@ def _check(kernels: Sequence[str], axes: Sequence[Axis]) -> None:
         twice = [name for name, times in Counter(names).items() if times > 1]
         if twice:
             raise BadLayout(f"two {what} are called {cut(twice[0], 80)!r}; give each its own name")
+
+
+def _check_names(rows: Sequence[LayoutRow]) -> None:
+    """Raise BadLayout for two rows of one name, as where long names were cut."""
+    names = Counter(row.name for row in rows)
+    for name, times in names.items():
+        if times > 1:
+            raise BadLayout(
+                f"{times} rows would be called {cut(name, 80)!r}; give their kernels and values"
+                f" names that differ within {_LONGEST} characters"
+            )
 
 
 def _check_exclude(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import pairwise
 from typing import Final
 
 from swingbot.core.patchset.model import SeriesError
@@ -30,6 +31,7 @@ _EXTENDED: Final = (
     b"index ",
 )
 _STRUCTURE: Final = re.compile(rb"^(?:diff --git |\+\+\+ |@@ -\d)[^\n]*\n", re.MULTILINE)
+_FILE_DIFF: Final = re.compile(rb"^diff --git ", re.MULTILINE)
 _BREAK: Final = re.compile(rb"^(?:diff -|Index: |--- \S|---[ \t\r]*$)", re.MULTILINE)
 
 
@@ -41,10 +43,17 @@ def cut_off(text: bytes) -> tuple[bytes, bytes]:
 
 
 def unix_lines(text: bytes) -> bytes:
-    """Remove the CR of each line if git's own lines of the diff have one.
+    """Remove the CR of each line of a file's diff if git's own lines in it have one.
 
-    These have a CR only if the whole text was converted, so the CR of a file's own lines is kept.
+    These have a CR only if the text was converted, so the CR of a file's own lines is kept. Text
+    before the first diff follows that diff.
     """
+    starts = [found.start() for found in _FILE_DIFF.finditer(text)][1:]
+    cuts = [0, *starts, len(text)]
+    return b"".join(_unix_lines(text[i:j]) for i, j in pairwise(cuts))
+
+
+def _unix_lines(text: bytes) -> bytes:
     first = _STRUCTURE.search(text)
     return text.replace(b"\r\n", b"\n") if first and first[0].endswith(b"\r\n") else text
 

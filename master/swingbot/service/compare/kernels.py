@@ -107,6 +107,11 @@ def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[Exper
         raise RequestError(
             "name the kernels: give a range A..B, or --base with --series or --variant"
         )
+    count = len(request.series.patches) if request.series is not None else 0
+    if 1 + count > MOST_ROWS:
+        raise RequestError(
+            f"the series has {count} patches; at most {MOST_ROWS - 1} are allowed in one experiment"
+        )
     base = resolve_commit(lab, tree, request.base)
     yield ExperimentKernel(name=_short(request.base), facts=lab.git.facts(base), origin="request")
     if request.series is not None:
