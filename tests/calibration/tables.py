@@ -20,6 +20,7 @@ import numpy as np
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.family import compare_family
+from swingbot.core.stats.looks import Look, keyed
 from swingbot.core.stats.rows import BootRuns, Rule
 
 Logs = np.ndarray[tuple[int, ...], np.dtype[np.float64]]  # arms x boots
@@ -134,8 +135,8 @@ class Tally:
     """Counts over tables; of power over the rows that do change."""
 
     tables: int = 0
-    wrong: int = 0  # tables with a row whose direction is not the true one
-    missed: int = 0  # tables with a printed interval that misses
+    wrong: int = 0  # tables with a row whose direction is not the true one, in any look
+    missed: int = 0  # tables with a printed interval that misses, in any look
     rows: int = 0
     changed: int = 0
     seen: int = 0
@@ -177,16 +178,21 @@ def tally(
     effect: str = "none",
     seed: int = 0,
     alone: bool = False,
+    looks: int = 1,
+    stated: int = 1,
 ) -> Tally:
-    """Judge tables whose rows change by `effect`, any change counting. `alone`: also row by row."""
+    """Judge tables whose rows change by `effect`, any change counting. `alone`: also row by row.
+
+    Each look adds `boots` boots of each arm; its request stated `stated` looks.
+    """
     rng = np.random.default_rng([seed, arms, boots])
     judge = Rule(better="higher", min_effect_pct=0.0, paired=world.paired, unimodal=not world.humps)
     pairs, levels = pairs_of(rule, arms), effects_of(effect, arms, size_of(world, boots))
     truth = [float(levels[b] - levels[a]) for a, b in pairs]
     found = Tally()
     for _ in range(tables):
-        drawn = boots_of(world.draw(rng, arms, boots) + levels[:, None])
-        _count(found, compare_family(drawn, pairs, judge), truth)
+        drawn = boots_of(world.draw(rng, arms, boots * looks) + levels[:, None])
+        _count(found, _looks(drawn, pairs, judge, looks, stated), truth)
         if alone:
             _count_alone(found, drawn, pairs, judge, truth)
     return found
@@ -198,11 +204,28 @@ def boots_of(logs: Logs) -> list[list[BootRuns]]:
     ]
 
 
-def _count(found: Tally, rows: Sequence[ComparisonRow], truth: Sequence[float]) -> None:
+def _looks(
+    arms: Sequence[Sequence[BootRuns]], pairs: Pairs, rule: Rule, looks: int, stated: int
+) -> list[list[ComparisonRow]]:
+    """Judge the same table again and again, with as many more boots each time."""
+    boots = len(arms[0]) // looks
+    judged: list[list[ComparisonRow]] = []
+    for number in range(1, looks + 1):
+        earlier = {keyed(row): row for row in judged[-1]} if judged else {}
+        look = Look(number=number, stated=stated, earlier=earlier)
+        rows = compare_family([arm[: boots * number] for arm in arms], pairs, look.rule(rule))
+        named = [replace(row, arm=arm) for (_, arm), row in zip(pairs, rows, strict=True)]
+        judged.append([look.admitted(row, keyed(row)) for row in named])
+    return judged
+
+
+def _count(found: Tally, looks: Sequence[Sequence[ComparisonRow]], truth: Sequence[float]) -> None:
+    rows = looks[-1]
+    every = [(row, t) for look in looks for row, t in zip(look, truth, strict=True)]
     found.tables += 1
     found.rows += len(rows)
-    found.wrong += any(_wrong(row, t) for row, t in zip(rows, truth, strict=True))
-    found.missed += any(_misses(row, t) for row, t in zip(rows, truth, strict=True))
+    found.wrong += any(_wrong(row, t) for row, t in every)
+    found.missed += any(_misses(row, t) for row, t in every)
     found.changed += sum(t != 0 for t in truth)
     found.seen += sum(t != 0 and row.changed for row, t in zip(rows, truth, strict=True))
 
@@ -275,6 +298,8 @@ def main() -> None:
     parser.add_argument("--rules", nargs="+", default=["above", "first"])
     parser.add_argument("--effects", nargs="+", default=list(EFFECTS))
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--looks", type=int, default=1, help="each adds --boots to each arm")
+    parser.add_argument("--stated", type=int, default=1, help="looks stated in the request")
     parser.add_argument("--alone", action="store_true", help="also each row by itself")
     options = parser.parse_args()
     os.nice(10)
@@ -296,6 +321,8 @@ def main() -> None:
                             effect=effect,
                             seed=options.seed,
                             alone=options.alone,
+                            looks=options.looks,
+                            stated=options.stated,
                         )
                         print(line(name, rule, arms, boots, effect, found), flush=True)
 

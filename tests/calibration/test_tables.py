@@ -32,6 +32,25 @@ def test_rows_that_change_hold_together(world: str, effect: str) -> None:
     assert found.missed <= most(TABLES * MISSED)
 
 
+@pytest.mark.parametrize(("looks", "stated"), [(2, 1), (4, 1), (2, 2), (4, 4), (4, 2)])
+@pytest.mark.parametrize(("rule", "arms"), [("above", 2), ("above", 6)])
+def test_a_table_that_is_extended_claims_no_more_than_one_that_is_not(
+    rule: str, arms: int, looks: int, stated: int
+) -> None:
+    found = tally(WORLDS["pairs"], rule, arms, 4, TABLES, looks=looks, stated=stated)
+    assert found.wrong <= most(TABLES * STATED)
+    if looks <= stated:
+        assert found.missed <= most(TABLES * MISSED)
+
+
+def test_stated_looks_find_what_one_look_does_not() -> None:
+    once, again = (
+        tally(WORLDS["boots 2 %"], "above", 6, 4, 100, effect="step", looks=looks, stated=3)
+        for looks in (1, 3)
+    )
+    assert again.seen > 1.5 * once.seen
+
+
 def test_a_long_table_claims_no_more_than_a_short_one() -> None:
     found = tally(WORLDS["boots 2 %"], "above", 40, 3, 60, alone=True)
     assert found.wrong <= most(60 * STATED)

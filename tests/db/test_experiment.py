@@ -7,12 +7,13 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
+from swingbot_jobs import resources
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
@@ -183,7 +185,12 @@ def test_extending_adds_boots_and_a_row_that_stands_in_the_new_blocks_alone(
     patch = tmp_path / "v2.patch"
     patch.write_text(desk.format_patch("-1", desk.commits[1]))
     said = desk.run("extend", asked["id"], "--boots", "2", "--variant", f"v2={patch}")
-    assert said.exit_code == 0 and "will have 5 boots of each row" in said.output
+    assert said.exit_code == 0
+    assert f"{asked['id']} will have 5 boots of each of its 3 rows; look 2" in said.output
+    assert "added: v2" in said.output
+    waiting = desk.json("show", asked["id"])
+    assert (waiting["status"], levels(waiting, "above")) == ("waiting", {1: (0, "worse")})
+    assert "these rows are from before they were requested" in desk.run("show", asked["id"]).output
     desk.brain.run()
     facts = desk.json("show", asked["id"])
     assert facts["status"] == "done" and [arm["boots"] for arm in facts["arms"]] == [5, 5, 2]
@@ -193,6 +200,37 @@ def test_extending_adds_boots_and_a_row_that_stands_in_the_new_blocks_alone(
         "a row named 'v2' already exists"
         in desk.run("extend", asked["id"], "--boots", "1", "--variant", f"v2={patch}").output
     )
+
+
+def test_an_extension_is_planned_and_a_dry_run_of_it_records_nothing(desk: Desk) -> None:
+    asked = desk.json("experiment", f"{desk.commits[0]}..{desk.commits[1]}", "--boots", "3")
+    desk.brain.run()
+    before = [desk.brain.count(table) for table in ("orders", "variant")]
+    said = desk.run("extend", asked["id"], "--boots", "2", "--dry-run")
+    assert said.exit_code == 0, said.output
+    assert "kernels: 0 to build; 2 known" in said.output and "vm-icount: 4 boots" in said.output
+    assert "look 2 may withdraw changes and narrow intervals" in said.output
+    plan = desk.json("extend", asked["id"], "--boots", "2", "--dry-run")
+    assert (plan["boots_each"], plan["look"], plan["looks_stated"]) == (5, 2, 1)
+    assert plan["cost"]["boots"] == 4
+    facts = desk.json("show", asked["id"])
+    assert (facts["status"], facts["boots"], facts["looks"]) == ("done", 3, 1)
+    assert [desk.brain.count(table) for table in ("orders", "variant")] == before
+
+
+@pytest.mark.parametrize(("looks", "verdict"), [("1", "unclear"), ("2", "worse")])
+def test_only_a_look_that_was_stated_claims_a_new_change(
+    desk: Desk, looks: str, verdict: str
+) -> None:
+    words = ("experiment", f"{desk.commits[0]}..{desk.commits[1]}", "--looks", looks)
+    asked = desk.json(*words, "--boots", "1")
+    desk.brain.run()
+    assert levels(desk.json("show", asked["id"]), "above") == {1: (0, "unclear")}
+    assert desk.run("extend", asked["id"], "--boots", "5", "--yes").exit_code == 0
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    assert (facts["looks"], facts["looks_stated"]) == (2, int(looks))
+    assert levels(facts, "above") == {1: (0, verdict)}
 
 
 def test_comparisons_are_extended_and_the_service_s_own_are_not(desk: Desk) -> None:
@@ -340,9 +378,33 @@ def test_rows_differ_in_what_their_boots_set(desk: Desk) -> None:
     assert refused.exit_code == 2 and "init" in refused.output
 
 
-def test_a_kernel_that_never_comes_up_is_booted_three_times_and_costs_the_others_nothing(
-    desk: Desk,
+@pytest.mark.parametrize("axis", ["cmdline", "sysctl"])
+def test_a_value_that_a_testbox_cannot_set_is_refused_before_anything_is_queued(
+    desk: Desk, tmp_path: Path, axis: str
 ) -> None:
+    workers = tmp_path / "workers"
+    shutil.copytree(resources.folder("workers"), workers)
+    with (workers / "testboxes" / "vm-icount.yaml").open("a") as file:
+        file.write("can_set: []\n")
+    incapable = replace(
+        desk, environment={**desk.environment, "SWINGBOT_PATHS_WORKERS": str(workers)}
+    )
+    value = {"cmdline": "x=quiet", "sysctl": "x=vm.swappiness=1"}[axis]
+    words = ("experiment", "--base", "base", "--head", "tip", f"--{axis}", value)
+    refused = incapable.run(*words)
+    assert refused.exit_code == 2, refused.output
+    assert "x base: testbox vm-icount can't set what the job requests" in refused.output
+    assert desk.brain.count("comparison WHERE kind = 'experiment'") == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [("panicked", "Kernel panic - not syncing: no init found"), ("hung", "no output for 300 s")],
+)
+def test_a_kernel_that_never_comes_up_is_booted_three_times_and_costs_the_others_nothing(
+    desk: Desk, status: str, why: str
+) -> None:
+    desk.brain.fake.failure = (status, why)
     _, last = add_commits(desk.brain.repo, [FakeCommit(kind="unbootable"), FakeCommit(speed=70)])
     desk.brain.poll()
     asked = desk.json("experiment", f"{desk.commits[4]}..{last}", "--boots", "6")
@@ -352,7 +414,7 @@ def test_a_kernel_that_never_comes_up_is_booted_three_times_and_costs_the_others
     assert [(arm["boots"], arm["up"]) for arm in facts["arms"]] == [(6, 6), (3, 0), (6, 6)]
     assert levels(facts, "above") == {1: (0, "invalid"), 2: (0, "worse")}
     row = next(row for row in facts["rows"] if row["arm"] == 1 and row["metric"] == METRIC)
-    assert "no boot of the head gave a value" in row["reason"] and "panicked" in row["reason"]
+    assert "no boot of the head gave a value" in row["reason"] and status in row["reason"]
 
 
 def test_nine_kernels_on_two_testboxes_survive_a_kill_in_the_middle(desk: Desk) -> None:

@@ -387,3 +387,18 @@ def test_bisections_of_before_creeps_may_end_with_one(old: sa.Engine) -> None:
         assert status == "creep"
         with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
             conn.execute(sa.text("UPDATE bisection SET status = 'crept'"))
+
+
+def test_comparisons_of_before_stated_looks_stated_one(old: sa.Engine) -> None:
+    upgrade_to(old, "0025")
+    with old.begin() as conn:
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [testbox])
+        conn.execute(sa.text("UPDATE comparison SET looks = 3"))
+    upgrade(old)
+    with old.begin() as conn:
+        found = PgTransaction(conn).comparisons.get(comparison)
+        assert found is not None and (found.looks, found.looks_stated) == (3, 1)
+        with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
+            conn.execute(sa.text("UPDATE comparison SET looks_stated = 0"))

@@ -16,7 +16,8 @@ from .rows import Row, by_id, first, number, rows, shown, where
 from .variants import variants
 
 _EXPERIMENT = """
-SELECT c.id, c.kind, t.name AS tree, c.against, c.beside, c.boots, c.looks, c.status, c.reason,
+SELECT c.id, c.kind, t.name AS tree, c.against, c.beside, c.boots, c.looks, c.looks_stated,
+       c.status, c.reason,
        c.created_at, c.ended_at,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds
 FROM comparison c JOIN tree t ON t.id = c.tree WHERE c.id = :id AND c.kind = 'experiment'

@@ -16,8 +16,8 @@ from swingbot.core.model.statuses import ComparisonStatus
 from swingbot_db.store.rows import Rows
 
 _COMPARISONS: Final = """
-SELECT c.id, kind, tree, against, beside, looks, first_k, purpose, boots, status, reason,
-  request_key,
+SELECT c.id, kind, tree, against, beside, looks, looks_stated, first_k, purpose, boots, status,
+  reason, request_key,
        COALESCE((SELECT jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec)
                  FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts,
        (SELECT jsonb_agg(jsonb_build_object('name', name, 'variant', variant, 'axes', axes,
@@ -34,8 +34,10 @@ class Comparisons(Rows):
     def add(self, new: NewComparison) -> int:
         number = self.scalar(
             "INSERT INTO comparison"
-            " (kind, tree, change, against, beside, first_k, purpose, boots, request_key)"
-            " VALUES (:kind, :tree, :change, :against, :beside, :first_k, :purpose, :boots, :key)"
+            " (kind, tree, change, against, beside, first_k, purpose, boots, looks_stated,"
+            " request_key)"
+            " VALUES (:kind, :tree, :change, :against, :beside, :first_k, :purpose, :boots, :looks,"
+            " :key)"
             " ON CONFLICT DO NOTHING RETURNING id",
             kind=new.kind,
             tree=new.tree,
@@ -45,6 +47,7 @@ class Comparisons(Rows):
             first_k=new.first_k,
             purpose=new.purpose,
             boots=new.boots,
+            looks=new.looks_stated,
             key=new.request_key,
         )
         if number is None:
@@ -180,7 +183,6 @@ class Comparisons(Rows):
         for behind, arm in enumerate(arms):
             self._add_arm(number, place + behind, arm)
         judged = self.scalar("SELECT status = 'done' FROM comparison WHERE id = :id", id=number)
-        self.execute("DELETE FROM comparison_row WHERE comparison = :id", id=number)
         self.execute(
             "UPDATE comparison SET boots = :boots, status = 'waiting', reason = NULL,"
             " ended_at = NULL, looks = looks + :more WHERE id = :id",
@@ -188,6 +190,9 @@ class Comparisons(Rows):
             boots=boots,
             more=1 if judged else 0,
         )
+
+    def withdraw_rows(self, number: int) -> None:
+        self.execute("DELETE FROM comparison_row WHERE comparison = :id", id=number)
 
     def latest_tip(self, tree: int) -> Comparison | None:
         number = self.scalar(

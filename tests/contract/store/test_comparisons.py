@@ -113,7 +113,7 @@ def test_rows_of_an_experiment_are_of_an_arm_against_another(store: Store, lab: 
         ]
 
 
-def test_an_experiment_that_is_extended_waits_again_and_is_judged_afresh(
+def test_an_extended_experiment_waits_again_and_keeps_its_rows_until_it_is_judged(
     store: Store, lab: Lab
 ) -> None:
     with store.transaction() as tx:
@@ -125,18 +125,26 @@ def test_an_experiment_that_is_extended_waits_again_and_is_judged_afresh(
         found = known(tx, number)
         assert (found.status, found.boots, found.looks) == ("waiting", 6, 2)
         assert [arm.name for arm in found.arms] == ["base", "head", "late"]
+        assert len(tx.comparisons.rows(number)) == 1
+        tx.comparisons.withdraw_rows(number)
         assert tx.comparisons.rows(number) == []
         tx.comparisons.set_status(number, "running")
         tx.comparisons.reopen(number, 7)
         assert (known(tx, number).boots, known(tx, number).looks) == (7, 2)
 
 
-def test_a_comparison_whose_row_made_a_swing_is_not_opened_again(store: Store, lab: Lab) -> None:
+def test_the_looks_that_a_request_states_are_known(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        assert known(tx, a_comparison(tx, lab)).looks_stated == 1
+        assert known(tx, a_comparison(tx, lab, looks_stated=3)).looks_stated == 3
+
+
+def test_a_row_that_made_a_swing_is_not_withdrawn(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_tip(tx, lab)
         a_swing(tx, number)
     with pytest.raises(REFUSED), store.transaction() as tx:
-        tx.comparisons.reopen(number, 9)
+        tx.comparisons.withdraw_rows(number)
 
 
 def test_two_arms_of_one_name_are_refused(store: Store, lab: Lab) -> None:

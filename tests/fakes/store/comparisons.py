@@ -33,6 +33,7 @@ class Comparisons(Noun):
             first_k=new.first_k,
             purpose=new.purpose,
             boots=new.boots,
+            looks_stated=new.looks_stated,
             status="waiting",
             parts=tuple(sorted(set(new.parts))),
             request_key=new.request_key,
@@ -93,10 +94,6 @@ class Comparisons(Noun):
         names = {arm.name for arm in (*known.arms, *arms)}
         if len(names) < len(known.arms) + len(arms):
             raise Refused("two arms of a comparison have one name")
-        if any(swing.swing.comparison == number for swing in self.db.swings.values()):
-            raise Refused("a swing is of a row of this comparison")
-        for key in [key for key in self.db.rows if key[0] == number]:
-            del self.db.rows[key]
         self.db.comparisons[number] = replace(row, ended_at=None)
         self._put(
             number,
@@ -106,6 +103,12 @@ class Comparisons(Noun):
             reason=None,
             looks=known.looks + (known.status == "done"),
         )
+
+    def withdraw_rows(self, number: int) -> None:
+        if any(swing.swing.comparison == number for swing in self.db.swings.values()):
+            raise Refused("a swing is of a row of this comparison")
+        for key in [key for key in self.db.rows if key[0] == number]:
+            del self.db.rows[key]
 
     def latest_tip(self, tree: int) -> Comparison | None:
         tips = self._where(lambda c: (c.tree, c.kind, c.status) == (tree, "watch", "done"))

@@ -24,6 +24,7 @@ from swingbot.app.commands.requests import (
     dry_run_option,
     exit_code_option,
     job_option,
+    looks_option,
     set_option,
     tree_option,
     wait_option,
@@ -99,6 +100,7 @@ def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
 @click.option(
     "--boots", type=click.IntRange(1, 1000), help=f"Boots per row (default: {DEFAULT_BOOTS})."
 )
+@looks_option
 @click.option("--trusted", is_flag=True, help="Treat the patches as trusted code.")
 @click.option(
     "--file",
@@ -171,6 +173,7 @@ def _request(session: CommandContext, options: Options) -> ExperimentRequest:
         overrides=read_overrides(options.overrides),
         testboxes=options.testboxes,
         boots=options.boots or DEFAULT_BOOTS,
+        looks=options.looks or 1,
         trusted=options.trusted,
     )
 

@@ -12,6 +12,7 @@ import yaml
 from swingbot.adapters.patch_files import patch_sources
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_series
+from swingbot.core.stats.looks import MOST_LOOKS
 from swingbot.service.compare.kernels import NamedKernel
 from swingbot.service.ports import RequestError
 
@@ -37,9 +38,11 @@ _KEYS: Final[Mapping[str, str]] = {
     "set": "overrides",
     "testbox": "testboxes",
     "boots": "boots",
+    "looks": "looks",
     "trusted": "trusted",
 }
-_SINGLE: Final = ("range", "base", "series", "tree", "boots", "trusted")
+_SINGLE: Final = ("range", "base", "series", "tree", "boots", "looks", "trusted")
+_LARGEST_NUMBER: Final = {"boots": 1000, "looks": MOST_LOOKS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,7 @@ class Options:
     overrides: tuple[str, ...] = ()
     testboxes: tuple[str, ...] = ()
     boots: int | None = None
+    looks: int | None = None
     trusted: bool = False
 
     @classmethod
@@ -141,13 +145,14 @@ def read_file(path: Path) -> Options:
 
 
 def _read(path: Path, key: str, value: Any) -> Any:
-    if key in ("boots", "trusted"):
-        expected = int if key == "boots" else bool
-        if type(value) is not expected or (key == "boots" and not 1 <= value <= 1000):
-            raise RequestError(
-                f"{path}: {key} must be"
-                f" {'an integer from 1 to 1000' if key == 'boots' else 'true or false'}"
-            )
+    if key in _LARGEST_NUMBER:
+        most = _LARGEST_NUMBER[key]
+        if type(value) is not int or not 1 <= value <= most:
+            raise RequestError(f"{path}: {key} must be an integer from 1 to {most}")
+        return value
+    if key == "trusted":
+        if type(value) is not bool:
+            raise RequestError(f"{path}: {key} must be true or false")
         return value
     if key in _SINGLE:
         if not isinstance(value, str):

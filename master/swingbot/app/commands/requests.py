@@ -28,6 +28,7 @@ from swingbot.core.model import ids
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_series
 from swingbot.core.report.experiment.experiment_formats import as_text
+from swingbot.core.stats.looks import MOST_LOOKS
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.cancel import cancel_comparison
@@ -59,6 +60,13 @@ set_option = click.option(
 )
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Print the plan and its cost; queue nothing."
+)
+looks_option = click.option(
+    "--looks",
+    type=click.IntRange(1, MOST_LOOKS),
+    metavar="N",
+    help="How often the result may be judged, counting each later `extend` (default: 1). Each look"
+    " is made at an N-th of the error rate.",
 )
 yes_option = click.option("--yes", is_flag=True, help="Queue without confirmation.")
 wait_option = click.option(
@@ -97,6 +105,7 @@ exit_code_option = click.option(
     is_flag=True,
     help="Treat the patches as trusted: build and boot them like the tree itself.",
 )
+@looks_option
 @dry_run_option
 @yes_option
 @wait_option
@@ -115,6 +124,7 @@ def compare(
     boots: int | None,
     patches: tuple[Path, ...],
     trusted: bool,
+    looks: int | None,
     dry_run: bool,
     yes: bool,
     wait_: bool,
@@ -141,6 +151,7 @@ def compare(
         boots=boots,
         patches=series.patches,
         trusted=trusted,
+        looks=looks or 1,
     )
     cost = plan_comparison(session.lab, request)
     more = {"plan": [asdict(seen) for seen in cost.resolves], "cost": cost_json(cost)}

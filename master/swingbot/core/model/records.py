@@ -274,6 +274,7 @@ class Comparison:
     status: ComparisonStatus
     parts: tuple[tuple[str, str], ...]  # (testbox, spec)
     looks: int = 1  # how often it is judged: one more for each manual extension
+    looks_stated: int = 1  # of these, how many were stated in the request
     reason: str | None = None  # why it failed or was cancelled; for an anchor: its mark
     request_key: str | None = None  # repeated requests with the same key are one request
 
@@ -312,6 +313,7 @@ class NewComparison:
     change: int | None = None
     first_k: int = 0  # number of its first boot among those of its purpose
     purpose: str = SEARCH
+    looks_stated: int = 1  # how often it may be judged at the stated error rate
     request_key: str | None = None
 
 

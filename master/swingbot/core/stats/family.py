@@ -39,7 +39,6 @@ def compare_family(
     *,
     invalid: Mapping[int, str] | None = None,
     absent: Mapping[int, str] | None = None,
-    looks: int = 1,
 ) -> list[ComparisonRow]:
     """Judge each (reference, row) pair of arms; returns one ComparisonRow per pair, in order.
 
@@ -47,13 +46,11 @@ def compare_family(
     still counts as a row of the family.
     `absent` maps pairs that were known to be unmeasurable before any boot, such as a kernel that
     does not build, to the reason. They are invalid and do not count as rows.
-    `looks` is how often the table may be judged as boots are added; it is fixed before the first.
     A single row is judged exactly as `compare` does. Raises ValueError if a pair does not name two
     arms, a reason is for a row that does not exist, or an arm has the same k twice.
     """
     invalid, absent = invalid or {}, absent or {}
-    _check(arms, pairs, looks, [*invalid, *absent])
-    rule = replace(rule, alpha=rule.alpha / looks, interval_alpha=rule.interval_alpha / looks)
+    _check(arms, pairs, [*invalid, *absent])
     counted = {i: pair for i, pair in enumerate(pairs) if i not in absent}
     table = FamilyTable(arms, counted, rule, uses=uses_of(counted.values()))
 
@@ -65,7 +62,7 @@ def compare_family(
     return [judged(i, pair) for i, pair in enumerate(pairs)]
 
 
-def _check(arms: Arms, pairs: Sequence[Pair], looks: int, named: Sequence[int]) -> None:
+def _check(arms: Arms, pairs: Sequence[Pair], named: Sequence[int]) -> None:
     for pair in pairs:
         if pair[0] == pair[1] or not all(0 <= arm < len(arms) for arm in pair):
             raise ValueError(
@@ -75,8 +72,6 @@ def _check(arms: Arms, pairs: Sequence[Pair], looks: int, named: Sequence[int]) 
         raise ValueError(
             f"row {unknown[0]} does not exist; the {len(pairs)} rows are numbered from 0"
         )
-    if looks < 1:
-        raise ValueError(f"a table is judged at least once; got looks={looks}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +190,7 @@ def recoveries(
     """
     if len(pairs) != len(rows):
         raise ValueError(f"{len(rows)} rows do not belong to {len(pairs)} pairs")
-    _check(arms, pairs, 1, [])
+    _check(arms, pairs, [])
     measured = {i: p for i, p in enumerate(pairs) if rows[i].effect is not None}
     table = FamilyTable(arms, measured, rule, comparisons=math.comb(len(pairs), 2))
     return [

@@ -172,6 +172,7 @@ def plan_family(
     paired: bool,
     pairs: Sequence[Edge],
     *,
+    alpha: float = VERDICT_ALPHA,
     power: float = POWER,
 ) -> Resolution:
     """Predict each row of a table with `boots` boots of `runs` runs per kernel.
@@ -183,7 +184,7 @@ def plan_family(
     if not pairs:
         raise ValueError("a table must have at least one row, that is, a pair of kernels")
     table = PlannedRows.of(pairs) if len(pairs) > 1 else None
-    return _planned(noise, runs, boots, paired, VERDICT_ALPHA, power, table)
+    return _planned(noise, runs, boots, paired, alpha, power, table)
 
 
 def _planned(

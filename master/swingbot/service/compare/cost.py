@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from swingbot.core.experiment.references import references
 from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
 from swingbot.core.plan.boot_series import series_of
+from swingbot.core.stats.looks import Look
 from swingbot.service.compare.detectable_effects import DetectableEffect, detectable_effects
 from swingbot.service.kernel.foresee_builds import build_seconds
 from swingbot.service.ports import Lab, Transaction
@@ -69,9 +70,6 @@ def cost_of(
     keys = list(dict.fromkeys(variant.build_key for variant in variants))
     builds = tx.builds.by_key(keys)
     missing = {v.build_key: v for v in variants if v.build_key not in builds}
-    family = max(
-        (references(rule, [arm.axes for arm in new.arms]) for rule in new.against), key=len
-    )
     return ExperimentCost(
         kernels=len(keys),
         builds=len(missing),
@@ -85,8 +83,21 @@ def cost_of(
         testboxes=[
             _of_part(lab, tx, new, variants, builds, testbox, spec) for testbox, spec in new.parts
         ],
-        resolves=detectable_effects(lab, tx, new.parts, new.boots, family),
+        resolves=detectable_effects(
+            lab,
+            tx,
+            new.parts,
+            new.boots,
+            widest_family(new),
+            share=Look(stated=new.looks_stated).share,
+        ),
     )
+
+
+def widest_family(new: NewComparison) -> list[tuple[int, int]]:
+    """Return the (reference, row) pairs of the reference rule with the most rows."""
+    axes = [arm.axes for arm in new.arms]
+    return max((references(rule, axes) for rule in new.against), key=len)
 
 
 def _identical(

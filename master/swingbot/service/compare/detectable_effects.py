@@ -11,6 +11,7 @@ from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.metric_rules import rule_of
 from swingbot.core.plan.noise import layout_sd
 from swingbot.core.stats.resolve import KnownNoise, Resolution, plan_family
+from swingbot.core.thresholds import VERDICT_ALPHA
 from swingbot.service.ports import Lab, Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric
@@ -44,13 +45,29 @@ class DetectableEffect:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """Boots of each kernel, the (reference, row) pairs, and the share of the error rate."""
+
+    boots: int
+    pairs: Pairs
+    share: float
+
+
 def detectable_effects(
-    lab: Lab, tx: Transaction, parts: Sequence[tuple[str, str]], boots: int, pairs: Pairs = ONE_PAIR
+    lab: Lab,
+    tx: Transaction,
+    parts: Sequence[tuple[str, str]],
+    boots: int,
+    pairs: Pairs = ONE_PAIR,
+    *,
+    share: float = 1.0,
 ) -> list[DetectableEffect]:
     """Return the effects that `boots` of each kernel can detect in a table of `pairs` (reference,
-    row), by testbox and headline metric.
+    row), by testbox and headline metric, if a look spends `share` of the error rate.
     """
     effects: list[DetectableEffect] = []
+    table = _Table(boots=boots, pairs=pairs, share=share)
     for testbox, spec in parts:
         for job in tx.specs.get(spec):
             metrics = lab.programs[job.program].metrics.values()
@@ -58,7 +75,7 @@ def detectable_effects(
                 seen
                 for metric in metrics
                 if metric.headline
-                and (seen := _of_metric(lab, tx, testbox, job, metric, boots, pairs)) is not None
+                and (seen := _of_metric(lab, tx, testbox, job, metric, table)) is not None
             ]
             unknown = DetectableEffect(
                 testbox=testbox,
@@ -72,7 +89,12 @@ def detectable_effects(
 
 
 def _of_metric(
-    lab: Lab, tx: Transaction, testbox: str, job: UnitJob, metric: Metric, boots: int, pairs: Pairs
+    lab: Lab,
+    tx: Transaction,
+    testbox: str,
+    job: UnitJob,
+    metric: Metric,
+    table: _Table,
 ) -> DetectableEffect | None:
     """Return the detectable effect of one metric; None without a noise record."""
     record = tx.noise.get(testbox, job.name, metric.name)
@@ -87,12 +109,19 @@ def _of_metric(
         df=spread[1],
         layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
     )
-    resolution: Resolution = plan_family(noise, 1, boots, definition.repeatable, pairs)
+    resolution: Resolution = plan_family(
+        noise,
+        1,
+        table.boots,
+        definition.repeatable,
+        table.pairs,
+        alpha=table.share * VERDICT_ALPHA,
+    )
     return DetectableEffect(
         testbox=testbox,
         unit_job=job.name,
         metric=metric.name,
-        boots=boots,
+        boots=table.boots,
         resolves_pct=None if math.isinf(resolution.resolves_pct) else resolution.resolves_pct,
         wanted_pct=rule.min_effect_pct,
         needs=resolution.boots_for(rule.min_effect_pct),

@@ -48,6 +48,7 @@ class ExperimentRequest:
     overrides: Mapping[str, str] = field(default_factory=dict)
     testboxes: Sequence[str] = ()
     boots: int = DEFAULT_BOOTS  # per row
+    looks: int = 1  # how often the table may be judged, counting extensions
     trusted: bool = False  # the requester vouches for the patches
 
 
@@ -123,6 +124,7 @@ def _laid_out(
         beside=tuple(request.beside),
         boots=request.boots,
         parts=parts,
+        looks_stated=request.looks,
         request_key=_key(tree, variants, arms, parts, against, request),
     )
     cost = cost_of(lab, tx, new, variants)
@@ -251,6 +253,7 @@ def _key(
         list(request.beside),
         request.boots,
         request.trusted,
+        *(["looks", request.looks] if request.looks > 1 else []),
     ]
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return f"experiment:{digest}"

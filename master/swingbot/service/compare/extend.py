@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from swingbot.core.experiment.layout import KERNEL, MOST_ROWS, row_name
 from swingbot.core.experiment.references import condition
-from swingbot.core.model.records import Arm, Comparison
+from swingbot.core.model.records import Arm, Comparison, NewComparison
+from swingbot.core.stats.looks import Look
+from swingbot.service.compare.cost import ExperimentCost, cost_of, widest_family
+from swingbot.service.compare.detectable_effects import detectable_effects
+from swingbot.service.compare.dry_run import rehearse
 from swingbot.service.compare.experiment import MOST_BOOTS
 from swingbot.service.compare.find_existing import known_comparison
 from swingbot.service.compare.kernels import NamedKernel, kernel_named
@@ -19,36 +23,94 @@ from swingbot.service.ports import Lab, RequestError, Transaction
 EXTENDED: Final = ("asked", "experiment")
 
 
-def extend(
-    lab: Lab,
-    number: int,
-    boots: int,
-    named: Sequence[NamedKernel] = (),
-    *,
-    experiment: bool = True,
-    trusted: bool = False,
-) -> int:
-    """Order `boots` more of each row, and add rows for the `named` kernels; return the resulting
-    number of boots per row.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionRequest:
+    """Boots to add to each row of comparison or experiment `number`, and rows to add to it."""
+
+    number: int
+    boots: int
+    named: Sequence[NamedKernel] = ()
+    experiment: bool = True
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """An extension as it would be queued."""
+
+    boots: int  # of each row, including earlier ones
+    added: Sequence[Arm]
+    rows: int  # including the added ones
+    look: Look
+    cost: ExperimentCost  # of the additional boots
+
+
+def plan_extension(lab: Lab, request: ExtensionRequest) -> Extension:
+    """Return the plan and cost of an extension. Nothing is recorded. Raises RequestError."""
+    return rehearse(lab, "plan extension", lambda tx: _planned(lab, tx, request))
+
+
+def extend(lab: Lab, request: ExtensionRequest) -> Extension:
+    """Order the additional boots, and add rows for the named kernels.
 
     A new row is booted together with the others in the new blocks only: it is not compared with
     boots of another day. Raises RequestError.
     """
     with lab.transaction("extend") as tx:
-        comparison = _extendable(tx, number, experiment)
-        total = comparison.boots + boots
-        if not boots >= 1 or total > MOST_BOOTS:
-            raise RequestError(
-                f"it has {comparison.boots} boots per row; at most {MOST_BOOTS} are allowed,"
-                f" so give 1 to {MOST_BOOTS - comparison.boots} more"
-            )
-        if named and comparison.kind != "experiment":
-            raise RequestError(
-                "a comparison has two kernels; use `swingbot experiment` to compare more"
-            )
-        arms = _arms(lab, tx, comparison, named, trusted)
-        tx.comparisons.reopen(number, total, arms)
-        return total
+        planned = _planned(lab, tx, request)
+        tx.comparisons.reopen(request.number, planned.boots, planned.added)
+        return planned
+
+
+def _planned(lab: Lab, tx: Transaction, request: ExtensionRequest) -> Extension:
+    comparison = _extendable(tx, request.number, request.experiment)
+    total = comparison.boots + request.boots
+    if not request.boots >= 1 or total > MOST_BOOTS:
+        raise RequestError(
+            f"it has {comparison.boots} boots per row; at most {MOST_BOOTS} are allowed,"
+            f" so give 1 to {MOST_BOOTS - comparison.boots} more"
+        )
+    if request.named and comparison.kind != "experiment":
+        raise RequestError(
+            "a comparison has two kernels; use `swingbot experiment` to compare more"
+        )
+    added = _arms(lab, tx, comparison, request.named, request.trusted)
+    look = Look(
+        number=comparison.looks + (comparison.status == "done"), stated=comparison.looks_stated
+    )
+    arms = [*comparison.arms, *added]
+    return Extension(
+        boots=total,
+        added=added,
+        rows=len(arms),
+        look=look,
+        cost=_cost(lab, tx, comparison, arms, total, look),
+    )
+
+
+def _cost(
+    lab: Lab,
+    tx: Transaction,
+    comparison: Comparison,
+    arms: Sequence[Arm],
+    total: int,
+    look: Look,
+) -> ExperimentCost:
+    """Return the cost of the additional boots, and what all boots together resolve."""
+    blocks = NewComparison(
+        kind=comparison.kind,
+        tree=comparison.tree,
+        arms=arms,
+        against=comparison.against,
+        boots=total - comparison.boots,
+        first_k=comparison.first_k + comparison.boots,
+        purpose=comparison.purpose,
+        parts=comparison.parts,
+    )
+    cost = cost_of(lab, tx, blocks, [tx.variants.get(arm.variant) for arm in arms])
+    family = widest_family(blocks)
+    effects = detectable_effects(lab, tx, blocks.parts, total, family, share=look.share)
+    return replace(cost, resolves=effects)
 
 
 def _extendable(tx: Transaction, number: int, experiment: bool) -> Comparison:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from swingbot.core.model.comparison_row import Key
 from swingbot.core.model.records import Comparison, Order, Variant
+from swingbot.core.stats.looks import Look, keyed
 from swingbot.service.compare.rows import ArmKernel, TestboxPart
 from swingbot.service.detect.screen_tips import screen_tip
 from swingbot.service.ports import Lab, Transaction
@@ -27,8 +28,12 @@ def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[O
         tx.comparisons.set_status(comparison.id, "failed", why)
         return
     tip: dict[Key, list[float]] = {}
+    look = _look(tx, comparison)
+    tx.comparisons.withdraw_rows(comparison.id)
     for testbox, spec in comparison.parts:
-        part = TestboxPart(lab=lab, tx=tx, comparison=comparison, testbox=testbox, spec=spec)
+        part = TestboxPart(
+            lab=lab, tx=tx, comparison=comparison, testbox=testbox, spec=spec, look=look
+        )
         arms = [part.measured(kernel) for kernel in kernels]
         for row in part.rows(kernels, arms):
             tx.comparisons.add_row(comparison.id, spec, row)
@@ -36,6 +41,14 @@ def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[O
     tx.comparisons.set_status(comparison.id, "done", _lab_trouble(orders))
     if comparison.kind == "watch":
         screen_tip(lab, tx, comparison, tip)
+
+
+def _look(tx: Transaction, comparison: Comparison) -> Look:
+    return Look(
+        number=comparison.looks,
+        stated=comparison.looks_stated,
+        earlier={keyed(row): row for row in tx.comparisons.rows(comparison.id)},
+    )
 
 
 def _kernels(tx: Transaction, comparison: Comparison, orders: Sequence[Order]) -> list[ArmKernel]:

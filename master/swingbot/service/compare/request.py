@@ -37,6 +37,7 @@ class ComparisonRequest:
     patches: Sequence[SeriesPatch] = ()  # applied on head, one commit per patch
     # the requester vouches for these patches, and for existing commits made from patches
     trusted: bool = False
+    looks: int = 1  # how often it may be judged, counting extensions
 
 
 def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
@@ -113,6 +114,7 @@ def _laid_out(
             sorted(parts),
             request.boots,
             *(["vouched"] if request.trusted else []),
+            *(["looks", request.looks] if request.looks > 1 else []),
         ]
     )
     origins: list[VariantOrigin] = ["request", "patch" if request.patches else "request"]
@@ -126,6 +128,7 @@ def _laid_out(
         arms=base_and_head(*(variant.id for variant in variants)),
         boots=request.boots or DEFAULT_BOOTS,
         parts=parts,
+        looks_stated=request.looks,
         request_key=f"asked:{hashlib.sha256(identity.encode()).hexdigest()}",
     )
     return new, variants

@@ -14,6 +14,7 @@ from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.metric_rules import metric_of, rule_of
 from swingbot.core.stats.compare import BootRuns, Rule
 from swingbot.core.stats.family import compare_family, recoveries
+from swingbot.core.stats.looks import FIRST_LOOK, Look
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import Values, boots_of
 from swingbot.service.result.differences import Differences, differences_of
@@ -61,6 +62,7 @@ class TestboxPart:
     comparison: Comparison
     testbox: str
     spec: str
+    look: Look = FIRST_LOOK
 
     @property
     def definition(self) -> Testbox:
@@ -144,7 +146,7 @@ class TestboxPart:
         metric = metric_of(self.lab.programs, name)
         rule = rule_of(self.definition, metric, job)
         return replace(
-            rule,
+            self.look.rule(rule),
             headlines=headlines if metric.headline else 0,
             # The boots of a bisection have already shown that these two kernels differ.
             unimodal=rule.unimodal or self.comparison.kind in ("attribute", "gate"),
@@ -189,9 +191,14 @@ class TestboxPart:
     ) -> list[ComparisonRow]:
         """Return the rows of a family, in the order of its pairs."""
         invalid = {i: why for i, known in enumerate(family.known) if (why := known.must)}
-        rows = compare_family(
-            family.boots, family.sides, rule, invalid=invalid, looks=self.comparison.looks
-        )
+        rows = [
+            self.look.admitted(row, (self.testbox, job.name, name, against, arm))
+            for (_, arm), row in zip(
+                family.pairs,
+                compare_family(family.boots, family.sides, rule, invalid=invalid),
+                strict=True,
+            )
+        ]
         if against == "above":
             rows = self._with_recoveries(family, rows, rule)
         metric = metric_of(self.lab.programs, name)

@@ -64,8 +64,13 @@ class Comparisons(Protocol):
         """Request `boots` per arm, and append `arms`; the comparison waits to be placed again,
         whatever its status.
 
-        Its rows are withdrawn. If it was done, it will be judged once more (`looks`). Fails if a
-        swing refers to one of its rows.
+        Its rows remain until it is judged again. If it was done, that is one more look (`looks`).
+        """
+
+    def withdraw_rows(self, number: int) -> None:
+        """Delete the rows, to be replaced by those of a later look.
+
+        Fails if a swing refers to one of them.
         """
 
     def latest_tip(self, tree: int) -> Comparison | None:

@@ -43,6 +43,8 @@ def as_text(sheet: ExperimentSheet, *, counters: bool = False) -> str:
         + (f": {clean(sheet.reason)}" if sheet.reason else ""),
         *legend(sheet),
     ]
+    if sheet.blocks and sheet.status in ("waiting", "running"):
+        lines += ["", "more boots are on the way; these rows are from before they were requested"]
     if sheet.blocks:
         lines += ["", *table(sheet, counters=counters), "", *reading(sheet)]
     hidden = len(sheet.blocks) - len(sheet.shown(counters=counters))
