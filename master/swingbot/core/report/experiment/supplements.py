@@ -22,9 +22,9 @@ from swingbot.core.text.plain import cut
 from swingbot_jobs.kernel_diff import KernelRecord, bloat, bloat_text, code_change, of_classes
 from swingbot_jobs.kernel_diff.code_change import ChangedObject
 
-# Metric -> column title. Shares of cycles need a PMU (perf-profile). The others are shares of the
-# time of all CPUs (lock-contention).
-_CYCLES: Final = "perf-profile.lock_slowpath"
+# Metric -> column title. The share of samples is of cycles where there is a PMU (perf-profile). The
+# others are shares of the time of all CPUs (lock-contention).
+_SAMPLES: Final = "perf-profile.lock_slowpath"
 _TIME: Final = {
     "lock-contention.spinning_pct": "spin %",
     "lock-contention.spinning_pct.zone": "zone lock %",
@@ -50,7 +50,7 @@ class SupplementSources:
 def patterns(beside: Iterable[str]) -> list[str]:
     """Return the samples to load, as SQL LIKE patterns over metric names."""
     needed = {
-        "locks": ["lock-contention.spinning_pct%", _CYCLES],
+        "locks": ["lock-contention.spinning_pct%", _SAMPLES],
         "buddyinfo": ["buddyinfo.%"],
         "profile": [f"{_SELF}%"],
         "size": [],
@@ -74,30 +74,33 @@ def _metric(name: str, known: SupplementSources) -> Supplements:
 
 
 def _locks(known: SupplementSources) -> Supplements:
-    cycles = _means(known.samples, _CYCLES)
-    columns = [SupplementColumn(title="spin % of cycles", values=cycles)] if cycles else []
-    columns += [
-        SupplementColumn(title=title, values=values)
-        for metric, title in _TIME.items()
-        if (values := _means(known.samples, metric))
-    ]
-    return Supplements(columns=columns, below=_note_on_locks(cycles, columns))
+    sampled = _column("spin % of samples", known, _SAMPLES)
+    timed = [column for metric, title in _TIME.items() for column in _column(title, known, metric)]
+    return Supplements(
+        columns=[*sampled, *timed],
+        below=[TextBlock(heading=words) for words in _notes_on_locks(bool(sampled), bool(timed))],
+    )
 
 
-def _note_on_locks(
-    cycles: Mapping[Any, float], columns: Sequence[SupplementColumn]
-) -> list[TextBlock]:
-    if not columns:
-        words = "Locks: not recorded by any run (needs a kernel configuration with tracing)."
-    elif cycles:
-        words = "spin % of cycles: samples in the slow path of queued spin locks (perf record)."
-    else:
-        words = (
-            "spin %: share of the time of all CPUs spent spinning, from perf lock contention. Zone"
-            " and LRU locks are identified by their callers. Without a PMU, the share of cycles is"
-            " not known."
+def _column(title: str, known: SupplementSources, metric: str) -> list[SupplementColumn]:
+    values = _means(known.samples, metric)
+    return [SupplementColumn(title=title, values=values)] if values else []
+
+
+def _notes_on_locks(sampled: bool, timed: bool) -> Iterable[str]:
+    if sampled:
+        yield (
+            "spin % of samples: in the slow path of queued spin locks, by perf record: a share of"
+            " cycles where there is a PMU. Elsewhere a timer takes the samples, and misses locks"
+            " taken with interrupts disabled."
         )
-    return [TextBlock(heading=words)]
+    if timed:
+        yield (
+            "spin %: share of the time of all CPUs spent spinning, from perf lock contention. Zone"
+            " and LRU locks are identified by their callers."
+        )
+    if not sampled and not timed:
+        yield "Locks: not recorded by any run (needs a kernel configuration with tracing)."
 
 
 def _buddyinfo(known: SupplementSources) -> Supplements:
