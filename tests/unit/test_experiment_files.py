@@ -12,6 +12,7 @@ from swingbot.core.patchset.model import SeriesPatch
 from tests.demo import tree
 from tests.demo.demo import DemoError
 from tests.demo.experiment import EXPERIMENTS, experiment_file
+from tests.lab.test_compilers import KERNELS
 from tests.unit.test_demo_series import mm  # noqa: F401
 
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
@@ -48,6 +49,11 @@ def test_every_patch_applies_to_the_source(file: Path, mm: Path) -> None:  # noq
                 after = git.run("write-tree")
                 assert after != before, f"{name}, {patch.subject} changes nothing"
                 before = after
+
+
+def test_the_lab_builds_6_1_with_every_compiler_of_an_experiment() -> None:
+    used = {compiler for file in FILES for compiler in read_file(file).compilers}
+    assert used and used <= {compiler for release, compiler, _ in KERNELS if release == "6.1"}
 
 
 def test_every_patch_belongs_to_an_experiment() -> None:
