@@ -111,6 +111,15 @@ def test_a_range_is_a_table_in_which_a_patch_costs_and_another_takes_it_back(des
     }
     assert f"{names[4]} reverts it" in notes[1]
     assert f"reverts {names[1]}, all of it" in notes[4]
+    assert {
+        row["arm"]: row["attributed_to"]
+        for row in facts["rows"]
+        if row["metric"] == METRIC and row["against"] == "above"
+    } == {1: desk.commits[1], 2: None, 3: None, 4: None}  # the parent of 4 was not measured
+    assert "attributed to this patch: the row above is its parent" in notes[1]
+    assert all(row["attributed_to"] is None for row in facts["rows"] if row["against"] == "first")
+    # The watched tree's own bisection found the same commit.
+    assert [arm["incident"] for arm in facts["arms"]] == [None, None, None, None, None]
     broken = next(row for row in facts["rows"] if (row["arm"], row["against"]) == (3, "above"))
     assert "does not build: mm/x.c:1: error" in broken["reason"]
 
@@ -347,6 +356,12 @@ def test_locks_code_and_free_memory_stand_beside_the_numbers(desk: Desk) -> None
     said = desk.run("show", asked["id"]).output
     assert "Code of" in said and "against" in said
     assert max(map(len, said.splitlines())) <= 78, said
+    kinds = "SELECT DISTINCT jsonb_array_elements_text(u->'monitors')"
+    jobs = f"{kinds} FROM want w JOIN orders o ON o.id = w.order_id JOIN boot_spec s"
+    jobs += " ON s.sha256 = o.spec, jsonb_array_elements(s.unit_jobs) u WHERE w.comparison = 2"
+    with desk.brain.engine.connect() as conn:
+        monitors = set(conn.execute(sa.text(jobs)).scalars())
+    assert "lock-contention" in monitors and "perf-profile" not in monitors
     refused = desk.run(*words, "--with", "nothing")
     assert refused.exit_code == 2
     assert "--with nothing: choose one of locks, buddyinfo, size, profile" in refused.output
@@ -389,11 +404,11 @@ def test_a_value_that_a_testbox_cannot_set_is_refused_before_anything_is_queued(
     incapable = replace(
         desk, environment={**desk.environment, "SWINGBOT_PATHS_WORKERS": str(workers)}
     )
-    value = {"cmdline": "x=quiet", "sysctl": "x=vm.swappiness=1"}[axis]
+    value = {"cmdline": "x=transparent_hugepage=never", "sysctl": "x=vm.swappiness=1"}[axis]
     words = ("experiment", "--base", "base", "--head", "tip", f"--{axis}", value)
     refused = incapable.run(*words)
     assert refused.exit_code == 2, refused.output
-    assert "x base: testbox vm-icount can't set what the job requests" in refused.output
+    assert "base: testbox vm-icount can't set what the job requests" in refused.output
     assert desk.brain.count("comparison WHERE kind = 'experiment'") == 0
 
 

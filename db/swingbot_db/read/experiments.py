@@ -26,6 +26,11 @@ _ARMS = """
 SELECT arm, name, variant, axes, settings, from_block FROM comparison_arm WHERE comparison = :id
   ORDER BY arm
 """
+_INCIDENTS = """
+SELECT v.commit, max(i.id) AS incident FROM incident i JOIN variant v ON v.id = i.culprit
+JOIN comparison c ON c.tree = i.tree
+WHERE c.id = :id AND v.commit = ANY(:commits) GROUP BY v.commit
+"""
 _ROWS = """
 SELECT r.testbox, r.spec, r.unit_job, r.metric, r.against, r.arm, r.reference, r.detail
 FROM comparison_row r
@@ -101,8 +106,9 @@ def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None
     """Return one experiment. Raises NotFound, which says so if the number is a comparison's.
 
     `arms`: {arm, name, axes, settings, from_block, variant (as in `variants`), state, reason,
-    boots (made), up (of these that came up)}; `rows`: as those of a comparison, with `against`,
-    `arm` and `reference`; `boot_list`, `parts`, `progress`, `waits`, `eta_seconds` likewise.
+    boots (made), up (of these that came up), incident (whose culprit it is)}; `rows`: as those of
+    a comparison, with `against`, `arm`, `reference` and `attributed_to`; `boot_list`, `parts`,
+    `progress`, `waits`, `eta_seconds` likewise.
     `looks` is how often it is judged, once more with each extension. `metrics` limits the rows.
     """
     row = _found(conn, id)
@@ -189,7 +195,12 @@ def _boot(boot: Row) -> Row:
 
 def _row(row: Row) -> Row:
     place = {key: row[key] for key in ("testbox", "spec", "against", "arm", "reference")}
-    return {**row["detail"], **place, "counter": is_counter(row["detail"])}
+    return {
+        "attributed_to": None,
+        **row["detail"],
+        **place,
+        "counter": is_counter(row["detail"]),
+    }
 
 
 def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
@@ -200,6 +211,11 @@ def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
     }
     boots_made = Counter(boot["arm"] for boot in row["boot_list"])
     up = Counter(boot["arm"] for boot in row["boot_list"] if boot["outcome"] == "up")
+    commits = [kernel["commit"] for kernel in kernels.values()]
+    incidents = {
+        found["commit"]: shown("incident", found["incident"])
+        for found in rows(conn, _INCIDENTS, id=of, commits=commits)
+    }
     described = []
     for arm in arms:
         kernel = kernels[arm["variant"]]
@@ -214,6 +230,7 @@ def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
             arm
             | {"variant": kernel, "state": state, "reason": reason}
             | {"boots": boots_made[arm["arm"]], "up": up[arm["arm"]]}
+            | {"incident": incidents.get(kernel["commit"])}
         )
     return described
 

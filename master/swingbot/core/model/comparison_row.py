@@ -106,6 +106,7 @@ class ComparisonRow:
     spread_ratio: float | None = (
         None  # head's spread between boots over base's, if they differ significantly
     )
+    attributed_to: str | None = None  # the commit between reference and row, if it is only one
     problems: tuple[str, ...] = ()  # problems of boots and runs
     # Intermediate results on the scale of effects; never stored
     effect: float | None = None  # log ratio; for differences, over the larger mean magnitude
@@ -143,6 +144,7 @@ class ComparisonRow:
             "problems": list(self.problems),
             "headline": self.headline,
             **({"alias_of": self.alias_of} if self.alias_of else {}),
+            **({"attributed_to": self.attributed_to} if self.attributed_to else {}),
         }
 
     def verdict_json(self) -> dict[str, Any]:
@@ -207,6 +209,7 @@ class ComparisonRow:
             paired=given.get("paired"),
             p=given.get("p"),
             spread_ratio=given.get("spread_ratio"),
+            attributed_to=given.get("attributed_to"),
             problems=tuple(given.get("problems") or ()),
         )
 

@@ -9,7 +9,7 @@ from swingbot.core.model.records import Comparison, Order, Variant
 from swingbot.core.stats.looks import Look, keyed
 from swingbot.service.compare.rows import ArmKernel, TestboxPart
 from swingbot.service.detect.screen_tips import screen_tip
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import GitError, Lab, Transaction
 
 
 def judge_comparisons(lab: Lab, tx: Transaction) -> None:
@@ -21,7 +21,7 @@ def judge_comparisons(lab: Lab, tx: Transaction) -> None:
 
 
 def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[Order]) -> None:
-    kernels = _kernels(tx, comparison, orders)
+    kernels = _kernels(lab, tx, comparison, orders)
     unbuilt = [kernel for kernel in kernels if kernel.image is None]
     if unbuilt and len(kernels) - len(unbuilt) < 2:
         why = f"{unbuilt[0].arm.name} {unbuilt[0].commit[:12]} {unbuilt[0].trouble}"
@@ -51,7 +51,9 @@ def _look(tx: Transaction, comparison: Comparison) -> Look:
     )
 
 
-def _kernels(tx: Transaction, comparison: Comparison, orders: Sequence[Order]) -> list[ArmKernel]:
+def _kernels(
+    lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[Order]
+) -> list[ArmKernel]:
     variants = [tx.variants.get(arm.variant) for arm in comparison.arms]
     builds = tx.builds.by_key([variant.build_key for variant in variants])
     kernels = []
@@ -63,8 +65,26 @@ def _kernels(tx: Transaction, comparison: Comparison, orders: Sequence[Order]) -
         elif build.status == "failed":
             trouble = build.trouble
         image = None if build is None or trouble else str(build.image_sha256)
-        kernels.append(ArmKernel(arm=arm, commit=variant.commit, image=image, trouble=trouble))
+        kernels.append(
+            ArmKernel(
+                arm=arm,
+                commit=variant.commit,
+                parents=_parents(lab, comparison, variant.commit),
+                image=image,
+                trouble=trouble,
+            )
+        )
     return kernels
+
+
+def _parents(lab: Lab, comparison: Comparison, commit: str) -> list[str]:
+    """Return the parents of a commit in a table whose rows follow each other; else nothing."""
+    if "above" not in comparison.against:
+        return []
+    try:
+        return list(lab.git.facts(commit).parents)
+    except GitError:
+        return []
 
 
 def _lost(variant: Variant, orders: Sequence[Order]) -> str:

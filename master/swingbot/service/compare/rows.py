@@ -29,6 +29,7 @@ class ArmKernel:
 
     arm: Arm
     commit: str
+    parents: Sequence[str] = ()  # of an experiment's kernel
     image: str | None  # sha256; None: the kernel does not exist
     trouble: str | None = None  # the reason in that case, as a predicate: "does not build: ..."
 
@@ -95,6 +96,8 @@ class TestboxPart:
                 family = self._family(arms, built, differences, jobs[unit_job], metric)
                 rows = self._judged(family, arms, jobs[unit_job], metric, rule, against)
                 for (reference, arm), row in zip(built, rows, strict=True):
+                    if against == "above":
+                        row = _attributed(row, kernels[reference], kernels[arm])
                     yield replace(row, against=against, reference=reference, arm=arm)
             for reference, arm in pairs:
                 for row in (
@@ -267,6 +270,19 @@ class TestboxPart:
             problems=tuple(problems[:6]),
             headline=True,
         )
+
+
+def _attributed(row: ComparisonRow, above: ArmKernel, own: ArmKernel) -> ComparisonRow:
+    """Return a row with a change attributed to its commit, if the row above is the parent.
+
+    No bisection is needed then: no other commit is between them.
+    """
+    if not row.changed or not row.headline or own.parents[:1] != [above.commit]:
+        return row
+    what = "patch" if len(own.parents) == 1 else "merge"
+    words = f"attributed to this {what}: the row above is its parent"
+    reason = f"{words}; {row.reason}" if row.reason else words
+    return replace(row, attributed_to=own.commit, reason=reason)
 
 
 def _unbuilt(kernels: Sequence[ArmKernel], reference: int, arm: int) -> str:

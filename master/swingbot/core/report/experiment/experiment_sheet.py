@@ -63,6 +63,7 @@ class SheetKernel:
     kconfig: str
     settings: Mapping[str, Any]
     trouble: str | None  # reason if there is no kernel
+    incident: str | None = None  # id of the incident whose culprit this commit is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +161,7 @@ def _kernel(arm: Mapping[str, Any]) -> SheetKernel:
         compiler=variant["compiler"],
         kconfig=variant["kconfig"],
         settings=arm["settings"],
+        incident=arm.get("incident"),
         trouble=(arm["reason"] or "does not build") if arm["state"] == "failed" else None,
     )
 

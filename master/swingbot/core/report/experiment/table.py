@@ -177,6 +177,8 @@ def legend(sheet: ExperimentSheet) -> list[str]:
     lines = []
     for kernel in sheet.kernels:
         text = f"{cut(kernel.name, 40)}  {kernel.commit[:12]} {kernel.subject}"
+        if kernel.incident is not None:
+            text += f" (culprit of incident {kernel.incident})"
         if kernel.trouble is not None:
             text += f" -- no kernel: {kernel.trouble}"
         lines += wrap(text, _INDENT * 2, _INDENT)
