@@ -13,6 +13,7 @@ from swingbot.core.report.facts import ReportFacts
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.core.report.mails.first import mail
 from swingbot.core.report.mails.followup import FollowUp, follow_up
+from tests.golden.compared import COMPARED, compared_text
 
 REPORTS = Path(__file__).parent / "report"
 FOLLOW_UPS = REPORTS / "followup"
@@ -79,6 +80,9 @@ def main() -> int:
         print(text_of(document))
     for document in sorted(ALERTS.glob("*.in.yaml")):
         text_of(document).write_text(alert_text(document), encoding="utf-8")
+        print(text_of(document))
+    for document in sorted(COMPARED.glob("*.in.yaml")):
+        text_of(document).write_text(compared_text(document), encoding="utf-8")
         print(text_of(document))
     return 0
 
