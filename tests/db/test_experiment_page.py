@@ -112,6 +112,21 @@ def test_what_runs_is_live_and_shows_its_runs_before_anything_is_judged(
     assert f"/experiment/e{made.id}" in page(client, "/")
 
 
+def test_a_row_whose_commit_is_the_culprit_of_an_incident_leads_to_it(
+    client: TestClient, conn: sa.Connection
+) -> None:
+    made = an_experiment(conn, kernels=3, boots=2)
+    add = "INSERT INTO incident (tree, culprit) SELECT tree, id FROM variant WHERE id = :v"
+    conn.execute(sa.text(add), {"v": made.kernels[2].variant})
+    facts = client.get(f"/experiment/e{made.id}.json").json()
+    assert [arm["incident"] for arm in facts["arms"]] == [None, None, "i1"]
+    text = page(client, f"/experiment/e{made.id}")
+    assert re.search(r'culprit of</span> <a[^>]* href="/incident/i1"', text), text
+    assert text.count("culprit of</span>") == 1
+    mail = page(client, f"/experiment/e{made.id}/mail.txt")
+    assert mail.count("(culprit of incident i1)") == 1
+
+
 @pytest.mark.parametrize("status", ["waiting", "failed", "cancelled"])
 def test_without_rows_the_page_says_how_it_stands(
     client: TestClient, conn: sa.Connection, status: str
