@@ -419,9 +419,9 @@ def test_lists_take_filters_and_refuse_unknown_ones(conn: sa.Connection) -> None
         )
     ] == [f"c{number}"]
     assert read.list_comparisons(conn, {"tree": "other"}) == []
-    (listed,) = read.list_comparisons(conn)
-    assert listed["headline"]["verdict"] == "worse"
-    assert listed["headline"]["metric"] == make.METRIC
+    (comparison,) = read.list_comparisons(conn)
+    assert comparison["headline"]["verdict"] == "worse"
+    assert comparison["headline"]["metric"] == make.METRIC
     assert [row["metric"] for row in read.list_metrics(conn)] == [
         make.METRIC,
         "perf-stat.instructions",
