@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from swingbot.core.stats.compare import Rule
+from swingbot.core.stats.compare import BootRuns, Rule
 from swingbot.core.stats.rules import rule_for
 from swingbot.core.thresholds import LAYOUT_SHARE, UNKNOWN_METRIC_PCT
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -30,12 +30,35 @@ def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
 
 def rule_of(testbox: Testbox, metric: Metric, job: UnitJob) -> Rule:
     """Return the rule for a metric of a unit job on a testbox."""
+    return rule_on(metric, job, repeatable=testbox.repeatable)
+
+
+def rule_on(metric: Metric, job: UnitJob, *, repeatable: bool) -> Rule:
+    """Return the rule for a metric of a unit job on a testbox that is repeatable or not."""
     minimum = metric.min_effect(job.params)
     return rule_for(
         metric.klass,
         metric.better,
         minimum,
-        paired=testbox.repeatable,
+        paired=repeatable,
         layout=LAYOUT_SHARE * minimum / 100,
-        unimodal=testbox.repeatable,
+        unimodal=repeatable,
     )
+
+
+def makes_row(metric: Metric, boots: Iterable[BootRuns]) -> bool:
+    """Return whether the metric makes a row.
+
+    Counters that are 0 on both sides (most of /proc/vmstat) would only hide the others.
+    """
+    return metric.judged and (
+        metric.klass != "counter" or any(value for boot in boots for value in boot.values)
+    )
+
+
+def runs_with(programs: Mapping[str, Program], job: UnitJob, name: str) -> int:
+    """Return how many runs of a boot should report the metric: one if its monitor has a run of its
+    own.
+    """
+    owner = programs.get(name.partition(".")[0])
+    return 1 if owner is not None and owner.when == "asked" else job.runs

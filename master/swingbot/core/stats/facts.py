@@ -7,7 +7,7 @@ the kernel, or is the variant itself. A fact that only one side recorded is igno
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -123,6 +123,19 @@ def differences(
     places = {name: place for place, name in enumerate(known())}
     return sorted(
         differing, key=lambda d: (_KINDS.index(d.kind), places.get(d.fact, len(places)), d.fact)
+    )
+
+
+def facts_for(
+    differing: Iterable[FactDifference], demand: Collection[str], compare_fact: Collection[str]
+) -> tuple[FactDifference, ...]:
+    """Return the differences that matter for a job: facts that it demands were checked in its
+    runs, and facts that it compares may differ.
+    """
+    return tuple(
+        replace(d, kind="compared") if d.fact in compare_fact and d.kind == "blocks" else d
+        for d in differing
+        if d.fact not in demand
     )
 
 

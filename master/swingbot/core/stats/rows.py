@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -47,6 +48,17 @@ class BootRuns:
     @property
     def runs(self) -> int:
         return self.repeats.runs if self.repeats is not None else len(self.values)
+
+
+def with_lost_runs(
+    boots: Sequence[BootRuns], took_place: Iterable[int], runs: int
+) -> list[BootRuns]:
+    """Return the boots of one metric with the number of lost runs out of `runs`, including boots
+    without any value. `took_place`: k of the boots that took place, successful or not.
+    """
+    present = [BootRuns(k=b.k, values=b.values, lost=max(0, runs - len(b.values))) for b in boots]
+    known = {boot.k for boot in boots}
+    return present + [BootRuns(k=k, values=(), lost=runs) for k in took_place if k not in known]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from swingbot.core.model.records import Arm, Comparison
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.plan.aliases import with_aliases
 from swingbot.core.plan.boot_series import series_for
-from swingbot.core.plan.metric_rules import metric_of, rule_of
+from swingbot.core.plan.metric_rules import makes_row, metric_of, rule_of, runs_with
 from swingbot.core.stats.compare import BootRuns, Rule
 from swingbot.core.stats.family import compare_family, recoveries
 from swingbot.core.stats.looks import FIRST_LOOK, Look
@@ -172,7 +172,9 @@ class TestboxPart:
             for side, place in enumerate(pair):
                 arm = arms[place]
                 measured = arm.values.get((job.name, name), []) if arm else []
-                all_boots = known[pair].with_lost(side, measured, _runs_with(self.lab, job, name))
+                all_boots = known[pair].with_lost(
+                    side, measured, runs_with(self.lab.programs, job, name)
+                )
                 boots[place, first] = [boot for boot in all_boots if boot.k >= first]
             places = list(boots)
             sides.append((places.index((pair[0], first)), places.index((pair[1], first))))
@@ -310,7 +312,7 @@ def _in_order(
         key
         for side in sides
         for key, boots in side.items()
-        if key[0] in unit_jobs and _judged(metric_of(lab.programs, key[1]), boots)
+        if key[0] in unit_jobs and makes_row(metric_of(lab.programs, key[1]), boots)
     }
     jobs = list(unit_jobs)
 
@@ -326,24 +328,6 @@ def _in_order(
         )
 
     return sorted(keys, key=place)
-
-
-def _judged(metric: Metric, boots: Sequence[BootRuns]) -> bool:
-    """Return whether the metric makes a row.
-
-    Counters that are 0 on both sides (most of /proc/vmstat) would only hide the others.
-    """
-    return metric.judged and (
-        metric.klass != "counter" or any(value for boot in boots for value in boot.values)
-    )
-
-
-def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
-    """Return how many runs of a boot should report the metric: one if its monitor has a run of its
-    own.
-    """
-    owner = lab.programs.get(metric.partition(".")[0])
-    return 1 if owner is not None and owner.when == "asked" else job.runs
 
 
 def _with_findings(

@@ -15,7 +15,9 @@ from swingbot.core.stats.facts import (
     against,
     differences,
     explanation,
+    facts_for,
 )
+from swingbot.core.stats.rows import with_lost_runs
 from swingbot.service.ports import Transaction
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 from swingbot_jobs.testbox.definition import Testbox
@@ -42,28 +44,13 @@ class Differences:
         """Return the differences that matter for a job: facts that it demands were checked in its
         runs, and facts that it compares may differ.
         """
-        meant = {*job.demand, *job.compare_fact}
-        facts = [d for d in self.facts if d.fact not in job.demand]
-        return replace(
-            self,
-            facts=tuple(
-                replace(d, kind="compared") if d.fact in meant and d.kind == "blocks" else d
-                for d in facts
-            ),
-        )
+        return replace(self, facts=facts_for(self.facts, job.demand, job.compare_fact))
 
     def with_lost(self, side: int, boots: Sequence[BootRuns], runs: int) -> list[BootRuns]:
         """Return the boots of one metric with the number of lost runs out of `runs`, including
         boots without any value.
         """
-        present = [
-            BootRuns(k=b.k, values=b.values, lost=max(0, runs - len(b.values))) for b in boots
-        ]
-        return present + [
-            BootRuns(k=k, values=(), lost=runs)
-            for k in self.happened[side]
-            if k not in {b.k for b in boots}
-        ]
+        return with_lost_runs(boots, self.happened[side], runs)
 
 
 def differences_of(
