@@ -55,6 +55,18 @@ def test_a_branch_is_fetched_and_its_history_read(
     assert "state.json" in mirror.changed_paths(ids[1])
 
 
+def test_places_are_those_between_two_commits_parents_first(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
+    path, ids = linux
+    mirror.fetch_branch("t", str(path), "main")
+    assert mirror.places(ids[0], ids[-1], ids) == {ids[1]: 0, ids[2]: 1, ids[3]: 2}
+    assert mirror.places(ids[1], ids[-1], [ids[0], ids[3]]) == {ids[3]: 1}
+    assert mirror.places(ids[-1], ids[0], ids) == {}
+    with pytest.raises(GitError):
+        mirror.places("0" * 40, ids[-1], ids)
+
+
 def test_a_repository_that_belongs_to_somebody_else_is_read(
     mirror: Mirror, linux: tuple[Path, list[str]]
 ) -> None:

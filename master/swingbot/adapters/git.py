@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -56,6 +56,7 @@ _DIFF: Final = (
 
 
 FETCH_SECONDS: Final = 3600.0  # a whole kernel history takes half an hour over a slow line
+PLACES_SECONDS: Final = 10.0  # a page waits for it; 150 000 commits take 2 s
 FETCH_BYTES: Final = 20 << 30  # per fetch; a whole kernel history has 5 GiB
 # For every command that reaches a remote, in addition to the single allowed protocol: never contact
 # another server, and never wait for a silent one.
@@ -93,6 +94,7 @@ class Mirror:
         ] = {}  # the difference between two commits never changes
         self._along: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
         self._copies: dict[tuple[str, str, str], str | None] = {}
+        self._places: dict[tuple[str, str, frozenset[str]], dict[str, int]] = {}
 
     # -- fetching
 
@@ -231,6 +233,21 @@ class Mirror:
     def first_parents_below(self, commit: str, most: int) -> list[str]:
         """Return `commit` and its first-parent ancestors, newest first, at most `most` commits."""
         return self._git("rev-list", "--first-parent", f"--max-count={most}", commit, "--").split()
+
+    def places(self, good: str, bad: str, commits: Collection[str]) -> dict[str, int]:
+        """Return the place of each of `commits` that is in `good..bad`, parents before children.
+
+        The others are left out. Raises GitError if that takes longer than a page may.
+        """
+        key = good, bad, frozenset(commits)
+        if key not in self._places:
+            arguments = ("rev-list", "--topo-order", "--reverse", f"{good}..{bad}", "--")
+            listed = self._git(*arguments, timeout=PLACES_SECONDS).split()
+            self._places[key] = {
+                commit: place for place, commit in enumerate(listed) if commit in key[2]
+            }
+            _forget(self._places)
+        return self._places[key]
 
     def changed_paths(self, commit: str) -> tuple[str, ...]:
         """Return the paths that `commit` changes relative to its first parent."""
