@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any, Final, Protocol
+from urllib.parse import quote
 
 import multipart  # type: ignore[import-untyped]  # has no type annotations
 from starlette.concurrency import run_in_threadpool
@@ -110,7 +111,10 @@ class ComparePages:
         ]
 
     def show(self, request: Request) -> Response:
-        return self._page(request, SubmittedForm(values={}))
+        """Show the form, filled in by the query of the address."""
+        given = {name: request.query_params.get(name, "") for name in _FIELDS}
+        values = {name: text for name, text in given.items() if len(text) <= _LONGEST}
+        return self._page(request, SubmittedForm(values=values))
 
     def _page(
         self,
@@ -123,6 +127,8 @@ class ComparePages:
         status: int = 200,
     ) -> Response:
         context = self._forms.context(request, Role.SUBMITTER)
+        if request.url.query:
+            context["here"] = quote(f"{request.url.path}?{request.url.query}")
         person = context["person"] if context["who"] else None
         if person is not None:
             used, quota = self._submitter.used(person)
