@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
@@ -127,6 +128,14 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     lab.get("page of tree", "/tree/fake.json")
     lab.run("testbox", "testbox", "show", "vm-icount")
     lab.get("page of testbox", "/testbox/vm-icount.json")
+    lab.get("choice of kernels", "/results.json")
+    broken = commits[5]  # does not build, so it has gaps
+    names = "&".join(f"kernel={commit}" for commit in ("base", "tip", broken))
+    results = lab.get("results", f"/results.json?tree=fake&{names}")
+    assert [gap["kernel"] for gap in results["missing"]] == [2] and results["moved"][0]["incidents"]
+    row = results["rows"][0]
+    place = "/".join(quote(row[key], safe="") for key in ("testbox", "unit_job", "metric"))
+    lab.get("metric over commits", f"/metric/fake/{place}.json")
     lab.get("moderation", "/moderation.json")
     lab.get("outbox", "/outbox.json")
     lab.get("health", "/healthz")

@@ -24,6 +24,7 @@ from .experiments import (
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
+from .metric_history import known_names, metric_history, metric_places
 from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .news import testbox_news, tree_news
 from .orders import boot, kernel, list_orders, order
@@ -37,6 +38,16 @@ from .raw import (
     sample_pages,
     samples,
 )
+from .results import (
+    boot_times,
+    build_time,
+    found_culprits,
+    measured_kernels,
+    named_kernels,
+    result_tree,
+    results,
+    trees_with_results,
+)
 from .search import search
 from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
@@ -47,15 +58,19 @@ __all__ = [
     "bisection",
     "boot",
     "boot_order",
+    "boot_times",
+    "build_time",
     "check",
     "comparison",
     "controller",
     "experiment",
+    "found_culprits",
     "gates",
     "history",
     "incident",
     "kernel",
     "kernel_builds",
+    "known_names",
     "levels",
     "list_bisections",
     "list_comparisons",
@@ -68,8 +83,12 @@ __all__ = [
     "list_testboxes",
     "list_trees",
     "measured_by_experiment",
+    "measured_kernels",
+    "metric_history",
+    "metric_places",
     "metrics_of_experiment",
     "moderated",
+    "named_kernels",
     "open_work",
     "order",
     "outgoing",
@@ -79,6 +98,8 @@ __all__ = [
     "report_classes",
     "result_children",
     "result_run",
+    "result_tree",
+    "results",
     "run_samples",
     "sample_pages",
     "samples",
@@ -91,6 +112,7 @@ __all__ = [
     "testbox_news",
     "tree",
     "tree_news",
+    "trees_with_results",
     "variant",
     "waiting",
 ]

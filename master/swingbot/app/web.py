@@ -38,10 +38,12 @@ from swingbot.web.forms import Forms
 from swingbot.web.incident import IncidentPages
 from swingbot.web.known_hosts import KnownHosts
 from swingbot.web.lanes import EXCHANGE_THREADS
+from swingbot.web.metric_page import MetricPages
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.read_access import ReadAccess, ReadSettings
 from swingbot.web.render import Renderer
 from swingbot.web.request_limits import FORM_BYTES, RequestLimits, rate_of
+from swingbot.web.results import ResultPages
 from swingbot.web.session import Sessions
 from swingbot.web.snapshot_reader import SnapshotReader
 from swingbot.web.spooled import SpooledBodies
@@ -103,7 +105,12 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     def lab() -> Lab:
         return load_testboxes(cached_lab())
 
-    incidents = IncidentPages(SnapshotReader(engine, read), renderer, forms, lab)
+    source = SnapshotReader(engine, read)
+    incidents = IncidentPages(source, renderer, forms, lab)
+    job_files = Path(settings.paths.jobs)
+    results = ResultPages(
+        source, renderer, lab, lambda: sorted(path.name for path in job_files.glob("*.yaml"))
+    )
     patch_bytes = settings.web.patch_kib << 10
     submitter = DatabaseSubmitter(settings, engine, lab)
     exchange_engine = own_pool(engine, connections=EXCHANGE_THREADS)
@@ -116,6 +123,8 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),
+        *results.routes(),
+        *MetricPages(source, renderer, lab).routes(),
         *ComparePages(renderer, forms, submitter, patch_bytes).routes(),
         *ExperimentForm(renderer, forms, submitter, patch_bytes).routes(),
         *ModerationPages(

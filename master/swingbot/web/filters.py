@@ -12,6 +12,7 @@ from swingbot.core.model.comparison_row import Key, key_of
 from swingbot.core.plan.patches import tally
 from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.findings_text import tell
+from swingbot.core.text.plain import cut
 
 MISSING = "–"  # a missing value is never shown as 0
 
@@ -179,4 +180,5 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "bytes": size,
     "short": short,
     "fact": fact,
+    "cut": cut,
 }

@@ -1,0 +1,233 @@
+"""One metric of one unit job over all measured commits of a tree, on every testbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from swingbot.core.model.lookup import NotFound
+
+from .noise import plain_record
+from .results import release_of, result_tree
+from .rows import Row, first, rows, shown
+
+_TIPS: Final = """
+SELECT ch.old_commit, ch.new_commit FROM change ch JOIN tree t ON t.id = ch.tree
+WHERE t.name = :tree ORDER BY ch.id
+"""
+_POINTS: Final = """
+SELECT p.bisection, p.idx, v.commit FROM bisection_point p
+JOIN bisection b ON b.id = p.bisection JOIN tree t ON t.id = b.tree
+JOIN variant v ON v.id = p.variant
+WHERE t.name = :tree AND v.commit = ANY(:commits) ORDER BY p.bisection, p.idx
+"""
+# Boots are shared by image, so a boot counts for every commit whose kernel is that image.
+_BOOTS: Final = """
+SELECT v.commit, v.id AS variant, v.subject, v.author, v.kconfig, v.compiler, v.layout, v.origin,
+  kb.build_key, x.id AS boot, x.testbox, avg(s.value) AS mean, count(DISTINCT r.id) AS runs,
+  min(x.booted_at) AS booted_at,
+  (SELECT min(a.name) FROM comparison_arm a
+    WHERE a.variant = v.id AND a.name ~ '^v[0-9]+[.][0-9]') AS called
+FROM variant v JOIN tree t ON t.id = v.tree JOIN kernel_build kb ON kb.build_key = v.build_key
+JOIN boot x ON x.image_sha256 = kb.image_sha256
+JOIN run r ON r.boot = x.id AND r.unit_job = :unit_job AND r.status = 'ok'
+JOIN sample s ON s.run = r.id AND s.metric = :metric
+WHERE t.name = :tree GROUP BY v.id, kb.build_key, x.id ORDER BY x.id
+"""
+_MARKS: Final = """
+SELECT s.id, s.comparison, s.testbox, s.direction, s.change_pct, s.state, s.bisection, v.commit
+FROM swing s JOIN comparison_pair c ON c.id = s.comparison JOIN variant v ON v.id = c.head
+JOIN tree t ON t.id = c.tree
+WHERE t.name = :tree AND s.unit_job = :unit_job AND s.metric = :metric
+  AND s.state NOT IN ('suspected', 'refuted') ORDER BY s.id
+"""
+_CULPRITS: Final = """
+SELECT DISTINCT coalesce(i.merged_into, i.id) AS incident, j.status, v.commit, v.subject, b.testbox,
+  b.id AS bisection, (b.conclusion->>'change_pct')::double precision AS change_pct
+FROM sighting s JOIN incident i ON i.id = s.incident
+JOIN incident j ON j.id = coalesce(i.merged_into, i.id)
+JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree
+JOIN bisection b ON b.id = s.bisection
+WHERE t.name = :tree AND b.unit_job = :unit_job AND b.metric = :metric ORDER BY 1, 6
+"""
+_FINDINGS: Final = """
+SELECT h.testbox, h.upto, h.findings FROM tree_history h JOIN tree t ON t.id = h.tree
+WHERE t.name = :tree AND h.unit_job = :unit_job AND h.metric = :metric ORDER BY h.testbox, h.tree
+"""
+_NOISE: Final = """
+SELECT testbox, detail FROM noise_record WHERE unit_job = :unit_job AND metric = :metric
+"""
+_UNITS: Final = """
+SELECT r.detail->>'unit' AS unit, min(r.comparison) AS first, max(r.comparison) AS last,
+  max(coalesce(c.ended_at, c.created_at)) AS until
+FROM comparison_row r JOIN comparison c ON c.id = r.comparison JOIN tree t ON t.id = c.tree
+WHERE t.name = :tree AND r.unit_job = :unit_job AND r.metric = :metric
+GROUP BY 1 ORDER BY 2
+"""
+_TESTBOXES: Final = """
+SELECT x.name, x.state, x.tbox_group, x.facts->>'label' AS label,
+  (SELECT coalesce(array_agg(o.name ORDER BY o.name), '{}') FROM testbox o
+    WHERE x.state = 'gone' AND o.state <> 'gone' AND o.tbox_group = x.tbox_group) AS others
+FROM testbox x WHERE x.name = ANY(:names) OR x.name = :name ORDER BY x.name
+"""
+# Unit jobs and metrics that the tree's kernels have on the testbox.
+_CHOICES: Final = """
+SELECT DISTINCT r.unit_job, s.metric
+FROM variant v JOIN tree t ON t.id = v.tree JOIN kernel_build kb ON kb.build_key = v.build_key
+JOIN boot x ON x.image_sha256 = kb.image_sha256
+JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id
+WHERE t.name = :tree AND x.testbox = :testbox
+"""
+_TREES: Final = """
+SELECT t.name AS tree, x.testbox, count(DISTINCT x.id) AS boots
+FROM sample s JOIN run r ON r.id = s.run JOIN boot x ON x.id = r.boot
+JOIN kernel_build kb ON kb.image_sha256 = x.image_sha256
+JOIN variant v ON v.build_key = kb.build_key JOIN tree t ON t.id = v.tree
+WHERE s.metric = :metric AND r.unit_job = :unit_job
+GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
+
+def metric_places(conn: sa.Connection, unit_job: str, metric: str) -> list[Row]:
+    """Trees and testboxes with boots that report the metric: {tree, testbox, boots}."""
+    return rows(conn, _TREES, unit_job=unit_job, metric=metric)
+
+
+def metric_history(conn: sa.Connection, tree: str, testbox: str, unit_job: str, metric: str) -> Row:
+    """All levels of a metric over the commits of a tree, oldest commit first.
+
+    `kernels`: {commit, variant, subject, author, release, kconfig, compiler, layout, origin,
+    build_key, tip, ordered, boots: [{boot, testbox, mean, runs, booted_at}]}. `ordered` is False
+    where neither the tips of the branch nor a bisection says where the commit belongs; those follow
+    the others. `swings`, `culprits` and `findings` are those of the metric on all testboxes,
+    `noise` its records by testbox, `units` the units that its rows had, oldest first, `testboxes`
+    those that measured it. Raises NotFound with the nearest names.
+    """
+    of = result_tree(conn, tree)
+    place = {"tree": tree, "unit_job": unit_job, "metric": metric}
+    boots = rows(conn, _BOOTS, **place)
+    if not any(boot["testbox"] == testbox for boot in boots):
+        raise NotFound(_no_boots(conn, testbox, boots, place))
+    kernels = _kernels(boots)
+    tips, order = _order(conn, tree, [kernel["commit"] for kernel in kernels])
+    known = {commit: at for at, commit in enumerate(order)}
+    for kernel in kernels:
+        kernel |= {"tip": kernel["commit"] in tips, "ordered": kernel["commit"] in known}
+    kernels.sort(key=lambda one: known.get(one["commit"], len(known)))
+    names = sorted({boot["testbox"] for boot in boots})
+    return {
+        "tree": tree,
+        "testbox": testbox,
+        "unit_job": unit_job,
+        "metric": metric,
+        "kconfig": of["kconfig"],
+        "compiler": of["compiler"],
+        "base_commit": of["base_commit"],
+        "tip_commit": of["tip_commit"],
+        "kernels": kernels,
+        "swings": [
+            row | {kind: shown(kind, row[kind]) for kind in ("comparison", "bisection")}
+            for row in rows(conn, _MARKS, **place)
+        ],
+        "culprits": [
+            row | {kind: shown(kind, row[kind]) for kind in ("incident", "bisection")}
+            for row in rows(conn, _CULPRITS, **place)
+        ],
+        "findings": [
+            row | {"upto": shown("comparison", row["upto"])}
+            for row in rows(conn, _FINDINGS, **place)
+        ],
+        "noise": {
+            row["testbox"]: plain_record(row["detail"])
+            for row in rows(conn, _NOISE, unit_job=unit_job, metric=metric)
+        },
+        "units": [
+            row | {key: shown("comparison", row[key]) for key in ("first", "last")}
+            for row in rows(conn, _UNITS, **place)
+        ],
+        "testboxes": rows(conn, _TESTBOXES, names=names, name=testbox),
+    }
+
+
+def _kernels(boots: Iterable[Row]) -> list[Row]:
+    of_variant: dict[int, Row] = {}
+    own = ("boot", "testbox", "mean", "runs", "booted_at")
+    for boot in boots:
+        facts = {key: boot[key] for key in boot if key not in (*own, "called")}
+        kernel = of_variant.setdefault(
+            boot["variant"],
+            facts
+            | {"variant": shown("variant", boot["variant"]), "boots": []}
+            | {"release": release_of(boot["subject"], boot["called"])},
+        )
+        listed = {key: boot[key] for key in own} | {"boot": shown("boot", boot["boot"])}
+        kernel["boots"].append(listed)
+    return list(of_variant.values())
+
+
+def _order(conn: sa.Connection, tree: str, commits: list[str]) -> tuple[set[str], list[str]]:
+    """Tips, and all commits whose place is known: tips as they were seen, and between them the
+    points of bisections.
+    """
+    order: list[str] = []
+    for change in rows(conn, _TIPS, tree=tree):
+        order += [change[end] for end in ("old_commit", "new_commit") if change[end] not in order]
+    tips = set(order)
+    before: Row | None = None
+    for point in rows(conn, _POINTS, tree=tree, commits=commits):
+        same = before is not None and before["bisection"] == point["bisection"]
+        if point["commit"] not in order:
+            at = order.index(before["commit"]) + 1 if same and before else len(order)
+            order.insert(at, point["commit"])
+        before = point
+    return tips, order
+
+
+def _no_boots(conn: sa.Connection, testbox: str, boots: list[Row], place: dict[str, str]) -> str:
+    """Say why there is nothing to show, and what there is instead."""
+    tree, unit_job, metric = (place[key][:80] for key in ("tree", "unit_job", "metric"))
+    elsewhere = sorted({boot["testbox"] for boot in boots})
+    known = first(conn, "SELECT state FROM testbox WHERE name = :name", name=testbox)
+    if elsewhere:
+        why = (
+            f"testbox {testbox[:80]!r} has not measured {metric} of {unit_job} on tree {tree}"
+            if known
+            else f"testbox {testbox[:80]!r} does not exist; a renamed testbox keeps its old name in"
+            f" old results"
+        )
+        return f"{why}; it was measured on {', '.join(elsewhere)}"
+    if known is None:
+        return f"testbox {testbox[:80]!r} does not exist; /testboxes lists all testboxes"
+    choices = rows(conn, _CHOICES, tree=place["tree"], testbox=testbox)
+    if not choices:
+        return f"testbox {testbox[:80]} has booted no kernel of tree {tree} with a result"
+    here = [row["metric"] for row in choices if row["unit_job"] == place["unit_job"]]
+    if here:
+        near = get_close_matches(place["metric"], here, n=5, cutoff=0.3) or sorted(here)[:5]
+        return (
+            f"{unit_job} on {testbox} has no metric {metric!r}; the nearest of its {len(here)}"
+            f" metrics are {', '.join(near)}"
+        )
+    jobs = sorted({row["unit_job"] for row in choices})
+    near = get_close_matches(place["unit_job"], jobs, n=5, cutoff=0.3) or jobs[:5]
+    return (
+        f"unit job {unit_job!r} has not run on {testbox} for tree {tree}; the nearest of its"
+        f" {len(jobs)} unit jobs are {', '.join(near)}"
+    )
+
+
+def known_names(conn: sa.Connection, tree: str, testbox: str, joined: str) -> tuple[str, str]:
+    """Split `unit job/metric`, either of which may contain `/`, at the place that exists."""
+    parts = joined.split("/")
+    choices = [("/".join(parts[:at]), "/".join(parts[at:])) for at in range(1, len(parts))]
+    if len(choices) == 1:
+        return choices[0]
+    sql = _CHOICES + " AND (r.unit_job, s.metric) = (:unit_job, :metric) LIMIT 1"
+    place: dict[str, Any] = {"tree": tree, "testbox": testbox}
+    for unit_job, metric in choices:
+        if first(conn, sql, **place, unit_job=unit_job, metric=metric):
+            return unit_job, metric
+    return choices[0] if choices else (joined, "")
