@@ -4,6 +4,8 @@
                       `swingbot db upgrade`
     swingbot_service  reads and writes rows; creates, alters and drops nothing
     swingbot_grafana  reads the views of panels (v_*), in read-only transactions
+    swingbot_alerts   the same for Grafana's alert rules, with connections of its own
+    swingbot_watchdog cannot log in; the service takes it to end sessions of these two
 
 Workers have no role, because they never connect to the database.
 """
@@ -19,20 +21,35 @@ import sqlalchemy as sa
 OWNER: Final = "swingbot_owner"
 SERVICE: Final = "swingbot_service"
 GRAFANA: Final = "swingbot_grafana"
-ROLES: Final = (OWNER, SERVICE, GRAFANA)
+ALERTS: Final = "swingbot_alerts"
+WATCHDOG: Final = "swingbot_watchdog"
+READERS: Final = (GRAFANA, ALERTS)
+ROLES: Final = (OWNER, SERVICE, *READERS)  # which log in
 
 _MAKE: Final = """
 DO $$
 DECLARE
     wanted text;
 BEGIN
-    FOREACH wanted IN ARRAY ARRAY['swingbot_owner', 'swingbot_service', 'swingbot_grafana'] LOOP
+    FOREACH wanted IN ARRAY ARRAY['swingbot_owner', 'swingbot_service', 'swingbot_grafana',
+      'swingbot_alerts', 'swingbot_watchdog'] LOOP
         IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = wanted) THEN
             EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION',
               wanted);
         END IF;
     END LOOP;
 END $$;
+-- Statements of the readers end by swingbot_db.readers: these settings are defaults that a session
+-- can lift. The service has the watchdog's rights only in transactions that ask for them.
+ALTER ROLE swingbot_watchdog NOLOGIN;
+GRANT pg_signal_backend, pg_read_all_stats TO swingbot_watchdog;
+ALTER ROLE swingbot_service NOINHERIT;
+GRANT swingbot_watchdog TO swingbot_service;
+ALTER ROLE swingbot_alerts SET default_transaction_read_only = on;
+ALTER ROLE swingbot_alerts SET statement_timeout = '10s';
+ALTER ROLE swingbot_alerts SET search_path = swingbot;
+ALTER ROLE swingbot_alerts CONNECTION LIMIT 5;
+ALTER ROLE swingbot_grafana CONNECTION LIMIT 10;
 ALTER ROLE swingbot_grafana SET default_transaction_read_only = on;
 ALTER ROLE swingbot_grafana SET statement_timeout = '30s';
 ALTER ROLE swingbot_grafana SET search_path = swingbot
@@ -48,7 +65,8 @@ BEGIN
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
     EXECUTE format('GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %I TO swingbot_owner',
       current_database());
-    EXECUTE format('GRANT CONNECT ON DATABASE %I TO swingbot_service, swingbot_grafana',
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO swingbot_service, swingbot_grafana,
+      swingbot_alerts',
       current_database());
     CREATE SCHEMA IF NOT EXISTS swingbot;
     ALTER SCHEMA swingbot OWNER TO swingbot_owner;
@@ -83,6 +101,7 @@ _GRANT: Final = """
 DO $$
 DECLARE
     found record;
+    reader record;
 BEGIN
     IF (SELECT count(*) FROM pg_roles WHERE rolname IN ('swingbot_service', 'swingbot_grafana')) < 2
       OR current_user <> 'swingbot_owner' THEN
@@ -106,7 +125,10 @@ BEGIN
               found.name);
         END IF;
         IF found.kind <> 'S' THEN
-            EXECUTE format('REVOKE ALL ON %s FROM swingbot_grafana', found.name);
+            FOR reader IN SELECT rolname AS name FROM pg_roles WHERE rolname IN
+              ('swingbot_grafana', 'swingbot_alerts') LOOP
+                EXECUTE format('REVOKE ALL ON %s FROM %I', found.name, reader.name);
+            END LOOP;
         END IF;
     END LOOP;
     ALTER DEFAULT PRIVILEGES IN SCHEMA swingbot, public GRANT SELECT, INSERT, UPDATE, DELETE ON
@@ -120,11 +142,15 @@ _GRANT_VIEWS: Final = """
 DO $$
 DECLARE
     found record;
+    reader record;
 BEGIN
-    GRANT USAGE ON SCHEMA swingbot TO swingbot_grafana;
-    FOR found IN SELECT viewname AS name FROM pg_views WHERE schemaname = 'swingbot'
-      AND viewname LIKE 'v\\_%' LOOP
-        EXECUTE format('GRANT SELECT ON swingbot.%I TO swingbot_grafana', found.name);
+    FOR reader IN SELECT rolname AS name FROM pg_roles WHERE rolname IN
+      ('swingbot_grafana', 'swingbot_alerts') LOOP
+        EXECUTE format('GRANT USAGE ON SCHEMA swingbot TO %I', reader.name);
+        FOR found IN SELECT viewname AS name FROM pg_views WHERE schemaname = 'swingbot'
+          AND viewname LIKE 'v\\_%' LOOP
+            EXECUTE format('GRANT SELECT ON swingbot.%I TO %I', found.name, reader.name);
+        END LOOP;
     END LOOP;
 END $$
 """
@@ -135,14 +161,16 @@ class RolesError(Exception):
 
 
 def make(engine: sa.Engine, passwords: Mapping[str, str]) -> None:
-    """Create the three roles, grant their rights in this database and set passwords. Idempotent.
+    """Create the roles, grant their rights in this database and set passwords. Idempotent.
 
-    The engine's user is a superuser, or may create roles and owns the database. Raises RolesError.
+    Grafana's password is also that of its alerts, because one process uses both. The engine's user
+    is a superuser. Raises RolesError.
     """
     try:
         with engine.begin() as conn:
             conn.exec_driver_sql(_MAKE.replace("%", "%%"))
-            for role, password in passwords.items():
+            alerts = {ALERTS: passwords[GRAFANA]} if GRAFANA in passwords else {}
+            for role, password in (alerts | dict(passwords)).items():
                 _set_password(conn, role, password)
             conn.exec_driver_sql(_OWN.replace("%", "%%"))
             conn.exec_driver_sql("SET LOCAL ROLE swingbot_owner")

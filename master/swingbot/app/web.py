@@ -19,6 +19,7 @@ from swingbot.app import address
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.keep.health_check import health, read_here
 from swingbot.app.keep.host_metrics import metrics
+from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
@@ -72,7 +73,8 @@ def serve(settings: Settings, engine: Engine) -> None:
         proxies=web.proxies,
         connections=CONNECTIONS,
     )
-    BeatingServer(config, PartHeartbeat(settings.state, "web")).run()
+    with watching_readers(engine):
+        BeatingServer(config, PartHeartbeat(settings.state, "web")).run()
 
 
 class BeatingServer(uvicorn.Server):

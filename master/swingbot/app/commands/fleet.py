@@ -205,7 +205,8 @@ Example:
     "--grafana-password-file",
     envvar="SWINGBOT_DB_GRAFANA_PASSWORD_FILE",
     type=FILE,
-    help="Password file of swingbot_grafana. Also SWINGBOT_DB_GRAFANA_PASSWORD_FILE.",
+    help="Password file of swingbot_grafana and swingbot_alerts."
+    " Also SWINGBOT_DB_GRAFANA_PASSWORD_FILE.",
 )
 @pass_session
 @guarded

@@ -1,0 +1,64 @@
+"""A thread of `swingbot web` that ends long statements of Grafana's roles.
+
+Their `statement_timeout` is a default that a visitor of a board can lift. The thread has a
+connection of its own, and does not wait for rounds of the loop or for pages.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from swingbot_db.engine import DatabaseAway, Engine, own_pool
+from swingbot_db.readers import WatchdogError, end_long_sessions
+
+log = logging.getLogger(__name__)
+
+LONGEST_SECONDS: Final = 30.0  # of a statement or transaction; the roles' statement_timeout too
+POLL_SECONDS: Final = 4.0  # nothing runs longer than the sum, and the time of one query here
+QUERY_SECONDS: Final = 5
+
+
+@contextmanager
+def watching_readers(
+    engine: Engine, *, longest: float = LONGEST_SECONDS, poll: float = POLL_SECONDS
+) -> Iterator[None]:
+    """Watch while the block runs."""
+    stop = threading.Event()
+    own = own_pool(engine, connections=1, query_seconds=QUERY_SECONDS)
+    thread = threading.Thread(
+        target=_watch, args=(own, stop, longest, poll), name="reader-watchdog", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(2 * QUERY_SECONDS)
+        own.dispose()
+
+
+def _watch(engine: Engine, stop: threading.Event, longest: float, poll: float) -> None:
+    last = ""  # a problem is logged when it begins
+    while not stop.wait(poll):
+        problem = ""
+        try:
+            for ended in end_long_sessions(engine, longest):
+                log.warning(
+                    "ended a session of %s after %.0f s: %s",
+                    ended.role,
+                    ended.seconds,
+                    ended.query,
+                )
+        except (WatchdogError, DatabaseAway) as error:
+            problem = str(error).partition("\n")[0]
+        except Exception:  # whatever it is, the watchdog must go on
+            problem = "the watchdog of Grafana's roles failed"
+            if problem != last:
+                log.exception(problem)
+        if problem and problem != last:
+            log.warning("%s", problem)
+        last = problem
