@@ -15,7 +15,8 @@ from swingbot.app.wiring import sync_testboxes
 from swingbot.core.bisect.state import BisectionState
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.service.bisect.advance import boot_key, state_of
+from swingbot.service.bisect.advance import state_of
+from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.order.place import want_boot

@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.plan.alerts import InvalidRuns, QueueState
+from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.lab.alert_operator import alert_operator
-from swingbot.service.lab.set_testboxes import drain, resume
+from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.tick import tick
 from swingbot_db import read
@@ -40,7 +41,7 @@ from tests.db.racks import (
 )
 from tests.db.test_migrations import upgrade_to
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import JOB, Brain, make_brain
+from tests.fakes.brain import JOB, METRIC, Brain, make_brain
 from tests.fakes.mail import running_smtpd
 
 
@@ -183,6 +184,36 @@ def test_failures_in_a_row_quarantine_a_testbox_and_its_order_goes_on_elsewhere(
         "over: testbox rack7 is back in service",
         "testbox rack7 is quarantined",
     ]
+
+
+def test_a_bisection_its_proof_and_its_mail_go_on_at_another_testbox(brain: Brain) -> None:
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    made = add_commits(
+        brain.repo, [FakeCommit(), FakeCommit(speed=88), *(FakeCommit() for _ in range(4))]
+    )
+    brain.watch(base, testboxes=["rack7"])
+    start_bisection(
+        brain.lab,
+        BisectionRequest(good=base, bad=made[-1], metric=METRIC, testbox="rack7", job_files=[JOB]),
+    )
+    for _ in range(6):
+        turn(brain)
+        brain.fake.work()
+    before = rows(brain, "SELECT count(*) AS n FROM boot WHERE testbox = 'rack7'")[0]["n"]
+    assert before > 0
+    quarantine(brain.lab, "rack7", "failed: the power is off")
+    brain.fake.work()
+    brain.run()
+    found = brain.facts("b")
+    assert (found["status"], found["culprit"]["commit"]) == ("culprit", made[1])
+    assert found["change_pct"] == pytest.approx(-12, abs=0.2)
+    (mail,) = [subject for subject in brain.mails if made[1][:12] in subject]
+    assert f"{METRIC} 12.0% worse" in mail
+    after = rows(brain, "SELECT count(*) AS n FROM boot WHERE testbox = 'rack7'")[0]["n"]
+    assert after <= before + 1, "what was under way ended there"
+    why = {event["why"] for event in facts_of(brain)["events"]}
+    assert "rack8 of its group takes over boots of bisection b1" in why
+    assert rows(brain, "SELECT FROM orders WHERE state IN ('waiting', 'ready', 'running')") == []
 
 
 def test_without_another_testbox_an_order_waits_with_a_fresh_budget_until_the_testbox_is_back(

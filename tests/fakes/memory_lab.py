@@ -82,7 +82,7 @@ class MemoryArtifacts:
 class MemoryLab:
     """`speeds` by commit (1.0 for others), `broken` do not compile, `hung` do not boot.
 
-    `infra` attempts are lost to the lab first.
+    `infra` attempts are lost to the lab first. `levels` are those of testboxes (1.0 for others).
 
     Commits of `alike` give the image that the commit named there gives.
     """
@@ -91,6 +91,7 @@ class MemoryLab:
     broken: set[str] = field(default_factory=set)
     hung: set[str] = field(default_factory=set)
     infra: int = 0
+    levels: dict[str, float] = field(default_factory=dict)
     alike: dict[str, str] = field(default_factory=dict)
     testboxes: tuple[str, ...] = ("box",)
     store: MemoryStore = field(default_factory=MemoryStore)
@@ -198,6 +199,7 @@ class MemoryLab:
         for job in self.store.db.specs[order.spec or ""]:
             for number in job.numbers:
                 rate = 1e5 * self.speeds.get(commit, 1.0) * _wobble(order.k or 0, number)
+                rate *= self.levels.get(order.testbox or "", 1.0)
                 files |= run_files(f"{job.name}/{number}", rate, _tasks(job))
         results = self.artifacts.put(tar(files))
         return {

@@ -116,6 +116,25 @@ class Bisections(Rows):
             **asdict(wanted),
         )
 
+    def move_want(self, bisection: int, idx: int, k: int, testbox: int) -> None:
+        self.execute(
+            "UPDATE bisection_want w SET box = :testbox WHERE (bisection, idx, k) = (:b, :idx, :k)"
+            " AND NOT EXISTS (SELECT FROM observation o WHERE (o.bisection, o.idx, o.k) ="
+            " (w.bisection, w.idx, w.k))",
+            b=bisection,
+            idx=idx,
+            k=k,
+            testbox=testbox,
+        )
+
+    def set_testboxes(self, bisection: int, names: Sequence[str]) -> None:
+        self.execute(
+            "UPDATE bisection SET policy = policy || jsonb_build_object('testboxes',"
+            " to_jsonb(CAST(:names AS text[]))) WHERE id = :b",
+            b=bisection,
+            names=list(names),
+        )
+
     def observations(self, bisection: int) -> list[Observation]:
         rows = self.select(
             'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout,'

@@ -80,6 +80,11 @@ class Orders(Rows):
             b=bisection,
         )
 
+    def unwant(self, order: int, *, bisection: int) -> None:
+        self.execute(
+            "DELETE FROM want WHERE (order_id, bisection) = (:o, :b)", o=order, b=bisection
+        )
+
     def wanted(self, *, comparison: int | None = None, bisection: int | None = None) -> list[Order]:
         rows = self.select(
             f"SELECT {_ORDER} FROM orders WHERE id IN (SELECT order_id FROM want WHERE comparison"

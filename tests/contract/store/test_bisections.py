@@ -91,6 +91,25 @@ def test_a_boot_is_wanted_once(store: Store, lab: Lab) -> None:
         tx.bisections.add_want(number, WantedBoot(9, 0, "search"))
 
 
+def test_a_wanted_boot_moves_until_it_is_observed(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        number = a_bisection(tx, lab)
+        for idx in (0, 1):
+            tx.bisections.add_want(number, WantedBoot(idx, 0, "ends"))
+        tx.bisections.add_observation(number, 0, 0, None, (), "panicked")
+        tx.bisections.set_testboxes(number, (TESTBOX, "other"))
+        for idx in (0, 1, 3):
+            tx.bisections.move_want(number, idx, 0, 1)
+        assert tx.bisections.wants(number) == [
+            WantedBoot(0, 0, "ends"),
+            WantedBoot(1, 0, "ends", testbox=1),
+        ]
+        found = tx.bisections.get(number)
+        assert found is not None
+        assert found.testboxes == (TESTBOX, "other")
+        assert (found.testbox, found.terms.unit) == (TESTBOX, "ops/s")
+
+
 def test_what_came_of_a_boot_counts_once(store: Store, lab: Lab) -> None:
     a_build(store, lab)
     boot = a_boot(store, lab)

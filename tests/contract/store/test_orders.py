@@ -50,6 +50,20 @@ def test_boot_orders_differ_by_kernel_series_and_k(store: Store, lab: Lab) -> No
         assert (made[1].testbox, made[1].spec, made[1].k) == (TESTBOX, lab.spec, 1)
 
 
+def test_a_bisection_withdraws_its_request_for_an_order(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        order, number, comparison = (
+            a_boot_order(tx, lab),
+            a_bisection(tx, lab),
+            a_comparison(tx, lab),
+        )
+        tx.orders.want(order.id, bisection=number)
+        tx.orders.want(order.id, comparison=comparison)
+        tx.orders.unwant(order.id, bisection=number)
+        assert tx.orders.wanted(bisection=number) == []
+        assert [one.id for one in tx.orders.wanted(comparison=comparison)] == [order.id]
+
+
 def test_asking_for_a_cancelled_or_failed_order_makes_it_wait_again(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_boot_order(tx, lab).id

@@ -84,6 +84,17 @@ class Bisections(Noun):
             (bisection, *wanted.key), WantRow(want=wanted, asked_at=self.db.begun)
         )
 
+    def move_want(self, bisection: int, idx: int, k: int, testbox: int) -> None:
+        key = (bisection, idx, k)
+        if key in self.db.bisection_wants and key not in self.db.observations:
+            row = self.db.bisection_wants[key]
+            self.db.bisection_wants[key] = replace(row, want=replace(row.want, testbox=testbox))
+
+    def set_testboxes(self, bisection: int, names: Sequence[str]) -> None:
+        known = self.db.bisections[bisection].bisection
+        terms = replace(known.terms, testboxes=tuple(names))
+        self._put(bisection, bisection=replace(known, terms=terms))
+
     def observations(self, bisection: int) -> list[Observation]:
         return [
             self._seen(key, row)

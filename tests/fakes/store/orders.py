@@ -83,6 +83,9 @@ class Orders(Noun):
             raise Refused("an order is wanted by a comparison or a bisection")
         self.db.wants[order, comparison, bisection] = None
 
+    def unwant(self, order: int, *, bisection: int) -> None:
+        self.db.wants.pop((order, None, bisection), None)
+
     def wanted(self, *, comparison: int | None = None, bisection: int | None = None) -> list[Order]:
         numbers = {
             order

@@ -25,7 +25,8 @@ class ConfirmationBoots:
     right: int
     pairs: int
     failed: int  # values of k at which one of the two gave nothing
-    # pairs left out because a boot of them is wild: it says nothing about the size of the step
+    # pairs left out because a boot of them is wild, or because its boots are of two testboxes: they
+    # say nothing about the size of the step
     odd: int
     row: ComparisonRow | None  # right against left; None without a pair
 
@@ -50,10 +51,12 @@ def fresh(case: Assessment, left: int, right: int) -> ConfirmationBoots:
         for p in (left, right)
     ]
     both = sorted(sides[0].keys() & sides[1].keys())
+    where = {(place, b.k): b.testbox for place, b in boots if b.phase == "confirm"}
+    same = [k for k in both if where[left, k] == where[right, k]]
     wild = wild_boots(ev, post)
-    ks = [k for k in both if not {(left, k), (right, k)} & wild]
-    if len(both) - len(ks) > policy.max_confirm:  # a testbox like that: leave nothing out
-        ks = both
+    ks = [k for k in same if not {(left, k), (right, k)} & wild]
+    if len(same) - len(ks) > policy.max_confirm:  # a testbox like that: leave nothing out
+        ks = same
     layouts = len({b.layout for p in (left, right) for b in ev.at(p, "confirm")})
     failed = len({k for p, k in ev.failed if p in (left, right) and _is_confirm(ev, k)})
     if not ks:

@@ -238,6 +238,19 @@ def row_of(rows: Iterable[ComparisonRow], key: Key) -> ComparisonRow | None:
     return next((row for row in rows if row.key == key), None)
 
 
+def row_at(rows: Iterable[ComparisonRow], key: Key) -> ComparisonRow | None:
+    """Return the row for a testbox, unit job and metric in a comparison that was asked for it.
+
+    If the comparison moved to another testbox of the group, none of its rows is of that testbox,
+    and the row is that of the only other one. None if there is none.
+    """
+    known = list(rows)
+    if any(row.testbox == key[0] for row in known):
+        return row_of(known, key)
+    moved = [row for row in known if row.key[1:] == key[1:]]
+    return moved[0] if len(moved) == 1 else None
+
+
 def _taken(given: Mapping[str, Any], key: str) -> Any:
     if key not in given:
         raise BadRow(f"a comparison row lacks {key!r}; it has {', '.join(sorted(given))}")

@@ -30,7 +30,6 @@ from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.records import (
     UNBUILT,
     Bisection,
-    BootKey,
     BootNumbers,
     BootRecord,
     KernelBuild,
@@ -40,8 +39,10 @@ from swingbot.core.model.statuses import BisectionEnd
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.queue import PRIORITY
+from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.bisect.build_ahead import build_ahead
 from swingbot.service.bisect.enter_merges import NAMED, enter_merges, settle
+from swingbot.service.bisect.hand_over import hand_over
 from swingbot.service.bisect.journal import note_step
 from swingbot.service.bisect.weigh_points import Weighed, weigh_points
 from swingbot.service.faults import Faults
@@ -104,6 +105,8 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
             )
     else:
         build_ahead(lab, tx, bisection, variants, state, known)
+    if not isinstance(action, Conclude):
+        hand_over(lab, tx, bisection, variants)
 
 
 def policy_of(lab: Lab, bisection: Bisection) -> Policy:
@@ -120,16 +123,6 @@ def policy_of(lab: Lab, bisection: Bisection) -> Policy:
 def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
     """Return the noise that was expected when the bisection started."""
     return bisection.terms.noise or noise_prior(None, paired)
-
-
-def boot_key(bisection: Bisection, variant: Variant, k: int, testbox: int = 0) -> BootKey:
-    return BootKey(
-        build_key=variant.build_key,
-        testbox=bisection.testboxes[testbox],
-        spec=bisection.spec,
-        series=bisection.series,
-        k=k,
-    )
 
 
 def _observe(

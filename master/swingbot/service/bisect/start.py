@@ -265,7 +265,8 @@ def _bisect(
             origin="watch",
             good=good,
             bad=head.commit,
-            testboxes=[row.testbox],
+            # the pairs may have moved to another testbox of the group
+            testboxes=[proof.parts[0][0] if proof is not None else row.testbox],
             job=job,
             metric=row.metric,
             key=f"swing:{swing.id}",

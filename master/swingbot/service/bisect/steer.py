@@ -15,7 +15,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.plan.queue import PRIORITY
-from swingbot.service.bisect.advance import boot_key
+from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.kernel.variants import in_layout, resolve_commit
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Lab, RequestError, Transaction

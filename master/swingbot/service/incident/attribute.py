@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swingbot.core.incident.model import Sighting
-from swingbot.core.model.comparison_row import ComparisonRow, row_of
+from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, NewComparison, Tree, base_and_head
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_numbers import BootPurpose
@@ -116,11 +116,11 @@ def explain_swings(lab: Lab, tx: Transaction) -> None:
     """Close open swings that a culprit of the same comparison explains."""
     for sighting in tx.sightings.to_tell():
         assert sighting.comparison is not None
-        rows = {row.key: row for row in tx.comparisons.rows(sighting.comparison)}
+        rows = tx.comparisons.rows(sighting.comparison)
         looked_at = {swing.comparison for swing in tx.swings.of_bisection(sighting.bisection)}
         for swing in tx.swings.in_state("open", "suspected"):
             if swing.comparison in looked_at and plan.explains(
-                rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct
+                row_at(rows, (swing.testbox, swing.unit_job, swing.metric)), swing.change_pct
             ):
                 tx.swings.set_state(swing.id, "explained", sighting.bisection)
 
@@ -146,7 +146,7 @@ def headline_of(
     """Return the row of the bisection's metric in the comparison of parent and culprit."""
     if sighting.comparison is None:
         return None
-    return row_of(comparisons.rows(sighting.comparison), bisection.key)
+    return row_at(comparisons.rows(sighting.comparison), bisection.key)
 
 
 def seen_elsewhere(tx: Transaction, incident: int, tree: int) -> str:

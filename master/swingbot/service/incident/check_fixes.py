@@ -7,7 +7,7 @@ from __future__ import annotations
 from swingbot.core.incident.level import AT_THE_TIP, IN_ITS_NEW_VERSION, check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
-from swingbot.core.model.comparison_row import row_of
+from swingbot.core.model.comparison_row import row_at
 from swingbot.core.model.records import Bisection, Comparison, NewComparison, Tree, base_and_head
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.thresholds import FIX_BOOTS, FIX_BOOTS_REPEATABLE
@@ -94,7 +94,7 @@ def _decide(tx: Transaction, incident: Incident) -> None:
     sighting, bisection = sighted
     answer = check(
         change_of(tx, sighting, bisection),
-        row_of(tx.comparisons.rows(comparison.id), bisection.key),
+        row_at(tx.comparisons.rows(comparison.id), bisection.key),
         IN_ITS_NEW_VERSION if _is_version(tx, incident, comparison) else AT_THE_TIP,
     )
     detail = {

@@ -4,8 +4,10 @@ and testboxes that must show their noise first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from swingbot.core.model.records import Comparison
 from swingbot.core.model.testbox_state import (
     WORKING,
     AttemptCancelled,
@@ -32,8 +34,11 @@ from swingbot_jobs.testbox.definition import Testbox
 # once it is reachable. They poll every 5 s.
 SETTLE_SECONDS: Final = 30.0
 CHANGED: Final = "its hardware changed: "
-# kinds of comparison that nothing else refers to by testbox yet
-MOVABLE: Final = frozenset({"asked", "watch"})
+# Kinds of comparison that another testbox of the group can take over. (An anchor cannot: it is
+# about its testbox.)
+MOVABLE: Final = frozenset({"asked", "watch", "experiment", "prove", "still", "attribute", "gate"})
+# Their rows are found without the name of a testbox after a move, so they must have only one.
+_OF_ONE: Final = frozenset({"prove", "still", "attribute", "gate"})
 
 
 def watch_testboxes(lab: Lab, tx: Transaction) -> None:
@@ -84,26 +89,17 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
     from their first boot.
     """
     reasons = tx.testboxes.reasons()
-    barred = [
-        name
-        for name, (state, why) in reasons.items()
-        if state == "quarantined"
-        and name in lab.testboxes.present
-        and not (why or "").startswith(MOVED)
-    ]
+    barred = {name for name in reasons if is_barred(lab, reasons, name)}
     if not barred:
         return
-    lost = {testbox.testbox for testbox in tx.testboxes.all() if testbox.state is TestboxPhase.LOST}
-    fit = (
-        {name for name, (state, _) in reasons.items() if state == "active"}
-        - lost
-        - unscreened(lab, tx.testboxes)
-    )
+    fit = fit_testboxes(lab, tx.testboxes)
     for comparison in tx.comparisons.open():
+        if not _movable(comparison):
+            continue
         for name, spec in comparison.parts:
             other = (
                 stand_in(lab.testboxes.present[name], lab.testboxes.present, fit)
-                if name in barred and comparison.kind in MOVABLE
+                if name in barred
                 else None
             )
             if other is not None and tx.comparisons.move_part(comparison.id, name, spec, other):
@@ -114,6 +110,31 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
                     f"{other} of its group takes over comparison c{comparison.id}",
                     None,
                 )
+
+
+def _movable(comparison: Comparison) -> bool:
+    if comparison.kind not in MOVABLE:
+        return False
+    return comparison.kind not in _OF_ONE or len({name for name, _ in comparison.parts}) == 1
+
+
+def is_barred(lab: Lab, reasons: Mapping[str, tuple[str, str | None]], name: str) -> bool:
+    """Whether a testbox is quarantined, and not because its level moved: another one of its group
+    can do its work.
+    """
+    state, why = reasons.get(name, ("", None))
+    return (
+        state == "quarantined"
+        and name in lab.testboxes.present
+        and not (why or "").startswith(MOVED)
+    )
+
+
+def fit_testboxes(lab: Lab, testboxes: Testboxes) -> set[str]:
+    """Return the testboxes that can take over work."""
+    lost = {testbox.testbox for testbox in testboxes.all() if testbox.state is TestboxPhase.LOST}
+    active = {name for name, (state, _) in testboxes.reasons().items() if state == "active"}
+    return active - lost - unscreened(lab, testboxes)
 
 
 def unscreened(lab: Lab, testboxes: Testboxes) -> set[str]:

@@ -49,6 +49,14 @@ class Bisections(Protocol):
     def add_want(self, bisection: int, wanted: WantedBoot) -> None:
         """Request a boot. A second call for the same `key` changes nothing, not even the phase."""
 
+    def move_want(self, bisection: int, idx: int, k: int, testbox: int) -> None:
+        """Request boot `k` of point `idx` on another testbox (an index); only while it is not
+        observed.
+        """
+
+    def set_testboxes(self, bisection: int, names: Sequence[str]) -> None:
+        """Replace the names of the testboxes that share its boots."""
+
     def observations(self, bisection: int) -> list[Observation]:
         """Return the results of the requested boots, by index and k."""
 

@@ -37,6 +37,9 @@ class Orders(Protocol):
     ) -> None:
         """Record that a comparison or a bisection needs an order. A second call changes nothing."""
 
+    def unwant(self, order: int, *, bisection: int) -> None:
+        """Withdraw the request of a bisection for an order."""
+
     def wanted(self, *, comparison: int | None = None, bisection: int | None = None) -> list[Order]:
         """Return the orders that the comparison or the bisection needs, by number."""
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from swingbot.core.model.comparison_row import row_of
+from swingbot.core.model.comparison_row import row_at
 from swingbot.core.model.records import Comparison, NewComparison, Proven, base_and_head
 from swingbot.core.plan.boot_numbers import of_gate as purpose_of_gate
 from swingbot.core.plan.boot_series import series_for
@@ -288,7 +288,7 @@ def _of_rows(
         return without_effect(row.gate)
     if row.gate in ("reproduced", "layout") and _same_images(tx, case, comparison):
         return GateResult(status="not run", reason="the other build gave a byte-identical image")
-    seen = row_of(tx.comparisons.rows(comparison.id), case.bisection.key)
+    seen = row_at(tx.comparisons.rows(comparison.id), case.bisection.key)
     effect = effect_of(seen)
     if seen is None or effect is None:
         return GateResult(

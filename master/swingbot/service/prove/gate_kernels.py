@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from swingbot.core.model.comparison_row import ComparisonRow, row_of
+from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, Proven, Tree, Variant
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.proof import code, elsewhere
@@ -68,7 +68,7 @@ def case_of(tx: Transaction, incident: Proven) -> MeasuredCulprit:
     bisection = tx.bisections.get(tx.incidents.bisections(incident.id)[0])
     assert bisection is not None
     rows = tx.comparisons.rows(incident.comparison.id)
-    headline = row_of(rows, bisection.key)
+    headline = row_at(rows, bisection.key)
     return MeasuredCulprit(
         incident=incident,
         tree=tx.trees.get(incident.tree),

@@ -9,7 +9,7 @@ from typing import Final
 from swingbot.core.mail.encoding import message_id
 from swingbot.core.mail.recipients import maintainers_base
 from swingbot.core.model import ids
-from swingbot.core.model.comparison_row import ComparisonRow, row_of
+from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
 from swingbot.core.plan.boot_series import series_of
 from swingbot.core.plan.metric_rules import metric_of
@@ -61,7 +61,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     bisection = tx.bisections.get(tx.incidents.bisections(incident)[0])
     assert bisection is not None
     rows = tx.incidents.rows(incident, comparison.id)
-    headline = row_of(rows, bisection.key)
+    headline = row_at(rows, bisection.key)
     shown = headline is not None and headline.changed
     if headline is None or headline.change_pct is None:
         # the culprit's boots reported no values, so a table is impossible; see the incident page
