@@ -218,3 +218,33 @@ def test_every_page_is_in_the_index() -> None:
     linked = {link.partition("#")[0] for link in _LINK.findall(index.read_text())}
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages <= linked
+
+
+# What a stranger asks first; README leads to the list, and the list to the answer.
+QUESTIONS: Final = (
+    "Where is the threshold of a swing?",
+    "Which file words the mail?",
+    "How do I add a benchmark?",
+    "How do I add a testbox?",
+    "How do I add a setting?",
+    "How do I add a page?",
+    "What happens when a boot panics?",
+    "How does a push become an order?",
+    "Where would I change what one more boot makes us believe?",
+)
+
+
+def test_readme_leads_to_the_questions() -> None:
+    assert "docs/README.md#questions" in _LINK.findall((ROOT / "README.md").read_text())
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_two_hops_from_readme(question: str) -> None:
+    index = ROOT / "docs" / "README.md"
+    _, _, answers = index.read_text().partition("## Questions")
+    [row] = [line for line in answers.splitlines() if line.startswith(f"| {question} |")]
+    links = [link.partition("#") for link in _LINK.findall(row)]
+    assert links
+    for target, _, fragment in links:
+        place = (index.parent / target).resolve()
+        assert place.is_file() and (not fragment or fragment in anchors(place)), row
