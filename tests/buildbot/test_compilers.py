@@ -14,7 +14,7 @@ import pytest
 from swingbot.app import buildmaster
 from swingbot.app.settings import BuildSection
 from swingbot_db import read
-from swingbot_worker.kbuild.compilers import probe
+from swingbot_worker.kbuild.probe_compilers import probe
 from tests.buildbot.lab import Lab, eventually
 from tests.buildbot.rows import add_build_order, attempt_row, dispatch_row
 

@@ -429,7 +429,7 @@ def test_lists_take_filters_and_refuse_unknown_ones(conn: sa.Connection) -> None
     assert [row["name"] for row in read.list_testboxes(conn, {"name": "vm-icount"})] == [
         "vm-icount"
     ]
-    for listed in (
+    for query in (
         read.list_bisections,
         read.list_incidents,
         read.list_orders,
@@ -437,7 +437,7 @@ def test_lists_take_filters_and_refuse_unknown_ones(conn: sa.Connection) -> None
         read.list_trees,
     ):
         with pytest.raises(ValueError, match="unknown filter 'colour'"):
-            listed(conn, {"colour": "red"})
+            query(conn, {"colour": "red"})
 
 
 def test_raw_lists_the_files_of_every_boot_of_a_request(conn: sa.Connection) -> None:

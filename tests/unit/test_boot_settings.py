@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.settings import with_settings
-from swingbot.core.stats.facts import BootSettings, against, differences
+from swingbot.core.stats.fact_differences import BootSettings, against, differences
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.ports.specs import Specs
 from swingbot.service.watch.resolve_jobs import resolve_parts
@@ -38,7 +38,7 @@ from swingbot_jobs.testbox.file import load, load_all
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.wire import ROLES
 from swingbot_worker import runner
-from swingbot_worker.runner.facts import functions
+from swingbot_worker.runner.fact_script import functions
 from swingbot_worker.testbox.cluster import script as cluster
 from swingbot_worker.testbox.qemu import argv
 from swingbot_worker.testbox.runs import settings_read

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.model.records import Order, WorkerCompiler
-from swingbot.core.plan.compilers import KernelQueue, may_build, refusal, workers_by_compiler
+from swingbot.core.plan.kernel_queue import KernelQueue, may_build, refusal, workers_by_compiler
 from swingbot.core.plan.queue import AHEAD, choose
-from swingbot.service.compilers import check_compiler
+from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.variants import built_with, in_layout
 from swingbot.service.ports import RequestError
 from swingbot_jobs.contract.compiler import (
@@ -29,7 +29,7 @@ from swingbot_jobs.contract.compiler import (
 from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig
 from swingbot_worker import InfraError
 from swingbot_worker.kbuild import toolchain
-from swingbot_worker.kbuild.compilers import probe
+from swingbot_worker.kbuild.probe_compilers import probe
 from swingbot_worker.kbuild.recipe import kept_name
 from tests.contract.store.world import a_lab
 from tests.fakes.memory_lab import MemoryLab

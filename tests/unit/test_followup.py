@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.mail.message import BODY_BYTES, PostedMail
-from swingbot.core.report.facts import Commit
 from swingbot.core.report.json_reader import BadFacts
 from swingbot.core.report.mails.followup import KINDS, FollowUp, follow_up
+from swingbot.core.report.report_facts import Commit
 from swingbot.core.text import plain
 from tests.golden.remake import FOLLOW_UPS, follow_up_text, text_of
 from tests.unit.test_report import HOSTILE, QUICK, ROW, a_row

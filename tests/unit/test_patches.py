@@ -9,7 +9,7 @@ import pytest
 from swingbot.core.incident.recognise import PairNoise, beyond_known, recognise
 from swingbot.core.model.patches import BranchPatch, Patch
 from swingbot.core.model.statuses import PatchState
-from swingbot.core.plan.patches import align, grown, tally
+from swingbot.core.plan.branch_patches import align, grown, tally
 
 QUIET = PairNoise(sd=0.002, df=10.0)
 NOISY = PairNoise(sd=0.03, df=20.0)

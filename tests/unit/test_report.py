@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from swingbot.core.mail.message import BODY_BYTES, PostedMail
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.proof.clues import CLUE_KINDS, Clue
-from swingbot.core.report.facts import (
+from swingbot.core.report.json_reader import BadFacts
+from swingbot.core.report.mails.first import mail, subsystem
+from swingbot.core.report.report_facts import (
     GATE_STATUSES,
     BisectionSummary,
     Commit,
     Gate,
     ReportFacts,
 )
-from swingbot.core.report.json_reader import BadFacts
-from swingbot.core.report.mails.first import mail, subsystem
 from swingbot.core.text import numbers, plain
 from tests.golden.remake import REPORTS, report_facts, report_text, text_of
 

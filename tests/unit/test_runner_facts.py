@@ -10,7 +10,7 @@ import pytest
 from swingbot_jobs.contract.facts import known
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import runner
-from swingbot_worker.runner.facts import functions
+from swingbot_worker.runner.fact_script import functions
 
 
 def a_job(**more: object) -> UnitJob:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
-from swingbot.core.report.facts import Commit
 from swingbot.core.report.formats.sheet import Sheet, sheet_of_comparison
 from swingbot.core.report.formats.sheet_formats import FORMS, NothingToShow
+from swingbot.core.report.report_facts import Commit
 
 NETPERF, HACKBENCH = "vm-netperf-udp", "vm-hackbench-socket"
 

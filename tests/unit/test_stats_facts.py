@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.stats.facts import Boots, against, differences
-from swingbot.core.stats.facts import explanation as fact_notes
+from swingbot.core.stats.fact_differences import Boots, against, differences
+from swingbot.core.stats.fact_differences import explanation as fact_notes
 from swingbot_jobs.contract.facts import known
 
 MACHINE = [name for name, fact in known().items() if fact.compare == "machine" and "*" not in name]

@@ -225,7 +225,7 @@ def _wrong(message: str) -> NoReturn:
 def _add_commands() -> None:
     """Add the commands of other modules, some of which need additional libraries."""
     main.add_command(importlib.import_module("swingbot_worker.kbuild.bloat").command)
-    main.add_command(importlib.import_module("swingbot_worker.kbuild.compilers").command)
+    main.add_command(importlib.import_module("swingbot_worker.kbuild.probe_compilers").command)
     main.add_command(importlib.import_module("swingbot_worker.program.command").command)
     main.add_command(importlib.import_module("swingbot_worker.testbox.check").command)
     main.add_command(importlib.import_module("swingbot_worker.walls.command").command)

@@ -18,7 +18,7 @@ from swingbot_jobs.contract import worker_name, worker_secret
 from swingbot_jobs.contract.compiler import ANNOUNCEMENT, to_announcement
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_worker.heartbeat import WorkerHeartbeat
-from swingbot_worker.kbuild.compilers import probe
+from swingbot_worker.kbuild.probe_compilers import probe
 
 KEEPALIVE_SECONDS: Final = 30
 LONGEST_PAUSE_SECONDS: Final = 5.0  # between two attempts to reach the master

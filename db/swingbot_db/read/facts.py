@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from swingbot.core.stats.facts import differences
+from swingbot.core.stats.fact_differences import differences
 from swingbot_jobs.contract.facts import sheet
 
 from .rows import Row

@@ -24,7 +24,7 @@ from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.file import load_all
 
 if TYPE_CHECKING:
-    from swingbot.adapters.buildbot import compilers
+    from swingbot.adapters.buildbot import compiler_routing
 
 SCHEDULER: Final = "swingbot"
 LOG_BYTES: Final = 2 << 20  # per step; complete build logs are stored as artifacts
@@ -195,13 +195,15 @@ def _description(builder: str) -> str:
     return f"swingbot: boots of {builder.removeprefix('boot-')}"
 
 
-def _worker(settings: Settings, name: str, announced: compilers.CompilerAnnouncements) -> Any:
-    from swingbot.adapters.buildbot import compilers, fleet
+def _worker(
+    settings: Settings, name: str, announced: compiler_routing.CompilerAnnouncements
+) -> Any:
+    from swingbot.adapters.buildbot import compiler_routing, fleet
 
     secret = fleet.SecretFile(name, secret_file(settings, worker_name.current(name)))
     terms: dict[str, Any] = {"max_builds": 1, "keepalive_interval": 60}
     if name in build_workers(settings.build):
-        return compilers.BuildWorker(name, secret, announced=announced, **terms)
+        return compiler_routing.BuildWorker(name, secret, announced=announced, **terms)
     return fleet.FleetWorker(name, secret, **terms)
 
 
@@ -212,7 +214,7 @@ def config(settings: Settings) -> dict[str, Any]:
     """
     from buildbot.plugins import schedulers, util
 
-    from swingbot.adapters.buildbot import compilers, database, dispatcher, pages, steps
+    from swingbot.adapters.buildbot import compiler_routing, database, dispatcher, pages, steps
 
     url = database_url(settings)
     engine = make_engine(url)
@@ -244,7 +246,7 @@ def config(settings: Settings) -> dict[str, Any]:
         "protocols": {"pb": {"port": worker_endpoint(settings)}},
         "db": database.config(url),
         "workers": [
-            _worker(settings, name, compilers.CompilerAnnouncements(rows))
+            _worker(settings, name, compiler_routing.CompilerAnnouncements(rows))
             for worker in worker_names(settings)
             for name in login_names(settings, worker)
         ],
@@ -252,7 +254,7 @@ def config(settings: Settings) -> dict[str, Any]:
             util.BuilderConfig(
                 name=name,
                 workernames=entry["workers"],
-                canStartBuild=compilers.routing(rows) if name == KERNEL_BUILDER else None,
+                canStartBuild=compiler_routing.routing(rows) if name == KERNEL_BUILDER else None,
                 factory=steps.factory(make_order, entry["deadline_seconds"], settings.web_url),
                 collapseRequests=False,
                 description=_description(name),

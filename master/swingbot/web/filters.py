@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from swingbot.core.model.comparison_row import Key, key_of
-from swingbot.core.plan.patches import tally
+from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.findings_text import tell
 from swingbot.core.text.plain import cut

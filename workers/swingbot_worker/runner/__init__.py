@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_worker.runner.facts import demanded, functions, held
+from swingbot_worker.runner.fact_script import demanded, functions, held
 from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
 
 END = "facts/ended"

@@ -19,7 +19,7 @@ from buildbot.util.service import BuildbotService
 from twisted.internet import task, threads
 from twisted.python import log
 
-from swingbot.adapters.buildbot import compilers
+from swingbot.adapters.buildbot import compiler_routing
 from swingbot.adapters.buildbot.deferred import deferred
 from swingbot.core.model.dispatch import OpenDispatch, OrderFacts
 from swingbot.service.checkpoint import checkpoint
@@ -150,7 +150,7 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
             "swingbot_dispatch": (dispatch.external_id, source),
         }
         if dispatch.compiler is not None:
-            properties[compilers.PROPERTY] = (dispatch.compiler, source)
+            properties[compiler_routing.PROPERTY] = (dispatch.compiler, source)
         buildset, requests = await self.master.data.updates.addBuildset(
             waited_for=False,
             scheduler="swingbot",

@@ -18,7 +18,7 @@ from swingbot.app.commands.context import (
     read_jobs,
     say_json,
 )
-from swingbot.core.plan.patches import tally
+from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings import look
 from swingbot.core.stats.findings_text import tell
 from swingbot.service.ports import RequestError

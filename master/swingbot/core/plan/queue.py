@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from swingbot.core.model.records import Order
-from swingbot.core.plan.compilers import KernelQueue
+from swingbot.core.plan.kernel_queue import KernelQueue
 
 KERNEL_BUILDER: Final = "kernel"
 # Requests of people first, then bisections, then proof of their culprits, then background work.

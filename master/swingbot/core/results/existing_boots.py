@@ -19,7 +19,7 @@ from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.aliases import with_aliases
 from swingbot.core.plan.metric_rules import makes_row, metric_of, rule_on, runs_with
 from swingbot.core.plan.noise import day_sd, noise_prior
-from swingbot.core.stats.facts import (
+from swingbot.core.stats.fact_differences import (
     BootSettings,
     against,
     differences,

@@ -13,11 +13,11 @@ from swingbot.core.experiment.references import references
 from swingbot.core.model.records import Arm, JobFile, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.plan.settings import with_settings
+from swingbot.service.check_compiler import check_compiler
 from swingbot.service.compare.cost import ExperimentCost, cost_of
 from swingbot.service.compare.dry_run import rehearse
 from swingbot.service.compare.find_existing import asked_before
 from swingbot.service.compare.kernels import ExperimentKernel, KernelRequest, kernels_of
-from swingbot.service.compilers import check_compiler
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts

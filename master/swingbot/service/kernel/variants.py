@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
-from swingbot.service.compilers import check_compiler
+from swingbot.service.check_compiler import check_compiler
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.build_key import build_key

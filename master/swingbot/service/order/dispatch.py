@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from swingbot.core.model.records import Attempt, Order
-from swingbot.core.plan.compilers import KernelQueue, workers_by_compiler
+from swingbot.core.plan.kernel_queue import KernelQueue, workers_by_compiler
 from swingbot.core.plan.queue import builder_of, choose, patience
 from swingbot.service.lab.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.lab.watch_testboxes import unscreened

@@ -13,7 +13,7 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Tree
 from swingbot.core.proof.clues import Clue, PairRows, clues
 from swingbot.core.proof.gates import GateRow, in_order, in_short
-from swingbot.core.report.facts import Gate
+from swingbot.core.report.report_facts import Gate
 from swingbot.service.ports import Lab
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.gates import Gates

@@ -14,9 +14,9 @@ from swingbot.core.model.records import Bisection, BootRecord, Comparison, Varia
 from swingbot.core.plan.boot_series import series_of
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
-from swingbot.core.report.facts import BisectionSummary as BisectionFacts
-from swingbot.core.report.facts import Commit, ReportFacts
 from swingbot.core.report.mails.first import mail
+from swingbot.core.report.report_facts import BisectionSummary as BisectionFacts
+from swingbot.core.report.report_facts import Commit, ReportFacts
 from swingbot.service.incident.attribute import named_in, seen_elsewhere
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.bisections import Bisections

@@ -20,8 +20,8 @@ from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Bisection, Comparison, Variant
 from swingbot.core.plan.metric_rules import metric_of, rule_of
-from swingbot.core.report.facts import Commit
 from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
+from swingbot.core.report.report_facts import Commit
 from swingbot.core.stats.compare import compare
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.kernel.images import all_images_of

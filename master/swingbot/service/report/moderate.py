@@ -11,7 +11,7 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.improvements import too_good
 from swingbot.core.moderation.ruling import ReportClass, Ruling, class_of, first_state
-from swingbot.core.report.facts import Gate
+from swingbot.core.report.report_facts import Gate
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.report.address import recipients_of
 

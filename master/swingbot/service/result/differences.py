@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns
-from swingbot.core.stats.facts import (
+from swingbot.core.stats.fact_differences import (
     BootSettings,
     FactDifference,
     against,

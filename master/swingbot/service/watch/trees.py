@@ -11,9 +11,9 @@ from swingbot.core.access.urls import BadUrl, remote
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.plan.new_tip import matters, what_changed
 from swingbot.core.text.plain import cut
-from swingbot.service.compilers import check_compiler
+from swingbot.service.check_compiler import check_compiler
 from swingbot.service.ports import GitError, Lab, RequestError
-from swingbot.service.watch.patches import patches_after
+from swingbot.service.watch.list_patches import patches_after
 from swingbot.service.watch.resolve_jobs import check_parts, pick_testboxes, resolve_parts
 from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.trust import Trust

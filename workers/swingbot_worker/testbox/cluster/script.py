@@ -21,7 +21,7 @@ from swingbot_jobs.testbox.definition import ClusterDriver
 from swingbot_jobs.testbox.wire import CLIENT, SERVER
 from swingbot_worker import runner
 from swingbot_worker.rootfs import cpio
-from swingbot_worker.runner.facts import held
+from swingbot_worker.runner.fact_script import held
 
 PORT: Final = 1001
 # Maximum time for link negotiation, which takes some seconds on real hardware.

@@ -9,9 +9,9 @@ from typing import Final
 
 from swingbot.core.report.experiment.experiment_sheet import ExperimentSheet
 from swingbot.core.report.experiment.table import legend, reading, table
-from swingbot.core.report.facts import Commit
 from swingbot.core.report.formats.sheet_formats import NothingToShow
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
+from swingbot.core.report.report_facts import Commit
 from swingbot.core.text.plain import clean, cut
 
 _CSV: Final = (

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side
-from swingbot.core.report.facts import Commit
+from swingbot.core.report.report_facts import Commit
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.perf_table import Boot, Run
 

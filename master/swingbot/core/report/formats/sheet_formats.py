@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, without_aliases
-from swingbot.core.report.facts import Commit
 from swingbot.core.report.formats.sheet import Part, Sheet
 from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.report.parts.lkp_monitors import monitor_rows
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_lines, lkp_table
+from swingbot.core.report.report_facts import Commit
 from swingbot.core.text.plain import clean, cut, wrap
 from swingbot_jobs.reading.perf_table import perf_table
 

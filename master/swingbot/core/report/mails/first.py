@@ -20,10 +20,10 @@ from swingbot.core.mail.message import (
     web_address,
 )
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.report.facts import ReportFacts
 from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
 from swingbot.core.report.parts.proof import clue_lines, gate_lines
+from swingbot.core.report.report_facts import ReportFacts
 from swingbot.core.text.numbers import change, count, sure
 from swingbot.core.text.plain import WIDTH, clean, cut, shell, wrap
 

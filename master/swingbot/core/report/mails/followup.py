@@ -20,15 +20,15 @@ from swingbot.core.mail.message import (
     web_address,
 )
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.report.facts import (
+from swingbot.core.report.json_reader import BadFacts, Reader, one_of
+from swingbot.core.report.parts.comparison_table import grid
+from swingbot.core.report.report_facts import (
     Commit,
     posted_from_json,
     posted_to_json,
     row_from_json,
     row_to_json,
 )
-from swingbot.core.report.json_reader import BadFacts, Reader, one_of
-from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.text.numbers import change
 from swingbot.core.text.plain import cut, wrap
 

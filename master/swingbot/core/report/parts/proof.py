@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swingbot.core.proof.clues import Clue
-from swingbot.core.report.facts import Gate
+from swingbot.core.report.report_facts import Gate
 from swingbot.core.text.plain import cut, wrap
 
 _MOST_GATES = 10

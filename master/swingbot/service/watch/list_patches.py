@@ -6,8 +6,8 @@ from typing import Final
 
 from swingbot.core.model.patches import BranchPatch
 from swingbot.core.model.records import Tree
+from swingbot.core.plan.branch_patches import grown
 from swingbot.core.plan.new_tip import NewTip
-from swingbot.core.plan.patches import grown
 from swingbot.service.ports import Lab
 
 MOST_PATCHES: Final = 500  # patches listed per branch; older ones are history

@@ -18,7 +18,7 @@ from twisted.python import log
 from swingbot.adapters.buildbot.deferred import deferred
 from swingbot.adapters.buildbot.fleet import FleetWorker
 from swingbot.core.model.records import WorkerCompiler
-from swingbot.core.plan.compilers import may_build
+from swingbot.core.plan.kernel_queue import may_build
 from swingbot.service.faults import in_a_line
 from swingbot_jobs.contract.compiler import (
     ANNOUNCEMENT,

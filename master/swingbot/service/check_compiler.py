@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swingbot.core.plan.compilers import refusal
+from swingbot.core.plan.kernel_queue import refusal
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.compilers import Compilers
 
