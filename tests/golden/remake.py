@@ -12,8 +12,8 @@ from swingbot.core.mail.message import Mail
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.core.report.mails.first import mail
 from swingbot.core.report.mails.followup import FollowUp, follow_up
-from tests.golden.compared import COMPARED, compared_text
 from swingbot.core.report.report_facts import ReportFacts
+from tests.golden.compared import COMPARED, compared_text
 
 REPORTS = Path(__file__).parent / "report"
 FOLLOW_UPS = REPORTS / "followup"
