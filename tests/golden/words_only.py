@@ -107,8 +107,11 @@ def main(argv: list[str]) -> int:
     problems = []
     changed = _changed(argv[0])
     for status, name in changed:
+        if status == "A":
+            print(f"{name}: new, nothing to compare with")
+            continue
         if status != "M":
-            problems.append(f"{name}: {'added' if status == 'A' else 'deleted'}")
+            problems.append(f"{name}: deleted")
             continue
         before, now = _git("show", f"{argv[0]}:{name}"), (ROOT / name).read_text()
         if problem := moved(name, before, now):
