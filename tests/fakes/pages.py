@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import BinaryIO
 
 import sqlalchemy as sa
@@ -12,15 +13,19 @@ from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import MailSection, load
 from swingbot.app.submitter import DatabaseSubmitter
+from swingbot.app.wiring import make_lab
 from swingbot.service.ports import Lab
 from swingbot.web import tables
 from swingbot.web.compare import ComparePages
 from swingbot.web.experiment_form import ExperimentForm
 from swingbot.web.forms import Forms
+from swingbot.web.metric_page import MetricPages
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.ports import PageSettings
 from swingbot.web.render import Renderer
+from swingbot.web.results import ResultPages
 from swingbot.web.session import Sessions
+from swingbot.web.snapshot_reader import SnapshotReader
 from swingbot_db import read
 from swingbot_db.access import Access
 
@@ -35,15 +40,24 @@ def _no_artifact(sha256: str) -> BinaryIO:
     raise FileNotFoundError(sha256)
 
 
+def _job_files() -> list[str]:
+    return sorted(path.name for path in (Path(__file__).parents[2] / "jobs").glob("*.yaml"))
+
+
 def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
-    """Sign-in, moderation, outbox, and what can be read of /compare.
+    """Sign-in, moderation, outbox, what can be read of /compare, and pages of results.
 
     `operator_key(SECRET)` signs in.
     """
     renderer = Renderer(settings)
     forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
     submitter = DatabaseSubmitter(load(environ={}), engine, _no_lab)
+    state = settings.maildir.parent / "state-of-results"
+    lab = cache(lambda: make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine))
+    source = SnapshotReader(engine, read)
     return [
+        *ResultPages(source, renderer, lab, _job_files).routes(),
+        *MetricPages(source, renderer, lab).routes(),
         *forms.routes(),
         *ComparePages(renderer, forms, submitter, 1 << 20).routes(),
         *ExperimentForm(renderer, forms, submitter, 1 << 20).routes(),

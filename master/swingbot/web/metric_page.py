@@ -24,8 +24,7 @@ from .metric_plot import HistoryMark, NoiseBand, metric_plot
 from .pages import picture
 from .plot import PlotSubject
 from .ports import Row
-from .render import Renderer
-from .results import metric_page
+from .render import Renderer, metric_page
 from .snapshot_reader import SnapshotReader
 
 _LONGEST: Final = 300  # characters of a name
@@ -60,7 +59,7 @@ class MetricPages:
         """Lead to the page of a metric whose tree or testbox is not known yet."""
         unit_job, metric = (_text(request, name) for name in ("unit_job", "metric"))
         if not unit_job or not metric:
-            raise HTTPException(400, "Give unit_job and metric; /metrics lists all of them.")
+            return RedirectResponse("/metrics")
         testbox = _text(request, "testbox")
         with self._source.reading() as conn:
             places = self._source.read.metric_places(conn, unit_job, metric)
@@ -109,7 +108,6 @@ class MetricPages:
             shown=document["points"][-_LINES:][::-1],
             others=[one for one in document["testboxes"] if one["name"] != testbox],
             plots=_PLOTS,
-            metric_page=metric_page,
             compare=_compare(document),
         )
 

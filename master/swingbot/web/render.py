@@ -34,6 +34,11 @@ def bb_build_url(buildbot: str, builder: int | None, number: int | None) -> str 
     )
 
 
+def metric_page(tree: str, testbox: str, unit_job: str, metric: str) -> str:
+    """Return the address of the page of a metric; names may contain any character."""
+    return "/metric/" + "/".join(quote(one, safe="") for one in (tree, testbox, unit_job, metric))
+
+
 class Renderer:
     def __init__(self, settings: PageSettings) -> None:
         loader = jinja2.FileSystemLoader(TEMPLATES)
@@ -50,6 +55,7 @@ class Renderer:
             "base_url": settings.web_url,
             "buildbot": buildbot,
             "bb_build_url": lambda builder, number: bb_build_url(buildbot, builder, number),
+            "metric_page": metric_page,
         }
 
     def page(

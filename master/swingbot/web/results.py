@@ -86,7 +86,6 @@ class ResultPages:
             sorts=SORTS,
             links=_links(query, document["kernels"]),
             permanent=query.address(kernels=_permanent(document["kernels"])),
-            metric_page=metric_page,
         )
 
     def spreadsheet(self, request: Request) -> Response:
@@ -382,8 +381,3 @@ def _line(row: Row, names: Sequence[str]) -> Row:
     }
     own = {"reference": names[row["reference"]], "kernel": names[row["arm"]]}
     return {**row, **own, **sides, "p": row.get("p"), "low_pct": low, "high_pct": high}
-
-
-def metric_page(tree: str, testbox: str, unit_job: str, metric: str) -> str:
-    """The address of the page of a metric; names may contain any character."""
-    return "/metric/" + "/".join(quote(one, safe="") for one in (tree, testbox, unit_job, metric))
