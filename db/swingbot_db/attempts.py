@@ -80,7 +80,7 @@ def order_facts(conn: sa.Connection, attempt: int) -> OrderFacts | None:
             """
             SELECT a.id AS attempt, a.state AS attempt_state, o.id AS "order", o.state AS
               order_state, o.kind, o.build_key, o.testbox, o.k, o.purpose,
-                   v.commit, v.kconfig, v.compiler, v.layout, v.trust, b.image_sha256,
+                   v.tree, v.commit, v.kconfig, v.compiler, v.layout, v.trust, b.image_sha256,
                      coalesce(s.unit_jobs, '[]'::jsonb) AS unit_jobs
             FROM attempt a
             JOIN orders o ON o.id = a.order_id

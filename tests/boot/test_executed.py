@@ -82,7 +82,7 @@ def test_the_real_kernel_takes_every_line_of_a_fragment(
             make = Make(
                 spec=spec,
                 source=tree.source,
-                environment=recipe.environment(tree.root, site.cache),
+                environment=recipe.environment(tree.root, site.cache / "ccache"),
                 log=log,
                 jobs=1,
                 ccache=toolchain.has_ccache(),

@@ -21,6 +21,7 @@ BUILD = OrderFacts(
     order_state="running",
     kind="build",
     build_key="a" * 64,
+    tree=3,
     commit="1" * 40,
     kconfig="vm-x86_64",
     compiler="gcc",

@@ -95,7 +95,14 @@ def git(repo: Path, *arguments: str) -> str:
 
 
 def build(
-    site: Site, repo: Path, commit: str, out: Path, *, trust: str = "untrusted", **more: Any
+    site: Site,
+    repo: Path,
+    commit: str,
+    out: Path,
+    *,
+    trust: str = "untrusted",
+    tree: str | None = None,
+    **more: Any,
 ) -> Document:
     order = kbuild.order_by_hand(
         site,
@@ -106,6 +113,8 @@ def build(
         layout=0,
         trust=trust,  # type: ignore[arg-type]
     )
+    if tree is not None:
+        order["kernel"]["tree"] = tree
     return check_outcome(
         kbuild.build(BuildOrder.from_json(check_order({**order, **more})), out, site)
     )
@@ -644,6 +653,95 @@ def test_what_a_build_leaves_is_taken_only_if_it_is_what_it_should_be(
     )
     assert not any(path.is_symlink() for path in (tmp_path / "out").iterdir())
     assert b"root:" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+
+
+# Poisoned: an object that make takes for finished, and whatever is in the compiler cache.
+POISON = (
+    "for f in init/main.o mm/memory.o; do cp poison.o $f; touch -d '+1 hour' $f; done\n"
+    "find $CCACHE_DIR -type f -name '*R' -exec cp poison.o {} ';'; echo ATTACK poisoned\n"
+)
+COMPILE = "echo 'int poison;' > poison.c; gcc -c -o poison.o poison.c; touch $CCACHE_DIR/planted\n"
+
+
+@pytest.mark.parametrize("trust", ["trusted", "untrusted"])
+def test_what_a_trusted_commit_leaves_reaches_no_other_tree(
+    site: Site, repo: Path, tmp_path: Path, trust: str
+) -> None:
+    base = git(repo, "rev-parse", "HEAD")
+    commit = hostile(repo, COMPILE, after=POISON)
+    git(repo, "checkout", "-q", "--detach", base)
+    [*_, victim] = add_commits(repo, [FakeCommit(speed=77)])
+    alone = replace(site, cache=tmp_path / "alone")
+    clean = build(alone, repo, victim, tmp_path / "clean", trust=trust, tree="t2")
+    assert build(site, repo, base, tmp_path / "0", trust="trusted", tree="t2")["status"] == "built"
+    assert (
+        build(site, repo, commit, tmp_path / "1", trust="trusted", tree="t1")["status"] == "built"
+    )
+    assert said(tmp_path / "1") == ["poisoned"]
+    after = build(site, repo, victim, tmp_path / "2", trust=trust, tree="t2")
+    images = [outcome["kernel_build"]["image_sha256"] for outcome in (clean, after)]
+    assert images[0] == images[1] and not after["kernel_build"]["cached"]
+    objects = [(tmp_path / name / "objects.json").read_text() for name in ("clean", "2")]
+    assert objects[0] == objects[1]
+    assert [path.parent.name for path in (site.cache / "ccaches").glob("*/planted")] == ["t1"]
+    shutil.rmtree(site.cache / "kernels")
+    own = build(site, repo, victim, tmp_path / "3", trust="trusted", tree="t1")
+    assert own["kernel_build"].get("image_sha256") != images[0]  # so the poison works
+
+
+def test_a_tree_finds_its_own_objects_again_after_another_was_built(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
+    base = git(repo, "rev-parse", "HEAD")
+    [*_, tip] = add_commits(repo, [FakeCommit(speed=77)])
+    compiled = []
+    for number, (tree, commit) in enumerate(
+        [("t1", base), ("t2", base), (None, base), ("t1", tip), ("t2", tip)]
+    ):
+        shutil.rmtree(site.cache / "kernels", ignore_errors=True)
+        out = tmp_path / str(number)
+        assert build(site, repo, commit, out, trust="trusted", tree=tree)["status"] == "built"
+        compiled.append((out / "build.log").read_text().count("\n  CC "))
+    full = compiled[0]
+    assert compiled[:3] == [full] * 3 and max(compiled[3:]) < full / 2, compiled
+
+
+def test_the_compiler_cache_of_a_trusted_build_counts_against_the_disk_limit(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
+    script = "for i in 1 2 3; do head -c 30000000 /dev/urandom > $CCACHE_DIR/big$i; sleep 1; done\n"
+    outcome = build(site, repo, hostile(repo, script), tmp_path / "out", trust="trusted", tree="t1")
+    assert outcome["status"] == "failed", outcome
+    assert "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
+    assert not list((site.cache / "ccaches").rglob("big*"))
+
+
+UNLINKED = """
+import mmap, os, time
+for number in range(6):
+    descriptor = os.open(f"f{number}", os.O_CREAT | os.O_RDWR)
+    os.unlink(f"f{number}")
+    for _ in range(20):
+        os.write(descriptor, b"x" * (1 << 20))
+    if MAPPED:
+        globals()[f"m{number}"] = mmap.mmap(descriptor, 20 << 20)
+        os.close(descriptor)
+print("ATTACK wrote", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["open", "mapped"])
+def test_unlinked_files_of_a_trusted_build_count_as_disk(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: bool
+) -> None:
+    monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
+    files = {"a.py": UNLINKED.replace("MAPPED", str(mapped))}
+    commit = hostile(repo, "/usr/bin/python3 ../a.py\n", files=files)
+    outcome = build(site, repo, commit, tmp_path / "out", trust="trusted", deadline_seconds=120)
+    assert outcome["status"] == "failed", outcome
+    assert "the limit is 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
 
 
 def test_a_trusted_commit_cannot_configure_the_compiler_cache_of_the_next(

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust, trust_of
 from swingbot_jobs.contract.unit_job import UnitJob
 
 Document = Mapping[str, Any]
+# Orders by hand, and those of masters that do not name a tree, share objects.
+NO_TREE: Final = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class OrderHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """The inputs of one kernel build."""
+    """The inputs of one kernel build. `tree` says whose objects it may reuse, such as "t12"."""
 
     repo: str
     commit: str
@@ -43,6 +45,7 @@ class Spec:
     compiler: str
     layout: int
     trust: Trust = "trusted"
+    tree: str = NO_TREE
 
     @property
     def object_directory(self) -> str:
@@ -70,7 +73,11 @@ class BuildOrder(OrderHeader):
         """Parse a checked build order."""
         kernel = document["kernel"]
         names = ("repo", "commit", "kconfig", "compiler", "layout")
-        spec = Spec(**{name: kernel[name] for name in names}, trust=trust_of(kernel.get("trust")))
+        spec = Spec(
+            **{name: kernel[name] for name in names},
+            trust=trust_of(kernel.get("trust")),
+            tree=kernel.get("tree", NO_TREE),
+        )
         return cls(**_common(document), build_key=kernel["build_key"], spec=spec)
 
 

@@ -23,6 +23,7 @@ from swingbot_worker.kbuild import (
     recipe,
     source,
     toolchain,
+    tree_objects,
 )
 from swingbot_worker.kbuild.build_cache import FILES, BuildCache, CachedBuild
 from swingbot_worker.kbuild.elf import NotAnObject
@@ -83,6 +84,11 @@ class _Build:
     sandbox: Sandbox | None  # None: trusted, and this host has no walls
 
     @property
+    def ccache(self) -> Path:
+        """The compiler cache of the tree."""
+        return tree_objects.compiler_cache(self.site.cache, self.spec.tree)
+
+    @property
     def walls(self) -> list[str]:
         """Names of the walls around the build; all of them around an untrusted one."""
         return sorted(self.sandbox.walls) if self.sandbox else []
@@ -126,7 +132,8 @@ def _cached_or_built(one: _Build) -> tuple[CachedBuild, bool]:
     if cached := build_cache.fetch(name, one.out):
         return cached, True
     # The sandbox shows paths with links resolved, so the same paths are used outside.
-    tree = WorkTree((one.site.cache / "work").resolve() / f"linux-{one.commit.version}")
+    root = (one.site.cache / "work").resolve() / f"linux-{one.commit.version}"
+    tree = WorkTree(root, one.spec.tree)
     with locked(tree.lock_file, one.allowed, one.progress) as lock:
         if cached := build_cache.fetch(name, one.out):  # built by the process that held the lock
             return cached, True
@@ -173,7 +180,7 @@ def _compile(
     make = Make(
         spec=one.spec,
         source=tree.source,
-        environment=recipe.environment(tree.root, one.site.cache, one.spec.trust),
+        environment=recipe.environment(tree.root, one.ccache, one.spec.trust),
         log=one.out / "build.log",
         jobs=one.site.make_jobs,
         ccache=toolchain.has_ccache(),
@@ -213,9 +220,10 @@ def _compile(
 
 
 def _walled(one: _Build, tree: WorkTree, directory: Path) -> SandboxedBuild | None:
-    ccache = recipe.ccache_directory(one.site.cache)
+    if one.spec.trust == "trusted":
+        tree_objects.use_compiler_cache(one.ccache)
     if one.sandbox is None:
-        for shared in (directory, ccache):
+        for shared in (directory, one.ccache):
             sandbox.disowned(shared)
         return None
     return SandboxedBuild.around(
@@ -225,7 +233,7 @@ def _walled(one: _Build, tree: WorkTree, directory: Path) -> SandboxedBuild | No
         directory,
         one.spec.object_directory,
         one.kconfig.files,
-        ccache,
+        one.ccache,
     )
 
 

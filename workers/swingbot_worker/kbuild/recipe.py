@@ -37,7 +37,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "KBUILD_BUILD_VERSION": "1",
     "LOCALVERSION": "",
 }
-CCACHE_SIZE = "5G"
+CCACHE_SIZE = "3G"  # of each tree
 _SETTING = re.compile(r"^(?:CONFIG_\w+=.+|# CONFIG_\w+ is not set)$", re.MULTILINE)
 
 
@@ -52,15 +52,10 @@ def kept_name(key: str, compiler_version: str, layout: int = 0, compiler: str = 
     return f"{key}-{exact[:16]}"
 
 
-def ccache_directory(cache: Path) -> Path:
-    """Return the compiler cache of trusted builds; untrusted builds have none."""
-    return cache / "ccache"
-
-
-def environment(work: Path, cache: Path, trust: Trust = "trusted") -> dict[str, str]:
-    """Return the environment of make and its child processes."""
+def environment(work: Path, ccache_directory: Path, trust: Trust = "trusted") -> dict[str, str]:
+    """Return the environment of make and its child processes; only trusted builds have a ccache."""
     ccache = {
-        "CCACHE_DIR": str(ccache_directory(cache)),
+        "CCACHE_DIR": str(ccache_directory),
         "CCACHE_BASEDIR": str(work),
         "CCACHE_MAXSIZE": CCACHE_SIZE,
         # instead of ccache.conf in the cache, where a build can write: it may name programs

@@ -12,6 +12,7 @@ from swingbot_worker import InfraError, process, walls
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.walls import sandbox
 from swingbot_worker.walls.argv import View
+from swingbot_worker.walls.guard import GrowingCache
 from swingbot_worker.walls.sandbox import Sandbox
 
 # Caches that swingbot keeps with the objects of a build. An untrusted build could have forged them,
@@ -43,6 +44,7 @@ class SandboxedBuild:
     sandbox: Sandbox
     view: View
     objects: Path
+    ccache: GrowingCache | None  # None: the build has none
 
     @classmethod
     def around(
@@ -61,7 +63,6 @@ class SandboxedBuild:
         """
         writable = [(objects, tree.source / name)]
         if trust == "trusted":
-            ccache.mkdir(parents=True, exist_ok=True)
             sandbox_owned(ccache, sandbox, trust)
             writable.append((ccache.resolve(), ccache))
         sandbox_owned(objects, sandbox, trust)
@@ -73,7 +74,8 @@ class SandboxedBuild:
             empty=others,
             directory=tree.source,
         )
-        return cls(sandbox=sandbox, view=view, objects=objects)
+        cache = GrowingCache.at(ccache.resolve()) if trust == "trusted" else None
+        return cls(sandbox=sandbox, view=view, objects=objects, ccache=cache)
 
     @property
     def limited(self) -> bool:
@@ -96,9 +98,20 @@ class SandboxedBuild:
         InfraError.
         """
         command = sandbox.SandboxedCommand(
-            argv=argv, view=self.view, env=env, log=log, measured=self.objects, keep=lock
+            argv=argv,
+            view=self.view,
+            env=env,
+            log=log,
+            measured=self.objects,
+            cache=self.ccache,
+            keep=lock,
         )
-        done = self.sandbox.run(command, timeout=timeout, progress=progress)
+        try:
+            done = self.sandbox.run(command, timeout=timeout, progress=progress)
+        except walls.OverLimit:
+            if self.ccache is not None:  # it may be the part that grew, and is only a cache
+                sandbox.forget(self.ccache.directory)
+            raise
         walls.clean(self.objects, self.sandbox.limits)
         if self.view.trust == "untrusted":
             for name in MEMORIES:

@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_worker import InfraError, process
+from swingbot_worker.kbuild import tree_objects
 from swingbot_worker.kbuild.source import GIT_ENVIRONMENT, KernelSource
+from swingbot_worker.order import NO_TREE
 from swingbot_worker.walls import disk, sandbox
 from swingbot_worker.walls.sandbox import Sandbox
 
 SWITCH_SECONDS = 1800.0
-# Each holds 0.3 to 1 GB; the least recently used ones are deleted.
-OBJECT_DIRECTORIES = 6
 # File time stamps come from the kernel's tick, which may lag behind the clock by one tick.
 TICK_SECONDS = 0.1
 MARK = ".swingbot-unfinished"
@@ -48,9 +48,13 @@ _NO_PROGRAMS = (
 
 @dataclass(frozen=True, slots=True)
 class WorkTree:
-    """One source work tree. Callers of all methods except `lock_file` hold its lock."""
+    """One source work tree. Callers of all methods except `lock_file` hold its lock.
+
+    `tree` is the kernel tree whose objects a build may reuse.
+    """
 
     root: Path
+    tree: str = NO_TREE
 
     @property
     def lock_file(self) -> Path:
@@ -116,6 +120,7 @@ class WorkTree:
         mark file exists while make runs. If the next build finds the mark, it deletes everything
         newer. An exception of the caller leaves the mark in place; only a normal exit removes it.
         """
+        tree_objects.claim(self.root, name, self.tree)
         directory = self.source / name
         mark = directory / MARK
         directory.mkdir(exist_ok=True)
@@ -124,7 +129,7 @@ class WorkTree:
         else:
             mark.touch()
             os.utime(mark, (time.time(), time.time() - TICK_SECONDS))
-        self._forget_oldest(directory)
+        tree_objects.forget_oldest(self.root, directory)
         yield directory
         mark.unlink()
 
@@ -132,10 +137,11 @@ class WorkTree:
     def objects_apart(self, name: str, behind: Sandbox) -> Iterator[Path]:
         """Yield an object directory for one untrusted build, which is deleted afterwards.
 
-        It starts as a copy of the objects of trusted builds if those are complete. So an untrusted
-        build uses only objects of trusted builds, takes no longer than a trusted one, and leaves
-        nothing for other builds. Its size is limited.
+        It starts as a copy of the objects of trusted builds of its tree if those are complete. So
+        an untrusted build uses only objects of trusted builds, takes no longer than a trusted one,
+        and leaves nothing for other builds. Its size is limited.
         """
+        tree_objects.claim(self.root, name, self.tree)
         apart, seed = self.root / "apart", self.source / name
         seed.mkdir(exist_ok=True)  # its path inside the sandbox
         disk.release(apart)  # left by a worker that died
@@ -166,14 +172,6 @@ class WorkTree:
             yield
         finally:
             _delete_younger(directory, began)
-
-    def _forget_oldest(self, in_use: Path) -> None:
-        os.utime(in_use)
-        by_age = sorted(
-            self.source.glob("o-*"), key=lambda path: path.stat().st_mtime, reverse=True
-        )
-        for path in by_age[OBJECT_DIRECTORIES:]:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _delete_younger(directory: Path, nanoseconds: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ WATCH_SECONDS = 0.5
 _SHARE = 0.05
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 _DU_SECONDS = 20.0
+_BYTES = ["--block-size=1"]
 _EMPTY_SECONDS = 10.0
 _AROUND = "of the worker's container or unit"
 _MEMORY = re.compile(r"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
@@ -28,6 +30,19 @@ _NAMESPACE = re.compile(rb'"pid-namespace": (\d+)')
 
 class OverLimit(Exception):
     """The build exceeded a limit; the message names the limit and the setting that raises it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowingCache:
+    """A cache that a build may write to, with its size in bytes before the build."""
+
+    directory: Path
+    before: int
+
+    @classmethod
+    def at(cls, directory: Path) -> GrowingCache:
+        """Measure `directory`."""
+        return cls(directory=directory, before=_du(_BYTES, directory) or 0)
 
 
 @dataclass(slots=True)
@@ -45,6 +60,7 @@ class Guard:
     progress_seconds: float = 10.0
     group: ControlGroup | None = None  # None: only the processes are measured
     scratch: Path | None = None  # the operator's directory with the objects of several builds
+    cache: GrowingCache | None = None  # a second writable directory, whose growth counts too
     _namespace: str | None = None
     _received: bytes = b""
     _progressed: float = 0.0
@@ -139,6 +155,8 @@ class Guard:
 
     def look_at_objects(self, objects: Path) -> None:
         used, files = self._room(objects)
+        if used is not None:
+            used += self._grown() + self._unlinked(objects)
         if used is None or files is None or used > self.limits.disk:
             what = "more files than can be counted" if used is None else f"{used // MIB} MB"
             raise OverLimit(
@@ -146,6 +164,29 @@ class Guard:
             )
         if files > self.limits.files:
             raise OverLimit(f"created {files} files; the limit is {self.limits.files}")
+
+    def _grown(self) -> int:
+        """Return by how many bytes the cache has grown."""
+        if self.cache is None:
+            return 0
+        used = _du(_BYTES, self.cache.directory)
+        return self.limits.disk + 1 if used is None else max(0, used - self.cache.before)
+
+    def _unlinked(self, objects: Path) -> int:
+        """Return the bytes of files without a name that the build holds open or mapped.
+
+        A file system of the build's own counts them itself.
+        """
+        if os.path.ismount(objects):
+            return 0
+        places = (objects,) if self.cache is None else (objects, self.cache.directory)
+        devices = {os.stat(place).st_dev for place in places}
+        held: dict[tuple[int, int], int] = {}
+        for pid in self._members():
+            for state in _held(pid):
+                if state.st_nlink == 0 and state.st_dev in devices and stat.S_ISREG(state.st_mode):
+                    held[state.st_dev, state.st_ino] = state.st_blocks * 512
+        return sum(held.values())
 
     def _room(self, objects: Path) -> tuple[int | None, int | None]:
         """Return (bytes, files) of the objects. Raises OverLimit if their file system is full."""
@@ -159,6 +200,15 @@ class Guard:
                 f"the limit is {self.limits.disk // MIB} MB (SWINGBOT_BUILD_DISK_MB)"
             )
         return (used.bytes, used.files) if alone else room(objects)
+
+
+def _held(pid: int) -> Iterator[os.stat_result]:
+    """Yield the state of each file that a process has open or mapped."""
+    for place in (f"/proc/{pid}/fd", f"/proc/{pid}/map_files"):
+        with contextlib.suppress(OSError):
+            for name in os.listdir(place):
+                with contextlib.suppress(OSError):
+                    yield os.stat(f"{place}/{name}")
 
 
 def _ended(pid: str) -> bool:
@@ -176,7 +226,7 @@ def room(directory: Path, *, apparent: bool = False) -> tuple[int | None, int | 
     handles any directory depth. Files that disappear meanwhile are not an error.
     """
     options = ["--apparent-size"] if apparent else []
-    return _du([*options, "--block-size=1"], directory), _du(["--inodes"], directory)
+    return _du([*options, *_BYTES], directory), _du(["--inodes"], directory)
 
 
 def _du(options: list[str], directory: Path) -> int | None:

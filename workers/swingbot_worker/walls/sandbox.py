@@ -13,7 +13,7 @@ from swingbot_worker import InfraError, process
 from swingbot_worker.walls import argv as command_line
 from swingbot_worker.walls import cgroup, disk, seccomp
 from swingbot_worker.walls.argv import USERS, Descriptors, View, Way
-from swingbot_worker.walls.guard import WATCH_SECONDS, Guard, OverLimit, room
+from swingbot_worker.walls.guard import WATCH_SECONDS, GrowingCache, Guard, OverLimit, room
 from swingbot_worker.walls.limits import MIB, BuildLimits
 from swingbot_worker.walls.log_pipe import copied_to
 
@@ -33,8 +33,8 @@ _READY = 'echo ready >&"$0"; eval "exec $0>&-"; exec "$@"'
 class SandboxedCommand:
     """One command to run behind the walls.
 
-    `measured` is the directory whose size is limited, `keep` a descriptor that stays open
-    meanwhile.
+    `measured` is the directory whose size is limited, together with the growth of `cache`; `keep`
+    is a descriptor that stays open meanwhile.
     """
 
     argv: Sequence[str]
@@ -42,6 +42,7 @@ class SandboxedCommand:
     env: Mapping[str, str]
     log: Path | None
     measured: Path | None = None
+    cache: GrowingCache | None = None
     keep: int | None = None
 
 
@@ -130,6 +131,7 @@ class Sandbox:
                 progress,
                 group=group,
                 scratch=None if self.scratch is None else self.scratch.directory,
+                cache=command.cache,
             )
             passed = [rules, info_in, ready_in, *([] if keep is None else [keep])]
             begin = log.stat().st_size if log is not None and log.exists() else 0

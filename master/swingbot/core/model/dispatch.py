@@ -59,6 +59,7 @@ class OrderFacts:
     order_state: OrderState
     kind: OrderKind
     build_key: str
+    tree: int
     commit: str
     kconfig: str
     compiler: str
@@ -122,6 +123,7 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
             "compiler": facts.compiler,
             "layout": facts.layout,
             "trust": facts.trust,
+            "tree": f"t{facts.tree}",
         }
         return document
     if facts.image_sha256 is None:
