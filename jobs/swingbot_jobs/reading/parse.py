@@ -447,7 +447,8 @@ class _ArchiveReader:
             MemoryError,
         ) as error:
             # An empty file is valid too: the guest sent nothing.
-            self._note(f"the results end early: {error}")
+            problem = "it takes too much memory" if isinstance(error, MemoryError) else error
+            self._note(f"the results end early: {problem}")
         return Results(runs=self._runs, facts=self._facts, notes=tuple(self._notes))
 
     def _read_members(self, archive: tarfile.TarFile) -> None:

@@ -23,6 +23,33 @@ class Completed:
     err: str
 
 
+class Child:
+    """A process that serves requests on its standard input, a socket, until it is closed."""
+
+    def __init__(self, argv: Sequence[str], *, stdin: int, env: Mapping[str, str]) -> None:
+        self._popen = subprocess.Popen(
+            argv,
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            env=env,
+            start_new_session=True,
+        )
+
+    def ended(self, seconds: float = 0.0) -> int | None:
+        """Return the exit status, negative for a signal; None if it runs after `seconds`."""
+        try:
+            return self._popen.wait(seconds) if seconds else self._popen.poll()
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self) -> None:
+        """Kill it and what it started."""
+        if self._popen.poll() is None:
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait()
+
+
 def run(
     argv: Sequence[str],
     *,

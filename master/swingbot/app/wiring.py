@@ -16,6 +16,7 @@ from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.maintainers import maintainers_of
 from swingbot.adapters.parser_version import parser_versions
 from swingbot.adapters.reachability import Reachability
+from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.database import database_url
 from swingbot.app.keep.health_check import why_no_room
@@ -91,6 +92,7 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
         if settings.mail.archive
         else None,
         no_room=partial(why_no_room, settings),
+        results=ChildResultReader(Path(settings.paths.jobs) / "programs"),
     )
     return load_testboxes(lab)
 

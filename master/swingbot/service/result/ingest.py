@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.records import Attempt, Order
 from swingbot.service.faults import Faults
 from swingbot.service.lab.move_testboxes import outcome_came, withdrew
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.results import Unreadable
 from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.parse import parse_results
@@ -140,11 +141,33 @@ def read_runs(
     there.
     """
     with lab.artifacts.open(results) as tar:
-        runs = parse_results(tar, spec, lab.programs, facts)
+        runs = _parsed(lab, tar, spec, facts)
     if outcome == "up":
         return [_sound(run) for run in runs]
     why = f"the boot was {outcome}: {reason or 'no reason given'}"
     return [replace(run, status="failed", reason=why, samples={}) for run in runs]
+
+
+def _parsed(
+    lab: Lab, tar: IO[bytes], spec: Sequence[UnitJob], facts: Mapping[str, Any] | None
+) -> list[ParsedRun]:
+    """Return the runs as parsed; all are failed if the results cannot be read within the limits."""
+    if lab.results is None:
+        return parse_results(tar, spec, lab.programs, facts)
+    try:
+        return lab.results.parse(tar, spec, facts)
+    except Unreadable as error:
+        return [
+            ParsedRun(
+                unit_job=job.name,
+                number=number,
+                status="failed",
+                reason=f"the results of the boot could not be read: {error}",
+                monitor=job.monitor_of(number),
+            )
+            for job in spec
+            for number in job.numbers
+        ]
 
 
 def _sound(run: ParsedRun) -> ParsedRun:

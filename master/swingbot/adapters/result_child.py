@@ -1,0 +1,109 @@
+"""`python -m swingbot.adapters.result_child PROGRAMS MEMORY SECONDS`: the child of result_reader.
+
+It starts fast because it imports nothing but the parsers.
+
+Its standard input is a socket. Each request is a length with the descriptor of an archive, then
+JSON; each answer is a length, then JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Program, load_programs
+from swingbot_jobs.reading.parse import parse_results
+from swingbot_jobs.reading.result import ParsedRun
+
+MIB: Final = 1 << 20
+LENGTH: Final = struct.Struct(">Q")
+READY: Final = b"\n"
+# A boot with 100 runs of 100 metrics has less than 1 MiB. What is larger is refused, because the
+# reader of the answer needs several times its length.
+ANSWER_BYTES: Final = 16 * MIB
+# A child that needed more is replaced: Python keeps much of the memory that it has used.
+_GROWN_BYTES: Final = 256 * MIB
+
+
+def main(arguments: list[str]) -> None:
+    """Answer requests until the other side closes the socket."""
+    programs, memory, seconds = load_programs(Path(arguments[0])), *map(int, arguments[1:])
+    _limit(memory)
+    connection = socket.socket(fileno=os.dup(0))
+    connection.sendall(READY)
+    while request := socket.recv_fds(connection, LENGTH.size, 1):
+        head, descriptors = request[:2]
+        if not descriptors:
+            return
+        head += receive(connection, LENGTH.size - len(head))
+        document = json.loads(receive(connection, LENGTH.unpack(head)[0]))
+        _allow_seconds(seconds)
+        body = _answer(document, descriptors[0], programs)
+        connection.sendall(LENGTH.pack(len(body)))
+        if len(body) > ANSWER_BYTES:
+            return
+        connection.sendall(body)
+
+
+def receive(connection: socket.socket, length: int) -> bytes:
+    """Return the next `length` bytes. Raises EOFError if the other side has ended."""
+    parts, missing = [], length
+    while missing:
+        part = connection.recv(min(missing, MIB))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
+
+
+def _answer(document: dict[str, Any], descriptor: int, programs: dict[str, Program]) -> bytes:
+    jobs = [UnitJob.from_json(job) for job in document["unit_jobs"]]
+    try:
+        with open(descriptor, "rb") as tar:
+            runs = parse_results(tar, jobs, programs, document["facts"])
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _GROWN_BYTES
+        return json.dumps({"runs": [_row(run) for run in runs], "grown": grown}).encode()
+    except (MemoryError, RecursionError):
+        return json.dumps({"refused": "reading them needs too much memory"}).encode()
+
+
+def _row(run: ParsedRun) -> dict[str, Any]:
+    return {
+        "status": run.status,
+        "reason": run.reason,
+        "samples": run.samples,
+        "seconds": run.seconds,
+    }
+
+
+def _limit(memory: int) -> None:
+    """Limit memory to `memory` bytes beyond what is in use, and what a reader does not need."""
+    pages = Path("/proc/self/statm").read_text().split()
+    page = resource.getpagesize()
+    for what, used in ((resource.RLIMIT_AS, pages[0]), (resource.RLIMIT_DATA, pages[5])):
+        most = int(used) * page + memory
+        resource.setrlimit(what, (most, most))
+    for what in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK):
+        resource.setrlimit(what, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def _allow_seconds(seconds: int) -> None:
+    """Let the kernel end this process if a request takes more processor time, also when nobody
+    waits for the answer.
+    """
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    until = int(usage.ru_utime + usage.ru_stime) + seconds + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
