@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.mail.addresses import addresses
-from swingbot.core.mail.recipients import maintainers_base
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.model.statuses import ModerationAct, ReportAct, ReportKind, ReportState
@@ -362,11 +361,7 @@ def case_of(conn: sa.Connection, report_id: int) -> AddressedMail | None:
     """
     report = get_report(conn, report_id)
     query = (
-        "SELECT t.name AS tree, t.trust, t.base_commit, v.commit, v.author,"
-        " (SELECT b.good FROM incident_bisection ib JOIN bisection b ON b.id = ib.bisection"
-        " LEFT JOIN sighting s ON s.bisection = b.id AND s.incident = i.id"
-        " AND s.comparison = i.comparison WHERE ib.incident = i.id"
-        " GROUP BY b.id ORDER BY count(s.id) = 0, b.id LIMIT 1) AS good"
+        "SELECT t.name AS tree, t.base_commit, v.commit, v.author"
         " FROM incident i JOIN variant v ON v.id = i.culprit JOIN tree t ON t.id = i.tree"
         " WHERE i.id = :i"
     )
@@ -378,7 +373,7 @@ def case_of(conn: sa.Connection, report_id: int) -> AddressedMail | None:
         tree=row.tree,
         commit=row.commit,
         author=row.author,
-        base=maintainers_base(row.trust, row.base_commit, row.good),
+        base=row.base_commit,
         message_id=report.message_id,
         subject=report.subject,
         body=report.body,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
-from swingbot.core.mail.recipients import maintainers_base
 from swingbot.service.report.address import addressed, would_go_to
 from swingbot.service.watch.trees import known_tree
 
@@ -15,8 +14,7 @@ from swingbot.service.watch.trees import known_tree
 @click.option("--tree", required=True, help="Tree that contains the commit.")
 @click.option(
     "--base",
-    help="Commit whose MAINTAINERS counts: in a trusted tree, the good end of the bisection"
-    " (default: base of the tree).",
+    help="Commit whose MAINTAINERS to read instead (default: base of the tree, as in reports).",
 )
 @as_json
 @pass_session
@@ -33,13 +31,12 @@ def recipients(
     lab = session.lab
     commit = lab.git.resolve(tree, commit)
     watched = known_tree(lab, tree)
-    good = None if base is None else lab.git.resolve(tree, base)
     chosen, problem = would_go_to(
         lab,
         tree,
         commit,
         lab.git.facts(commit).author,
-        maintainers_base(watched.trust, watched.base_commit, good),
+        watched.base_commit if base is None else lab.git.resolve(tree, base),
     )
     addressees = addressed(lab.settings.mail, lab.settings.recipients, chosen, problem)
     if json_:

@@ -11,7 +11,6 @@ from typing import Literal
 
 from swingbot.core.mail.addresses import plain_address, wants_none
 from swingbot.core.text.plain import cut
-from swingbot_jobs.contract.trust import Trust
 
 Role = Literal["maintainer", "list"]
 _LINE = re.compile(
@@ -70,16 +69,6 @@ class Chosen:
     lists: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     commit_only: tuple[str, ...] = ()
-
-
-def maintainers_base(trust: Trust, base: str, good: str | None) -> str:
-    """Return the commit whose MAINTAINERS and get_maintainer.pl count for a culprit.
-
-    It is never the culprit, whose author could name anyone. `good` is the good end of the range in
-    which the culprit was found; None if there is no range. In a tree that is not trusted, earlier
-    commits may be by the same author: there, it is the tree's `base`, which the operator chose.
-    """
-    return base if good is None or trust == "untrusted" else good
 
 
 def read_maintainers(text: str) -> tuple[MaintainerEntry, ...]:

@@ -13,7 +13,8 @@ from swingbot.service.ports import GitError, Lab
 
 def recipients_of(lab: Lab, tree: str, commit: str, author: str, base: str) -> Addressed:
     """Return the recipients of a mail about `commit`, whose author is `Name <address>`. They depend
-    only on that commit, the settings, and `base` (`core.mail.recipients.maintainers_base`).
+    only on that commit, the settings, and `base`, the base of the tree, whose MAINTAINERS counts.
+    That of the culprit never does, nor that of an earlier commit, which may have the same author.
 
     In a dry run, or if no recipient is allowed, the mail goes to the operator (`mail.to`).
     """

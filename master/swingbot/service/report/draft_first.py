@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from swingbot.core.mail.encoding import message_id
-from swingbot.core.mail.recipients import maintainers_base
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
@@ -91,7 +90,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
             tree=facts.tree,
             commit=facts.culprit.sha,
             author=facts.culprit.author,
-            base=maintainers_base(tree.trust, tree.base_commit, bisection.good),
+            base=tree.base_commit,
             headline=facts.headline,
             gates=facts.gates,
             shown=shown,

@@ -15,7 +15,6 @@ from swingbot.core.incident.level import check
 from swingbot.core.incident.model import FirstMail, Sighting
 from swingbot.core.mail.encoding import message_id
 from swingbot.core.mail.message import PostedMail
-from swingbot.core.mail.recipients import maintainers_base
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Bisection, Comparison, Variant
@@ -315,7 +314,7 @@ def _draft(
             tree=tree.name,
             commit=case.culprit.commit,
             author=case.culprit.author,
-            base=maintainers_base(tree.trust, tree.base_commit, _good_end(tx, case.incident)),
+            base=tree.base_commit,
             headline=row,
             gates=told_gates(gates_of(tx.gates, case.incident)),
             shown=news.shown,
@@ -336,13 +335,6 @@ def _draft(
             filing=filing,
         ),
     )
-
-
-def _good_end(tx: Transaction, incident: int) -> str | None:
-    for number in tx.incidents.bisections(incident)[:1]:
-        bisection = tx.bisections.get(number)
-        return None if bisection is None else bisection.good
-    return None
 
 
 def _readers(first: FirstMail) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ class DraftedMail:
     tree: str
     commit: str
     author: str
-    base: str  # whose MAINTAINERS counts (`core.mail.recipients.maintainers_base`)
+    base: str  # whose MAINTAINERS counts (the base of its tree)
     headline: ComparisonRow
     gates: Sequence[Gate] = ()
     shown: bool = True  # fresh boots of culprit and parent show the change
