@@ -72,7 +72,7 @@ class Guard:
         self._look_at_processes()
         if self.objects is not None and time.monotonic() >= self._measured:
             began = time.monotonic()
-            self.look_at_objects(self.objects)
+            self.look_at_objects(self.objects, running=True)
             self._measured = time.monotonic() + (time.monotonic() - began) / _SHARE
         if self.progress is not None and seconds - self._progressed >= self.progress_seconds:
             self._progressed = seconds
@@ -153,10 +153,11 @@ class Guard:
         if self.log is not None and self.log.exists() and self.log.stat().st_size > self.limits.log:
             raise OverLimit(f"printed more than {self.limits.log // MIB} MB")
 
-    def look_at_objects(self, objects: Path) -> None:
+    def look_at_objects(self, objects: Path, *, running: bool = False) -> None:
+        """Raise OverLimit if the build wrote too much; while it is `running`, it holds files."""
         used, files = self._room(objects)
         if used is not None:
-            used += self._grown() + self._unlinked(objects)
+            used += self._grown() + (self._unlinked(objects) if running else 0)
         if used is None or files is None or used > self.limits.disk:
             what = "more files than can be counted" if used is None else f"{used // MIB} MB"
             raise OverLimit(
