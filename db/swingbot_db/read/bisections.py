@@ -116,6 +116,7 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
         ),
         "change_pct": None,
         "interval_pct": None,
+        "spread_ratio": None,
         "boots": len({entry["boot"] for entry in log if entry["boot"]}),
         "builds": rows(conn, _BUILDS, id=number)[0]["builds"],
         "candidates": [

@@ -38,7 +38,14 @@ def facts(result: RangeResult, booted: Sequence[BootResult], better: Better, jou
         "change_pct": change,
         "interval_pct": interval,
         "better": better,
-        "verdict": verdict(change, better) if status in (*_NAMED, "creep") else None,
+        "spread_ratio": conclusion.spread_ratio,
+        "verdict": (
+            "changed"
+            if conclusion.spread_ratio is not None
+            else verdict(change, better)
+            if status in (*_NAMED, "creep")
+            else None
+        ),
         "boots": len(booted),
         "builds": len({b.sha for b in booted}),
         "runs": sum(len(b.values) for b in booted),
@@ -60,6 +67,8 @@ def exit_status(answer: Facts) -> int:
     """Exit status for --exit-code: 3 worse, 4 unclear, 1 if an end was not measured, else 0."""
     if answer["status"] == "failed":
         return 1
+    if answer.get("spread_ratio") is not None:
+        return 3 if answer["status"] == "culprit" else 4
     if answer["status"] in ("culprit", "several"):
         return (
             3

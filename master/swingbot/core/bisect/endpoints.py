@@ -22,8 +22,7 @@ def ends(case: Assessment) -> Action | None:
         return _ask_ends(case, policy.boots_per_end, "both ends first: is there a change at all?")
     same = _ends_alike(case)
     alike = max(post.none_or_small, same)
-    most = _most_pairs(case)
-    last = pairs >= most or ev.used + 2 > policy.max_boots
+    most, last = _most_pairs(case), _last_pair(case, pairs)
     if alike >= (policy.no_change_at_last if last else policy.no_change):
         return conclude(case, "not_reproduced", _no_change_reason(case, alike))
     if (
@@ -51,6 +50,33 @@ def ends_again(case: Assessment) -> Action | None:
     if case.policy.edition == 1 or pairs >= most or case.used + 2 > case.policy.max_boots:
         return None
     return _ask_ends(case, _more_pairs(pairs, most), "the ends alone can tell whether they differ")
+
+
+def level_reproduced(case: Assessment) -> bool:
+    """Whether the levels of the ends differ for certain."""
+    alike = min(case.posterior.none_or_small, _ends_alike(case))
+    return 1.0 - alike >= case.policy.reproduced
+
+
+def ends_over(case: Assessment) -> bool:
+    """Whether `ends` ends the bisection now, unless the levels differ."""
+    pairs, policy = _end_pairs(case.ev), case.policy
+    if pairs < policy.boots_per_end:
+        return False
+    alike = max(case.posterior.none_or_small, _ends_alike(case))
+    return alike >= policy.no_change or _last_pair(case, pairs)
+
+
+def more_ends(case: Assessment, why: str) -> Action | None:
+    """More boots of both ends; None if they had all that they may."""
+    pairs = _end_pairs(case.ev)
+    if _last_pair(case, pairs):
+        return None
+    return _ask_ends(case, _more_pairs(pairs, _most_pairs(case)), why)
+
+
+def _last_pair(case: Assessment, pairs: int) -> bool:
+    return pairs >= _most_pairs(case) or case.ev.used + 2 > case.policy.max_boots
 
 
 def _most_pairs(case: Assessment) -> int:

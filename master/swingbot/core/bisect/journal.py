@@ -292,6 +292,8 @@ def decision(action: Action) -> Facts:
         }
     if isinstance(action, Conclude):
         conclusion = plain(action.conclusion)
+        if conclusion["spread_ratio"] is None:  # journals of earlier engines do not have it
+            del conclusion["spread_ratio"]
         conclusion["candidates_sha256"] = hashlib.sha256(
             text(conclusion.pop("candidates")).encode()
         ).hexdigest()

@@ -112,6 +112,7 @@ class Conclusion:
     probability: float | None = None  # of `members` together
     change_pct: float | None = None
     interval_pct: tuple[float, float] | None = None
+    spread_ratio: float | None = None  # spread between boots, if that is what changed
     candidates: tuple[CandidateBelief, ...] = ()
 
 

@@ -1,7 +1,8 @@
 """Decide the next step of a bisection. Pure: boots in flight are part of the state.
 
 The phases are: do the ends differ (`endpoints`), where is the step (`search`), is it real
-(`confirm`), is it the only one (`subranges`), and the conclusion (`conclude`).
+(`confirm`), is it the only one (`subranges`), and the conclusion (`conclude`). If the ends differ
+only in the spread of their boots, `spread_step` has phases of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from swingbot.core.bisect.assessment import look, why_not
 from swingbot.core.bisect.conclude import conclude
 from swingbot.core.bisect.endpoints import ends
+from swingbot.core.bisect.spread_step import spread_step
 from swingbot.core.bisect.state import Action, BisectionState
 from swingbot.core.bisect.subranges import solve
 from swingbot.core.bisect.thresholds import GROUP_BOOTS_PER_END, GROUP_DECISIVE, GROUP_WORTH, Policy
@@ -39,7 +41,7 @@ def step(state: BisectionState, policy: Policy) -> Action:
                     " another end"
                 ),
             )
-    return ends(case) or solve(case)
+    return spread_step(case) or ends(case) or solve(case)
 
 
 def _in_group(policy: Policy, testboxes: int) -> Policy:

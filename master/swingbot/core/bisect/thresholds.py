@@ -313,6 +313,13 @@ EXPLAINED_SHARE: Final = (0.6, 1.6)
 # P(the step changes the spread of the boots) from which the answer says so. Lower: two outliers are
 # reported as a finding.
 SPREAD_CHANGED_P: Final = 0.9
+# P(the step changes the spread of the boots) from which ends whose levels do not differ are booted
+# again, instead of ending the bisection. Lower: more boots where nothing changed.
+SPREAD_SUSPECT: Final = 0.5
+# Numbers of fresh pairs after which the spreads of a suspect and its parent are compared, and the
+# error of each comparison. Fewer pairs: a factor of three is not seen; higher: chance is a finding.
+SPREAD_PAIRS: Final = (8, 12, 16, 24, 32)
+SPREAD_STEP_ALPHA: Final = 0.005
 # Total probability of the commits that are listed when the budget is spent.
 LISTED_P: Final = 0.9
 # P(culprit) below which a suspect counts as cleared, in "N more boots would clear it".

@@ -328,6 +328,7 @@ def _words(
         "interval_pct": list(conclusion.interval_pct)
         if conclusion and conclusion.interval_pct
         else None,
+        "spread_ratio": conclusion.spread_ratio if conclusion else None,
         "boots": len(
             {
                 (points[o.idx][0].build_key, o.k)

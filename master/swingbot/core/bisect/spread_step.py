@@ -1,0 +1,170 @@
+"""A step of the spread between boots at an unchanged level: where it is, and whether fresh boots
+show it.
+
+The search for a step of the level learns nothing from such boots: it asks where the mean is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from swingbot.core.bisect.assessment import Assessment, phases
+from swingbot.core.bisect.boot_requests import ask, first_k
+from swingbot.core.bisect.conclude import concluded, out_of_boots, share, stated
+from swingbot.core.bisect.confirmation_boots import missing_boots
+from swingbot.core.bisect.endpoints import ends_over, level_reproduced, more_ends
+from swingbot.core.bisect.state import Action, Conclusion, Culprit, Wait
+from swingbot.core.bisect.thresholds import (
+    SPREAD_CHANGED_P,
+    SPREAD_PAIRS,
+    SPREAD_STEP_ALPHA,
+    SPREAD_SUSPECT,
+)
+from swingbot.core.model.bisection import WantedBoot
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.stats.compare import BootRuns, Rule, compare
+from swingbot.core.stats.spread_change import spread_change
+
+_BOOTS_OF_A_KERNEL: Final = 4  # over which the cost of its build is spread
+
+
+def spread_step(case: Assessment) -> Action | None:
+    """What to do where the ends differ in the spread of their boots and not in their level; None
+    where they do not, or where that is not known yet."""
+    post, policy = case.post, case.policy
+    if (
+        post is None
+        or policy.edition < 3
+        or case.state.paired
+        or case.state.testboxes > 1
+        or post.noisier[0] < SPREAD_SUSPECT
+        or level_reproduced(case)
+    ):
+        return None
+    if not set(phases(case.state)) - {"history", "ends"}:
+        if not ends_over(case):
+            return None
+        if post.noisier[0] < SPREAD_CHANGED_P:
+            return more_ends(case, "the spread between boots may differ between the ends")
+    commit = post.commit / max(float(post.commit.sum()), 1e-300)
+    upto, can = np.cumsum(commit), np.flatnonzero(case.ev.measurable)
+    steps = np.diff(upto[can])
+    best = int(np.argmax(steps))
+    if steps[best] >= policy.suspect:
+        return _confirm(case, int(can[best]), int(can[best + 1])) or _search(case, upto)
+    return _search(case, upto)
+
+
+def _search(case: Assessment, upto: np.typing.NDArray[np.float64]) -> Action:
+    """One boot of the kernel that divides the commits best, for its cost."""
+    ev = case.ev
+    if any(p.phase == "search" for p in ev.pending):
+        return Wait(why="a boot of the search is in flight")
+    if case.used >= case.policy.max_boots:
+        return out_of_boots(case)
+    boot = float(ev.cost.min())
+    cost = boot + (ev.cost - boot) / _BOOTS_OF_A_KERNEL
+    worth = np.where(np.array(ev.measurable), upto * (1.0 - upto) / cost, -1.0)
+    position = int(np.argmax(worth))
+    wanted = WantedBoot(ev.points[position], first_k(ev, (position,)), "search")
+    return ask(case, [wanted], "the spread between boots of this kernel tells where it changed")
+
+
+def _confirm(case: Assessment, left: int, right: int) -> Action | None:
+    """Fresh boots of the suspect and its parent, in turn, until their spreads differ or do not.
+
+    None if they do, but the place is not certain.
+    """
+    ev, most = case.ev, SPREAD_PAIRS[-1]
+    boots = [{b.k: b for b in ev.at(p, "confirm")} for p in (left, right)]
+    ks = sorted(boots[0].keys() & boots[1].keys())
+    pairs = next((n for n in SPREAD_PAIRS if len(ks) < n), most)
+    runs = [[BootRuns(k=k, values=side[k].values) for k in ks] for side in boots]
+    levels = [[ev.of(float(np.mean(b.values))) for b in side] for side in runs]
+    tested = [
+        spread_change(levels[0][:n], levels[1][:n], SPREAD_STEP_ALPHA)
+        for n in SPREAD_PAIRS
+        if len(ks) >= n
+    ]
+    wider = case.posterior.noisier[1] > 1.0
+    shown = [ratio for ratio in tested if ratio is not None and (ratio > 1.0) == wider]
+    if shown and _where(case, left, right) < case.policy.confidence:
+        return None
+    if shown:
+        row = compare(
+            runs[0], runs[1], Rule(min_effect_pct=case.state.min_effect_pct, unimodal=True)
+        )
+        return concluded(case, _found(case, left, right, row, len(ks), shown[-1]))
+    if len(ks) >= most or case.used + 2 > case.policy.max_boots + 2 * most:
+        return concluded(case, _not_shown(case, left, right, len(ks)))
+    missing = missing_boots(ev, left, right, pairs, layouts=False)
+    return ask(case, missing, "fresh boots show whether the spread changes at the suspect")
+
+
+def _where(case: Assessment, left: int, right: int) -> float:
+    """P(the step is between these positions | there is one)."""
+    commit = case.posterior.commit
+    return share(case.posterior, left, right) / max(float(commit.sum()), 1e-300)
+
+
+def _stated(case: Assessment, left: int, right: int) -> float:
+    """P(the step is there), given that fresh boots show one.
+
+    Wild boots explain a larger spread as well, and the posterior allows for them. Fresh boots of
+    two neighbours that differ bound the error of all the comparisons.
+    """
+    real = max(1.0 - case.posterior.none, 1.0 - len(SPREAD_PAIRS) * SPREAD_STEP_ALPHA)
+    return _where(case, left, right) * real * (1.0 - case.posterior.creep)
+
+
+def _members(case: Assessment, left: int, right: int) -> tuple[int, ...]:
+    return tuple(
+        case.ev.points[p] for p in range(left + 1, right + 1) if case.posterior.commit[p] > 0
+    )
+
+
+def _found(
+    case: Assessment, left: int, right: int, row: ComparisonRow, pairs: int, ratio: float
+) -> Conclusion:
+    members, interval = _members(case, left, right), row.interval_pct
+    same = interval is None or interval[0] <= 0.0 <= interval[1]
+    what = "same mean" if same else f"{row.change_pct:+.1f} %"
+    culprits = tuple(
+        Culprit(
+            idx=c,
+            parent_idx=case.name(left),
+            probability=_stated(case, case.ev.points.index(c) - 1, case.ev.points.index(c)),
+            change_pct=row.change_pct,
+            interval_pct=interval,
+        )
+        for c in members
+    )
+    return Conclusion(
+        kind="culprit" if len(members) == 1 else "credible_set",
+        reason=(
+            f"{what}, {ratio:.2g} times the spread between boots, in {pairs} fresh pairs of"
+            " boots; layout not checked: one build of each"
+        ),
+        culprits=culprits,
+        members=members,
+        probability=_stated(case, left, right),
+        change_pct=row.change_pct,
+        interval_pct=interval,
+        spread_ratio=ratio,
+    )
+
+
+def _not_shown(case: Assessment, left: int, right: int, pairs: int) -> Conclusion:
+    likely, factor = case.posterior.noisier
+    return Conclusion(
+        kind="inconclusive",
+        reason=(
+            f"the level does not change, but the spread between boots does, by a factor of"
+            f" {factor:.2g} (P = {likely:.3f}); {pairs} fresh pairs of boots of the suspect and"
+            " its parent do not show it"
+        ),
+        members=_members(case, left, right),
+        probability=stated(case.posterior, left, right),
+    )

@@ -1,0 +1,60 @@
+"""A commit that changes the spread of boots and leaves the mean as it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from swingbot.app.bisect_run.result_json import exit_status
+from swingbot.core.bisect import journal
+from swingbot.core.bisect.state import Conclude, Conclusion
+from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise
+from tests.worlds import SimulatedBench
+
+
+def ended(seed: int, spread_steps: dict[int, float], effect: float = 0.0) -> Ended:
+    bench = SimulatedBench(
+        commits=24,
+        culprit=None,
+        effect=effect,
+        spread_steps=spread_steps,
+        runs=1,
+        seed=seed,
+        run_noise=0.01,
+        boot_noise=0.02,
+    )
+    return bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench)))
+
+
+@pytest.mark.parametrize(("seed", "culprit"), [(1, 8), (2, 15)])
+def test_three_times_the_noise_at_the_same_mean_is_found_and_named(seed: int, culprit: int) -> None:
+    conclusion = ended(seed, {culprit: 3.0}).conclusion
+    assert (conclusion.kind, conclusion.members) == ("culprit", (culprit,))
+    assert conclusion.spread_ratio is not None and 1.8 < conclusion.spread_ratio < 5.0
+    assert conclusion.reason.startswith(
+        f"same mean, {conclusion.spread_ratio:.2g} times the spread between boots"
+    )
+    interval = conclusion.interval_pct
+    assert interval is not None and interval[0] < 0.0 < interval[1]
+    assert conclusion.probability is not None and 0.9 < conclusion.probability < 0.99
+
+
+def test_equal_noise_is_never_called_a_change_of_spread() -> None:
+    conclusion = ended(5, {}).conclusion
+    assert conclusion.kind == "not_reproduced" and conclusion.spread_ratio is None
+    assert "spread" not in conclusion.reason
+
+
+def test_the_factor_is_in_the_journal_only_where_there_is_one() -> None:
+    plain = Conclusion(kind="culprit", reason="r")
+    louder = Conclusion(kind="culprit", reason="r", spread_ratio=3.0)
+    assert "spread_ratio" not in journal.decision(Conclude(conclusion=plain))
+    assert json.loads(journal.text(journal.decision(Conclude(conclusion=louder))))[
+        "spread_ratio"
+    ] == pytest.approx(3.0)
+
+
+def test_a_commit_that_makes_boots_less_repeatable_is_worse_for_scripts() -> None:
+    assert exit_status({"status": "culprit", "spread_ratio": 3.0, "culprits": []}) == 3
+    assert exit_status({"status": "credible_set", "spread_ratio": 3.0, "culprits": []}) == 4
