@@ -3,6 +3,7 @@ finds what is wrong in a lab."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import sqlalchemy as sa
 import yaml
 
 from tests import scenario
-from tests.dashboards import ROOT, make_reader, run
+from tests.dashboards import ROOT, dashboards, make_reader, run
+from tests.sixty_days import sixty_days
 
 (GROUP,) = yaml.safe_load(
     (ROOT / "dashboards" / "provisioning" / "alerting" / "swingbot.yaml").read_text()
@@ -26,28 +28,96 @@ def lab(conn: sa.Connection) -> sa.Connection:
     return conn
 
 
-def asked(conn: sa.Connection, uid: str) -> dict[str, float]:
-    """What a rule's query gives: the name of each thing that is wrong, and its number."""
+def labelled(conn: sa.Connection, uid: str) -> list[tuple[dict[str, Any], float]]:
+    """The alerts of a rule: their labels and value, as Grafana makes them of a table."""
     columns, rows = run(conn, RULES[uid]["data"][0]["model"]["rawSql"])
-    assert columns[1] == "value"
-    return {str(name): float(value) for name, value in rows}
+    found = []
+    for row in rows:
+        labels = dict(zip(columns, row, strict=True))
+        value = labels.pop("value")
+        assert all(isinstance(label, str) for label in labels.values()), labels
+        found.append((labels, float(value)))
+    return found
+
+
+def asked(conn: sa.Connection, uid: str) -> dict[str, float]:
+    """The first label of each alert, and its value."""
+    return {next(iter(labels.values())): value for labels, value in labelled(conn, uid)}
+
+
+def summary(uid: str, labels: dict[str, Any], value: float) -> str:
+    """The summary with its templates filled in, as Go would."""
+    text = str(RULES[uid]["annotations"]["summary"])
+    text = text.replace('{{ printf "%.1f" .Values.A.Value }}', f"{value:.1f}")
+    text = re.sub(r"\{\{ \.Labels\.(\w+) \}\}", lambda match: str(labels[match[1]]), text)
+    assert "{{" not in text, text
+    return text.replace("$SWINGBOT_GRAFANA_WEB", "https://pages")
 
 
 @pytest.mark.parametrize("uid", RULES)
-def test_a_rule_is_a_query_of_the_provisioned_source_and_a_threshold_on_it(uid: str) -> None:
-    source = yaml.safe_load(
-        (ROOT / "dashboards" / "provisioning" / "datasources" / "swingbot.yaml").read_text()
-    )["datasources"][0]["uid"]
+def test_a_rule_is_a_query_of_the_alerts_own_source_and_a_threshold_on_it(uid: str) -> None:
     query, threshold = RULES[uid]["data"]
-    assert (query["datasourceUid"], threshold["datasourceUid"]) == (source, "__expr__")
+    assert (query["datasourceUid"], threshold["datasourceUid"]) == ("swingbot-alerts", "__expr__")
     assert (RULES[uid]["condition"], threshold["model"]["expression"]) == (
         threshold["refId"],
         query["refId"],
     )
     assert all(step["refId"] == step["model"]["refId"] for step in (query, threshold))
     assert RULES[uid]["noDataState"] == "OK"
-    assert RULES[uid]["annotations"]["summary"].endswith(".")
-    assert "$" not in str(RULES[uid])  # Grafana would put a variable in
+    # Grafana puts variables of the environment in
+    assert "$" not in str(RULES[uid]).replace("$SWINGBOT_GRAFANA_WEB", "")
+
+
+@pytest.mark.parametrize("uid", RULES)
+def test_a_rule_names_the_panel_that_shows_what_it_found(uid: str) -> None:
+    annotations = RULES[uid]["annotations"]
+    (board,) = (b for b in dashboards() if b["uid"] == annotations["__dashboardUid__"])
+    (panel,) = (p for p in board["panels"] if str(p["id"]) == annotations["__panelId__"])
+    views = set(re.findall(r"swingbot\.v_\w+", RULES[uid]["data"][0]["model"]["rawSql"]))
+    shown = {view for t in panel["targets"] for view in re.findall(r"swingbot\.v_\w+", t["rawSql"])}
+    assert views & shown, panel["title"]
+    page, _, anchor = annotations["runbook"].partition("#")
+    headings = re.findall(r"^##+ (.*)$", (ROOT / page).read_text(), re.M)
+    assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_rule_fires_in_a_lab_where_all_is_wrong_and_says_where_to_look(
+    conn: sa.Connection,
+) -> None:
+    past = sixty_days(conn)
+    make_reader(conn)
+    conn.exec_driver_sql("UPDATE tree SET polled_at = now() - interval '2 hours'")
+    conn.exec_driver_sql(
+        "UPDATE attempt SET state = 'dead', reason = 'no power', outcome = NULL,"
+        " ended_at = now() WHERE id IN (SELECT id FROM attempt ORDER BY id DESC LIMIT 20)"
+    )
+    conn.exec_driver_sql("UPDATE comparison SET ended_at = now() WHERE kind = 'watch'")
+    fired = {uid: labelled(conn, uid) for uid in RULES}
+    conn.exec_driver_sql("UPDATE attempt SET ended_at = now() - interval '5 hours'")
+    fired["swingbot-queue-stuck"] = labelled(conn, "swingbot-queue-stuck")
+    for uid, alerts in fired.items():
+        assert alerts, uid
+        for labels, value in alerts:
+            assert value > 0
+            text = summary(uid, labels, value)
+            assert re.search(r"https://pages/\S*$", text), text
+            assert labels.get("testbox", "none") in ("none", *past.testboxes, "bare2"), text
+    texts = {summary("swingbot-swing-open", *alert) for alert in fired["swingbot-swing-open"]}
+    assert (
+        "page-fault.per_process_ops on bare1 changed by -6.0 percent in linux-next (bisecting):"
+        " https://pages/bisection/b2"
+    ) in texts
+
+
+def test_alerts_go_to_whom_the_environment_names() -> None:
+    document = yaml.safe_load((ROOT / "dashboards/provisioning/alerting/notify.yaml").read_text())
+    ((receiver,),) = [point["receivers"] for point in document["contactPoints"]]
+    assert receiver["type"] == "$SWINGBOT_GRAFANA_ALERT_KIND"
+    assert receiver["settings"]["addresses"] == "$SWINGBOT_GRAFANA_ALERT_TO"
+    assert receiver["settings"]["url"] == "$SWINGBOT_GRAFANA_ALERT_TO"
+    (policy,) = document["policies"]
+    assert policy["receiver"] == document["contactPoints"][0]["name"]
+    assert policy["group_by"] == ["alertname", "testbox"]
 
 
 @pytest.mark.parametrize("uid", RULES)
@@ -79,7 +149,7 @@ def test_attempts_that_the_lab_spoils_are_reported(lab: sa.Connection) -> None:
         .all()
     )
     assert places
-    assert asked(lab, "swingbot-lab-faults") == dict.fromkeys(places, 1.0)
+    assert asked(lab, "swingbot-lab-faults") == dict.fromkeys(places, 100.0)
 
 
 def test_an_order_that_waits_while_nothing_ends_is_reported_once_it_is_old(

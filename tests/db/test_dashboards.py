@@ -24,7 +24,7 @@ from swingbot.app.settings import load
 from swingbot.core.model.statuses import TestboxState
 from swingbot.core.model.testbox_state import TestboxPhase
 from swingbot.web.app import make_app
-from swingbot_db import read
+from swingbot_db import read, roles
 from swingbot_db.engine import make_engine
 from swingbot_jobs.contract.orders import BootOutcome, BuildStatus
 from tests import scenario
@@ -426,8 +426,12 @@ def test_provisioning_names_the_data_source_that_dashboards_choose_and_holds_no_
     document = yaml.safe_load(
         (ROOT / "dashboards/provisioning/datasources/swingbot.yaml").read_text()
     )
-    (source,) = document["datasources"]
-    assert source["secureJsonData"]["password"] == "$SWINGBOT_GRAFANA_DB_PASSWORD"
+    source, alerts = document["datasources"]
+    for one in (source, alerts):
+        assert one["secureJsonData"]["password"] == "$SWINGBOT_GRAFANA_DB_PASSWORD"
+        assert one["isDefault"] == (one is source)
+    assert (alerts["uid"], alerts["user"]) == ("swingbot-alerts", roles.ALERTS)
+    assert source["jsonData"] | {"maxOpenConns": 3, "maxIdleConns": 1} == alerts["jsonData"]
     for dashboard in dashboards():
         chosen = dashboard["templating"]["list"][0]
         assert (chosen["query"], chosen["current"]["value"]) == (source["type"], source["uid"])

@@ -313,6 +313,7 @@ def test_the_dashboards_have_what_they_need_and_no_more(project: Project) -> Non
     }
     assert len(counts) > 20
     assert sum(count > 0 for count in counts.values()) > 10, counts
+    assert shown["receivers"] == [["email", "swingbot-reports@localhost"]]
     rules = yaml.safe_load((ROOT / "dashboards/provisioning/alerting/swingbot.yaml").read_text())[
         "groups"
     ][0]["rules"]

@@ -206,6 +206,27 @@ def test_an_address_that_would_break_the_boards_is_refused(
     assert not (tmp_path / "boards").exists()
 
 
+@pytest.mark.parametrize(
+    ("to", "kind", "receiver"),
+    [
+        ("", "email", "swingbot-reports@localhost"),
+        ("a@example.org,b@example.org", "email", "a@example.org,b@example.org"),
+        ("https://chat.example.org/hook", "webhook", "https://chat.example.org/hook"),
+    ],
+)
+def test_alerts_of_grafana_leave_by_mail_or_webhook(
+    tmp_path: Path, to: str, kind: str, receiver: str
+) -> None:
+    environment = started(tmp_path, SWINGBOT_GRAFANA_ALERT_TO=to).stdout.splitlines()
+    assert {
+        f"SWINGBOT_GRAFANA_ALERT_KIND={kind}",
+        f"SWINGBOT_GRAFANA_ALERT_TO={receiver}",
+        "GF_SMTP_ENABLED=true",
+        "GF_SMTP_HOST=mail:2525",
+        "GF_SMTP_FROM_ADDRESS=swingbot@localhost.localdomain",  # Grafana wants a dot
+    } <= set(environment)
+
+
 def test_writing_boards_again_says_what_changed(tmp_path: Path) -> None:
     def write(url: str) -> list[str]:
         command = ["sh", str(ROOT / "dashboards/write-boards"), url, str(tmp_path)]

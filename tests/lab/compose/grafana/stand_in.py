@@ -16,26 +16,41 @@ from typing import Any
 import psycopg2
 import yaml
 
-PROVISIONING = Path(os.environ["GF_PATHS_PROVISIONING"])
+PROVISIONING = Path(os.environ.get("GF_PATHS_PROVISIONING", "/etc/grafana/provisioning"))
 SSL_MODES = ("disable", "require", "verify-ca", "verify-full")  # of lib/pq, Grafana's driver
 
 
-def provisioned(kind: str) -> dict[str, Any]:
-    """The one file of a kind. Raises ValueError if a variable of it is not set."""
-    (file,) = (PROVISIONING / kind).glob("*.y*ml")
-    document: dict[str, Any] = yaml.safe_load(os.path.expandvars(file.read_text()))
-    if "$SWINGBOT" in str(document):
-        raise ValueError(f"{file} has a variable that is not set")
-    return document
+def provisioned(kind: str) -> dict[str, list[Any]]:
+    """The entries of all files of a kind. Raises ValueError if a variable of them is not set."""
+    found: dict[str, list[Any]] = {}
+    for file in sorted((PROVISIONING / kind).glob("*.y*ml")):
+        document = yaml.safe_load(os.path.expandvars(file.read_text()))
+        if "$SWINGBOT" in str(document):
+            raise ValueError(f"{file} has a variable that is not set")
+        for key, entries in document.items():
+            if isinstance(entries, list):
+                found.setdefault(key, []).extend(entries)
+    return found
 
 
-def ask(sql: str) -> dict[str, Any]:
-    """Columns and rows of one query through the provisioned data source."""
-    (source,) = provisioned("datasources")["datasources"]
+def refused(source: dict[str, Any]) -> str | None:
+    """What Grafana's driver, lib/pq up to Grafana 11, says of a data source; None: nothing."""
+    mode = source["jsonData"]["sslmode"]
+    if mode in SSL_MODES:
+        return None
+    return (
+        f'pq: unsupported sslmode "{mode}"; only "require" (default), "verify-full", "verify-ca",'
+        ' and "disable" supported'
+    )
+
+
+def ask(sql: str, uid: str = "swingbot") -> dict[str, Any]:
+    """Columns and rows of one query through a provisioned data source."""
+    (source,) = (s for s in provisioned("datasources")["datasources"] if s["uid"] == uid)
     host, _, port = source["url"].partition(":")
     more = source["jsonData"]
-    if more["sslmode"] not in SSL_MODES:
-        raise ValueError(f"unsupported sslmode {more['sslmode']!r}")
+    if words := refused(source):
+        raise ValueError(words)
     with psycopg2.connect(
         host=host,
         port=port,
@@ -58,10 +73,16 @@ def shown() -> dict[str, Any]:
         json.loads(file.read_text())["title"]
         for file in sorted(Path(provider["options"]["path"]).glob("*.json"))
     ]
-    rules = [rule["uid"] for group in provisioned("alerting")["groups"] for rule in group["rules"]]
+    alerting = provisioned("alerting")
+    rules = [rule["uid"] for group in alerting["groups"] for rule in group["rules"]]
     return {
         "dashboards": titles,
         "rules": rules,
+        "receivers": [
+            (receiver["type"], receiver["settings"]["addresses"])
+            for point in alerting["contactPoints"]
+            for receiver in point["receivers"]
+        ],
         "admin": bool(Path(os.environ["GF_SECURITY_ADMIN_PASSWORD__FILE"]).read_text()),
     }
 
@@ -78,7 +99,8 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         sql = self.rfile.read(int(self.headers["content-length"])).decode()
-        self._answer(lambda: ask(sql))
+        uid = self.headers.get("x-datasource", "swingbot")
+        self._answer(lambda: ask(sql, uid))
 
     def _answer(self, get: Any) -> None:
         try:
