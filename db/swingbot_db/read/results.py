@@ -119,8 +119,8 @@ def result_tree(conn: sa.Connection, name: str) -> Row:
 def measured_kernels(conn: sa.Connection, tree: str, most: int = 200) -> list[Row]:
     """Kernels of a tree that have boots, the latest boot first, as in `named_kernels`."""
     which = "x.boots > 0"
-    found = rows(conn, _KERNELS.format(which=which), tree=tree, most=10 * most)
-    return sorted(map(_kernel, found), key=lambda one: one["latest"], reverse=True)[:most]
+    kernels = rows(conn, _KERNELS.format(which=which), tree=tree, most=10 * most)
+    return sorted(map(_kernel, kernels), key=lambda one: one["latest"], reverse=True)[:most]
 
 
 def named_kernels(conn: sa.Connection, tree: Mapping[str, Any], ref: str) -> list[Row]:
@@ -149,9 +149,9 @@ def named_kernels(conn: sa.Connection, tree: Mapping[str, Any], ref: str) -> lis
     )  # fmt: skip
     for which, params in choices:
         sql = _KERNELS.format(which=which)
-        found = rows(conn, sql, tree=tree["name"], most=_MOST_KERNELS, **params)
-        if found:
-            return [_kernel(row) for row in found]
+        kernels = rows(conn, sql, tree=tree["name"], most=_MOST_KERNELS, **params)
+        if kernels:
+            return [_kernel(row) for row in kernels]
     return []
 
 

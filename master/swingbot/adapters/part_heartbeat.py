@@ -138,8 +138,8 @@ def beats(state: Path) -> list[PartBeat]:
     with suppress(OSError):
         files += [(f"worker-{place.name}", place / FILE) for place in (state / "workers").iterdir()]
     now, this_boot = time.monotonic(), boot_id()
-    found = (_read(part, file, now, this_boot) for part, file in sorted(files))
-    return [beat for beat in found if beat is not None]
+    read = (_read(part, file, now, this_boot) for part, file in sorted(files))
+    return [beat for beat in read if beat is not None]
 
 
 def _read(part: str, file: Path, now: float, this_boot: str) -> PartBeat | None:

@@ -52,14 +52,14 @@ class RunFiles:
 
     def listing(self) -> list[Listed]:
         """Every file by its path, with its checksum."""
-        found = {name: _listed(name, self._document(name)) for name in self._documents()}
+        files = {name: _listed(name, self._document(name)) for name in self._documents()}
         try:
             for member in self._members():
-                found.setdefault(member.path, _listed(member.path, member.pieces()))
+                files.setdefault(member.path, _listed(member.path, member.pieces()))
         except tarfile.ReadError as error:
             self.notes.append(str(error))
         del self.notes[MAX_NOTES:]
-        return [found[path] for path in sorted(found)]
+        return [files[path] for path in sorted(files)]
 
     def content(self, name: str) -> Content | None:
         """One file; None if the run has no such file."""

@@ -28,7 +28,7 @@ def members(path: Path) -> list[str]:
     data = path.read_bytes()
     if data[:8] not in (_MAGIC, _THIN):
         raise NotAnObject(f"{path} is not an archive")
-    found, names, place = [], b"", 8
+    member_names, names, place = [], b"", 8
     while place < len(data):
         header = data[place : place + _HEADER]
         size = re.fullmatch(rb"([0-9]{1,10}) *", header[48:58])
@@ -38,10 +38,10 @@ def members(path: Path) -> list[str]:
         if name == b"//":
             names = data[start : start + int(size[1])]
         elif name not in _INDEXES:
-            found.append(_name(name, names).decode(errors="replace"))
+            member_names.append(_name(name, names).decode(errors="replace"))
         inside = name == b"//" or name in _INDEXES or data[:8] == _MAGIC
         place = start + (int(size[1]) + 1 & ~1 if inside else 0)
-    return found
+    return member_names
 
 
 def _name(short: bytes, names: bytes) -> bytes:

@@ -91,10 +91,10 @@ class Evidence:
 
     @cached_property
     def _by_position(self) -> Mapping[int, Sequence[Observation]]:
-        found: dict[int, list[Observation]] = {}
+        boots: dict[int, list[Observation]] = {}
         for place, boot in zip(self.places, self.boots, strict=True):
-            found.setdefault(place, []).append(boot)
-        return found
+            boots.setdefault(place, []).append(boot)
+        return boots
 
     def at(self, position: int, phase: Phase | None = None) -> list[Observation]:
         """Return the boots of a position by layout and k, of one phase or of all."""

@@ -93,9 +93,9 @@ def class_of(name: str) -> str:
 
 def merged(named: Iterable[FileReference]) -> dict[str, list[FileReference]]:
     """References by file: one a class, with its latest use and a reason to stay, if any."""
-    found: dict[str, dict[str, FileReference]] = {}
+    references: dict[str, dict[str, FileReference]] = {}
     for one in named:
-        of_file = found.setdefault(one.sha256, {})
+        of_file = references.setdefault(one.sha256, {})
         kind = class_of(one.name)
         other = of_file.get(kind)
         of_file[kind] = (
@@ -103,7 +103,7 @@ def merged(named: Iterable[FileReference]) -> dict[str, list[FileReference]]:
             if other is None
             else replace(other, used=max(other.used, one.used), held=other.held or one.held)
         )
-    return {sha256: list(of_file.values()) for sha256, of_file in found.items()}
+    return {sha256: list(of_file.values()) for sha256, of_file in references.items()}
 
 
 def judge(

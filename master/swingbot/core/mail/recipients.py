@@ -82,7 +82,7 @@ def read_maintainers(text: str) -> tuple[MaintainerEntry, ...]:
         raise BadMaintainers(
             f"get_maintainer.pl printed {len(lines)} lines; at most {_MOST_LINES} are accepted"
         )
-    found: dict[str, MaintainerEntry] = {}
+    entries: dict[str, MaintainerEntry] = {}
     for line in lines:
         match = _LINE.fullmatch(line.strip()) if len(line) <= 1000 else None
         address = plain_address(match["who"]) if match else None
@@ -92,8 +92,8 @@ def read_maintainers(text: str) -> tuple[MaintainerEntry, ...]:
             )
         role = _role(match["role"])
         if role is not None:
-            found.setdefault(address.lower(), MaintainerEntry(address=address, role=role))
-    return tuple(found.values())
+            entries.setdefault(address.lower(), MaintainerEntry(address=address, role=role))
+    return tuple(entries.values())
 
 
 def _role(text: str) -> Role | None:

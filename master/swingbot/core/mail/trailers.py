@@ -19,10 +19,10 @@ def people_in_trailers(message: str) -> tuple[str, ...]:
 
     At most MOST_PEOPLE are returned, because the message is not trusted.
     """
-    found: dict[str, str] = {}
+    people: dict[str, str] = {}
     for line in message[-_MOST_CHARACTERS:].rstrip().split("\n\n")[-1].split("\n"):
         match = _TRAILER.fullmatch(line.strip())
         address = plain_address(_REMARK.sub("", match["who"])) if match else None
         if address is not None:
-            found.setdefault(address.lower(), address)
-    return tuple(found.values())[:MOST_PEOPLE]
+            people.setdefault(address.lower(), address)
+    return tuple(people.values())[:MOST_PEOPLE]

@@ -38,8 +38,8 @@ _BREAK: Final = re.compile(rb"^(?:diff -|Index: |--- \S|---[ \t\r]*$)", re.MULTI
 def cut_off(text: bytes) -> tuple[bytes, bytes]:
     """Return the text up to the notes or the diff, and the rest; splits where `git mailinfo`
     does."""
-    found = _BREAK.search(text)
-    return (text, b"") if found is None else (text[: found.start()], text[found.start() :])
+    end = _BREAK.search(text)
+    return (text, b"") if end is None else (text[: end.start()], text[end.start() :])
 
 
 def unix_lines(text: bytes) -> bytes:
@@ -162,10 +162,10 @@ class _DiffReader:
             self.held, self.in_file = [], True
         if not self.in_file:
             return
-        found = _HUNK.match(line)
-        if found is None:
+        header = _HUNK.match(line)
+        if header is None:
             raise SeriesError(_broken_off(self.file))
-        self.old, self.new = (1 if given is None else int(given) for given in found.groups())
+        self.old, self.new = (1 if given is None else int(given) for given in header.groups())
         self.out.append(line)
 
 

@@ -74,9 +74,9 @@ def compiler_name(compiler: str, version: str) -> str:
     """`gcc-12` of gcc and "gcc (Debian 12.2.0-14) 12.2.0"; the requested name if there is no
     version.
     """
-    found = _VERSION.search(version)
+    match = _VERSION.search(version)
     plain = re.sub(r"-[0-9]+$", "", compiler)
-    return f"{plain}-{found[1]}" if found else compiler
+    return f"{plain}-{match[1]}" if match else compiler
 
 
 def rootfs_name(fact: str | None) -> str:

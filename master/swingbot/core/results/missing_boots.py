@@ -51,15 +51,15 @@ def gaps(
     costs: FillingCosts,
 ) -> list[Gap]:
     """Return what is missing for a table of all `kernels` at all `places`, kernel by kernel."""
-    found: dict[tuple[int, str, str], list[MeasuredPlace]] = {}
+    missing: dict[tuple[int, str, str], list[MeasuredPlace]] = {}
     for index in range(len(kernels)):
         for place in places:
             if index not in place.boots:
                 why = _why(document, kernels[index], index, place)
-                found.setdefault((index, place.testbox, why), []).append(place)
+                missing.setdefault((index, place.testbox, why), []).append(place)
     return [
         _gap(document, kernels[index], index, why, own, costs)
-        for (index, _, why), own in found.items()
+        for (index, _, why), own in missing.items()
     ]
 
 

@@ -215,9 +215,9 @@ def _with_values(row: ComparisonRow, runs: _Runs) -> ComparisonRow:
 
 
 def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:
-    found: _Runs = {}
+    runs: _Runs = {}
     for sample in samples:
         key = ((sample["testbox"], sample["unit_job"]), sample["arm"], sample["metric"])
         run = (sample["boot"], sample["run"])
-        found.setdefault(key, {}).setdefault(run, []).append(float(sample["value"]))
-    return found
+        runs.setdefault(key, {}).setdefault(run, []).append(float(sample["value"]))
+    return runs

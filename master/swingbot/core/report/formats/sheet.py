@@ -93,12 +93,12 @@ def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:
             sample["run"],
         )
         sums.setdefault(key, []).append(float(sample["value"]))
-    found: _Runs = {}
+    runs: _Runs = {}
     for (testbox, unit_job, side, metric, k, run), values in sorted(sums.items()):
-        found.setdefault((testbox, unit_job), {}).setdefault(side, {}).setdefault(metric, {})[
+        runs.setdefault((testbox, unit_job), {}).setdefault(side, {}).setdefault(metric, {})[
             k, run
         ] = sum(values) / len(values)
-    return found
+    return runs
 
 
 def _row(row: ComparisonRow, runs: _Runs) -> ComparisonRow:
@@ -135,12 +135,12 @@ def _monitors(
 
 
 def _counts(runs: _Runs) -> dict[Part, tuple[tuple[Boot, ...], tuple[Boot, ...]]]:
-    found = {}
+    counts = {}
     for part, sides in runs.items():
         base, head = (_counts_of(sides.get(side, {})) for side in ("base", "head"))
         if base and head:
-            found[part] = (base, head)
-    return found
+            counts[part] = (base, head)
+    return counts
 
 
 def _counts_of(metrics: Mapping[str, Mapping[tuple[int, int], float]]) -> tuple[Boot, ...]:
