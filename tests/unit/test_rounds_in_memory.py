@@ -172,6 +172,23 @@ def test_a_testbox_gets_one_boot_at_a_time() -> None:
         assert tx.testboxes.lock(TESTBOX).state is TestboxPhase.LEASED
 
 
+def test_the_next_boot_is_handed_out_as_soon_as_the_results_of_one_are_there() -> None:
+    memory = MemoryLab()
+    compared(memory, world(memory))
+    tick(memory.lab)
+    memory.work()
+    tick(memory.lab)
+    (first,) = [d for d in memory.store.db.dispatches.values() if d.state != "over"]
+    order = memory.store.db.orders[memory.store.db.attempts[first.attempt].order].order
+    memory.store.deliver(first.attempt, memory._outcome(order))
+    tick(memory.lab)  # Buildbot has not ended the build yet
+    boots = [d for d in memory.store.db.dispatches.values() if d.builder == f"boot-{TESTBOX}"]
+    assert [d.attempt for d in boots if d.state != "over"] == [d.attempt for d in boots]
+    assert len(boots) == 2
+    tick(memory.lab)
+    assert len(memory.store.db.dispatches) == 4, "one boot at a time"
+
+
 def test_a_slower_kernel_is_judged_worse() -> None:
     memory = MemoryLab(speeds=SLOW)
     number = compared(memory, world(memory))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from swingbot.core.model.records import (
     Attempt,
 )
@@ -27,15 +29,18 @@ class Attempts(Rows):
         return [Attempt(**row._mapping) for row in rows]
 
     def made(self, order: int) -> tuple[int, float, str | None]:
-        row = self.select_one(
-            "SELECT count(*) AS n, COALESCE(extract(epoch FROM clock_timestamp() - max(ended_at)),"
-            " 1e9)::float AS ago,"
+        return self.made_of([order])[order]
+
+    def made_of(self, orders: Collection[int]) -> dict[int, tuple[int, float, str | None]]:
+        rows = self.select(
+            "SELECT order_id, count(*) AS n, COALESCE(extract(epoch FROM clock_timestamp() -"
+            " max(ended_at)), 1e9)::float AS ago,"
             " (array_agg(COALESCE(reason, outcome ->> 'reason') ORDER BY number DESC))[1] AS"
-            " reason FROM attempt WHERE order_id = :id",
-            id=order,
+            " reason FROM attempt WHERE order_id = ANY(:orders) GROUP BY order_id",
+            orders=list(orders),
         )
-        assert row is not None
-        return row.n, row.ago, row.reason
+        known = {row.order_id: (row.n, row.ago, row.reason) for row in rows}
+        return {order: known.get(order, (0, 1e9, None)) for order in orders}
 
     def add(self, order: int, number: int) -> int:
         attempt = self.scalar(
@@ -60,7 +65,8 @@ class Attempts(Rows):
         return {
             row.builder: row.n
             for row in self.select(
-                "SELECT builder, count(*) AS n FROM dispatch WHERE state <> 'over' GROUP BY builder"
+                "SELECT d.builder, count(*) AS n FROM dispatch d JOIN attempt a ON a.id = d.attempt"
+                " WHERE d.state <> 'over' AND a.state <> 'ended' GROUP BY d.builder"
             )
         }
 

@@ -248,6 +248,10 @@ def test_an_attempt_shows_its_latest_dispatch(store: Store, lab: Lab) -> None:
         tx.attempts.add_dispatch(order, attempt, 1, 2, "boot-box")
         (again,) = tx.attempts.in_state("running")
         assert (again.dispatch_number, again.dispatch_state) == (2, "wanted")
+        assert tx.attempts.open_dispatches() == {"boot-box": 1}
+    store.deliver(attempt, {"status": "up"})
+    with store.transaction() as tx:
+        assert tx.attempts.open_dispatches() == {}, "its worker is free in a moment"
 
 
 def test_the_age_of_an_attempt_is_in_seconds(store: Store, lab: Lab) -> None:
@@ -287,6 +291,9 @@ def test_what_was_made_of_an_order_is_counted_with_the_last_reason(store: Store,
         assert ago == pytest.approx(50.0, abs=30.0)
         tx.attempts.set_reason(second, "made again")
         assert tx.attempts.made(order)[2] == "made again"
+        other = a_boot_order(tx, lab, k=1).id
+        assert tx.attempts.made_of([order, other])[other] == (0, 1e9, None)
+        assert tx.attempts.made_of([order, other])[order][::2] == (2, "made again")
 
 
 def test_a_testbox_has_one_lease(store: Store, lab: Lab) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 
 from swingbot.core.model.records import Attempt
@@ -45,6 +46,9 @@ class Attempts(Noun):
         why = None if last is None else last.reason or (last.outcome or {}).get("reason")
         return len(rows), (self.db.now() - max(ends)).total_seconds() if ends else 1e9, why
 
+    def made_of(self, orders: Collection[int]) -> dict[int, tuple[int, float, str | None]]:
+        return {order: self.made(order) for order in orders}
+
     def add(self, order: int, number: int) -> int:
         rows = [row for row in self.db.attempts.values() if row.order == order]
         if any(row.number == number or row.state == "running" for row in rows):
@@ -65,7 +69,13 @@ class Attempts(Noun):
         )
 
     def open_dispatches(self) -> dict[str, int]:
-        return dict(Counter(d.builder for d in self.db.dispatches.values() if d.state != "over"))
+        return dict(
+            Counter(
+                d.builder
+                for d in self.db.dispatches.values()
+                if d.state != "over" and self.db.attempts[d.attempt].state != "ended"
+            )
+        )
 
     def declare_dead(self, number: int, reason: str) -> None:
         row = self.db.attempts[number]

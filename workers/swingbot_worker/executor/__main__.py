@@ -17,7 +17,7 @@ from typing import Final
 
 import click
 
-from swingbot_jobs.contract.orders import check_outcome
+from swingbot_jobs.contract.orders import check_outcome, prepare_to_check
 from swingbot_jobs.testbox import input_digests
 from swingbot_worker import InfraError, rootfs
 from swingbot_worker.digest import sha256
@@ -155,6 +155,7 @@ class _Watchdog(threading.Thread):
 
     def run(self) -> None:
         started = time.monotonic()
+        prepare_to_check()
         while not self._place.outcome.exists():
             time.sleep(ASK_SECONDS)
             seconds = time.monotonic() - started

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
-
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER
 from swingbot_worker import InfraError
+from swingbot_worker.executor.http_library import httpx
 
 # how long an executor retries a delivery before it gives up (the files are kept)
 PATIENCE_SECONDS = 6 * 3600.0

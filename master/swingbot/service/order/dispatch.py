@@ -40,7 +40,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     anchors_only = quarantined | unscreened(lab, tx.testboxes)
     anchors = tx.orders.of_anchors() if anchors_only else set()
     attempts_by: dict[int, int] = {}
-    ready = []
+    ready, handing = [], []
     untrusted = tx.orders.of_untrusted()
     for order in tx.orders.open():
         if (
@@ -56,7 +56,10 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
             continue
         if order.state != "ready" or (order.testbox in anchors_only and order.id not in anchors):
             continue
-        attempts, ago, reason = tx.attempts.made(order.id)
+        handing.append(order)
+    made = tx.attempts.made_of([order.id for order in handing])
+    for order in handing:
+        attempts, ago, reason = made[order.id]
         if attempts >= order.budget:
             tx.orders.set_state(
                 order.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from swingbot.core.model.records import (
@@ -25,6 +26,9 @@ class Attempts(Protocol):
         none has), and the reason of the latest.
         """
 
+    def made_of(self, orders: Collection[int]) -> dict[int, tuple[int, float, str | None]]:
+        """Return what `made` returns, for each of `orders`."""
+
     def add(self, order: int, number: int) -> int:
         """Start attempt `number` of an order and return its id.
 
@@ -40,7 +44,10 @@ class Attempts(Protocol):
         """
 
     def open_dispatches(self) -> dict[str, int]:
-        """Return the number of open dispatches by builder; builders without one are absent."""
+        """Return the number of open dispatches by builder; builders without one are absent.
+
+        A dispatch whose outcome has arrived is not counted: its worker is free in a moment.
+        """
 
     def declare_dead(self, number: int, reason: str) -> None:
         """End a running attempt without an outcome and release its leases.
