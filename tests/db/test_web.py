@@ -23,6 +23,7 @@ from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.keep.health_check import health
 from swingbot.app.settings import load
 from swingbot.web.app import make_app
+from swingbot.web.pages import PLURALS
 from swingbot.web.snapshot_reader import SnapshotReader
 from swingbot_db import read
 from swingbot_db.engine import make_engine
@@ -599,19 +600,16 @@ def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> N
     ) as client:
         for path in (
             "/",
-            "/comparisons",
-            "/bisections",
-            "/incidents",
-            "/reports",
-            "/orders",
-            "/testboxes",
-            "/compilers",
-            "/trees",
-            "/metrics",
+            *(f"/{plural}" for plural in PLURALS),
             "/mailbox",
             "/status.json",
         ):
-            assert client.get(path).status_code == 200, path
+            answer = client.get(path)
+            assert answer.status_code == 200, path
+            if path[1:] in PLURALS:
+                why = re.search(r"<p>None yet\. (.{20,})</p>", answer.text)
+                assert why, f"{path} does not say why it is empty"
+        assert "None match these filters" in client.get("/orders?state=done").text
 
 
 def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None:
