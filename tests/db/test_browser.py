@@ -175,7 +175,7 @@ def test_a_reader_goes_from_the_list_of_experiments_to_the_boots_of_a_cell(lab: 
     page.click(f"main a[href='/experiment/e{lab.experiment}']")
     assert page.heading().startswith(f"Experiment e{lab.experiment}")
     assert page.value("document.images.length") >= 2
-    page.sized(400)
+    page.sized(700)  # narrower, each row is a block of its own
     held = """(() => { const grid = document.querySelector('.grid');
         grid.scrollLeft = grid.scrollTop = 150;
         const box = grid.getBoundingClientRect();

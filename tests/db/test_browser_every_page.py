@@ -85,6 +85,12 @@ _RECORD = {
 } | {"boots": 12345, "wild_boots": 3, "runs": 37035, "images": 9}
 
 
+def _kind(address: str) -> str:
+    """The address without what names one of many, and the names of its query alone."""
+    path, _, query = address.partition("?")
+    return _NAMES.sub("/*", path) + "?" + ",".join(sorted(set(re.findall(r"(\w+)=", query))))
+
+
 def addresses(web: Served) -> list[str]:
     """One page of each kind that links lead to from the start page."""
     seen: set[str] = set()
@@ -92,7 +98,7 @@ def addresses(web: Served) -> list[str]:
     todo = ["/"]
     while todo:
         path = todo.pop(0)
-        kind = _NAMES.sub("/*", path)
+        kind = _kind(path)
         if path in seen or (kind in chosen and chosen[kind] != path):
             continue
         seen.add(path)
