@@ -318,6 +318,11 @@ def _arguments() -> argparse.Namespace:
         metavar="N",
         help="worlds are seeded N, N+1, ... (default 1)",
     )
+    parser.add_argument(
+        "--layouts",
+        action="store_true",
+        help="kernels can be built in other layouts in every cell",
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
         "--json",
@@ -365,6 +370,8 @@ def detects(options: argparse.Namespace) -> bool:
 
 def main() -> None:
     options = _arguments()
+    if options.layouts:
+        CELLS[:] = [replace(cell, layouts=True) for cell in CELLS]
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     deadline = time.monotonic() + (math.inf if options.worlds or options.full else 95.0)
     rows: dict[tuple[int, str], list[Trial]] = {}

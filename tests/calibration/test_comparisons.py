@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from swingbot.core.stats.compare import BootRuns, Rule, compare
+from tests.calibration import power
 
 Noise = Callable[[np.random.Generator, int, int], np.ndarray[tuple[int, ...], np.dtype[np.float64]]]
 
@@ -202,6 +203,16 @@ def test_a_noisier_side_raises_no_more_alarms(base: int, head: int, louder: floa
 def test_wild_values_cost_little_power(world: str) -> None:
     """5 % at 10 boots a side: plain means see less than half of these."""
     assert tally(WORLDS[world], 10, 10, 2, 300, change=-0.05).directions >= 0.65 * 300
+
+
+@pytest.mark.parametrize(("boots", "effect"), power.SIZES)
+def test_gaussian_boots_are_told_apart_as_often_as_by_welchs_test(
+    boots: int, effect: float
+) -> None:
+    """Within a point, four standard errors of the discordant comparisons aside."""
+    found = power.power(boots, 3, effect, 500)
+    assert 0.7 * 500 <= found.welch <= 0.97 * 500  # neither hopeless nor certain
+    assert found.only_welch - found.only_found <= 0.01 * 500 + 4 * math.sqrt(found.only_welch)
 
 
 def main(comparisons: int) -> None:

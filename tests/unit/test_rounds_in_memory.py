@@ -124,6 +124,7 @@ def noisy(memory: MemoryLab) -> None:
 
 
 @pytest.mark.parametrize("late", [0, 11])
+# checks of a fix are "asked"
 @pytest.mark.parametrize("kind", ["asked", "watch", "prove", "attribute", "gate"])
 def test_the_sides_take_turns_however_long_a_kernel_takes_to_build(
     kind: ComparisonKind, late: int
