@@ -1,4 +1,4 @@
-"""A build fills files that it has unlinked and holds open: no directory listing shows them."""
+"""A build keeps disk space in files that it has deleted and holds open."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _FILL = "".join(f"exec {n}>f{n}; rm f{n}; head -c 40000000 /dev/zero >&{n}; " fo
 
 def run(target: Target) -> Result:
     """Try to keep 280 MB with a limit of 50 MB, then build on."""
-    settings = {"SWINGBOT_BUILD_DISK_MB": "50"}
-    return stopped(attack(f"{_FILL}sleep 3\n", settings=settings), "SWINGBOT_BUILD_DISK_MB")
+    attacked = attack(f"{_FILL}sleep 3\n", settings={"SWINGBOT_BUILD_DISK_MB": "50"})
+    return stopped(attacked, "SWINGBOT_BUILD_DISK_MB", disk_mb=100)

@@ -10,7 +10,9 @@ WANTED = "a score of 1000, a whole log, no boot parameters"
 _SCRIPT = """
 (echo 0 > /proc/self/oom_score_adj) 2>/dev/null
 echo ATTACK score $(cat /proc/self/oom_score_adj)
-python3 -c 'import os; os.ftruncate(1, 0)' 2>/dev/null && echo ATTACK shortened
+for fd in 1 2; do
+  python3 -c "import os; os.ftruncate($fd, 0); print('ATTACK shortened by $fd')"
+done
 [ -s /proc/cmdline ] && echo ATTACK parameters
 """
 

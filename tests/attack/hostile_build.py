@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +12,12 @@ from pathlib import Path
 from unittest import mock
 
 from swingbot_jobs.contract.orders import check_order
+from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import kbuild
 from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site
+from swingbot_worker.walls import guard
+from swingbot_worker.walls.cgroup import ControlGroup, Excess
 from tests.attack.target import Result
 from tests.fakelinux import make_fakelinux
 from tests.unit.test_hostile_patches import hostile, said
@@ -26,7 +27,7 @@ SECONDS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attacked:
-    """The outcome of a hostile build, its own words, and what it took of the host, in bytes."""
+    """The outcome of a hostile build, its own words, and its peaks in bytes."""
 
     status: str
     reason: str
@@ -34,6 +35,7 @@ class Attacked:
     memory: int
     disk: int
     log: str
+    image: str
 
     def words(self) -> str:
         """Return the outcome in one line, with the peaks in MB."""
@@ -41,8 +43,48 @@ class Attacked:
         return f"{self.status} with {peaks} ({self.reason or ', '.join(self.said)})"
 
 
-def attack(script: str, *, python: str = "", settings: Mapping[str, str] | None = None) -> Attacked:
-    """Build an untrusted commit whose Makefile runs `script`, with `python` beside it as a.py."""
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """A worker's site and a fake kernel repository, in a directory of their own."""
+
+    place: Path
+    site: Site
+
+    @property
+    def repo(self) -> Path:
+        return self.place / "linux"
+
+    def build(self, commit: str, *, trust: Trust = "untrusted", tree: str = "t1") -> Attacked:
+        """Build `commit` of a kernel tree, with the limits in the environment."""
+        order = kbuild.order_by_hand(
+            self.site,
+            repo=str(self.repo),
+            commit=commit,
+            kconfig="tiny",
+            compiler="gcc",
+            layout=0,
+            trust=trust,
+        )
+        order["kernel"]["tree"] = tree
+        checked = BuildOrder.from_json(check_order({**order, "deadline_seconds": SECONDS}))
+        out = self.place / "out"
+        with _peaks(self.place) as peaks:
+            outcome = kbuild.build(checked, out, self.site)
+        log = out / "build.log"
+        return Attacked(
+            status=outcome["status"],
+            reason=outcome["reason"] or "",
+            said=said(out) if log.exists() else [],
+            memory=peaks["memory"],
+            disk=peaks["disk"],
+            log=log.read_text(errors="replace") if log.exists() else "",
+            image=outcome.get("kernel_build", {}).get("image_sha256", ""),
+        )
+
+
+@contextmanager
+def builds(settings: Mapping[str, str] | None = None) -> Iterator[Builds]:
+    """Yield a site and a repository; `settings` are variables of the worker."""
     with tempfile.TemporaryDirectory(prefix="swingbot-attack-") as directory:
         place = Path(directory)
         (place / "workers" / "kconfig").mkdir(parents=True)
@@ -55,59 +97,63 @@ def attack(script: str, *, python: str = "", settings: Mapping[str, str] | None 
             benchmarks=None,
             make_jobs=2,
         )
-        commit = hostile(place / "linux", script, files={"a.py": python})
-        order = kbuild.order_by_hand(
-            site,
-            repo=str(place / "linux"),
-            commit=commit,
-            kconfig="tiny",
-            compiler="gcc",
-            layout=0,
-            trust="untrusted",
-        )
-        checked = BuildOrder.from_json(check_order({**order, "deadline_seconds": SECONDS}))
-        with mock.patch.dict(os.environ, dict(settings or {})), _peaks(place) as peaks:
-            outcome = kbuild.build(checked, place / "out", site)
-        log = place / "out" / "build.log"
-        return Attacked(
-            status=outcome["status"],
-            reason=outcome["reason"] or "",
-            said=said(place / "out") if log.exists() else [],
-            memory=peaks["memory"],
-            disk=peaks["disk"],
-            log=log.read_text(errors="replace") if log.exists() else "",
-        )
+        with mock.patch.dict(os.environ, dict(settings or {})):
+            yield Builds(place, site)
 
 
-def stopped(attacked: Attacked, setting: str) -> Result:
-    """Return the result of an attack that should end as a failed build that names `setting`."""
+def attack(
+    script: str,
+    *,
+    after: str = "",
+    python: str = "",
+    settings: Mapping[str, str] | None = None,
+    trust: Trust = "untrusted",
+) -> Attacked:
+    """Build a commit whose Makefile runs `script` first and `after` at the end, with `python`
+    beside them as a.py.
+    """
+    with builds(settings) as here:
+        commit = hostile(here.repo, script, after=after, files={"a.py": python})
+        return here.build(commit, trust=trust)
+
+
+def stopped(
+    attacked: Attacked, setting: str, *, memory_mb: int = 1 << 20, disk_mb: int = 1 << 20
+) -> Result:
+    """Return the result of an attack that should end as a failed build that names `setting`, with
+    peaks below those given.
+    """
     held = attacked.status == "failed" and setting in attacked.reason
-    return Result(held=held, line=attacked.words())
+    small = attacked.memory >> 20 <= memory_mb and attacked.disk >> 20 <= disk_mb
+    return Result(held=held and small, line=attacked.words())
 
 
 @contextmanager
 def _peaks(place: Path) -> Iterator[dict[str, int]]:
-    """Measure how far the host's free memory and disk fall; other work on the host counts too."""
+    """Record the peaks of the build: the memory of its cgroup as the kernel counts it, and the
+    disk space below `place`, the image of its own file system included.
+    """
     peaks, stop = {"memory": 0, "disk": 0}, threading.Event()
-    memory, disk = _available(), shutil.disk_usage(place).free
+    excess, before = ControlGroup.excess, _used(place)
+
+    def noted(group: ControlGroup) -> Excess:
+        peaks["memory"] = max(peaks["memory"], group.peak() or 0)
+        return excess(group)
 
     def watch() -> None:
-        while not stop.is_set():
-            peaks["memory"] = max(peaks["memory"], memory - _available())
-            peaks["disk"] = max(peaks["disk"], disk - shutil.disk_usage(place).free)
-            time.sleep(0.1)
+        while not stop.wait(0.1):
+            peaks["disk"] = max(peaks["disk"], _used(place) - before)
 
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        yield peaks
+        with mock.patch.object(ControlGroup, "excess", noted):
+            yield peaks
     finally:
         stop.set()
         thread.join()
 
 
-def _available() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("/proc/meminfo has no MemAvailable")
+def _used(place: Path) -> int:
+    """Return the bytes on disk below `place`."""
+    return guard.room(place)[0] or 0

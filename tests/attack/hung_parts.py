@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swingbot.adapters.part_heartbeat import beats
 from swingbot.core.keep.health import PartBeat, hung
-from tests.attack.target import Result, Target
+from tests.attack.target import Result, Target, skipped
 
 NAME = "hung-parts"
 WANTED = "each part is named within 60 s, and another process has its heartbeat within 180 s"
@@ -19,7 +19,7 @@ WATCHERS = ("up", "supervisord", "postgres")  # watched, but not by their own he
 
 def run(target: Target) -> Result:
     if target.state is None:
-        return Result(line="nothing: give --state DIR", held=False)
+        return skipped("give --state, the state directory")
     parts = [beat for beat in beats(target.state) if beat.pid and beat.part not in WATCHERS]
     own = [beat for beat in parts if beat.reporter is None and beat.age_seconds < 10]
     if not own:

@@ -13,7 +13,11 @@ WANTED: Final = "wrong tokens are slowed down, and lock no valid one out of the 
 
 
 def run(target: Target, *, valid: dict[str, str] | None = None, tries: int = 7) -> Result:
-    """`valid`: headers with a reader's token; without them only the refusals are judged."""
+    """`valid`: headers with a reader's token (default: the token of `target`); without one only the
+    refusals are judged.
+    """
+    if valid is None and target.token:
+        valid = {"Authorization": f"Bearer {target.token}"}
     with httpx.Client(base_url=target.url, timeout=30, trust_env=False) as client:
         wrong = [_ask(client, "Bearer swingbot_" + "x" * 43) for _ in range(tries)]
         right = _ask(client, valid["Authorization"]) if valid is not None else 0

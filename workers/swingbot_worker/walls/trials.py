@@ -39,6 +39,25 @@ _ALLOCATE = """
 for i in 1 2 3 4; do (x=$(head -c 40000000 /dev/zero | tr '\\0' x); sleep 5) & done; wait; sleep 5
 """
 _INODES = "cd /tmp && seq -f %0200g 1 300000 | xargs touch; sleep 5"
+# Data in sockets belongs to no process.
+_SOCKETS = """
+/usr/bin/python3 -c '
+import socket, time
+pairs = []
+for number in range(400):
+    pair = socket.socketpair()
+    pairs.append(pair)
+    for end in pair:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        end.setblocking(False)
+        try:
+            while True:
+                end.send(bytes(65536))
+        except BlockingIOError:
+            pass
+time.sleep(5)
+'
+"""
 _FORK = "for i in $(seq 200); do sleep 5 & done; sleep 5"
 _UNLINKED = 'exec 9>"$1/x"; rm "$1/x"; head -c 67108864 /dev/zero >&9; sleep 5'
 _PRINT = "head -c 4000000 /dev/zero; sleep 5"
@@ -63,6 +82,7 @@ class Trial:
 _OVER = (
     ("memory", "allocates 160 MB in four processes", _ALLOCATE),
     ("memory", "creates 300000 empty files in /tmp, which fill kernel memory", _INODES),
+    ("memory", "leaves 160 MB of data in sockets", _SOCKETS),
     ("count", "starts 200 processes", _FORK),
     ("disk", "writes 64 MB to a file that it has deleted", _UNLINKED),
     ("disk", "prints 4 MB", _PRINT),
