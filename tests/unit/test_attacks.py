@@ -8,11 +8,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from swingbot.app import embedded
 from swingbot_worker import walls
+from tests.attack import state_files
 from tests.attack.__main__ import attacks
 from tests.attack.target import Target
 
@@ -38,7 +41,7 @@ ELSEWHERE = {
     "slow_samples": "tests/db/test_attacks_on_web.py",
     "wrong_tokens": "tests/db/test_attacks_on_web.py",
     "buildbot_origin": "tests/buildbot/test_fleet.py",
-    "state_files": "tests/buildbot/test_up.py",
+    "state_files": "tests/unit/test_attacks.py",
     "local_mail_flood": "tests/db/test_outbox.py",
 }
 # It takes minutes; the test stops and watches each part itself.
@@ -54,6 +57,19 @@ def test_an_attack_that_needs_no_service_is_held_off(name: str) -> None:
     result = dict(attacks())[name].run(Target())
     print(result.line)
     assert result.held, result.line
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_no_other_user_reads_the_state_directory_once_the_service_has_it() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        state = Path(directory) / "state"
+        state.mkdir(mode=0o755)
+        (state / "mirror").write_text("commits")
+        assert not state_files.run(Target(state=state)).held
+        with embedded._lock(state):
+            result = state_files.run(Target(state=state))
+        assert result.held, result.line
 
 
 def test_every_attack_is_part_of_the_tests() -> None:
