@@ -20,7 +20,9 @@ from tests.tables import an_experiment
 WIDTHS = (390, 1280, 1920)
 LONG_JOB = "will-it-scale-performance-page_fault3-process-100%-48-threads-512M-anon-thp-never"
 # Parts of addresses that name one of many: pages that differ in nothing else are of one kind.
-_NAMES = re.compile(r"/[a-z]?[0-9][^/]*|(?<=kernel/)[0-9a-f]{64}|(?<=raw/result/).+")
+_NAMES = re.compile(
+    r"/[a-z]?[0-9][^/]*|(?<=kernel/)[0-9a-f]{64}|(?<=raw/result/).+|(?<=^/metric/).+|(?<==)[^&]+"
+)
 _FILE = re.compile(r"\.(json|csv|txt|svg|css|atom|gz)$|^/raw/.*[^/]$")
 
 
