@@ -65,7 +65,7 @@ def pages(site: Site) -> list[str]:
     ]
 
 
-def test_nothing_is_cut_off_at_any_width_in_either_scheme(site: Site) -> None:
+def test_nothing_is_cut_off_and_axe_finds_no_barrier_in_either_scheme(site: Site) -> None:
     wrong = []
     for path in pages(site):
         site.page.open(site.url + path)
@@ -77,6 +77,7 @@ def test_nothing_is_cut_off_at_any_width_in_either_scheme(site: Site) -> None:
                 wrong += [f"{path} at {width}: {words}" for words in site.page.cut_off()[:4]]
                 if (more := site.page.overflow()) > 0:
                     wrong.append(f"{path} is {more} pixels wider than {width}")
+            wrong += [f"{path}, {scheme}: {words}" for words in site.page.barriers()]
         wrong += site.page.broken_pictures()
     site.page.media()
     assert wrong == [], "\n".join(wrong)
