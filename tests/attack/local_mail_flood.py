@@ -12,7 +12,7 @@ from swingbot.adapters import maildir
 from tests.attack.target import Result, Target, skipped
 
 NAME: Final = "local mail"
-WANTED: Final = "no mail of a stranger is stored, and silent connections keep nobody out"
+WANTED: Final = "no mail of a stranger is stored, and silent connections keep no other client out"
 MAILS: Final = 40
 CONNECTIONS: Final = 100
 

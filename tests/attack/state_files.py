@@ -12,19 +12,19 @@ from tests.attack.target import Result, Target, skipped
 
 NAME: Final = "state-files"
 WANTED: Final = "another user can neither list the state directory nor open a file in it"
-NOBODY: Final = 65_534
+OTHER_USER: Final = 65_534
 
 
 def run(target: Target) -> Result:
-    """Try it as the user `nobody`, which takes root; count the files that were opened."""
+    """Try it as another user, which takes root; count the files that were opened."""
     if target.state is None:
         return skipped("give --state, the state directory")
     if os.geteuid() != 0:
         return skipped("only root can become another user")
     state = target.state.resolve()
     files = [path for path in state.rglob("*") if path.is_file()][:1000]
-    listed = _as_nobody(lambda: os.listdir(state))
-    opened = [path.name for path in files if _as_nobody(partial(_read, path))]
+    listed = _as_other_user(lambda: os.listdir(state))
+    opened = [path.name for path in files if _as_other_user(partial(_read, path))]
     return Result(
         held=bool(files) and not listed and not opened,
         line=f"listed: {listed}; {len(opened)} of {len(files)} files read {opened[:3]}",
@@ -36,15 +36,15 @@ def _read(file: Path) -> None:
         opened.read(1)
 
 
-def _as_nobody(attempt: Callable[[], object]) -> bool:
-    """Whether `attempt` works for the user `nobody`."""
+def _as_other_user(attempt: Callable[[], object]) -> bool:
+    """Whether `attempt` works for another user."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
             os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
+            os.setgid(OTHER_USER)
+            os.setuid(OTHER_USER)
             attempt()
             status = 0
         finally:

@@ -1,7 +1,7 @@
 """Mutual authentication of the sender of reports and the embedded mail server.
 
 Both read one key. The server sends a random challenge and the sender answers with its HMAC, so
-that nobody who listens or takes the port while the server is down learns the key.
+that a process which listens or takes the port of a stopped server does not learn the key.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _limit(memory: int) -> None:
 
 
 def _allow_seconds(seconds: int) -> None:
-    """Let the kernel end this process if a request takes more processor time, also when nobody
+    """Let the kernel end this process if a request takes more processor time, also when no process
     waits for the answer.
     """
     usage = resource.getrusage(resource.RUSAGE_SELF)
