@@ -32,7 +32,11 @@ JOB = UnitJob(
     runs=3,
     monitors=("perf-profile",),
 )
-FACTS = {"cpus": 4, "uptime_seconds": 1.5, "kernel": "6.1"}
+FACTS: Mapping[str, str | int | float | bool | None] = {
+    "cpus": 4,
+    "uptime_seconds": 1.5,
+    "kernel": "6.1",
+}
 
 
 @pytest.fixture
