@@ -28,6 +28,7 @@ from swingbot.core.stats.parse import (
 from swingbot.core.stats.rules import CLASSES, rule_for
 from swingbot.core.text.numbers import count, levels
 from swingbot.service.ports import RequestError
+from swingbot.web.findings_plot import findings_plot
 
 LARGEST_FILE = 64 << 20  # bytes
 
@@ -180,9 +181,17 @@ def stats_compare(
     help="Omit steps smaller than this, in percent.",
 )
 @click.option("--no-picture", is_flag=True, help="Print only the findings.")
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write a picture with levels and steps to FILE.",
+)
 @as_json
 @guarded
-def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -> None:
+def stats_history(
+    path: str, min_effect: float, no_picture: bool, svg: str | None, json_: bool
+) -> None:
     """Find steps, creep and changes of noise in a history of numbers.
 
     FILE is a CSV or TSV table with the columns x (a commit, a date, a number) and value, or a JSON
@@ -193,6 +202,7 @@ def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -
     \b
     Examples:
       swingbot stats history throughput.csv
+      swingbot stats history --svg throughput.svg throughput.csv
       swingbot stats history --json --min-effect 1 - < throughput.json
     """
     if not 0 <= min_effect <= 1e6:
@@ -207,6 +217,10 @@ def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -
     findings = look(values, anchors or None)
     large = tuple(c for c in findings.changes if abs(c.pct) >= min_effect)
     shown = replace(findings, changes=large)
+    if svg is not None:
+        title = "stdin" if path == "-" else Path(path).name
+        picture = findings_plot(title, [str(point.x) for point in points], values, shown)
+        _write(svg, picture)
     if json_:
         say_json({"x": [point.x for point in points], **shown.to_json()})
         return
@@ -214,6 +228,13 @@ def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -
         width = shutil.get_terminal_size((100, 24)).columns
         click.echo(draw_history(values, shown, width=width) + "\n")
     click.echo("\n".join(tell(shown, [point.x for point in points])))
+
+
+def _write(path: str, content: str) -> None:
+    try:
+        Path(path).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _check(min_effect: float, alpha: float) -> None:

@@ -1,0 +1,75 @@
+"""Plot of a history of numbers with what was found in it: levels, steps and their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from swingbot.core.stats.findings import Findings, LevelChange
+
+from . import svg
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74, 16, 44, 46
+_WIDTH, _HEIGHT = 900, 316
+
+
+def findings_plot(
+    title: str, labels: Sequence[str], values: Sequence[float], findings: Findings
+) -> str:
+    """SVG of the values in their order; `labels` are their x."""
+    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    y = svg.scale_for(list(values), bottom, _TOP)
+    x = svg.AxisScale(-0.5, len(values) - 0.5, _LEFT, right)
+    marks = svg.ticks(y.low, y.high)
+    step = marks[1] - marks[0] if len(marks) > 1 else 1.0
+    parts = [svg.text(_LEFT, 18, title, "title")]
+    for value in marks:
+        parts += [
+            svg.line(_LEFT, y(value), right, y(value), "grid"),
+            svg.text(_LEFT - 7, y(value) + 4, svg.tick_label(value, step), "soft small", "end"),
+        ]
+    parts += [svg.line(_LEFT, _TOP, _LEFT, bottom, "axis")]
+    parts += [svg.line(_LEFT, bottom, right, bottom, "axis")]
+    parts += _range_of_x(labels, x, bottom)
+    parts += [
+        _point(label, x(i), y(v), v)
+        for i, (label, v) in enumerate(zip(labels, values, strict=True))
+    ]
+    for level in findings.levels:
+        height = y(level.mean)
+        parts.append(
+            svg.line(x(level.first - 0.4), height, x(level.last + 0.4), height, "head mean")
+        )
+    for change in findings.changes:
+        parts += _step(change, labels[change.at], x, bottom)
+    return svg.document(_WIDTH, _HEIGHT, title, parts)
+
+
+def _range_of_x(labels: Sequence[str], x: svg.AxisScale, bottom: float) -> list[str]:
+    words = "in the order of the file (the value axis does not start at 0)"
+    return [
+        svg.text(x(0.0), bottom + 16, labels[0][:20], "soft small"),
+        svg.text(x(len(labels) - 1.0), bottom + 16, labels[-1][:20], "soft small", "end"),
+        svg.text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, words, "soft small", "middle"),
+    ]
+
+
+def _point(label: str, x: float, y: float, value: float) -> str:
+    words = svg.element("title", escape(f"{label[:80]}: {value:.6g}"))
+    return svg.element("g", words, svg.disc(x, y, 2.5, "base boot"))
+
+
+def _step(change: LevelChange, label: str, x: svg.AxisScale, bottom: float) -> list[str]:
+    at = x(change.at - 0.5)
+    words = (
+        f"{label[:80]}: {change.pct:+.3g} %, 95 % interval {change.low_pct:+.3g} .."
+        f" {change.high_pct:+.3g} %"
+    )
+    return [
+        svg.element(
+            "g",
+            svg.element("title", escape(words)),
+            svg.line(at, _TOP, at, bottom, "level third"),
+        ),
+        svg.text(at, _TOP - 6, f"{change.pct:+.2g} %", "small", "middle"),
+    ]
