@@ -16,12 +16,16 @@ import time
 from pathlib import Path
 
 from swingbot_worker import kbuild
-from swingbot_worker.order import BuildOrder
+from swingbot_worker.kbuild import tree_objects
+from swingbot_worker.kbuild.lock import locked
+from swingbot_worker.order import NO_TREE, BuildOrder
 from swingbot_worker.site import Site, from_environment
+from swingbot_worker.walls import sandbox
 from tests.demo.tree import TreeError, make_base
 
 KCONFIG, COMPILER = "vm-x86_64", "gcc"
 WIRED = f"{KCONFIG}+net-virtio"  # with the driver of a QEMU machine's network card
+FIRST_TREE = "t1"  # what orders call the first tree of a new service, such as the demo's
 
 
 def demo_repository(site: Site) -> Path:
@@ -70,9 +74,35 @@ def base_image(site: Site, kconfig: str = KCONFIG) -> Path:
     return image
 
 
+def share_with_first_tree(site: Site) -> None:
+    """Give the first tree of each new service copies of what the base build left.
+
+    Trees share neither objects nor compiler cache, so the first build of the demo would be a
+    second full one. Only what that tree does not have yet is copied.
+    """
+    _copy(site.cache / "ccache", tree_objects.compiler_cache(site.cache, FIRST_TREE))
+    for root in site.cache.glob("work/linux-*"):
+        with locked(root / "lock", 3600):
+            for objects in root.glob("src/o-*"):
+                owner = root / "owners" / objects.name
+                if not owner.exists() or owner.read_text().strip() == NO_TREE:
+                    _copy(objects, root / "parked" / FIRST_TREE / objects.name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.exists() and not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f".{target.name}.new")
+        sandbox.forget(unfinished)
+        sandbox.copied(source, unfinished)
+        unfinished.rename(target)
+
+
 def main() -> int:
     try:
-        base_image(from_environment())
+        site = from_environment()
+        base_image(site)
+        share_with_first_tree(site)
     except TreeError as error:
         print(f"kernels: {error}", file=sys.stderr)
         return 1
