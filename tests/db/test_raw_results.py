@@ -23,6 +23,7 @@ from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.parser_version import parser_versions
+from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.app.cli import main
 from swingbot.app.raw_export import Export
 from swingbot.app.raw_sources import LocalSource, RemoteSource
@@ -495,7 +496,12 @@ def mended(brain: Brain, place: Path, end: str) -> None:
     last = max(n for n, line in enumerate(lines) if line.lstrip().startswith("return"))
     parser.write_text("".join(lines[:last]) + end)
     found = load_programs(programs)
-    brain.lab = replace(brain.lab, programs=found, parsers=parser_versions(found))
+    brain.lab = replace(
+        brain.lab,
+        programs=found,
+        parsers=parser_versions(found),
+        results=ChildResultReader(programs),
+    )
 
 
 HALVED = '    return {"per_process_ops": faults / seconds / tasks / 2, "faults": float(faults)}\n'

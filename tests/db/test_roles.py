@@ -33,9 +33,13 @@ class Database:
         return self._engines[-1]
 
     def as_(self, role: str, statement: str) -> list[tuple[object, ...]]:
-        with self.engine(role).begin() as conn:
-            result = conn.exec_driver_sql(statement)
-            return [tuple(row) for row in result] if result.returns_rows else []
+        engine = self.engine(role)
+        try:
+            with engine.begin() as conn:
+                result = conn.exec_driver_sql(statement)
+                return [tuple(row) for row in result] if result.returns_rows else []
+        finally:
+            engine.dispose()  # the readers' roles have few connections
 
     def close(self) -> None:
         for one in self._engines:
