@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import psycopg2.extensions
 import sqlalchemy as sa
 
 from swingbot.service.checkpoint import checkpoint
@@ -42,6 +43,16 @@ def make_engine(
 def own_pool(engine: sa.Engine, *, connections: int, query_seconds: int | None = None) -> sa.Engine:
     """Open another pool on the database of `engine`, which a crowd at `engine` does not empty."""
     return make_engine(engine.url, connections=connections, query_seconds=query_seconds)
+
+
+def own_session(engine: sa.Engine) -> psycopg2.extensions.connection:
+    """Open a session in autocommit mode that the pool of `engine` does not reuse."""
+    pooled = engine.raw_connection()
+    session = pooled.driver_connection
+    assert isinstance(session, psycopg2.extensions.connection)
+    pooled.detach()
+    session.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
+    return session
 
 
 @contextmanager

@@ -16,6 +16,8 @@ import psycopg2
 import psycopg2.extensions
 import sqlalchemy as sa
 
+from swingbot_db.engine import own_session
+
 _LOCK: Final = 0x5_1_16_B09  # arbitrary, but different from swingbot's other advisory locks
 _NAME: Final = "swingbot loop"
 _STARTED: Final = "%Y%m%dT%H%M%SZ"
@@ -76,11 +78,7 @@ class LoopLock:
         return True
 
     def _open(self) -> psycopg2.extensions.connection:
-        pooled = self._engine.raw_connection()
-        session = pooled.driver_connection
-        assert isinstance(session, psycopg2.extensions.connection)
-        pooled.detach()  # the pool must not reuse this connection
-        session.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
+        session = own_session(self._engine)
         # PostgreSQL cuts the name after 63 bytes, so the host is last
         name = f"{_NAME} {os.getpid()} {self._started} {socket.gethostname()}"
         with session.cursor() as cursor:

@@ -28,7 +28,7 @@ from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot.service.watch.trees import poll_tree
-from swingbot_db.engine import on_statement
+from swingbot_db.engine import on_statement, own_session
 from swingbot_db.loop_lock import LoopLock, SecondLoop
 
 # Delay after a failed round (database unreachable, disk full), in seconds.
@@ -56,14 +56,10 @@ class _Alarm:
             time.sleep(min(seconds, PAUSE_SECONDS))
 
     def _listen(self) -> psycopg2.extensions.connection:
-        pooled = self._engine.raw_connection()
-        raw = pooled.driver_connection
-        assert isinstance(raw, psycopg2.extensions.connection)
-        pooled.detach()  # the pool must not reuse this connection
-        raw.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
-        with raw.cursor() as cursor:
+        session = own_session(self._engine)
+        with session.cursor() as cursor:
             cursor.execute("LISTEN swingbot")
-        return raw
+        return session
 
 
 def run(

@@ -20,6 +20,7 @@ from swingbot.core.text.numbers import count
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import Git, GitError, Lab
 
+from .csv_attachment import csv_attachment
 from .metric_plot import HistoryMark, NoiseBand, metric_plot
 from .pages import picture
 from .plot import PlotSubject
@@ -399,9 +400,4 @@ def _spreadsheet(document: Row) -> Response:
 
     rows = (line(point, boot) for point in document["points"] for boot in point["boots"])
     name = quote(document["metric"], safe="")[:100]
-    headers = {
-        "cache-control": "no-cache",
-        "content-disposition": f'attachment; filename="{name}.csv"',
-    }
-    text = "".join(csv_lines(_CSV, rows))
-    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
+    return csv_attachment(name, "".join(csv_lines(_CSV, rows)))

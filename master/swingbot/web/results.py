@@ -26,6 +26,7 @@ from swingbot.core.text.numbers import count
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import GitError, Lab
 
+from .csv_attachment import csv_attachment
 from .ports import Connection, Row
 from .render import Renderer, is_json
 from .results_query import MOST_KERNELS, ResultsQuery, read_query
@@ -94,12 +95,8 @@ class ResultPages:
             raise HTTPException(400, "Give a tree and two to six kernels.")
         document, _ = self._document(query)
         names = [kernel["name"] for kernel in document["kernels"]]
-        text = "".join(csv_lines(_COLUMNS, (_line(row, names) for row in document["rows"])))
-        headers = {
-            "cache-control": "no-cache",
-            "content-disposition": 'attachment; filename="results.csv"',
-        }
-        return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
+        lines = csv_lines(_COLUMNS, (_line(row, names) for row in document["rows"]))
+        return csv_attachment("results", "".join(lines))
 
     # -- choosing kernels
 
@@ -245,7 +242,7 @@ def _unmeasured(tree: Row, commit: str, ref: str) -> Row:
 
 
 def _permanent(kernels: Sequence[Row]) -> tuple[str, ...]:
-    """Names that mean the same kernels for ever."""
+    """Return names that will always mean the same kernels."""
     return tuple(kernel["id"] or kernel["commit"] for kernel in kernels)
 
 

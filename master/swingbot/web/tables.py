@@ -12,6 +12,7 @@ from starlette.routing import Route
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
 
+from .csv_attachment import csv_attachment
 from .ports import Connection, Engine
 
 Printed = Callable[[Connection, str, str], str]
@@ -45,12 +46,7 @@ def routes(engine: Engine, printed: Printed, forms: Mapping[str, Collection[str]
 
     def spreadsheet(request: Request) -> Response:
         id = ids.show("experiment", ids.read(request.path_params["id"], "experiment")[1])
-        text = text_of("experiment", id, "csv")
-        headers = {
-            "cache-control": "no-cache",
-            "content-disposition": f'attachment; filename="{id}.csv"',
-        }
-        return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
+        return csv_attachment(id, text_of("experiment", id, "csv"))
 
     return [
         Route("/{kind}/{id}/{form}.txt", table),

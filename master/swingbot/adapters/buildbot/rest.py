@@ -27,7 +27,7 @@ def _write(request: Any, encoder: JSONEncoder, data: Any) -> None:
 
 
 def _send(request: Any, body: bytes) -> None:
-    if request.finished or request.channel is None:  # the client has gone
+    if rest._is_request_finished(request):  # or the client has gone
         return
     request.setHeader(b"content-length", str(len(body)).encode())
     if request.method != b"HEAD":

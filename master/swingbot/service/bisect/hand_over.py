@@ -8,7 +8,7 @@ are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from swingbot.core.model.bisection import WantedBoot
@@ -56,7 +56,7 @@ def _hand_over(
         if want.testbox == index
         and want.key not in seen
         and want.phase != "history"
-        and _state(lab, tx, bisection, variants, want, orders) != "running"
+        and not _is_running(orders.get(_order_key(lab, tx, bisection, variants, want)))
     ]
     if not waiting:
         return bisection
@@ -76,27 +76,25 @@ def _hand_over(
             None,
         )
     for want in waiting:
-        variant = in_layout(lab, tx, variants[want.idx], want.layout)
-        before = orders.get(str(boot_key(bisection, variant, want.k, want.testbox)))
+        before = orders.get(_order_key(lab, tx, bisection, variants, want))
         if before is not None:
             tx.orders.unwant(before.id, bisection=bisection.id)
         tx.bisections.move_want(bisection.id, *want.key, target)
+        variant = in_layout(lab, tx, variants[want.idx], want.layout)
         key = boot_key(moved, variant, want.k, target)
         want_boot(lab, tx.orders, variant, key, PRIORITY["bisection"], bisection=bisection.id)
     return moved
 
 
-def _state(
-    lab: Lab,
-    tx: Transaction,
-    bisection: Bisection,
-    variants: Sequence[Variant],
-    want: WantedBoot,
-    orders: Mapping[str, Order],
-) -> str | None:
+def _order_key(
+    lab: Lab, tx: Transaction, bisection: Bisection, variants: Sequence[Variant], want: WantedBoot
+) -> str:
     variant = in_layout(lab, tx, variants[want.idx], want.layout)
-    order = orders.get(str(boot_key(bisection, variant, want.k, want.testbox)))
-    return None if order is None else order.state
+    return str(boot_key(bisection, variant, want.k, want.testbox))
+
+
+def _is_running(order: Order | None) -> bool:
+    return order is not None and order.state == "running"
 
 
 def _target(
