@@ -81,7 +81,7 @@ def _refuse(status: int, error: str, **more: Any) -> JSONResponse:
 
 
 class NotTaken(Exception):
-    """An upload is refused, for now or for ever; `status` is the HTTP status of the response."""
+    """An upload is refused, temporarily or permanently; `status` is the HTTP status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

@@ -1,6 +1,6 @@
 """`/feed/tree/<name>.atom`, `/feed/testbox/<name>.atom`: what happened lately, for feed readers.
 
-Atom (RFC 4287). An entry keeps its id for ever; `updated` moves when more became known.
+Atom (RFC 4287). An entry keeps its id; `updated` changes when more is known.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from swingbot.core.model.bisection import Observation
 _NEGLIGIBLE: Final = 1e-5  # hypotheses with less probability are left out
 _SPACING: Final = 0.3  # of the quadrature, in sd of the narrowest peak
 _REACH: Final = 5.0  # sd
-# fewest and most nodes; levels that need more are told apart by one boot
+# fewest and most nodes; one boot separates levels that would need more
 _PLACES: Final = (64, 1500)
 # share of a boot's variance below which the layout of a build is not estimated from its boots
 _LITTLE_LAYOUT: Final = 0.05

@@ -244,7 +244,7 @@ TWO_STEPS_MOST_GAPS: Final = 64
 # --- the search ---
 
 # Share of all boots that each end gets. More: boots that most searches do not need; fewer: two
-# outliers of an end next to the culprit keep the search among equal kernels for ever.
+# outliers of an end next to the culprit keep the search among equal kernels forever.
 END_SHARE: Final = 1 / 16
 # An end with that many boots whose variance exceeds that of their mean by this factor is not booted
 # again for its level: its image may be odd, and all its boots share it. Higher: useless boots of
