@@ -52,10 +52,15 @@ def test_an_alias_is_folded_into_its_original_and_counters_stand_apart() -> None
         row("perf-stat.cycles", counter=True, verdict="changed", change_pct=30.0),
         row("perf-stat.faults", counter=True, verdict="same"),
     ]
-    (test,) = measured_tests(rows)
+    test, elsewhere = measured_tests(rows)
     assert [(line.row["metric"], line.aliases) for line in test.table.lines] == [
         ("m.ops", ("m.total",))
     ]
+    # its original was not measured there, so it repeats nothing
+    assert [(line.row["metric"], line.aliases) for line in elsewhere.table.lines] == [
+        ("m.total", ())
+    ]
+    assert elsewhere.testbox == "other" and not elsewhere.counters.lines
     assert len(test.counters.lines) == 2
     assert test.counter_words == "2 counters, 1 changed: perf-stat.cycles +30.0\u00a0%"
 
