@@ -122,7 +122,7 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
             "patch 1/2 is missing",
         ),
         ({"patch": 5}, "patch a string"),
-        ({"boots": True}, "boots a number"),
+        ({"boots": True}, "boots and looks numbers"),
         ({"set": {"x": 1}}, "Send an object with only these keys"),
         ({"tree": {"a": 1}}, "must be strings"),
     ],

@@ -84,7 +84,7 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
     site = serve()
     headers = site.web.token("Op", Role.OPERATOR)
     mbox = series(site, f"{site.commits[0]}..{site.commits[2]}")
-    answer = ask(site, headers, base="base", series=mbox, against=["above", "first"])
+    answer = ask(site, headers, base="base", series=mbox, against=["above", "first"], looks=3)
     assert answer.status_code == 201, answer.text
     assert len(answer.json()["patches"]) == 2
     base, *patched = arms_of(site, answer.json()["id"])
@@ -92,7 +92,7 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
     assert [arm.name for arm in patched] == ["1/2", "2/2"]
     assert {(arm.origin, arm.trust) for arm in patched} == {("patch", "untrusted")}
     facts = site.web.client.get(f"/experiment/{answer.json()['id']}.json").json()
-    assert facts["against"] == ["above", "first"]
+    assert (facts["against"], facts["looks_stated"]) == (["above", "first"], 3)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,9 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
         ({"range": "base..tip", "boots": 0}, "between 1 and 50"),
         ({"range": "base..tip", "boots": 51}, "between 1 and 50"),
         ({"range": "base..tip", "boots": 10**9}, "number of boots"),
+        ({"range": "base..tip", "looks": 0}, "from 1 to 20, not '0'"),
+        ({"range": "base..tip", "looks": 21}, "from 1 to 20"),
+        ({"range": "base..tip", "looks": "x"}, "boots and looks numbers"),
         ({"range": "base..tip", "against": "left"}, "is not a valid reference"),
         (
             {"range": "base..tip", "job": "../../etc/passwd"},

@@ -97,6 +97,7 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     ends = ("bisect", "start", f"{first}..{last}")
     lab.run("bisection asked for", *ends, *job, "--metric", METRIC)
     rest()
+    lab.run("plan of an extension", "extend", table, "--boots", "2", "--dry-run")
     lab.run("status", "status")
     lab.get("status", "/status.json")
     for words in (first[:12], "vm-icount", METRIC, "nothing like this", ""):

@@ -24,6 +24,7 @@ from swingbot.core.model.former_names import with_former_names
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, SeriesError
 from swingbot.core.patchset.read import read_file
+from swingbot.core.stats.looks import MOST_LOOKS
 from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.compare.submit import RequestCost
 from swingbot.service.ports import GitError, RequestError
@@ -33,7 +34,7 @@ from .forms import FORM_HEADERS, Forms, same_site
 from .render import Renderer
 from .session import bearer_of
 
-_FIELDS: Final = ("tree", "base", "head", "job", "testbox", "boots")
+_FIELDS: Final = ("tree", "base", "head", "job", "testbox", "boots", "looks")
 _LONGEST: Final = 300  # characters of a field
 _PATCH_NAME: Final = "patch of a web request"  # also its subject if it has none
 
@@ -67,11 +68,15 @@ class ComparisonSubmitter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """Fields of a form: texts, a file, texts that may be repeated, and at most `parts` parts."""
+    """Fields of a form: texts, a file, and at most `parts` parts.
+
+    Of the texts, `lists` may be repeated and `numbers` are numbers in JSON.
+    """
 
     texts: tuple[str, ...]
     file: str
     lists: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ("boots", "looks")
     parts: int = 20
 
     @property
@@ -247,6 +252,7 @@ class ComparePages:
             job_files=jobs,
             testboxes=testboxes,
             boots=boots_of(text["boots"]),
+            looks=looks_of(text["looks"]),
             patches=series.patches,
         )
 
@@ -265,6 +271,18 @@ def boots_of(text: str) -> int | None:
     if text and not (text.isascii() and text.isdigit() and len(text) < 5):
         raise RequestError(f"boots must be the number of boots per kernel, not {text[:40]!r}")
     return int(text) if text else None
+
+
+def looks_of(text: str) -> int:
+    """Return the number of looks; 1 if the field is empty. Raises RequestError."""
+    if not text:
+        return 1
+    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_LOOKS):
+        raise RequestError(
+            f"looks must be how often the result may be judged, from 1 to {MOST_LOOKS},"
+            f" not {text[:40]!r}"
+        )
+    return int(text)
 
 
 def series_of(sent: SubmittedForm) -> PatchSeries:
@@ -331,19 +349,17 @@ def read_json(
         raise HTTPException(
             400, f"Send an object with only these keys: {', '.join(sorted(fields.keys))}."
         )
-    dry_run, patch, boots = (
-        document.pop("dry_run", False),
-        document.pop(fields.file, None),
-        document.pop("boots", None),
-    )
+    dry_run, patch = document.pop("dry_run", False), document.pop(fields.file, None)
+    numbers = {name: document.pop(name, None) for name in fields.numbers}
     if (
         not isinstance(dry_run, bool)
         or not isinstance(patch, str | None)
-        or not isinstance(boots, int | None)
-        or isinstance(boots, bool)
+        or not all(number is None or type(number) is int for number in numbers.values())
     ):
         raise HTTPException(
-            400, f"dry_run must be true or false, boots a number, {fields.file} a string."
+            400,
+            f"dry_run must be true or false, {' and '.join(fields.numbers)} numbers,"
+            f" {fields.file} a string.",
         )
     values = {
         name: ",".join(value)
@@ -355,12 +371,13 @@ def read_json(
         lists = fields.lists or ("job", "testbox")
         raise HTTPException(
             400,
-            f"{', '.join(name for name in fields.texts if name != 'boots')} must be strings;"
+            f"{', '.join(name for name in fields.texts if name not in numbers)} must be strings;"
             f" {' and '.join(lists)} may be lists of strings.",
         )
     encoded = patch.encode("utf-8", "replace") if patch else None
     return SubmittedForm(
-        values=values | ({"boots": str(boots)} if boots is not None else {}),
+        values=values
+        | {name: str(number) for name, number in numbers.items() if number is not None},
         patch=_fitting(encoded, patch_bytes),
     ), dry_run
 

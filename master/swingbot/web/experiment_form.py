@@ -30,6 +30,7 @@ from .compare import (
     OverQuota,
     SubmittedForm,
     boots_of,
+    looks_of,
     read_form,
     read_json,
     series_facts,
@@ -41,7 +42,7 @@ from .render import Renderer
 from .session import bearer_of
 
 _FIELDS: Final = Fields(
-    texts=("tree", "range", "base", "job", "testbox", "against", "boots"),
+    texts=("tree", "range", "base", "job", "testbox", "against", "boots", "looks"),
     file="series",
     lists=("job", "testbox", "against"),
     parts=200,
@@ -166,6 +167,7 @@ class ExperimentForm:
             job_files=self._submitter.job_files(_listed(text["job"])),
             testboxes=_listed(text["testbox"]),
             boots=DEFAULT_BOOTS if boots is None else boots,
+            looks=looks_of(text["looks"]),
         )
 
     def _page(
