@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from itertools import takewhile
 
 import click
@@ -78,6 +79,12 @@ def test_no_group_cuts_off_the_help_of_a_command() -> None:
 def test_a_group_lists_a_command_with_its_short_help() -> None:
     said = CliRunner().invoke(main, ["bisect", "--help"]).output
     assert "  run        Find the commit that changed the number printed by a command\n" in said
+
+
+@pytest.mark.parametrize("command", [main, worker])
+def test_each_command_prints_the_version_of_the_package(command: click.Command) -> None:
+    said = CliRunner().invoke(command, ["--version"], prog_name="x")
+    assert (said.exit_code, said.output) == (0, f"x, version {version('swingbot')}\n")
 
 
 @pytest.mark.parametrize("words", [["bisect", "run", "--help"], ["facts"]])

@@ -61,6 +61,7 @@ VERBOSE = click.option(
         "for the same order file."
     ),
 )
+@click.version_option(package_name="swingbot")
 def main() -> None:
     # Buildbot and process managers send SIGTERM: exit by an exception, which ends child processes.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))

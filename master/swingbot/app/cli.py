@@ -112,6 +112,7 @@ COMMANDS: Final = {
     help="State directory (paths.state).",
 )
 @click.option("--port", type=click.IntRange(1, 65000), help="First port of the service (web.port).")
+@click.version_option(package_name="swingbot")
 @click.pass_context
 def main(context: click.Context, config: Path | None, state: Path | None, port: int | None) -> None:
     """swingbot builds kernels, boots and measures them, and names the commit behind a change.

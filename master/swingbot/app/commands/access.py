@@ -154,7 +154,7 @@ def log(session: CommandContext, limit: int, json_: bool) -> None:
     """Show the log of tokens, latest entry first.
 
     Entries: created, revoked, signed in and out, refused,
-    comparisons asked for.
+    comparisons requested.
 
     \b
     Example:

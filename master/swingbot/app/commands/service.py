@@ -74,7 +74,7 @@ Example, in a private container network:
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on; only who has the key of mail.key_file can deliver mail.",
+    help="Address to listen on; only clients with the key in mail.key_file can deliver mail.",
 )
 @click.option(
     "--smtp-port",
