@@ -9,11 +9,12 @@ from pathlib import Path
 from swingbot.adapters.result_reader import ChildResultReader
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_worker.readers.boot_reader import read_boot
 from tests.attack.hostile_results import long_name
 from tests.attack.target import Result, Target
 
 NAME = "boot-results"
-WANTED = "runs without a result and the reason; the service grows by less than 100 MB"
+WANTED = "runs without a result; neither the service nor the worker grows by more than 100 MB"
 _PROGRAMS = Path(__file__).resolve().parents[2] / "jobs" / "programs"
 _JOB = UnitJob(name="j-1", program="page-fault", params={}, runs=1)
 
@@ -32,6 +33,10 @@ def run(target: Target) -> Result:
             ended = f"failed: {error}"
         finally:
             reader.close()
+        worker = read_boot(file, unit_jobs=[_JOB]).runs[0]["status"]
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before >> 10
-    held = not ended.startswith("ok") and grown < 100
-    return Result(held=held, line=f"{ended}; the service grew by {grown} MB")
+    held = not ended.startswith("ok") and worker == "missing" and grown < 100
+    return Result(
+        held=held,
+        line=f"{ended}; for the worker {worker}; both together grew by {grown} MB",
+    )

@@ -23,6 +23,7 @@ from swingbot_worker.kbuild import configure, recipe, source, toolchain
 from swingbot_worker.kbuild.build_cache import BuildCache
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import Make
+from swingbot_worker.kbuild.untrusted_reader import BuildReader
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.order import Spec
 from swingbot_worker.site import Site
@@ -93,7 +94,12 @@ def test_the_real_kernel_takes_every_line_of_a_fragment(
                 expected_objects=None,
             )
             configure.configure(
-                tree, make, directory, configure.configuration_of(site, spec.kconfig), version
+                tree,
+                make,
+                directory,
+                configure.configuration_of(site, spec.kconfig),
+                version,
+                BuildReader(source=tree.source, objects=directory, sandbox=None),
             )
     assert "does not accept" not in log.read_text()
 

@@ -38,10 +38,10 @@ from swingbot_jobs.testbox.file import load, load_all
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.wire import ROLES
 from swingbot_worker import runner
+from swingbot_worker.readers.run_status import settings_read
 from swingbot_worker.runner.fact_script import functions
 from swingbot_worker.testbox.cluster import script as cluster
 from swingbot_worker.testbox.qemu import argv
-from swingbot_worker.testbox.runs import settings_read
 from swingbot_worker.testbox.ssh import guest
 from tests.contract.labs import JOBS, played_lab
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_worker.walls import cgroup
+from swingbot_worker.walls import cgroup, trials
 from swingbot_worker.walls.limits import limits_of
 
 NO_PID = 2**22 + 1  # beyond the largest pid of Linux: a worker that is not here
@@ -70,3 +70,9 @@ def test_a_group_that_was_just_created_is_not_taken_away(
 ) -> None:
     enter(parents)
     assert all(directory.exists() for directory in foreign)
+
+
+def test_the_page_shows_every_trial() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "walls.md").read_text()
+    missing = [what for _, what, _ in trials.OVER if f"a program {what}: it " not in page]
+    assert trials.OVER and missing == []

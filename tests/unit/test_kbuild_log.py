@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.contract.build_key import build_key
-from swingbot_worker.kbuild import log, recipe
+from swingbot_worker.kbuild import accepted, log, recipe
 from swingbot_worker.kbuild.layout import NoLayout, permuted
 from swingbot_worker.order import Spec
 
@@ -79,7 +79,7 @@ def test_lost_lines_of_a_fragment_are_those_the_config_does_not_honour() -> None
         "CONFIG_D is not set\nCONFIG_E=8\n"
     )
     config = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_D=y\nCONFIG_E=64\n"
-    assert recipe.lost_lines(fragment, config) == [
+    assert accepted.lost_lines(fragment, config) == [
         "CONFIG_B=y",
         "# CONFIG_D is not set",
         "CONFIG_E=8",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined, load_kconfigs, parts_of
-from swingbot_worker.kbuild import recipe
+from swingbot_worker.kbuild import accepted
 
 KCONFIGS = Kconfigs(
     {"tiny": "CONFIG_A=y\n", "huge": "CONFIG_A=n\n"},
@@ -82,7 +82,7 @@ def test_a_fragment_is_joined_once() -> None:
 
 def test_a_line_that_a_later_file_changes_is_not_missed() -> None:
     assert (
-        recipe.not_overridden(
+        accepted.not_overridden(
             "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=8\n", "# CONFIG_A is not set\nCONFIG_B=y\n"
         )
         == "CONFIG_C=8"
@@ -93,5 +93,5 @@ def test_what_is_shipped_can_be_named_and_each_fragment_asks_for_something() -> 
     shipped = load_kconfigs(SHIPPED)
     assert {"align64", "trace"} <= set(shipped.fragments)
     for fragment, text in shipped.fragments.items():
-        assert recipe.lost_lines(text, ""), fragment
+        assert accepted.lost_lines(text, ""), fragment
         assert shipped.text(f"vm-x86_64+{fragment}").startswith(shipped["vm-x86_64"])

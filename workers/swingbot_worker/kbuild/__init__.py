@@ -8,7 +8,23 @@ explains why swingbot does not use tuxmake.
 
 from __future__ import annotations
 
-from swingbot_worker.kbuild.build import build
-from swingbot_worker.kbuild.by_hand import order_by_hand
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from swingbot_worker.kbuild.build_kernel import build
+    from swingbot_worker.kbuild.by_hand import order_by_hand
 
 __all__ = ["build", "order_by_hand"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on demand: the child that reads objects (`readers/`) needs some modules of many."""
+    if name == "build":
+        from swingbot_worker.kbuild.build_kernel import build
+
+        return build
+    if name == "order_by_hand":
+        from swingbot_worker.kbuild.by_hand import order_by_hand
+
+        return order_by_hand
+    raise AttributeError(name)

@@ -14,9 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.kbuild.make import BuildFailed
-from swingbot_worker.kbuild.untrusted_reader import BuildReader
 
 MIB: Final = 1 << 20
 # A bzImage with every driver built in is below 100 MB.
@@ -77,17 +75,6 @@ def opened(directory: Path, name: str) -> Iterator[IO[bytes]]:
             yield source
     finally:
         os.close(descriptor)
-
-
-def sizes(reader: BuildReader) -> dict[str, int]:
-    """Return the sizes of the kernel in bytes.
-
-    Raises BuildFailed if its vmlinux is not a kernel, or InfraError.
-    """
-    try:
-        return reader.sizes()
-    except NotAnObject as error:
-        raise BuildFailed(f"The build left an invalid vmlinux: {error}.", []) from None
 
 
 @contextlib.contextmanager

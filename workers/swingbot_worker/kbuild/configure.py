@@ -13,7 +13,9 @@ from pathlib import Path
 from swingbot_jobs.contract.kconfig import FRAGMENTS, NoKconfig, load_kconfigs, parts_of
 from swingbot_worker import InfraError
 from swingbot_worker.kbuild import build_output, recipe
+from swingbot_worker.kbuild.accepted import not_overridden
 from swingbot_worker.kbuild.make import BuildFailed, Make
+from swingbot_worker.kbuild.untrusted_reader import BuildReader
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.site import Site
 
@@ -50,7 +52,12 @@ def configuration_of(site: Site, kconfig: str) -> Configuration:
 
 
 def configure(
-    tree: WorkTree, make: Make, objects: Path, wanted: Configuration, compiler_version: str
+    tree: WorkTree,
+    make: Make,
+    objects: Path,
+    wanted: Configuration,
+    compiler_version: str,
+    reader: BuildReader,
 ) -> None:
     """Configure the kernel in `objects`, and log the lines that it does not accept.
 
@@ -65,16 +72,18 @@ def configure(
         make.run("tinyconfig")
         make.command(recipe.merge_argv(make.spec, wanted.files), "merge_config.sh")
         make.run("olddefconfig")
-    _check(make, wanted, build_output.content(objects, ".config").decode())
+    _check(make, wanted, objects, reader)
 
 
-def _check(make: Make, wanted: Configuration, config: str) -> None:
+def _check(make: Make, wanted: Configuration, objects: Path, reader: BuildReader) -> None:
     texts = [file.read_text() for file in wanted.files]
+    fragments = [
+        not_overridden(text, "\n".join(texts[number:])) for number, text in enumerate(texts, 1)
+    ]
+    with build_output.opened(objects, ".config") as config:
+        lost_of_each = reader.lost_lines(fragments, config)
     missing: list[str] = []
-    for number, file in enumerate(wanted.files):
-        lost = recipe.lost_lines(
-            recipe.not_overridden(texts[number], "\n".join(texts[number + 1 :])), config
-        )
+    for number, (file, lost) in enumerate(zip(wanted.files, lost_of_each, strict=True)):
         for line in lost:
             make.note(f"{file.name}: this kernel does not accept: {line}")
         missing += [f"{line} (fragment {file.stem})" for line in lost if number]

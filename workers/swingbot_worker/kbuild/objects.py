@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import IO
 
 from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild.elf import read_elf
 
+MEMORY = ".swingbot-objects.json"  # below the object directory
 # Read of the remembered hashes, which a trusted build can write; a distribution kernel has 2 MB.
 _MEMORY_BYTES = 16 << 20
 # Code that is in the image but does not run after boot, or that is not part of the running kernel.
@@ -35,14 +37,13 @@ def sizes(vmlinux: Path) -> dict[str, int]:
     return read_elf(vmlinux).sizes()
 
 
-def object_hashes(source: Path, objects: Path) -> dict[str, str]:
+def object_hashes(source: Path, objects: Path, *, keep: IO[str]) -> dict[str, str]:
     """Return the sha256 of each object compiled from a .c file of the same name.
 
     The keys are paths relative to the object directory. Only objects whose time stamp or size
-    changed since the last call are read.
+    differs from the file MEMORY are read; `keep` receives the next content of that file.
     """
-    memory = objects / ".swingbot-objects.json"
-    known: dict[str, list[object]] = _remembered(memory)
+    known = _remembered(objects / MEMORY)
     fresh: dict[str, list[object]] = {}
     for path in compiled_objects(source, objects):
         state = os.stat(objects / path)
@@ -53,7 +54,7 @@ def object_hashes(source: Path, objects: Path) -> dict[str, str]:
             if old is not None and same
             else [state.st_mtime_ns, state.st_size, sha256(objects / path)]
         )
-    memory.write_text(json.dumps(fresh))
+    json.dump(fresh, keep)
     return {path: str(entry[2]) for path, entry in sorted(fresh.items())}
 
 

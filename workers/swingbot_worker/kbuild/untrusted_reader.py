@@ -1,189 +1,172 @@
-"""Read the objects of a build in a child process with limits of memory and time.
-
-Whatever a build leaves may be crafted so that reading it takes any amount of memory. The child has
-no capability but to read files and no network, writes to two files that this process opens for it,
-and answers with one short JSON document. A child that exceeds a limit has failed to read the build;
-the worker is not affected.
-"""
+"""Read a finished build in a child process with limits of memory and time, behind the walls."""
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import sys
 import tempfile
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
-from swingbot_worker import InfraError, process
-from swingbot_worker.kbuild.elf import NotAnObject
+from swingbot_jobs.contract.trust import Trust
+from swingbot_worker.kbuild import functions, objects
+from swingbot_worker.kbuild.make import BuildFailed
+from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader
+from swingbot_worker.walls.sandbox import Sandbox
 
 MIB: Final = 1 << 20
 # Anonymous memory in bytes. The vmlinux and objects of a distribution kernel need less than half.
 MEMORY_BYTES: Final = 1_536 * MIB
-# Files are mapped, too, and may have 2 GB.
-_ADDRESS_BYTES: Final = MEMORY_BYTES + 4_096 * MIB
 CPU_SECONDS: Final = 900
 DEADLINE_SECONDS: Final = 1_200.0
-_FILE_BYTES: Final = 256 * MIB  # of the record and of the cached rows; a distribution has 40 MB
-_ANSWER_BYTES: Final = 64 << 10
-_CHILD: Final = "from swingbot_worker.kbuild.untrusted_reader import main; main()"
-_ENVIRONMENT: Final = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
-_TRY_SECONDS: Final = 20.0
+_SIZES: Final = ("text", "data", "bss")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedParts:
+    """What to read, and the files to write it to.
+
+    `hashes` receives the hash of each object, `record` the record of functions, `script` the linker
+    script of `layout`. With `remember`, the next build reads only the objects that have changed.
+    """
+
+    hashes: Path | None = None
+    record: Path | None = None
+    compiler_version: str = ""
+    script: Path | None = None
+    layout: int = 0
+    remember: bool = False
+    sizes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltParts:
+    """What was read. `no_record` and `no_layout` say why there is none; None if there is one."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    compiled: int = 0
+    no_record: str | None = None
+    no_layout: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildReader:
-    """Reads the finished build in the object directory `objects` of `source`."""
+    """Reads the finished build in the object directory `objects` of `source`.
+
+    `sandbox` is that of the build; None on a host without walls.
+    """
 
     source: Path
     objects: Path
+    sandbox: Sandbox | None
+    trust: Trust = "untrusted"
     memory_bytes: int = MEMORY_BYTES
     seconds: float = DEADLINE_SECONDS
 
-    def sizes(self) -> dict[str, int]:
-        """Return the bytes of text, data and bss of vmlinux. Raises NotAnObject or InfraError."""
-        sizes = self._answer("sizes").get("sizes")
-        names = ("text", "data", "bss")
-        if not isinstance(sizes, dict) or not all(type(sizes.get(name)) is int for name in names):
-            raise NotAnObject("its sizes could not be read")
-        return {name: sizes[name] for name in names}
+    def lost_lines(self, fragments: Sequence[str], config: IO[bytes]) -> list[list[str]]:
+        """Return the lines of each fragment that the open .config does not have.
 
-    def remember_objects(self) -> None:
-        """Cache a row for each linked object. Raises NotAnObject or InfraError."""
-        self._answer("rows", memory=self._memory)
-
-    def write_record(self, target: Path, compiler_version: str, *, remember: bool) -> None:
-        """Write the record of functions to `target`; with `remember`, cache the rows as well.
-
-        Raises NotAnObject or InfraError.
+        Raises BuildFailed or InfraError.
         """
-        memory = self._memory if remember else None
-        self._answer("record", record=target, memory=memory, compiler_version=compiler_version)
-
-    @property
-    def _memory(self) -> Path:
-        from swingbot_worker.kbuild import functions
-
-        return self.objects / functions.MEMORY
-
-    def _answer(
-        self,
-        task: str,
-        *,
-        record: Path | None = None,
-        memory: Path | None = None,
-        compiler_version: str = "",
-    ) -> dict[str, Any]:
-        with (
-            tempfile.TemporaryFile() as said,
-            tempfile.TemporaryFile() as recorded,
-            tempfile.TemporaryFile() as rows,
+        task = {"config": config.fileno(), "fragments": list(fragments)}
+        try:
+            lost = self._child(see_objects=False).answer(task, [config]).get("lost")
+        except CannotRead as error:
+            raise BuildFailed(f"The build left an invalid .config: {error}.", []) from None
+        known = [set(fragment.splitlines()) for fragment in fragments]
+        if (
+            not isinstance(lost, list)
+            or len(lost) != len(known)
+            or not all(
+                isinstance(lines, list) and all(line in of_one for line in lines)
+                for lines, of_one in zip(lost, known, strict=True)
+            )
         ):
-            request = {
-                "task": task,
+            raise BuildFailed("The build left a .config that could not be checked.", [])
+        return lost
+
+    def read(self, wanted: WantedParts, *, script: IO[bytes] | None = None) -> BuiltParts:
+        """Read the parts in one child. `script` is the open linker script of the kernel.
+
+        What cannot be made is not written. Raises BuildFailed or InfraError.
+        """
+        try:
+            return self._read(wanted, script)
+        except CannotRead as error:
+            if wanted.record is None and not (wanted.remember and wanted.script):
+                raise BuildFailed(f"The build left an invalid vmlinux: {error}.", []) from None
+            # the record may be what exceeded a limit, and a kernel is usable without one
+            less = self.read(replace(wanted, record=None, remember=False), script=script)
+            return replace(less, no_record=str(error))
+
+    def _read(self, wanted: WantedParts, script: IO[bytes] | None) -> BuiltParts:
+        targets = self._targets(wanted)
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(tempfile.TemporaryFile()) for name in targets}
+            task = {
                 "source": str(self.source),
                 "objects": str(self.objects),
-                "compiler_version": compiler_version,
-                "record": recorded.fileno(),
-                "rows": rows.fileno() if memory is not None else None,
+                "sizes": wanted.sizes,
+                "layout": wanted.layout,
+                "script": None if script is None else script.fileno(),
+                "compiler_version": wanted.compiler_version,
+                "files": {name: file.fileno() for name, file in files.items()},
             }
-            start = process.Start(
-                cwd=Path("/"),
-                env={**_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                stdin=json.dumps(request).encode(),
-                pass_fds=(recorded.fileno(), rows.fileno()),
-                stdout=said.fileno(),
-            )
-            done = process.run(self._argv(), timeout=self.seconds, start=start)
-            said.seek(0)
-            answer = _checked(done, said.read(_ANSWER_BYTES + 1))
-            for path, file in ((record, recorded), (memory, rows)):
-                if path is not None:
-                    file.seek(0)
-                    with path.open("wb") as target:
-                        shutil.copyfileobj(file, target)
-        return answer
+            opened = [*files.values(), *([] if script is None else [script])]
+            parts = _parts(self._child(see_objects=True).answer(task, opened), wanted)
+            for name, file in files.items():
+                if parts.no_record is not None and name in ("record", "rows"):
+                    continue
+                if parts.no_layout is not None and name == "script":
+                    continue
+                file.seek(0)
+                with targets[name].open("wb") as target:
+                    shutil.copyfileobj(file, target)
+        return parts
 
-    def _argv(self) -> list[str]:
-        limits = {
-            "as": self.memory_bytes + _ADDRESS_BYTES - MEMORY_BYTES,
-            "data": self.memory_bytes,
-            "cpu": CPU_SECONDS,
-            "fsize": _FILE_BYTES,
-            "core": 0,
-            "memlock": 0,
-            "nofile": 64,
+    def _targets(self, wanted: WantedParts) -> dict[str, Path]:
+        """Return the files that the child fills, by their name in the task."""
+        places: dict[str, Path | None] = {
+            "hashes": wanted.hashes,
+            "hash_rows": self.objects / objects.MEMORY if wanted.hashes else None,
+            "script": wanted.script,
+            "record": wanted.record,
+            "rows": self.objects / functions.MEMORY if wanted.remember else None,
         }
-        return [
-            *("choom", "-n", "1000", "--"),
-            *_apart(),
-            *("prlimit", *(f"--{name}={value}:{value}" for name, value in limits.items()), "--"),
-            *(sys.executable, "-B", "-P", "-c", _CHILD),
-        ]
+        return {name: path for name, path in places.items() if path is not None}
+
+    def _child(self, *, see_objects: bool) -> LimitedReader:
+        paths = tuple(dict.fromkeys((self.source, self.objects))) if see_objects else ()
+        others = () if not paths else self.source.glob("o-*")
+        return LimitedReader(
+            module="swingbot_worker.readers.build_task",
+            sandbox=self.sandbox,
+            trust=self.trust,
+            memory_bytes=self.memory_bytes,
+            seconds=self.seconds,
+            cpu_seconds=CPU_SECONDS,
+            visible=paths,
+            hidden=tuple(sorted(path for path in others if path != self.objects)),
+        )
 
 
-@cache
-def _apart() -> tuple[str, ...]:
-    """Return the command that drops the privileges and the network that this host lets us drop."""
-    if os.geteuid() != 0:
-        return ("setpriv", "--no-new-privs", "--")
-    capabilities = (
-        *("setpriv", "--no-new-privs", "--inh-caps=-all"),
-        *("--bounding-set=-all,+dac_read_search", "--"),
+def _parts(answer: Mapping[str, Any], wanted: WantedParts) -> BuiltParts:
+    """Return the answer, whose form is checked. Raises CannotRead."""
+    sizes, compiled = answer.get("sizes", {}), answer.get("compiled", 0)
+    valid = isinstance(sizes, dict) and all(
+        type(sizes.get(name)) is int for name in _SIZES if wanted.sizes
     )
-    alone = ("unshare", "--net", "--ipc", "--")
-    tried = process.output([*alone, "true"], timeout=_TRY_SECONDS, env=_ENVIRONMENT)
-    return (*alone, *capabilities) if tried.rc == 0 else capabilities
+    if not valid or type(compiled) is not int:
+        raise CannotRead("its reader gave an invalid answer")
+    return BuiltParts(
+        sizes={name: sizes[name] for name in _SIZES if wanted.sizes},
+        compiled=compiled,
+        no_record=_sentence(answer.get("no_record")),
+        no_layout=_sentence(answer.get("no_layout")),
+    )
 
 
-def _checked(done: process.CompletedCommand, text: bytes) -> dict[str, Any]:
-    if done.timed_out:
-        raise NotAnObject("reading what the build left took too long")
-    if done.rc < 0:
-        raise NotAnObject(f"reading what the build left was ended by signal {-done.rc}")
-    try:
-        answer = json.loads(text) if len(text) <= _ANSWER_BYTES else None
-    except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
-        shown = text[-300:].decode(errors="replace")
-        raise InfraError(f"The reader of builds failed with status {done.rc}: {shown!r}.")
-    if "refused" in answer:
-        raise NotAnObject(str(answer["refused"])[:500])
-    return answer
-
-
-def _read(request: dict[str, Any]) -> dict[str, Any]:
-    """Do one task in the child."""
-    from swingbot_worker.kbuild import functions, objects
-
-    source, directory = Path(request["source"]), Path(request["objects"])
-    if request["task"] == "sizes":
-        return {"sizes": objects.sizes(directory / "vmlinux")}
-    rows = None if request["rows"] is None else open(request["rows"], "w")  # noqa: SIM115
-    if request["task"] == "rows":
-        functions.read_objects(source, directory, keep=rows)
-    else:
-        record = functions.build_record(source, directory, request["compiler_version"], keep=rows)
-        with open(request["record"], "wb") as file:
-            file.write(record)
-    if rows is not None:
-        rows.close()
-    return {}
-
-
-def main() -> None:
-    """Read a request from stdin and print the answer."""
-    try:
-        answer = _read(json.load(sys.stdin))
-    except NotAnObject as error:
-        answer = {"refused": str(error)[:500]}
-    except (MemoryError, RecursionError):
-        answer = {"refused": "reading what the build left needs too much memory"}
-    except OSError as error:
-        answer = {"refused": f"what the build left cannot be read ({str(error)[:300]})"}
-    sys.stdout.write(json.dumps(answer))
+def _sentence(text: object) -> str | None:
+    return None if text is None else str(text)[:500]

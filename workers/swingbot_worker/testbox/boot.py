@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.trust import accepted
 from swingbot_jobs.contract.unit_job import cmdline_of
 from swingbot_jobs.printable import printable
-from swingbot_jobs.reading.parse import read_results
-from swingbot_jobs.reading.result import Results
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker import InfraError, OrderError, engine, lease
 from swingbot_worker.digest import sha256
 from swingbot_worker.order import BootKernel, BootOrder
 from swingbot_worker.outcome import REASON_LENGTH, Outcome, outcome
+from swingbot_worker.readers.boot_reader import GuestReport, read_boot
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import host, select_driver
 from swingbot_worker.testbox.driver import (
     Boot,
-    Fact,
     Job,
     Request,
     TellPhase,
@@ -32,7 +28,6 @@ from swingbot_worker.testbox.driver import (
 )
 from swingbot_worker.testbox.kernel import Kernel, find
 from swingbot_worker.testbox.limits import limits
-from swingbot_worker.testbox.runs import runs_of, settings_read
 
 
 def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_nobody) -> Outcome:
@@ -49,7 +44,7 @@ def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_n
         return outcome(order, status, reason, time.monotonic() - started, files)
 
     try:
-        result, facts, results = _boot(order, out, site, tell_phase)
+        result, report = _boot(order, out, site, tell_phase)
     except OrderError as error:
         return ended("infra", str(error)) | {"fault": "order"}
     except (InfraError, TestboxError) as error:
@@ -60,14 +55,14 @@ def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_n
             f"The worker's disk failed or is full ({error}); check {site.cache} and {out}.",
         )
     return ended(result.verdict.status.value, result.verdict.reason) | {
-        "facts": facts,
-        "runs": runs_of(order.unit_jobs, results, facts),
+        "facts": report.facts,
+        "runs": report.runs,
     }
 
 
 def _boot(
     order: BootOrder, out: Path, site: Site, tell_phase: TellPhase
-) -> tuple[Boot, dict[str, Fact], Results]:
+) -> tuple[Boot, GuestReport]:
     """Resolve the order, let the testbox's driver boot, and read the results."""
     stolen, kernel = host.stolen_ticks(), _kernel(order.kernel, out, site)
     testbox = _testbox(order, site)
@@ -94,12 +89,16 @@ def _boot(
         cmdline=cmdline_of(order.unit_jobs),
     )
     result = driver.boot(request)
-    results = read_results(request.results) if request.results.is_file() else Results(runs={})
-    _check_engine(testbox, results)
     ours = {"testbox_label": testbox.label, "engine": testbox.engine, **result.facts}
     ours |= {"image_sha256": sha256(kernel.image)}
-    ours |= settings_read(order.unit_jobs, results)
-    return result, _facts(results, {**host.facts(stolen), **ours}), results
+    report = read_boot(
+        request.results,
+        unit_jobs=order.unit_jobs,
+        facts={**host.facts(stolen), **ours},
+        marks=[engine.PROBLEM],
+    )
+    _check_engine(testbox, report)
+    return result, report
 
 
 def _kernel(ordered: BootKernel, out: Path, site: Site) -> Kernel:
@@ -125,22 +124,13 @@ def _testbox(order: BootOrder, site: Site) -> Testbox:
     return testbox
 
 
-def _check_engine(testbox: Testbox, results: Results) -> None:
+def _check_engine(testbox: Testbox, report: GuestReport) -> None:
     """Raise InfraError if the engine reports that it cannot run on this testbox."""
-    if said := results.facts.get(engine.PROBLEM, "").strip():
+    if said := report.marks.get(engine.PROBLEM, "").strip():
         plain = printable(said[: REASON_LENGTH // 2])
         raise InfraError(
             f"The engine {testbox.engine} of testbox {testbox.name} cannot run: {plain}."
         )
-
-
-def _facts(results: Results, ours: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Merge the guest's facts, which are truncated, with the driver's, which take precedence.
-
-    Unknown facts are omitted.
-    """
-    both = {**facts_of(results.facts), **ours}
-    return {name: fact for name, fact in both.items() if fact is not None}
 
 
 def _tell(line: str) -> None:

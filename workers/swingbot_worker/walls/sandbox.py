@@ -34,7 +34,8 @@ class SandboxedCommand:
     """One command to run behind the walls.
 
     `measured` is the directory whose size is limited, together with the growth of `cache`; `keep`
-    is a descriptor that stays open meanwhile.
+    is a descriptor that stays open meanwhile. `stdin` is its input, and `descriptors` are open in
+    it under the same numbers.
     """
 
     argv: Sequence[str]
@@ -44,6 +45,8 @@ class SandboxedCommand:
     measured: Path | None = None
     cache: GrowingCache | None = None
     keep: int | None = None
+    stdin: bytes | None = None
+    descriptors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +136,16 @@ class Sandbox:
                 scratch=None if self.scratch is None else self.scratch.directory,
                 cache=command.cache,
             )
-            passed = [rules, info_in, ready_in, *([] if keep is None else [keep])]
+            kept = command.descriptors if keep is None else (keep, *command.descriptors)
+            passed = [rules, info_in, ready_in, *kept]
             begin = log.stat().st_size if log is not None and log.exists() else 0
             with copied_to(log, self.limits.log + 1) as output:
                 start = process.Start(
-                    cwd=Path("/"), env=command.env, pass_fds=passed, stdout=output
+                    cwd=Path("/"),
+                    env=command.env,
+                    stdin=command.stdin,
+                    pass_fds=passed,
+                    stdout=output,
                 )
                 try:
                     done = process.run(

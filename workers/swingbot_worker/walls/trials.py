@@ -79,7 +79,7 @@ class Trial:
 
 
 # wall, attempt, script
-_OVER = (
+OVER = (
     ("memory", "allocates 160 MB in four processes", _ALLOCATE),
     ("memory", "creates 300000 empty files in /tmp, which fill kernel memory", _INODES),
     ("memory", "leaves 160 MB of data in sockets", _SOCKETS),
@@ -94,7 +94,7 @@ def trials(sandbox: Sandbox) -> list[Trial]:
     small = replace(sandbox, limits=LIMITS)
     done = [
         _over(small, *attempt)
-        for attempt in _OVER
+        for attempt in OVER
         if attempt[0] in sandbox.walls
         and (attempt[0] == "disk" or isinstance(sandbox.control, Parents))
     ]

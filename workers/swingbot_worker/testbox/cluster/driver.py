@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.facts import OF_SERVER
-from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.testbox.definition import ClusterDriver, Testbox
 from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
 from swingbot_worker import InfraError, OrderError, rootfs
+from swingbot_worker.readers.boot_reader import read_boot
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.testbox import driver
 from swingbot_worker.testbox.cluster import check, script, wire
@@ -192,6 +191,5 @@ def _keep(out: Path) -> None:
 
 def _server_facts(played: NodeRun, out: Path) -> Mapping[str, Fact]:
     """Return all facts of the server, prefixed with `server.`."""
-    results = out / f"{SERVER}.results.tar"
-    guest_facts = facts_of(read_results(results).facts) if results.is_file() else {}
-    return {f"{OF_SERVER}{name}": value for name, value in {**guest_facts, **played.facts}.items()}
+    reported = read_boot(out / f"{SERVER}.results.tar", facts=played.facts).facts
+    return {f"{OF_SERVER}{name}": value for name, value in reported.items()}

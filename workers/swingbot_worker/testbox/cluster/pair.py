@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.testbox.definition import ClusterDriver
 from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
 from swingbot_worker import InfraError
+from swingbot_worker.readers.boot_reader import read_boot
 from swingbot_worker.testbox.cluster.cluster_verdict import NodeOutcome
 from swingbot_worker.testbox.cluster.script import TROUBLE
 from swingbot_worker.testbox.driver import Boot, Driver, Fact, Request, TellPhase
@@ -84,11 +84,9 @@ class NodePair:
             fault = error
         except Exception as error:
             fault = InfraError(f"the driver failed: {type(error).__name__}: {error}")
-        trouble = (
-            read_results(request.results).facts.get(TROUBLE, "")
-            if request.results.is_file()
-            else ""
-        )
+        trouble = ""
+        if request.results.is_file():
+            trouble, fault = _trouble(request, fault)
         ending = NodeOutcome(
             role=role,
             testbox=self._names[role],
@@ -148,6 +146,14 @@ class NodePair:
             self._tell_phase(phase_of_both, f"{role} {name}: {why}"[:2000])
 
         return tell
+
+
+def _trouble(request: Request, fault: InfraError | None) -> tuple[str, InfraError | None]:
+    """Return what the node reports about the other one, and the fault of the node."""
+    try:
+        return read_boot(request.results, marks=[TROUBLE]).marks.get(TROUBLE, ""), fault
+    except InfraError as error:
+        return "", fault or error
 
 
 def _other(role: str) -> str:

@@ -11,22 +11,21 @@ from swingbot_jobs.contract.fact_sheet import (
     sysctls_read,
     value,
 )
-from swingbot_jobs.contract.facts import SET
+from swingbot_jobs.contract.facts import SET, Value
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.result import Results
 from swingbot_worker.outcome import REASON_LENGTH
-from swingbot_worker.testbox.driver import Fact
 
 
 def runs_of(
-    unit_jobs: Iterable[UnitJob], results: Results, facts: Mapping[str, Fact]
+    unit_jobs: Iterable[UnitJob], results: Results, facts: Mapping[str, Value]
 ) -> list[dict[str, Any]]:
     """Return the `runs` of an outcome in the requested order; `facts` are those of the boot."""
     return [_run(job, number, results, facts) for job in unit_jobs for number in job.numbers]
 
 
-def _run(job: UnitJob, number: int, results: Results, facts: Mapping[str, Fact]) -> dict[str, Any]:
+def _run(job: UnitJob, number: int, results: Results, facts: Mapping[str, Value]) -> dict[str, Any]:
     said: dict[str, Any] = {"unit_job": job.name, "number": number}
     files = results.runs.get((job.name, number))
     if files is None:
@@ -40,7 +39,7 @@ def _run(job: UnitJob, number: int, results: Results, facts: Mapping[str, Fact])
 
 
 def _status(
-    job: UnitJob, number: int, files: Mapping[str, str], facts: Mapping[str, Fact]
+    job: UnitJob, number: int, files: Mapping[str, str], facts: Mapping[str, Value]
 ) -> tuple[str, str | None]:
     rc = files.get("rc", "").strip()
     if rc != "0":
@@ -58,7 +57,7 @@ def _status(
     return "ok" if number >= job.warmup else "warmup", None
 
 
-def settings_read(unit_jobs: Iterable[UnitJob], results: Results) -> dict[str, Fact]:
+def settings_read(unit_jobs: Iterable[UnitJob], results: Results) -> dict[str, Value]:
     """Return the values of the unit jobs' sysctls in their runs, as facts `set.<name>`.
 
     Different values, of several unit jobs or after a change by the kernel, are joined by commas.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import shutil
 import time
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,16 @@ from swingbot_worker.kbuild import (
     build_output,
     configure,
     layout,
-    objects,
     recipe,
     source,
     toolchain,
     tree_objects,
 )
 from swingbot_worker.kbuild.build_cache import FILES, BuildCache, CachedBuild
-from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
 from swingbot_worker.kbuild.sandboxed import SandboxedBuild, walls_for
-from swingbot_worker.kbuild.untrusted_reader import BuildReader
+from swingbot_worker.kbuild.untrusted_reader import BuildReader, BuiltParts, WantedParts
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.order import BuildOrder, Spec
 from swingbot_worker.outcome import Outcome, outcome
@@ -199,24 +196,27 @@ def _compile(
         f"{one.spec.trust}, "
         + (f"behind walls: {', '.join(one.walls)}" if one.walls else "without walls")
     )
-    configure.configure(tree, make, directory, one.kconfig, one.compiler_version)
+    reader = _reader(one, tree, directory)
+    configure.configure(tree, make, directory, one.kconfig, one.compiler_version, reader)
     build_output.take(directory, ".config", one.out / "config")
     # All layouts have the objects of layout 0. They must be complete before they can be linked in
     # another order.
     make.run("vmlinux" if one.spec.layout else "bzImage")
     configure.sealed(tree, directory, one.kconfig, one.compiler_version)
-    hashes = objects.object_hashes(tree.source, directory)
-    if one.spec.trust == "trusted":
-        _count_file(tree).write_text(f"{len(hashes)}\n")
     if one.spec.layout == 0:
-        return _collect(one, tree, directory, hashes)
-    with contextlib.suppress(NotAnObject):  # reported when the record is written
-        # rows that are cached within the detour would be lost
-        BuildReader(source=tree.source, objects=directory).remember_objects()
+        return _collect(one, tree, directory, reader)
+    # rows that are cached within the detour would be lost
+    _permute(one, tree, directory, reader)
     with tree.detour(directory, "vmlinux"):
-        _write_layout(one, directory, hashes)
+        shutil.move(one.out / layout.SCRIPT, directory / layout.SCRIPT)
         make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
-        return _collect(one, tree, directory, hashes)
+        return _collect(one, tree, directory, reader)
+
+
+def _reader(one: _Build, tree: WorkTree, directory: Path) -> BuildReader:
+    return BuildReader(
+        source=tree.source, objects=directory, sandbox=one.sandbox, trust=one.spec.trust
+    )
 
 
 def _walled(one: _Build, tree: WorkTree, directory: Path) -> SandboxedBuild | None:
@@ -237,50 +237,60 @@ def _walled(one: _Build, tree: WorkTree, directory: Path) -> SandboxedBuild | No
     )
 
 
-def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
+def _permute(one: _Build, tree: WorkTree, directory: Path, reader: BuildReader) -> None:
+    """Write the linker script of this layout, and the hashes of the objects that it moves."""
+    wanted = WantedParts(
+        hashes=one.out / "objects.json",
+        script=one.out / layout.SCRIPT,
+        layout=one.spec.layout,
+        remember=True,
+    )
     name = "arch/x86/kernel/vmlinux.lds"
-    script = build_output.content(directory, name).decode() if (directory / name).exists() else ""
-    try:
-        text = layout.permuted(script, list(linked), one.spec.layout)
-    except layout.NoLayout as error:
-        raise BuildFailed(str(error), []) from None
-    (directory / layout.SCRIPT).write_text(text)
+    with contextlib.ExitStack() as stack:
+        script = None
+        if (directory / name).exists():
+            script = stack.enter_context(build_output.opened(directory, name))
+        parts = reader.read(wanted, script=script)
+    if parts.no_layout:
+        raise BuildFailed(parts.no_layout, [])
+    _remember_count(one, tree, parts)
 
 
-def _collect(
-    one: _Build, tree: WorkTree, directory: Path, hashes: Mapping[str, str]
-) -> CachedBuild:
+def _collect(one: _Build, tree: WorkTree, directory: Path, reader: BuildReader) -> CachedBuild:
     for name, file in (
         ("arch/x86/boot/bzImage", "bzImage"),
         ("System.map", "System.map"),
         (".config", "config"),
     ):
         build_output.take(directory, name, one.out / file)
-    (one.out / "objects.json").write_text(json.dumps(hashes, indent=0))
-    _record_functions(one, tree, directory)
+    parts = reader.read(
+        WantedParts(
+            hashes=one.out / "objects.json" if one.spec.layout == 0 else None,
+            record=one.out / kernel_diff.FILE,
+            compiler_version=one.compiler_version,
+            remember=one.spec.layout == 0,
+            sizes=True,
+        )
+    )
+    if one.spec.layout == 0:
+        _remember_count(one, tree, parts)
+    if parts.no_record:  # the kernel is still usable
+        with (one.out / "build.log").open("a") as log:
+            log.write(f"swingbot: no {kernel_diff.FILE}: {parts.no_record}\n")
     return CachedBuild(
         status="built",
         reason=None,
         compiler_version=one.compiler_version,
-        sizes=build_output.sizes(BuildReader(source=tree.source, objects=directory)),
+        sizes=parts.sizes,
         errors=[],
         files=_digests(one.out),
         walls=one.walls,
     )
 
 
-def _record_functions(one: _Build, tree: WorkTree, directory: Path) -> None:
-    """Write the record of functions.
-
-    A kernel whose objects cannot be read has none, but is still usable.
-    """
-    try:
-        BuildReader(source=tree.source, objects=directory).write_record(
-            one.out / kernel_diff.FILE, one.compiler_version, remember=one.spec.layout == 0
-        )
-    except NotAnObject as error:
-        with (one.out / "build.log").open("a") as log:
-            log.write(f"swingbot: no {kernel_diff.FILE}: {error}\n")
+def _remember_count(one: _Build, tree: WorkTree, parts: BuiltParts) -> None:
+    if one.spec.trust == "trusted":
+        _count_file(tree).write_text(f"{parts.compiled}\n")
 
 
 def _failed(

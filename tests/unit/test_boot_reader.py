@@ -1,0 +1,118 @@
+"""A worker reads the results of a boot in a child: the same report, and limits that hold."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_worker import InfraError
+from swingbot_worker.readers import limited_reader
+from swingbot_worker.readers.boot_reader import read_boot
+from tests.attack.hostile_results import long_name
+from tests.unit.test_parse_results import tar
+
+JOB = UnitJob(name="j-1", program="page-fault", params={}, runs=3, sysctl={"vm.swappiness": "10"})
+SWAPPINESS = "/proc/sys/vm/swappiness:10\n"
+GOOD = {
+    "rc": "0\n",
+    "stdout": "it works\n",
+    "seconds": "1.5\n",
+    "facts-before": SWAPPINESS,
+    "facts-after": SWAPPINESS,
+}
+
+
+def written(place: Path, *runs: dict[str, str], facts: dict[str, str] | None = None) -> Path:
+    members: dict[str, str | bytes] = {
+        f"j-1/{number}/{name}": text
+        for number, files in enumerate(runs)
+        for name, text in files.items()
+    }
+    members |= {f"facts/{name}": text for name, text in (facts or {}).items()}
+    path = place / "results.tar"
+    path.write_bytes(tar(members))
+    return path
+
+
+def test_facts_runs_and_marks_of_a_boot_come_from_the_child(tmp_path: Path) -> None:
+    bad = {**GOOD, "rc": "3\n", "stderr": "first\nout of luck\n"}
+    results = written(
+        tmp_path, GOOD, bad, facts={"cpus": "4", "host_load1": "99", "trouble": " no wire\n"}
+    )
+    report = read_boot(
+        results,
+        unit_jobs=[JOB],
+        facts={"host_load1": 0.5, "host_stolen_ticks": None},
+        marks=["trouble", "absent"],
+    )
+    assert report.facts == {
+        "cpus": 4,
+        "host_load1": 0.5,
+        "trouble": "no wire",
+        "set.vm.swappiness": 10,
+    }
+    assert report.marks == {"trouble": " no wire\n", "absent": ""}
+    assert [dict(run) for run in report.runs] == [
+        {"unit_job": "j-1", "number": 0, "status": "ok", "seconds": 1.5},
+        {
+            "unit_job": "j-1",
+            "number": 1,
+            "status": "failed",
+            "reason": "page-fault exited with status 3: out of luck",
+            "seconds": 1.5,
+        },
+        {
+            "unit_job": "j-1",
+            "number": 2,
+            "status": "missing",
+            "reason": "nothing came back from this run",
+        },
+    ]
+
+
+def test_an_archive_that_needs_gigabytes_takes_none_of_them_here(tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    report = read_boot(
+        long_name(tmp_path / "results.tar"),
+        unit_jobs=[JOB],
+        facts={"cpus": 4, "unknown": None},
+        memory_bytes=256 << 20,
+    )
+    assert {run["status"] for run in report.runs} == {"missing"}
+    assert report.facts == {"cpus": 4}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+def test_results_that_cannot_be_read_count_as_missing_and_the_runs_say_why(
+    tmp_path: Path,
+) -> None:
+    report = read_boot(written(tmp_path, GOOD), unit_jobs=[JOB], facts={"cpus": 4}, seconds=0.01)
+    assert [(run["status"], run["reason"]) for run in report.runs] == [
+        ("missing", "the results could not be read: reading it took too long")
+    ] * 3
+    assert report.facts == {"cpus": 4}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"facts": {}, "marks": {}}', '{"facts": {"a": [1]}, "runs": [], "marks": {}}', "[]", "{"],
+)
+def test_an_answer_of_another_form_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    program = f"import json, os, sys; os.write(json.load(sys.stdin)['answer'], {answer!r}.encode())"
+    start = program.replace("{", "{{").replace("}", "}}")
+    monkeypatch.setattr(limited_reader, "_START", start)
+    with pytest.raises(InfraError, match="invalid answer|failed with status 0"):
+        read_boot(written(tmp_path, GOOD))
+
+
+def test_a_boot_without_results_starts_no_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limited_reader, "_START", "raise SystemExit(1)")
+    report = read_boot(tmp_path / "results.tar", unit_jobs=[JOB])
+    assert [run["status"] for run in report.runs] == ["missing"] * 3

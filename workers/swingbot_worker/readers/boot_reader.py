@@ -1,0 +1,104 @@
+"""Read the results of a boot in a child process with limits of memory and time, behind the walls.
+
+The kernel under test wrote them. The master reads them again, in a child of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from swingbot_jobs.contract.facts import Value
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading.result import Results
+from swingbot_worker import InfraError, walls
+from swingbot_worker.outcome import REASON_LENGTH
+from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader
+from swingbot_worker.readers.run_status import runs_of
+
+# Results have at most 128 MB of text, which Python holds up to four times while it reads.
+MEMORY_BYTES: Final = 768 << 20
+CPU_SECONDS: Final = 60
+SECONDS: Final = 120.0
+_MODULE: Final = "swingbot_worker.readers.boot_task"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestReport:
+    """What a boot reported: its facts, its runs as in an outcome, and the `marks` asked for.
+
+    The facts include those of the driver, which take precedence.
+    """
+
+    facts: Mapping[str, Value]
+    runs: Sequence[Mapping[str, Any]]
+    marks: Mapping[str, str]
+
+
+def read_boot(
+    results: Path,
+    *,
+    unit_jobs: Sequence[UnitJob] = (),
+    facts: Mapping[str, Value] | None = None,
+    marks: Sequence[str] = (),
+    memory_bytes: int = MEMORY_BYTES,
+    seconds: float = SECONDS,
+) -> GuestReport:
+    """Read `results`, which may be missing. `facts` are those of the driver.
+
+    `marks` are facts that are returned as they were sent. Results that cannot be read count as
+    missing, and the runs say why. Raises InfraError.
+    """
+    ours = dict(facts or {})
+    if not results.is_file():
+        return _nothing(unit_jobs, ours)
+    reader = LimitedReader(
+        module=_MODULE,
+        sandbox=walls.probe().sandbox,
+        memory_bytes=memory_bytes,
+        seconds=seconds,
+        cpu_seconds=CPU_SECONDS,
+    )
+    with results.open("rb") as file:
+        task = {
+            "results": file.fileno(),
+            "unit_jobs": [job.to_json() for job in unit_jobs],
+            "facts": ours,
+            "marks": list(marks),
+        }
+        try:
+            return _checked(reader.answer(task, [file]), unit_jobs)
+        except CannotRead as error:
+            return _nothing(unit_jobs, ours, f"the results could not be read: {error}")
+
+
+def _nothing(
+    unit_jobs: Sequence[UnitJob], facts: Mapping[str, Value], why: str | None = None
+) -> GuestReport:
+    runs = runs_of(unit_jobs, Results(runs={}), facts)
+    if why is not None:
+        runs = [run | {"reason": why[:REASON_LENGTH]} for run in runs]
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    return GuestReport(facts=known, runs=runs, marks={})
+
+
+def _checked(answer: Mapping[str, Any], unit_jobs: Sequence[UnitJob]) -> GuestReport:
+    """Return the answer, whose form is checked; the outcome's schema has the limits of its parts.
+
+    Raises InfraError.
+    """
+    facts, runs, marks = (answer.get(name) for name in ("facts", "runs", "marks"))
+    if (
+        not isinstance(facts, dict)
+        or not all(isinstance(fact, str | int | float | bool) for fact in facts.values())
+        or not isinstance(runs, list)
+        or not all(isinstance(run, dict) for run in runs)
+        or [(run.get("unit_job"), run.get("number")) for run in runs]
+        != [(job.name, number) for job in unit_jobs for number in job.numbers]
+        or not isinstance(marks, dict)
+        or not all(isinstance(mark, str) for mark in marks.values())
+    ):
+        raise InfraError("The reader of the boot's results gave an invalid answer.")
+    return GuestReport(facts=facts, runs=runs, marks=marks)

@@ -1,0 +1,72 @@
+"""What the child does that reads a build: check .config, hash objects, record functions."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, Final
+
+from swingbot_worker.kbuild import functions, layout, objects
+from swingbot_worker.kbuild.accepted import lost_lines
+from swingbot_worker.kbuild.elf import NotAnObject
+from swingbot_worker.readers.limited_child import Refused, serve
+
+_REASON_LENGTH: Final = 500
+
+
+def main() -> None:
+    """Do one task and exit."""
+    serve(_do)
+
+
+def _do(task: dict[str, Any]) -> dict[str, Any]:
+    if "config" in task:
+        with open(task["config"], "rb") as file:
+            config = file.read().decode()
+        return {"lost": [lost_lines(text, config) for text in task["fragments"]]}
+    with ExitStack() as stack:
+        files: dict[str, IO[str]] = {
+            name: stack.enter_context(open(number, "w")) for name, number in task["files"].items()
+        }
+        return _read(task, Path(task["source"]), Path(task["objects"]), files)
+
+
+def _read(
+    task: dict[str, Any], source: Path, directory: Path, files: dict[str, IO[str]]
+) -> dict[str, Any]:
+    answer: dict[str, Any] = {}
+    try:
+        if task["sizes"]:
+            answer["sizes"] = objects.sizes(directory / "vmlinux")
+    except NotAnObject as error:
+        raise Refused(str(error)) from None
+    if "hashes" in files:
+        hashes = objects.object_hashes(source, directory, keep=files["hash_rows"])
+        json.dump(hashes, files["hashes"], indent=0)
+        answer["compiled"] = len(hashes)
+        if "script" in files:
+            answer |= _permute(task, list(hashes), files["script"])
+    try:
+        if "record" in files:
+            record = functions.build_record(
+                source, directory, task["compiler_version"], keep=files.get("rows")
+            )
+            files["record"].buffer.write(record)  # type: ignore[attr-defined]
+        elif "rows" in files:
+            functions.read_objects(source, directory, keep=files["rows"])
+    except NotAnObject as error:
+        answer["no_record"] = str(error)[:_REASON_LENGTH]
+    return answer
+
+
+def _permute(task: dict[str, Any], linked: list[str], target: IO[str]) -> dict[str, Any]:
+    script = b""
+    if task["script"] is not None:
+        with open(task["script"], "rb") as file:
+            script = file.read()
+    try:
+        target.write(layout.permuted(script.decode(), linked, task["layout"]))
+    except layout.NoLayout as error:
+        return {"no_layout": str(error)[:_REASON_LENGTH]}
+    return {}
