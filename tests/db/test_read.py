@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -139,7 +140,8 @@ def test_a_running_comparison_tells_how_far_it_is_and_estimates_from_earlier_boo
     comparison = make.a_comparison(conn, tree, base, head, [testbox], status="running")
     for k in range(2):
         make.a_boot(conn, testbox, base, k=k, seconds=20.0, comparison=comparison)
-    make.an_order(conn, head, testbox, k=0, state="running", comparison=comparison)
+    make.an_order(conn, base, testbox, k=2, state="running", comparison=comparison)
+    boots_of(conn, comparison, testbox, head)
     found = read.comparison(conn, comparison)
     assert (found["progress"]["boots"], found["progress"]["boots_total"]) == (2, 6)
     assert found["eta_seconds"] == pytest.approx(4 * 20.0)
@@ -147,6 +149,20 @@ def test_a_running_comparison_tells_how_far_it_is_and_estimates_from_earlier_boo
 
 def ago(seconds: float) -> datetime:
     return datetime.now(UTC) - timedelta(seconds=seconds)
+
+
+def boots_of(
+    conn: sa.Connection,
+    comparison: int,
+    testbox: make.Testbox,
+    *kernels: make.Kernel,
+    boots: int = 3,
+    **more: Any,
+) -> None:
+    """The boot orders of a comparison, as placed: none handed out."""
+    for k in range(boots):
+        for kernel in kernels:
+            make.an_order(conn, kernel, testbox, k=k, comparison=comparison, **more)
 
 
 def forecast(conn: sa.Connection, kernel: make.Kernel, seconds: float) -> None:
@@ -165,7 +181,53 @@ def test_a_full_build_is_estimated_as_one_whatever_the_builds_before_it_took(
     assert read.comparison(conn, comparison)["eta_seconds"] is None  # not foreseen yet
     forecast(conn, base, 400.0)
     forecast(conn, head, 9.0)
-    assert read.comparison(conn, comparison)["eta_seconds"] == pytest.approx(409 + 6 * 20)
+    # boots begin when the first kernel is built, and the last of them waits for the second
+    assert read.comparison(conn, comparison)["eta_seconds"] == pytest.approx(400 + 6 * 20)
+    boots_of(conn, comparison, testbox, base, head)
+    for kernel in (base, head):
+        make.an_order(conn, kernel, comparison=comparison)
+    assert read.comparison(conn, comparison)["eta_seconds"] == pytest.approx(400 + 6 * 20)
+
+
+def test_what_others_queued_before_counts_and_what_they_queued_behind_does_not(
+    conn: sa.Connection,
+) -> None:
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    built = make.a_kernel(conn, tree, 10)
+    make.a_boot(conn, testbox, built, seconds=20.0)
+    theirs = make.a_comparison(conn, tree, built, make.a_variant(conn, tree, 9), [testbox])
+    boots_of(conn, theirs, testbox, built, series="c9", boots=5, priority=30)
+    others = make.a_variant(conn, tree, 8)
+    forecast(conn, others, 300.0)
+    make.an_attempt(conn, make.an_order(conn, others, state="running"), at=ago(100))
+    head = make.a_variant(conn, tree, 11)
+    forecast(conn, head, 50.0)
+    ours = make.a_comparison(conn, tree, built, head, [testbox], status="running")
+    make.an_order(conn, head, comparison=ours, priority=30)
+    boots_of(conn, ours, testbox, built, head, series="c2", priority=30)
+    assert read.comparison(conn, ours)["eta_seconds"] == pytest.approx(250 + 3 * 20, abs=2)
+    # lower ones fill the wait for the kernel, and the one that runs then is not stopped
+    boots_of(conn, theirs, testbox, built, series="c1", boots=20, priority=10)
+    assert read.comparison(conn, ours)["eta_seconds"] == pytest.approx(260 + 3 * 20, abs=2)
+    (shown,) = [c for c in read.status(conn)["comparisons"] if c["id"] == f"c{ours}"]
+    assert shown["eta_seconds"] == pytest.approx(260 + 3 * 20, abs=2)
+
+
+def test_builds_that_are_slower_than_forecast_lengthen_the_next_ones(conn: sa.Connection) -> None:
+    tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+    make.a_boot(conn, testbox, make.a_kernel(conn, tree, 10), seconds=20.0)
+    for n in range(3):
+        slow = make.a_variant(conn, tree, n)
+        forecast(conn, slow, 100.0)
+        make.a_kernel_build(conn, slow, seconds=150.0)
+    head = make.a_variant(conn, tree, 11)
+    forecast(conn, head, 60.0)
+    comparison = make.a_comparison(
+        conn, tree, make.a_kernel(conn, tree, 12), head, [testbox], status="running"
+    )
+    make.an_order(conn, head, comparison=comparison)
+    boots_of(conn, comparison, testbox, head)
+    assert read.comparison(conn, comparison)["eta_seconds"] == pytest.approx(90 + 3 * 20)
 
 
 @pytest.mark.parametrize(("elapsed", "left"), [(100.0, 300.0), (390.0, 39.0), (1000.0, 100.0)])
@@ -180,8 +242,9 @@ def test_the_estimate_of_a_running_build_falls_with_its_time_and_grows_when_that
         forecast(conn, kernel, seconds)
         order = make.an_order(conn, kernel, state="running", comparison=comparison)
         make.an_attempt(conn, order, at=ago(elapsed))
+    boots_of(conn, comparison, testbox, base, head)
     found = read.comparison(conn, comparison)["eta_seconds"]
-    assert found == pytest.approx(left + 9 + 6 * 20, abs=2)
+    assert found == pytest.approx(left + 6 * 20, abs=2)
 
 
 def test_a_build_that_waited_for_another_one_runs_since_the_end_of_that(
@@ -195,8 +258,9 @@ def test_a_build_that_waited_for_another_one_runs_since_the_end_of_that(
     forecast(conn, head, 50.0)
     order = make.an_order(conn, head, state="running", comparison=comparison)
     make.an_attempt(conn, order, at=ago(410))
+    boots_of(conn, comparison, testbox, head)
     found = read.comparison(conn, comparison)["eta_seconds"]
-    assert found == pytest.approx(40 + 6 * 20, abs=2)
+    assert found == pytest.approx(40 + 3 * 20, abs=2)
 
 
 def test_boots_of_an_identical_image_count_for_both_sides(conn: sa.Connection) -> None:

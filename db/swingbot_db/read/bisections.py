@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from swingbot.core.bisect.explain_text import of_merge
 from swingbot.core.bisect.logbook import said
 from swingbot.core.model.former_names import with_former_names
+from swingbot.core.plan.lab_queue import bisection_seconds_left
 
 from . import estimate, testbox_status
 from .rows import Row, by_id, first, rows, shown, where
@@ -87,7 +88,7 @@ ORDER BY b.id DESC LIMIT :limit
 _CONFIRMATION_BOOTS = 4  # two pairs of culprit and parent (`core/bisect`: confirm_boots)
 
 
-def bisection(conn: sa.Connection, id: int | str) -> Row:
+def bisection(conn: sa.Connection, id: int | str, queue: estimate.LabQueue | None = None) -> Row:
     """Return one bisection (docs/json.md).
 
     Once it has ended, the keys of its conclusion take precedence.
@@ -98,7 +99,8 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     `resumable`, `parent` and `merged` (it searches the branch of a merge), `branches` and `within`
     (its culprit is a merge; results of the searches of the merged branches), `waits` (sentences:
     testboxes that its orders wait for, and why) and, while it runs, `progress` and `eta_seconds`
-    (None while something waits, and before anything comparable was timed).
+    (None while something waits, and before anything comparable was timed). `queue`: the lab's, if
+    the caller has loaded it.
     """
     row = by_id(conn, _BISECTION, "bisection", id)
     number = row["id"]
@@ -147,9 +149,10 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     document["culprits"] = _shares(document["culprits"])
     document["waits"] = testbox_status.waits(conn, "bisection", number) if running else []
     if running:
-        document |= _progress(conn, row, points, log)
-    if document["waits"]:
+        document |= _progress(row, points, log)
         document["eta_seconds"] = None
+    if running and not document["waits"]:
+        document["eta_seconds"] = _eta(document, queue or estimate.LabQueue.load(conn))
     return document
 
 
@@ -319,28 +322,12 @@ def _context(conn: sa.Connection, number: int, row: Row) -> Row:
     }
 
 
-def _progress(conn: sa.Connection, row: Row, points: list[Row], log: list[Row]) -> Row:
-    """Progress of a running bisection: bits of uncertainty removed, of those at the start.
-
-    A bit costs at most one build and one boot. The estimate is that cost for the remaining bits
-    plus the confirmation; None before anything comparable was timed.
-    """
+def _progress(row: Row, points: list[Row], log: list[Row]) -> Row:
+    """Progress of a running bisection: bits of uncertainty removed, of those at the start."""
     at_start = math.log2(max(2, len(points) - 1))
     weights = [point["probability"] for point in points if point["probability"]]
     doubt = min(at_start, -sum(p * math.log2(p) for p in weights)) if weights else at_start
     confirming = sum(1 for entry in log if entry["phase"] == "confirm" and entry["seen_at"])
-    boot, build = (
-        estimate.boot_seconds(conn, row["testbox"], row["spec"]),
-        estimate.build_seconds(conn),
-    )
-    steps = math.ceil(doubt) + sum(
-        1 for entry in log if entry["phase"] == "ends" and not entry["seen_at"]
-    )
-    eta = (
-        None
-        if boot is None
-        else steps * (boot + (build or 0.0)) + max(0, _CONFIRMATION_BOOTS - confirming) * boot
-    )
     search = (at_start - doubt) / at_start
     return {
         "progress": {
@@ -348,8 +335,26 @@ def _progress(conn: sa.Connection, row: Row, points: list[Row], log: list[Row]) 
             "bits_left": round(doubt, 2),
             "bits_at_start": round(at_start, 2),
         },
-        "eta_seconds": eta,
     }
+
+
+def _eta(document: Row, queue: estimate.LabQueue) -> float | None:
+    """Seconds until a running bisection ends: its open orders, then what it will still request."""
+    boot = queue.boot_seconds(document["testbox"], document["spec"])
+    open_ = [entry for entry in document["log"] if not entry["seen_at"]]
+    in_flight = queue.left(int(entry["order"][1:]) for entry in open_ if entry["order"])
+    if in_flight is None or math.isinf(boot):
+        return None
+    requested = sum(1 for entry in document["log"] if entry["phase"] == "confirm")
+    return bisection_seconds_left(
+        in_flight=in_flight,
+        searching=sum(1 for entry in open_ if entry["phase"] == "search"),
+        bits_left=document["progress"]["bits_left"],
+        confirming=document["phase"] == "confirm",
+        confirmations_left=_CONFIRMATION_BOOTS - requested,
+        boot=boot,
+        build=estimate.build_seconds(queue.conn) or 0.0,
+    )
 
 
 def list_bisections(

@@ -112,7 +112,7 @@ def is_counter(detail: Row) -> bool:
     )
 
 
-def comparison(conn: sa.Connection, id: int | str) -> Row:
+def comparison(conn: sa.Connection, id: int | str, queue: estimate.LabQueue | None = None) -> Row:
     """Return one comparison (docs/json.md); benchmark metrics before counters, worst first.
 
     `alias_of` of a row names another metric with the same value; None for most.
@@ -121,7 +121,7 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     block a verdict first), `base_variant`, `head_variant`, `parts`, `boot_list`,
     `progress` {builds, builds_total, boots, boots_total, failed}, `waits` (sentences: testboxes
     that its orders wait for, and why) and `eta_seconds` (None when it is over, something waits, or
-    nothing comparable was timed).
+    nothing comparable was timed). `queue`: the lab's, if the caller has loaded it.
     """
     row = by_id(conn, _COMPARISON, "comparison", id)
     number = row["id"]
@@ -156,7 +156,9 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
         if is_open and row["kind"] != "anchor"
         else []
     )
-    row["eta_seconds"] = _eta(conn, row) if is_open and not row["waits"] else None
+    row["eta_seconds"] = None
+    if is_open and not row["waits"]:
+        row["eta_seconds"] = _eta(row, queue or estimate.LabQueue.load(conn))
     return row
 
 
@@ -208,29 +210,18 @@ def _progress(row: Row, base: Row, head: Row) -> Row:
     }
 
 
-def _eta(conn: sa.Connection, row: Row) -> float | None:
-    done = row["progress"]
-    first_order = min((int(order["id"][1:]) for order in row["orders"]), default=0)
-    remaining = []
-    for part in row["parts"]:
-        have = len(
-            {
-                boot["id"]
-                for boot in row["boot_list"]
-                if (boot["testbox"], boot["spec"]) == (part["testbox"], part["spec"])
-            }
-        )
-        each = done["boots_total"] // max(1, len(row["parts"]))
-        ahead = estimate.queued_before(conn, part["testbox"], first_order) if first_order else 0
-        remaining.append(
-            (
-                max(0, each - have) + ahead,
-                estimate.boot_seconds(conn, part["testbox"], part["spec"]),
-            )
-        )
-    sides = (row["base_variant"], row["head_variant"])
-    unbuilt = {side["build_key"] for side in sides if side["build"] is None}
-    return estimate.remaining_seconds(estimate.builds_left(conn, unbuilt), remaining)
+def _eta(row: Row, queue: estimate.LabQueue) -> float | None:
+    if row["orders"]:
+        return queue.left(int(order["id"][1:]) for order in row["orders"])
+    keys = dict.fromkeys(row[side]["build_key"] for side in ("base_variant", "head_variant"))
+    return queue.left_with(
+        row["kind"],
+        {
+            (key, part["testbox"], part["spec"]): row["boots"]
+            for key in keys
+            for part in row["parts"]
+        },
+    )
 
 
 def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
 
 import sqlalchemy as sa
 
-from swingbot.core.plan.costs import seconds_left
+from swingbot.core.plan.lab_queue import LATEST, PendingOrder, end_times, pace, usual_seconds
+from swingbot.core.plan.queue import PRIORITY
 
 from .rows import Row, first, rows
 
-_BOOT_SECONDS = """
-SELECT avg(seconds) AS seconds
-FROM (SELECT seconds FROM boot
-      WHERE testbox = :testbox AND (CAST(:spec AS text) IS NULL OR spec = :spec)
-        AND origin = 'measured'
-      ORDER BY id DESC LIMIT 20) AS latest
+# From hand-out to result, not the boot alone: that includes what surrounds it.
+_BOOTS = """
+SELECT extract(epoch FROM a.ended_at - a.created_at) AS seconds
+FROM boot b JOIN attempt a ON a.id = b.attempt
+WHERE b.testbox = :testbox AND (CAST(:spec AS text) IS NULL OR b.spec = :spec)
+  AND b.origin = 'measured' AND a.ended_at IS NOT NULL
+ORDER BY b.id DESC LIMIT :limit
 """
 # Time of the next build of a bisection: nearly all recent builds were such steps, and the median
 # is robust against the others.
@@ -24,33 +29,43 @@ SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) AS seconds
 FROM (SELECT seconds FROM kernel_build WHERE NOT cached AND origin = 'measured'
   ORDER BY built_at DESC LIMIT 10) AS latest
 """
-# An attempt waits in Buildbot while another build runs there, so its time starts when the latest
-# build ends.
-_BUILDS = """
-SELECT f.seconds AS foreseen,
-  extract(epoch FROM now() - greatest(a.created_at, latest.built_at)) AS elapsed
-FROM unnest(CAST(:keys AS text[])) AS k (build_key)
-LEFT JOIN build_forecast f ON f.build_key = k.build_key
-LEFT JOIN orders o ON o.key = 'build:' || k.build_key
-LEFT JOIN attempt a ON a.order_id = o.id AND a.state = 'running'
-LEFT JOIN LATERAL (SELECT max(built_at) AS built_at FROM kernel_build WHERE NOT cached
-  AND built_at > a.created_at) AS latest ON true
+_PACE = """
+SELECT f.seconds AS foreseen, b.seconds AS actual
+FROM kernel_build b JOIN build_forecast f ON f.build_key = b.build_key
+WHERE NOT b.cached AND b.status = 'built' AND b.origin = 'measured'
+ORDER BY b.built_at DESC LIMIT :limit
 """
-_QUEUED_BEFORE = """
-SELECT count(*) AS orders FROM orders
-WHERE kind = 'boot' AND testbox = :testbox AND state IN ('ready', 'running') AND id < :before
+# A handed-out build waits in Buildbot while another build runs there, so its time starts when the
+# latest build ends.
+_PENDING = """
+SELECT o.id, o.build_key, o.testbox, o.spec, o.priority, f.seconds AS foreseen,
+  extract(epoch FROM now() - greatest(a.created_at, latest.built_at)) AS elapsed
+FROM orders o
+LEFT JOIN attempt a ON a.order_id = o.id AND a.state = 'running'
+LEFT JOIN build_forecast f ON o.kind = 'build' AND f.build_key = o.build_key
+LEFT JOIN LATERAL (SELECT max(built_at) AS built_at FROM kernel_build
+  WHERE o.kind = 'build' AND NOT cached AND built_at > a.created_at) AS latest ON true
+WHERE o.state IN ('waiting', 'ready', 'running')
+"""
+_FORECASTS = """
+SELECT k.build_key, f.seconds FROM unnest(CAST(:keys AS text[])) AS k (build_key)
+LEFT JOIN build_forecast f ON f.build_key = k.build_key
+WHERE NOT EXISTS (SELECT 1 FROM kernel_build b WHERE b.build_key = k.build_key)
+"""
+_BUILDERS = """
+SELECT greatest(1, count(DISTINCT worker)) AS builders FROM worker_compiler WHERE problem IS NULL
 """
 
 
 def boot_seconds(conn: sa.Connection, testbox: str, spec: str | None = None) -> float | None:
-    """Mean wall seconds of the last 20 boots of this spec on the testbox, else of any spec.
+    """Usual wall seconds from hand-out to result of a boot of this spec on the testbox.
 
-    None before the first boot.
+    The median of the latest boots of the spec, else of any spec; None before the first boot.
     """
     for choice in (spec, None) if spec else (None,):
-        row = first(conn, _BOOT_SECONDS, testbox=testbox, spec=choice)
-        if row and row["seconds"] is not None:
-            return float(row["seconds"])
+        found = rows(conn, _BOOTS, testbox=testbox, spec=choice, limit=LATEST)
+        if (seconds := usual_seconds([float(row["seconds"]) for row in found])) is not None:
+            return seconds
     return None
 
 
@@ -60,43 +75,99 @@ def build_seconds(conn: sa.Connection) -> float | None:
     return None if row is None or row["seconds"] is None else float(row["seconds"])
 
 
-def queued_before(conn: sa.Connection, testbox: str, order: int) -> int:
-    """Number of boot orders on the testbox that are older than `order` and not over."""
-    row = first(conn, _QUEUED_BEFORE, testbox=testbox, before=order)
-    return int(row["orders"]) if row else 0
+@dataclass(kw_only=True)
+class LabQueue:
+    """The open orders of the whole lab with the seconds until each ends.
 
-
-def builds_left(conn: sa.Connection, build_keys: Collection[str]) -> float | None:
-    """Seconds until these kernels are built one after the other; None without all forecasts.
-
-    Of the dispatched builds, the one dispatched first is taken as the running one.
+    Loaded once for all documents of a page.
     """
-    forecasts = rows(conn, _BUILDS, keys=list(build_keys))
-    if any(row["foreseen"] is None for row in forecasts):
-        return None
-    running = max(
-        (row for row in forecasts if row["elapsed"] is not None), key=_elapsed, default=None
-    )
-    return sum(
-        (
-            seconds_left(row["foreseen"], _elapsed(row)) if row is running else row["foreseen"]
-            for row in forecasts
-        ),
-        0.0,
-    )
+
+    conn: sa.Connection
+    builders: int
+    pace: float
+    pending: dict[int, PendingOrder]
+    _boots: dict[tuple[str, str], float] = field(default_factory=dict)
+    _ends: dict[int, float] | None = None
+
+    @classmethod
+    def load(cls, conn: sa.Connection) -> LabQueue:
+        latest = [(row["foreseen"], row["actual"]) for row in rows(conn, _PACE, limit=LATEST)]
+        builders = first(conn, _BUILDERS)
+        queue = cls(
+            conn=conn,
+            builders=int(builders["builders"]) if builders else 1,
+            pace=pace(latest),
+            pending={},
+        )
+        queue.pending = {row["id"]: queue._order(row) for row in rows(conn, _PENDING)}
+        return queue
+
+    def boot_seconds(self, testbox: str, spec: str) -> float:
+        """As the function; infinite before the first boot."""
+        if (testbox, spec) not in self._boots:
+            seconds = boot_seconds(self.conn, testbox, spec)
+            self._boots[testbox, spec] = math.inf if seconds is None else seconds
+        return self._boots[testbox, spec]
+
+    def left(self, orders: Iterable[int]) -> float | None:
+        """Seconds until the last of these orders ends; those that are over count nothing.
+
+        None if that is not known.
+        """
+        if self._ends is None:
+            self._ends = end_times(self.pending.values(), self.builders)
+        return _known(max((self._ends[id] for id in orders if id in self._ends), default=0.0))
+
+    def left_with(self, kind: str, boots: Mapping[tuple[str, str, str], int]) -> float | None:
+        """Seconds until a request of this kind ends whose orders are not placed yet.
+
+        `boots` counts its boots by (build key, testbox, spec). None if that is not known.
+        """
+        priority = PRIORITY.get(kind, PRIORITY["watch"])
+        ids = count(max(self.pending, default=0) + 1)
+        unbuilt = self._unbuilt(dict.fromkeys(key for key, _, _ in boots))
+        more = [
+            PendingOrder(id=next(ids), build_key=key, priority=priority, seconds=seconds)
+            for key, seconds in unbuilt.items()
+        ]
+        more += [
+            PendingOrder(
+                id=next(ids),
+                build_key=key,
+                testbox=testbox,
+                priority=priority,
+                seconds=self.boot_seconds(testbox, spec),
+            )
+            for (key, testbox, spec), number in boots.items()
+            for _ in range(number)
+        ]
+        ends = end_times([*self.pending.values(), *more], self.builders)
+        return _known(max((ends[one.id] for one in more), default=0.0))
+
+    def _unbuilt(self, keys: Collection[str]) -> dict[str, float]:
+        """Seconds to build each of the kernels that is neither built nor ordered."""
+        ordered = {one.build_key for one in self.pending.values() if one.testbox is None}
+        found = {
+            row["build_key"]: self._build(row["seconds"])
+            for row in rows(self.conn, _FORECASTS, keys=[*keys])
+        }
+        return {key: found[key] for key in keys if key in found and key not in ordered}
+
+    def _order(self, row: Row) -> PendingOrder:
+        return PendingOrder(
+            id=row["id"],
+            build_key=row["build_key"],
+            testbox=row["testbox"],
+            priority=row["priority"],
+            seconds=self.boot_seconds(row["testbox"], row["spec"])
+            if row["testbox"]
+            else self._build(row["foreseen"]),
+            elapsed=None if row["elapsed"] is None else max(0.0, float(row["elapsed"])),
+        )
+
+    def _build(self, foreseen: float | None) -> float:
+        return math.inf if foreseen is None else foreseen * self.pace
 
 
-def _elapsed(row: Row) -> float:
-    return max(0.0, float(row["elapsed"]))
-
-
-def remaining_seconds(
-    builds: float | None, boots_by_testbox: list[tuple[int, float | None]]
-) -> float | None:
-    """Seconds of `builds`, then boots; None if a duration is unknown.
-
-    Testboxes work in parallel, so the slowest one counts.
-    """
-    if builds is None or any(boots and each is None for boots, each in boots_by_testbox):
-        return None
-    return builds + max((boots * (each or 0.0) for boots, each in boots_by_testbox), default=0.0)
+def _known(seconds: float) -> float | None:
+    return None if math.isinf(seconds) else seconds

@@ -102,7 +102,12 @@ ORDER BY c.id DESC LIMIT :limit
 _OPEN = ("waiting", "running")
 
 
-def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None = None) -> Row:
+def experiment(
+    conn: sa.Connection,
+    id: int | str,
+    metrics: Sequence[str] | None = None,
+    queue: estimate.LabQueue | None = None,
+) -> Row:
     """Return one experiment. Raises NotFound, which says so if the number is a comparison's.
 
     `arms`: {arm, name, axes, settings, from_block, variant (as in `variants`), state, reason,
@@ -110,6 +115,7 @@ def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None
     a comparison, with `against`, `arm`, `reference` and `attributed_to`; `boot_list`, `parts`,
     `progress`, `waits`, `eta_seconds` likewise.
     `looks` is how often it is judged, once more with each extension. `metrics` limits the rows.
+    `queue`: the lab's, if the caller has loaded it.
     """
     row = _found(conn, id)
     of = row["id"]
@@ -124,7 +130,9 @@ def experiment(conn: sa.Connection, id: int | str, metrics: Sequence[str] | None
     row["progress"] = _progress(row)
     is_open = row["status"] in _OPEN
     row["waits"] = testbox_status.waits(conn, "comparison", of) if is_open else []
-    row["eta_seconds"] = _eta(conn, row) if is_open and not row["waits"] else None
+    row["eta_seconds"] = None
+    if is_open and not row["waits"]:
+        row["eta_seconds"] = _eta(row, queue or estimate.LabQueue.load(conn))
     return row
 
 
@@ -254,41 +262,12 @@ def _progress(row: Row) -> Row:
     }
 
 
-def _eta(conn: sa.Connection, row: Row) -> float | None:
-    orders = row["orders"]
-    remaining = Counter(
-        (o["testbox"], o["spec"]) for o in orders if o["kind"] == "boot" and o["state"] in _LEFT
-    )
-    if not orders:
-        each = len(row["arms"]) * row["boots"]
-        remaining = Counter({(part["testbox"], part["spec"]): each for part in row["parts"]})
-    first_order = min((int(order["id"][1:]) for order in orders), default=0)
-    by_testbox: dict[str, list[tuple[int, float | None]]] = {}
-    for (testbox, spec), boots in remaining.items():
-        seconds = estimate.boot_seconds(conn, testbox, spec)
-        by_testbox.setdefault(testbox, []).append((boots, seconds))
-    boots_by_testbox = [
-        _together(left, estimate.queued_before(conn, testbox, first_order) if first_order else 0)
-        for testbox, left in by_testbox.items()
-    ]
-    return estimate.remaining_seconds(estimate.builds_left(conn, _unbuilt(row)), boots_by_testbox)
-
-
-def _unbuilt(row: Row) -> set[str]:
-    """Build keys of the kernels that are not built yet."""
-    keys = {arm["variant"]["build_key"] for arm in row["arms"] if arm["variant"]["build"] is None}
-    open_ = {o["build_key"] for o in row["orders"] if o["kind"] == "build" and o["state"] in _LEFT}
-    return keys & open_ if row["orders"] else keys
-
-
-_LEFT = ("waiting", "ready", "running")
-
-
-def _together(left: list[tuple[int, float | None]], ahead: int) -> tuple[int, float | None]:
-    """Boots of one testbox, including `ahead` of them in its queue, and mean seconds per boot."""
-    boots = sum(count for count, _ in left)
-    known = [(count, seconds) for count, seconds in left if seconds is not None]
-    if len(known) < len(left):
-        return boots + ahead, None
-    mean = sum(count * seconds for count, seconds in known) / max(1, boots)
-    return boots + ahead, mean
+def _eta(row: Row, queue: estimate.LabQueue) -> float | None:
+    if row["orders"]:
+        return queue.left(int(order["id"][1:]) for order in row["orders"])
+    boots: Counter[tuple[str, str, str]] = Counter()
+    for arm in row["arms"]:
+        for part in row["parts"]:
+            key = arm["variant"]["build_key"], part["testbox"], part["spec"]
+            boots[key] += row["boots"]
+    return queue.left_with("experiment", boots)

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from . import testbox_status
 from .bisections import bisection, list_bisections
 from .comparisons import comparison, list_comparisons
+from .estimate import LabQueue
 from .experiments import experiment, list_experiments
 from .incidents import list_incidents, list_reports
 from .moderation import switch
@@ -139,6 +140,7 @@ def status(conn: sa.Connection) -> Row:
     {"text": a sentence that says what to do, "link": a page with more, or None}.
     """
     testboxes, trees = list_testboxes(conn), list_trees(conn, {"state": "watched"})
+    queue = LabQueue.load(conn)
     running = [row | {"id": shown("order", row["id"])} for row in rows(conn, _RUNNING)]
     return {
         "now": rows(conn, "SELECT now() AS now")[0]["now"],
@@ -149,15 +151,16 @@ def status(conn: sa.Connection) -> Row:
         "testboxes": testboxes,
         "trees": trees,
         "comparisons": [
-            comparison(conn, row["id"])
+            comparison(conn, row["id"], queue=queue)
             for row in list_comparisons(conn, {"status": "waiting,running"}, 10)
         ],
         "experiments": [
-            experiment(conn, row["id"], metrics=[])
+            experiment(conn, row["id"], metrics=[], queue=queue)
             for row in list_experiments(conn, {"status": "waiting,running"}, 10)
         ],
         "bisections": [
-            bisection(conn, row["id"]) for row in list_bisections(conn, {"status": "running"}, 10)
+            bisection(conn, row["id"], queue=queue)
+            for row in list_bisections(conn, {"status": "running"}, 10)
         ],
         "recent_comparisons": list_comparisons(conn, {"status": "done,failed,cancelled"}, 8),
         "recent_experiments": list_experiments(conn, {"status": "done,failed,cancelled"}, 8),

@@ -1,0 +1,137 @@
+"""Predict when open orders end, by playing the queue of the lab forward. Times are in seconds.
+
+The rules are those of `core/plan/queue.py`: by priority, then in the order of the requests; a
+testbox runs one boot at a time, and a boot waits for its kernel. What is not known here (failed
+builds, requests that are still to come) is not foreseen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from statistics import median
+from typing import Final
+
+from swingbot.core.plan.costs import seconds_left
+
+# Number of latest boots, and of latest builds, that an estimate rests on: few, so that it follows
+# a machine that became slower.
+LATEST: Final = 9
+# Builds are expected to be at most this much slower or faster than forecast. A full build that was
+# forecast and turned out incremental says little about the next build.
+_PACE: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingOrder:
+    """An order that is not over."""
+
+    id: int
+    build_key: str
+    testbox: str | None = None  # None: a build
+    priority: int = 0
+    seconds: float = math.inf  # usual duration from hand-out to result; infinite: not known
+    elapsed: float | None = None  # since it was handed out; None: still queued
+
+
+def usual_seconds(latest: Sequence[float]) -> float | None:
+    """Return the usual duration: the median of the last few, `latest` first; None without any."""
+    return median(latest[:LATEST]) if latest else None
+
+
+def pace(latest: Sequence[tuple[float, float]]) -> float:
+    """Return how much slower than forecast builds are at present.
+
+    The median over the last few builds, `latest` first, as (forecast, actual), and one build as
+    forecast.
+    """
+    ratios = [
+        min(_PACE, max(1 / _PACE, actual / foreseen))
+        for foreseen, actual in latest[: LATEST // 2]
+        if foreseen > 0
+    ]
+    return median([1.0, *ratios])
+
+
+def end_times(pending: Iterable[PendingOrder], builders: int = 1) -> dict[int, float]:
+    """Return the seconds until each order ends (infinite: not known), with `builders` workers."""
+    orders = list(pending)
+    builds = [order for order in orders if order.testbox is None]
+    ends = _builds(builds, builders)
+    built = {order.build_key: ends[order.id] for order in builds}
+    by_testbox: dict[str, list[PendingOrder]] = defaultdict(list)
+    for order in orders:
+        if order.testbox is not None:
+            by_testbox[order.testbox].append(order)
+    for boots in by_testbox.values():
+        ends |= _boots(boots, built)
+    return ends
+
+
+def _builds(builds: Sequence[PendingOrder], builders: int) -> dict[int, float]:
+    """More builds are handed out than there are workers; the first of them run."""
+    queue = sorted(
+        builds,
+        key=lambda one: (
+            (0, -one.elapsed, one.id) if one.elapsed is not None else (1, -one.priority, one.id)
+        ),
+    )
+    free = [0.0] * max(1, builders)
+    ends = {}
+    for place, order in enumerate(queue):
+        runs = order.elapsed is not None and place < len(free)
+        begin = heappop(free)
+        ends[order.id] = begin + (
+            seconds_left(order.seconds, order.elapsed or 0.0) if runs else order.seconds
+        )
+        heappush(free, ends[order.id])
+    return ends
+
+
+def _boots(boots: Sequence[PendingOrder], built: dict[str, float]) -> dict[int, float]:
+    ends = {
+        order.id: seconds_left(order.seconds, order.elapsed)
+        for order in boots
+        if order.elapsed is not None
+    }
+    now = max(ends.values(), default=0.0)
+    coming = [
+        (built.get(order.build_key, 0.0), order.id, order)
+        for order in boots
+        if order.elapsed is None
+    ]
+    heapify(coming)
+    ready: list[tuple[int, int, PendingOrder]] = []
+    while coming or ready:
+        if not ready:
+            now = max(now, coming[0][0])
+        while coming and coming[0][0] <= now:
+            _, id, order = heappop(coming)
+            heappush(ready, (-order.priority, id, order))
+        _, id, order = heappop(ready)
+        now += order.seconds
+        ends[id] = now
+    return ends
+
+
+def bisection_seconds_left(
+    *,
+    in_flight: float,
+    searching: int,
+    bits_left: float,
+    confirming: bool,
+    confirmations_left: int,
+    boot: float,
+    build: float,
+) -> float:
+    """Return the seconds until a bisection ends.
+
+    `in_flight` is the time until its open orders end, `searching` the number of search boots among
+    them. A search boot answers at most one bit and needs at most one build. While the culprit is
+    being confirmed nothing is searched; `confirmations_left` boots were not requested yet.
+    """
+    steps = 0 if confirming else max(0, math.ceil(bits_left) - searching)
+    return in_flight + steps * (build + boot) + max(0, confirmations_left) * boot
