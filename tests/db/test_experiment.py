@@ -174,7 +174,11 @@ def test_a_dry_run_prints_plan_and_cost_and_records_nothing(desk: Desk) -> None:
         return [desk.brain.count(table) for table in ("comparison", "variant", "orders")]
 
     before = remembered()
-    words = ("experiment", f"{desk.commits[0]}..{desk.commits[4]}", "--dry-run")
+    range_ = f"{desk.commits[0]}..{desk.commits[4]}"
+    for given in (["--against", "above,base"], ["--against", "above", "--against", "base"]):
+        planned = desk.run("experiment", range_, *given, "--with", "size", "--dry-run")
+        assert "against above and base" in planned.output
+    words = ("experiment", range_, "--dry-run")
     said = desk.run(*words)
     assert said.exit_code == 0, said.output
     assert "5 rows of tree fake, 5 boots of each, against above" in said.output

@@ -143,6 +143,16 @@ def test_two_rows_that_are_unclear_for_the_same_reason_each_say_all_of_it() -> N
     assert said.count("more boots a side would settle it") == 2
 
 
+def test_a_note_says_which_reference_it_is_about_where_two_differ() -> None:
+    document = an_experiment({"box": [100.0, 110.0, 110.1]}, ["a", "b", "c"], ("above", "base"))
+    reasons = {("above", 1): "odd", ("base", 1): "odd", ("above", 2): "one", ("base", 2): "other"}
+    for row in document["rows"]:
+        row |= {"verdict": "unclear", "reason": reasons[row["against"], row["arm"]]}
+    said = as_changelog(sheet_of_experiment(document))
+    for note in ("b: unclear, odd", "c vs above: unclear, one", "c vs base: unclear, other"):
+        assert said.count(f"  {note}\n") == 1, said
+
+
 def test_columns_and_blocks_beside_the_numbers_are_printed() -> None:
     one = {"box": [100.0, 120.0]}
     place = ("box", UNIT_JOB)

@@ -79,13 +79,14 @@ def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
 @_several("--cmdline", "cmdlines", metavar="NAME=WORDS", help="Add rows per command line.")
 @_several("--sysctl", "sysctls", metavar="NAME=KEY=VALUE", help="Add rows per sysctl setting.")
 @_several("--exclude", "exclude", metavar="AXIS=NAME[,...]", help="Omit a combination.")
-@click.option(
+@_several(
     "--against",
+    "against",
     metavar="RULE[,RULE]",
     help="Reference of each row: above, first, base or pair (base and head under the same"
     " conditions).",
 )
-@click.option(
+@_several(
     "--with",
     "beside",
     metavar="WHAT[,WHAT]",

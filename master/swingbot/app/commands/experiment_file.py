@@ -74,9 +74,8 @@ class Options:
     def of(cls, given: Mapping[str, Any]) -> Options:
         """Build from the parameters of the command."""
         split = {
-            "against": _listed(given["against"] or ""),
-            "beside": _listed(given["beside"] or ""),
-            "testboxes": tuple(one for text in given["testboxes"] for one in _listed(text)),
+            name: tuple(one for text in given[name] for one in _listed(text))
+            for name in ("against", "beside", "testboxes")
         }
         names = {field.name for field in fields(cls)} - {"range", "tree"}
         plain = {name: given[name] for name in names if name in given}

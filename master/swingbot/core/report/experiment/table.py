@@ -146,9 +146,11 @@ def _notes(sheet: ExperimentSheet, blocks: Sequence[Block]) -> list[str]:
     notes: list[str] = []
     for block in blocks:
         for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
-            for row in cell.rows.values():
+            differ = len({(row.verdict, row.reason) for row in cell.rows.values()}) > 1
+            for rule, row in cell.rows.items():
                 if row.reason and kernel.trouble is None and not _PLAIN.fullmatch(row.reason):
                     where = f" on {block.testbox}" if len(blocks) > 1 else ""
+                    where += f" vs {_short(rule)}" if differ else ""
                     notes.append(f"{cut(kernel.name, _NAME)}{where}: {row.verdict}, {row.reason}")
         notes += _other_levels(sheet, block)
     # With several references, a note may occur twice.
