@@ -31,6 +31,8 @@ MOST_STEPS: Final = 50
 _CUT: Final = 2.5
 _MOST_ALIKE: Final = 0.9
 _AHEAD: Final = 3
+# Gauss-Hermite nodes of a standard Gaussian, with their weights
+_ERRORS: Final = ((-math.sqrt(3.0), 1.0 / 6.0), (0.0, 2.0 / 3.0), (math.sqrt(3.0), 1.0 / 6.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +142,25 @@ def _scan(values: Array, stretch: tuple[int, int], noise: StepNoise) -> _Scan:
     effects = right - left
     t = effects / (noise.sd * np.sqrt(_of_mean(places, noise) + _of_mean(n - places, noise)))
     best = int(np.argmax(np.abs(t)))
+    one = _p_of_one(float(effects[best]), places[best], n - places[best], noise, len(values))
     # Adjacent places are almost one test: a scan of n places counts as 3 ln n tests.
-    p = min(1.0, 2.0 * float(stdtr(noise.df, -abs(t[best]))) * max(1.0, 3.0 * math.log(n)))
+    p = min(1.0, one * max(1.0, 3.0 * math.log(n)))
     return _Scan(at=begin + int(cuts[best]), p=p, t=t, effects=effects, begin=begin + STEP_FEWEST)
+
+
+def _p_of_one(effect: float, before: float, behind: float, noise: StepNoise, points: int) -> float:
+    """Return P of such a difference between two stretches of that many points without a step.
+
+    It is averaged over the error of the autocorrelation, `1 / sqrt(points)`: a history whose
+    correlation is underestimated by chance is where steps are found that are none.
+    """
+    sizes, p = np.array([before, behind]), 0.0
+    for error, weight in _ERRORS:
+        alike = min(max(noise.alike + error / math.sqrt(points), 0.0), _MOST_ALIKE)
+        variance = float(_of_mean(sizes, replace(noise, alike=alike)).sum())
+        t = effect / (noise.sd * math.sqrt(variance))
+        p += weight * 2.0 * float(stdtr(noise.df, -abs(t)))
+    return p
 
 
 def _step(scan: _Scan, wary: _Scan, df: float) -> LevelStep:
