@@ -1,6 +1,7 @@
 """Are verdicts and intervals of comparisons right as often as they say? Seeded.
 
-`python -m tests.calibration.test_comparisons 20000` prints the table.
+`python -m tests.calibration.test_comparisons 20000` prints the table, `... 20000 shares` the one of
+an effect that only some boots show.
 
 The worlds share no code with the comparison: plain draws of runs in boots.
 """
@@ -121,11 +122,14 @@ def tally(
     comparisons: int,
     *,
     change: float = 0.0,
+    share: float = 1.0,
     paired: bool = False,
     louder: float = 1.0,
     seed: int = 0,
 ) -> Tally:
     """Compare kernels that differ by the log ratio `change`, any effect counting.
+
+    `share`: of the boots of head that show the change; intervals shall then hold that of the mean.
 
     Paired: what both sides share is 3 %.
 
@@ -135,20 +139,22 @@ def tally(
     rule = Rule(better="higher", min_effect_pct=0.0, paired=paired)
     verdicts: Counter[str] = Counter()
     robust = covered = intervals = 0
+    true = 100.0 * share * math.expm1(change)
     for _ in range(comparisons):
+        shown = change if share == 1.0 else change * (rng.random((head, 1)) < share)
         shared = (
             rng.normal(0, 0.03, (max(base, head), 1)) if paired else np.zeros((max(base, head), 1))
         )
         row = compare(
             _boots(noise(rng, base, runs) + shared[:base]),
-            _boots(noise(rng, head, runs) / louder + shared[:head] + change),
+            _boots(noise(rng, head, runs) / louder + shared[:head] + shown),
             rule,
         )
         verdicts[row.verdict] += 1
         robust += row.level is not None
         if row.interval_pct is not None:
             intervals += 1
-            covered += row.interval_pct[0] <= 100 * math.expm1(change) <= row.interval_pct[1]
+            covered += row.interval_pct[0] <= true <= row.interval_pct[1]
     directions = verdicts["worse"] + verdicts["better"]
     return Tally(
         comparisons=comparisons,
@@ -199,6 +205,14 @@ def test_a_noisier_side_raises_no_more_alarms(base: int, head: int, louder: floa
     assert found.directions <= most(1200 * (STATED_FOUR if min(base, head) == 4 else STATED))
 
 
+@pytest.mark.parametrize("boots", [6, 10])
+def test_intervals_hold_an_effect_that_some_of_the_boots_show(boots: int) -> None:
+    """-5 % in 60 % of the boots, which spread by 2 %."""
+    found = tally(_nested, boots, boots, 3, 500, change=math.log(0.95), share=0.6)
+    assert found.intervals == 500
+    assert found.covered >= 500 - most(500 * 0.07)
+
+
 @pytest.mark.parametrize("world", ["wild runs", "wild boots"])
 def test_wild_values_cost_little_power(world: str) -> None:
     """5 % at 10 boots a side: plain means see less than half of these."""
@@ -213,6 +227,21 @@ def test_gaussian_boots_are_told_apart_as_often_as_by_welchs_test(
     found = power.power(boots, 3, effect, 500)
     assert 0.7 * 500 <= found.welch <= 0.97 * 500  # neither hopeless nor certain
     assert found.only_welch - found.only_found <= 0.01 * 500 + 4 * math.sqrt(found.only_welch)
+
+
+def in_some_boots(comparisons: int) -> None:
+    """Print how often intervals hold an effect that 60 % of the boots of head show."""
+    print(
+        "| effect | boots a side x runs | direction % | 95 % interval covers % |\n|---|---|---|---|"
+    )
+    for effect in (-0.05, -0.2):
+        for boots in (4, 6, 10):
+            found = tally(
+                _nested, boots, boots, 3, comparisons, change=math.log1p(effect), share=0.6, seed=1
+            )
+            covers = 100 * found.covered / max(found.intervals, 1)
+            share = 100 * found.directions / comparisons
+            print(f"| {100 * effect:g} % | {boots} x 3 | {share:.1f} | {covers:.1f} |", flush=True)
 
 
 def main(comparisons: int) -> None:
@@ -240,4 +269,6 @@ def main(comparisons: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    (in_some_boots if sys.argv[2:] == ["shares"] else main)(
+        int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    )
