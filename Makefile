@@ -10,7 +10,7 @@ STAGE := @.ci/stage
 # Tests start hundreds of processes; without cached bytecode each of them would recompile swingbot.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lint quick shuffle browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden wheel conformance dashboards lock base-kernel
+.PHONY: help setup lint quick shuffle browser test-db test-boot calibrate test-e2e test-iron test-kernels test-lab test demo seeds golden wheel conformance dashboards lock base-kernel
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,7 +51,7 @@ calibrate: setup ## check that stated probabilities are true
 	@$(PYTEST) $(PARALLEL) tests/calibration
 
 test-e2e: base-kernel ## run the demo with another seed and check its exit status
-	@$(PYTEST) tests/e2e
+	@$(PYTEST) $(PARALLEL) tests/e2e
 
 test-iron: base-kernel ## short form of test-lab, part of `make test`
 	@$(PYTEST) tests/lab/test_*_short.py
@@ -60,16 +60,17 @@ test-lab: base-kernel ## bare-metal testboxes that are kexeced, rebooted, panick
 	@.ci/lab
 	@$(PYTEST) tests/lab
 
+# The demo takes longest and leaves a processor idle most of the time, so it starts first.
+test-kernels: base-kernel ## test-e2e, test-boot, test-iron and calibrate, side by side
+	@$(PYTEST) $(PARALLEL) --no-loadscope-reorder tests/e2e tests/boot tests/lab/test_*_short.py tests/calibration
+
 test: ## all checks and tests from a fresh clone, setup included
 	$(STAGE) set-up make --no-print-directory setup
 	$(STAGE) lint make --no-print-directory lint
 	$(STAGE) quick make --no-print-directory quick
 	$(STAGE) base-kernel make --no-print-directory base-kernel
 	$(STAGE) database-and-buildbot make --no-print-directory test-db
-	$(STAGE) boots make --no-print-directory test-boot
-	$(STAGE) iron make --no-print-directory test-iron
-	$(STAGE) calibration make --no-print-directory calibrate
-	$(STAGE) end-to-end make --no-print-directory test-e2e
+	$(STAGE) kernels-and-calibration make --no-print-directory test-kernels
 
 demo: setup ## find a planted regression on this machine and write the mail; EXPERIMENT=1: one experiment
 	@$(BIN)/python -m tests.demo.$(if $(EXPERIMENT),experiment,demo)
