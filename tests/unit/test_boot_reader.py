@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_worker import InfraError
+from swingbot_worker import InfraError, walls
 from swingbot_worker.readers import limited_reader
 from swingbot_worker.readers.boot_reader import read_boot
 from tests.attack.hostile_results import long_name
@@ -108,6 +108,32 @@ def test_an_answer_of_another_form_is_refused(
     monkeypatch.setattr(limited_reader, "_START", start)
     with pytest.raises(InfraError, match="invalid answer|failed with status 0"):
         read_boot(written(tmp_path, GOOD))
+
+
+LOOK = """
+import json, os, sys
+answer = json.load(sys.stdin)["answer"]
+seen = [path for path in (PATH, "/etc/shadow", "/root") if os.path.exists(path)]
+os.write(answer, json.dumps(dict(refused=f"user {os.getuid()} sees {seen}")).encode())
+"""
+
+
+@pytest.mark.skipif(not walls.untested(), reason="no walls on this host")
+def test_the_reader_of_a_boot_sees_nothing_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = written(tmp_path, GOOD)
+    start = LOOK.replace("{", "{{").replace("}", "}}").replace("PATH", repr(str(results)))
+    monkeypatch.setattr(limited_reader, "_START", start)
+    report = read_boot(results, unit_jobs=[JOB])
+    assert report.runs[0]["reason"] == "the results could not be read: user 65532 sees []"
+    # a wall that cannot be set up is left out, and the reader still has no capability to write
+    monkeypatch.setattr(walls.Sandbox, "run", no_walls)
+    assert "/etc/shadow" in read_boot(results, unit_jobs=[JOB]).runs[0]["reason"]
+
+
+def no_walls(*_: object, **__: object) -> None:
+    raise walls.NoWalls("no namespaces")
 
 
 def test_a_boot_without_results_starts_no_child(

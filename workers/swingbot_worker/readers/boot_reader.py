@@ -6,9 +6,9 @@ The kernel under test wrote them. The master reads them again, in a child of its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -56,7 +56,7 @@ def read_boot(
         return _nothing(unit_jobs, ours)
     reader = LimitedReader(
         module=_MODULE,
-        sandbox=walls.probe().sandbox,
+        sandbox=None,
         memory_bytes=memory_bytes,
         seconds=seconds,
         cpu_seconds=CPU_SECONDS,
@@ -69,9 +69,19 @@ def read_boot(
             "marks": list(marks),
         }
         try:
-            return _checked(reader.answer(task, [file]), unit_jobs)
+            return _checked(_answer(reader, task, file), unit_jobs)
         except CannotRead as error:
             return _nothing(unit_jobs, ours, f"the results could not be read: {error}")
+
+
+def _answer(reader: LimitedReader, task: Mapping[str, Any], file: IO[bytes]) -> dict[str, Any]:
+    """Return the child's answer, behind the best walls that this host has."""
+    for sandbox in walls.untested():
+        try:
+            return replace(reader, sandbox=sandbox).answer(task, [file])
+        except walls.NoWalls:
+            continue
+    return reader.answer(task, [file])
 
 
 def _nothing(

@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from swingbot_worker.walls.guard import OverLimit
 from swingbot_worker.walls.limits import BuildLimits, limits_of
-from swingbot_worker.walls.probe import Wall, missing, probe
-from swingbot_worker.walls.sandbox import Sandbox, clean
+from swingbot_worker.walls.probe import Wall, missing, probe, untested
+from swingbot_worker.walls.sandbox import NoWalls, Sandbox, clean
 
-__all__ = ["BuildLimits", "OverLimit", "Sandbox", "Wall", "clean", "limits_of", "missing", "probe"]
+__all__ = [
+    "BuildLimits",
+    "NoWalls",
+    "OverLimit",
+    "Sandbox",
+    "Wall",
+    "clean",
+    "limits_of",
+    "missing",
+    "probe",
+    "untested",
+]

@@ -121,6 +121,18 @@ def _here(limits: BuildLimits) -> Probe:
 
 @cache
 def _probe(limits: BuildLimits, _scratch: str | None) -> Probe:
+    if why := _unavailable():
+        return _none(why)
+    reasons = []
+    for way in _ways():
+        try:
+            return _looked(Sandbox(way=way, limits=limits), way)
+        except InfraError as error:
+            reasons.append(str(error))
+    return _none(" ".join(reasons))
+
+
+def _unavailable() -> str | None:
     lacking = sorted(
         {
             package
@@ -129,17 +141,27 @@ def _probe(limits: BuildLimits, _scratch: str | None) -> Probe:
         }
     )
     if lacking:
-        return _none(f"{' and '.join(lacking)} not installed (apt-get install {' '.join(lacking)})")
-    if not seccomp.available():
-        return _none("system call filters are supported only on x86-64")
-    ways: tuple[Way, ...] = ("root", "root in a chroot") if os.geteuid() == 0 else ("user",)
-    reasons = []
-    for way in ways:
-        try:
-            return _looked(Sandbox(way=way, limits=limits), way)
-        except InfraError as error:
-            reasons.append(str(error))
-    return _none(" ".join(reasons))
+        return f"{' and '.join(lacking)} not installed (apt-get install {' '.join(lacking)})"
+    return None if seccomp.available() else "system call filters are supported only on x86-64"
+
+
+def _ways() -> tuple[Way, ...]:
+    return ("root", "root in a chroot") if os.geteuid() == 0 else ("user",)
+
+
+def untested() -> tuple[Sandbox, ...]:
+    """Return the sandboxes that may work on this host, best first.
+
+    They are for swingbot's own code that reads what came from a kernel, after every boot: the test
+    takes longer than such a reader. A sandbox that cannot be set up raises NoWalls when it is used.
+    """
+    if os.environ.get(SWITCH) == "off" or _unavailable():
+        return ()
+    try:
+        control = cgroup.find()
+    except cgroup.NoGroup:
+        control = None
+    return tuple(Sandbox(way=way, limits=limits_of(), control=control) for way in _ways())
 
 
 def _looked(sandbox: Sandbox, way: Way) -> Probe:

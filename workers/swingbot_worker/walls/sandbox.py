@@ -29,6 +29,10 @@ DEEPEST = 64
 _READY = 'echo ready >&"$0"; eval "exec $0>&-"; exec "$@"'
 
 
+class NoWalls(InfraError):
+    """A wall could not be set up, so the command was not executed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxedCommand:
     """One command to run behind the walls.
@@ -165,7 +169,7 @@ class Sandbox:
             guard.look_at_counts()
             guard.look_at_log()
             if not done.timed_out and _received(ready) != b"ready\n":
-                raise InfraError(
+                raise NoWalls(
                     f"The walls around the build could not be set up ({_last_line(log, begin)}); "
                     "run `swingbot-worker walls` for details."
                 )
