@@ -44,8 +44,8 @@ ELSEWHERE = {
     "state_files": "tests/unit/test_attacks.py",
     "local_mail_flood": "tests/db/test_outbox.py",
 }
-# It takes minutes; the test stops and watches each part itself.
-LONG = {"hung_parts"}
+# It takes minutes with the limits of a running service. This test stops each part with short ones.
+LONG = {"hung_parts": "tests/buildbot/test_hung.py"}
 ROOT = Path(__file__).resolve().parents[2]
 NO_WALLS = walls.missing(walls.probe().walls)
 
@@ -73,9 +73,13 @@ def test_no_other_user_reads_the_state_directory_once_the_service_has_it() -> No
 
 
 def test_every_attack_is_part_of_the_tests() -> None:
-    assert set(dict(attacks())) == HERE | set(ELSEWHERE) | LONG
+    assert set(dict(attacks())) == HERE | set(ELSEWHERE) | set(LONG)
     for name, file in ELSEWHERE.items():
         assert f"{name}.run(" in (ROOT / file).read_text(), f"{file} does not run {name}"
+    for file in LONG.values():
+        text = (ROOT / file).read_text()
+        assert "signal.SIGSTOP" in text
+        assert all(part in text for part in ("web", "loop", "smtpd", "buildbot-master", "worker-"))
 
 
 def test_a_skipped_attack_does_not_count_as_held() -> None:
