@@ -67,6 +67,13 @@ def _long_names(web: Served) -> None:
         ).scalar_one(),
         unit_job=LONG_JOB,
     )
+    run = conn.execute(
+        sa.text(
+            "INSERT INTO run (boot, unit_job, number, status) SELECT max(id), :job, 0, 'ok'"
+            " FROM boot WHERE testbox = 'vm-icount' AND outcome = 'up' RETURNING id"
+        ),
+        {"job": LONG_JOB},
+    ).scalar_one()
     for number, name in enumerate(("ops", "ops_ps", "total_ops", "ops_per_thread", "rate")):
         metric = f"will-it-scale.per_process_{name}"
         alias: dict[str, Any] = {"alias_of": "will-it-scale.per_process_ops"} if number else {}
@@ -78,6 +85,10 @@ def _long_names(web: Served) -> None:
                 " WHERE testbox = 'vm-icount' GROUP BY testbox"
             ),
             {"job": LONG_JOB, "metric": metric, "detail": json.dumps(_RECORD)},
+        )
+        conn.execute(
+            sa.text("INSERT INTO sample (run, metric, value) VALUES (:run, :metric, 1234567.5)"),
+            {"run": run, "metric": metric},
         )
 
 

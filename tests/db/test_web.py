@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -409,7 +410,13 @@ def test_lists_and_noise_fold_aliases_and_say_what_a_comparison_found(own_site: 
         text = page(site, path)
         assert '<span class="n">= page-fault.total_ops</span>' in text
         assert text.count("page-fault.total_ops") == 1, path
-    assert "1 counter<" in page(site, "/testbox/vm-icount")
+    text = page(site, "/testbox/vm-icount")
+    assert "1 counter<" in text
+    measured = re.findall(r'class="break"><a href="(/metric[^"]+)">', text)
+    assert len(measured) == 2
+    for link in measured:
+        answer = site.client.get(html.unescape(link), follow_redirects=True)
+        assert (answer.status_code, answer.url.path.count("/vm-icount/")) == (200, 1), link
     by_name = {row["metric"]: row for row in read.list_metrics(site.conn)}
     assert by_name["page-fault.total_ops"]["alias_of"] == make.METRIC
     assert by_name[make.METRIC]["alias_of"] is None
