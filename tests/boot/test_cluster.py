@@ -66,7 +66,7 @@ def test_netperf_runs_over_the_wire_and_both_ends_are_on_record(
         "server.results.tar",
         "job.sh",
     } <= set(outcome["files"])
-    assert [phase for phase, _ in lab.phases] == ["booting"]
+    assert [phase for phase, _ in lab.phases] == ["booting", "idle"]
     assert not leased(lab.site, "vm-tcg")
 
 

@@ -17,6 +17,7 @@ from .histories import histories
 from .noise import aliases, anchors, noise_records, plain_record
 from .patches import patches
 from .rows import Row, by_id, first, rows, shown, where
+from .time_use import time_use
 from .variants import variants
 
 _TREES = """
@@ -130,7 +131,10 @@ def list_testboxes(
 
 
 def testbox(conn: sa.Connection, name: str) -> Row:
-    """A testbox: facts, state changes (`events`), `alerts`, last 30 boots, noise and anchors."""
+    """A testbox: facts, state changes (`events`), `alerts`, last 30 boots, noise and anchors.
+
+    `time_use` is what it did in the last day.
+    """
     testboxes = list_testboxes(conn, {"name": name}, 1) if "," not in name else []
     if not testboxes:
         raise NotFound(
@@ -144,6 +148,7 @@ def testbox(conn: sa.Connection, name: str) -> Row:
         "latest_boots": boots,
         "noise": noise_records(conn, name),
         "anchors": anchors(conn, name),
+        "time_use": time_use(conn, name),
         **_history(conn, name),
     }
 

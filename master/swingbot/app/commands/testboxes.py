@@ -80,8 +80,9 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
         click.echo(f"cluster of {_members(nodes)}; leased and booted together")
     click.echo(
         f"{facts['boots']} boots, {facts['boots_not_up']} of them failed to come up;"
-        f" {facts['queued']} queued\n"
+        f" {facts['queued']} queued"
     )
+    click.echo(f"{_time_use(facts['time_use'])}\n")
     parts = ("run", "boot", "boot_mean", "pair", "day", "layout")
     rows = [
         (r["metric"], r["unit_job"], *(_part(r[p]) for p in parts), r["boots"], r["wild_boots"])
@@ -109,6 +110,22 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
             for e in facts["events"][:10]
         ]
         click.echo("\n" + text.table(changes, ("CHANGED AT", "FROM -> TO", "FOR", "WHY")))
+
+
+def _time_use(use: dict[str, Any] | None) -> str:
+    if use is None:
+        return "no boot yet"
+    words = {
+        "busy": "busy",
+        "kernel": "waiting for a kernel",
+        "service": "waiting for the service",
+        "idle": "idle",
+        "out": "out of service",
+    }
+    parts = ", ".join(f"{word} {text.seconds(use[part])}" for part, word in words.items())
+    overhead = use["overhead"]
+    adds = f" (the service adds {100 * (overhead - 1):.0f} % to its boots)" if overhead else ""
+    return f"{text.seconds(use['seconds'])} since {use['since']}: {parts}{adds}"
 
 
 def _members(nodes: dict[str, str]) -> str:

@@ -52,7 +52,7 @@ class Qemu:
                 if self.how.accel == "kvm":
                     kvm.check(self.testbox, request.kernel.image, request.cache)
                 request.node.ready()
-                # The only phase: reports while the guest runs would disturb its host.
+                # No phase between the two: a report while the guest runs would disturb its host.
                 request.tell_phase("booting", "QEMU starts")
                 verdict, spoilt = Machine(
                     testbox=self.testbox.name,
@@ -60,6 +60,7 @@ class Qemu:
                     locks=locks,
                     request=request,
                 ).sound_run()
+                request.tell_phase("idle", "QEMU has ended")
         facts = {
             **rootfs.facts,
             **argv.facts(self.testbox, delay, version),
