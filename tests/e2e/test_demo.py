@@ -7,9 +7,11 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -54,9 +56,10 @@ class Demo:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+def demo() -> Iterator[Demo]:
     """The demo, run to its table; its service goes on until the tests are over."""
-    place = tmp_path_factory.mktemp("demo")
+    # not below pytest's directory: each pytest that starts closes that to the database's user
+    place = Path(tempfile.mkdtemp(prefix="swingbot-demo-", dir="/tmp"))
     place.chmod(0o755)
     port = free_ports(18010, 4)
     result, state = place / "result.json", place / "state"
@@ -97,6 +100,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         if child.poll() is None:
             child.send_signal(signal.SIGINT)
             child.wait(90)
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_the_mail_names_the_planted_commit_and_no_other(demo: Demo) -> None:
