@@ -27,7 +27,7 @@ from swingbot.core.report.experiment.experiment_sheet import (
 )
 from swingbot.core.stats.family import compare_family
 from swingbot.core.stats.rows import BootRuns, Rule
-from swingbot.core.text.numbers import readings
+from swingbot.core.text.numbers import readings, two_digits
 from swingbot.core.text.plain import columns
 
 UNIT_JOB = "will-it-scale-page_fault1-process-100%"
@@ -209,3 +209,11 @@ def test_readings_show_three_digits_of_the_largest(
     values: tuple[float | None, ...], texts: list[str]
 ) -> None:
     assert readings(*values) == texts
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.5678, "0.57"), (2.04, "2"), (12.6, "13"), (382.0, "380"), (1e4, "10000")],
+)
+def test_a_percentage_of_two_digits_has_no_exponent(value: float, shown: str) -> None:
+    assert two_digits(value) == shown

@@ -23,6 +23,7 @@ from swingbot.core.stats.simultaneous import (
     sidak,
     uses_of,
 )
+from swingbot.core.text.numbers import two_digits
 from swingbot.core.thresholds import (
     FEWEST_UNPAIRED,
     POWER,
@@ -112,7 +113,7 @@ class Resolution:
             )
         else:
             where = f" in a table of {self.table.rows} rows" if self.table else ""
-            said = f"{one} {self.resolves_pct:.2g} %{where}"
+            said = f"{one} {two_digits(self.resolves_pct)} %{where}"
             if self.resolves_pct <= wanted_pct:
                 return said
         need = self.boots_for(wanted_pct)

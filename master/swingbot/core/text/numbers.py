@@ -72,6 +72,11 @@ def rounded_up(pct: float) -> float:
     return float(f"{math.ceil(pct / step - 1e-9) * step:.2g}")
 
 
+def two_digits(value: float) -> str:
+    """Format with two significant digits: 0.57, 12, 380; an exponent only from 1e6 on."""
+    return f"{float(f'{value:.2g}'):g}"
+
+
 def direction(change: float, better: str | None) -> str:
     """Return better or worse, or higher or lower for a metric without a direction."""
     if better is None:
