@@ -34,6 +34,7 @@ from tests.kernels import demo_repository
 
 SEED = "7"
 MINUTES = 45
+pytestmark = pytest.mark.timeout((MINUTES + 15) * 60)
 BIN = Path(sys.executable).parent
 
 
