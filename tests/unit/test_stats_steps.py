@@ -15,7 +15,7 @@ from swingbot.app.commands.stats import stats
 from swingbot.core.stats.findings import Findings, look
 from swingbot.core.stats.history_file import draw_history, parse_history
 from swingbot.core.stats.parse import BadSamples
-from swingbot.core.stats.steps import StepNoise, _p_of_one
+from swingbot.core.stats.steps import StepNoise, _p_of_difference
 
 SD = 0.007
 
@@ -158,8 +158,8 @@ def test_the_error_of_the_autocorrelation_makes_a_step_less_certain() -> None:
         (1.3 / 0.7) / n - 2.0 * 0.3 * (1.0 - 0.3**n) / (n * 0.7) ** 2 for n in (20.0, 30.0)
     )
     known = 2.0 * float(stdtr(30.0, -1.5 / math.sqrt(variance)))
-    p = {points: _p_of_one(1.5, 20.0, 30.0, noise, points) for points in (50, 500, 10**8)}
+    p = {points: _p_of_difference(1.5, 20.0, 30.0, noise, points) for points in (50, 500, 10**8)}
     assert p[10**8] == pytest.approx(known, rel=1e-3)
     assert p[50] > 1.5 * known
     assert p[50] > p[500] > p[10**8]
-    assert p[50] == _p_of_one(-1.5, 30.0, 20.0, noise, 50)
+    assert p[50] == _p_of_difference(-1.5, 30.0, 20.0, noise, 50)

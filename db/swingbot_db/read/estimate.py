@@ -77,10 +77,7 @@ def build_seconds(conn: sa.Connection) -> float | None:
 
 @dataclass(kw_only=True)
 class LabQueue:
-    """The open orders of the whole lab with the seconds until each ends.
-
-    Loaded once for all documents of a page.
-    """
+    """The open orders of the whole lab, and when each ends. A page loads it once."""
 
     conn: sa.Connection
     builders: int
@@ -103,7 +100,7 @@ class LabQueue:
         return queue
 
     def boot_seconds(self, testbox: str, spec: str) -> float:
-        """As the function; infinite before the first boot."""
+        """Return `boot_seconds` of the lab, which is infinite before the first boot."""
         if (testbox, spec) not in self._boots:
             seconds = boot_seconds(self.conn, testbox, spec)
             self._boots[testbox, spec] = math.inf if seconds is None else seconds

@@ -6,13 +6,14 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from swingbot.core.model.testbox_state import TIME_USES
+
 from .rows import Row, rows
 
 WINDOW_HOURS: Final = 24
-PARTS: Final = ("busy", "kernel", "service", "idle", "out")
-# Changes of four counts, summed over time; the first count that is not zero says what the time of
-# an interval was. An order is ready once its kernel is stored. A testbox that is out of service
-# keeps its orders waiting, which is nobody's delay.
+# A piece adds 1 to the count of its use when it begins and subtracts it when it ends. `counts` has
+# the running sums of each interval, and `named` picks its use. An order is ready once its kernel is
+# stored. While a testbox is out of service, its waiting orders do not count.
 _TIME_USE = """
 WITH span AS (
     SELECT greatest(now() - make_interval(hours => :hours), f.at) AS began, now() AS ended
@@ -71,11 +72,11 @@ def time_use(conn: sa.Connection, name: str, hours: int = WINDOW_HOURS) -> Row |
     (it has no order), "out" (lost or quarantined); "overhead" is (busy + service) / busy, None if
     it was never busy. None before the first boot.
     """
-    parts = ",\n       ".join(_PART.format(part=part) for part in PARTS)
+    parts = ",\n       ".join(_PART.format(part=part) for part in TIME_USES)
     [row] = rows(conn, _TIME_USE.format(parts=parts), name=name, hours=hours)
     if row["since"] is None:
         return None
-    seconds = {key: round(float(row[key]), 3) for key in ("seconds", *PARTS)}
+    seconds = {key: round(float(row[key]), 3) for key in ("seconds", *TIME_USES)}
     busy = seconds["busy"]
     overhead = round((busy + seconds["service"]) / busy, 4) if busy else None
     return {"since": row["since"], **seconds, "overhead": overhead}

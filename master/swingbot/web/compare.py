@@ -268,7 +268,7 @@ def texts_of(sent: SubmittedForm, names: Sequence[str]) -> dict[str, str]:
 
 def boots_of(text: str) -> int | None:
     """Return the number of boots; None if the field is empty. Raises RequestError."""
-    if text and not (text.isascii() and text.isdigit() and len(text) < 5):
+    if text and not _is_count(text):
         raise RequestError(f"boots must be the number of boots per kernel, not {text[:40]!r}")
     return int(text) if text else None
 
@@ -277,12 +277,16 @@ def looks_of(text: str) -> int:
     """Return the number of looks; 1 if the field is empty. Raises RequestError."""
     if not text:
         return 1
-    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_LOOKS):
+    if not _is_count(text) or not 1 <= int(text) <= MOST_LOOKS:
         raise RequestError(
             f"looks must be how often the result may be judged, from 1 to {MOST_LOOKS},"
             f" not {text[:40]!r}"
         )
     return int(text)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 5
 
 
 def series_of(sent: SubmittedForm) -> PatchSeries:

@@ -27,7 +27,7 @@ from swingbot.core.report.experiment.experiment_sheet import (
     ExperimentSheet,
     sheet_of_experiment,
 )
-from swingbot.core.text.numbers import readings, rounded_up, two_digits
+from swingbot.core.text.numbers import readings, rounded_up
 from swingbot.core.text.plain import clean
 
 from .experiment_plot import BootValues, PlotRow, effects_plot, values_plot
@@ -364,8 +364,14 @@ def _change(row: ComparisonRow | None) -> Row | None:
     kind: str = "change" if row.changed else row.verdict
     if row.change_pct is None and kind != "invalid":
         kind = "word"
-    margin = None if row.margin_pct is None else two_digits(rounded_up(row.margin_pct))
-    return {"kind": kind, "row": row, "interval": row.interval_pct, "margin": margin}
+    margin = None if row.margin_pct is None else f"{rounded_up(row.margin_pct):g}"
+    return {
+        "kind": kind,
+        "row": row,
+        "against": WORDS[row.against],
+        "interval": row.interval_pct,
+        "margin": margin,
+    }
 
 
 def _boots(document: Row) -> Row:

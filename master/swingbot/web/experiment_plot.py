@@ -11,7 +11,7 @@ from typing import Final
 from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow
 from swingbot.core.model.statuses import ReferenceRule
-from swingbot.core.text.numbers import rounded_up, two_digits
+from swingbot.core.text.numbers import rounded_up
 from swingbot.core.text.plain import clean, cut
 
 from . import svg
@@ -253,11 +253,7 @@ def _effect(
     text = f"{value:+.1f} {unit}" if unit == "%" else f"{value:+.2g}"
     figures = text.replace("-", "\u2212") if change.changed else f"({text})".replace("-", "\u2212")
     if change.verdict == "same":
-        figures = (
-            f"= {two_digits(rounded_up(change.margin_pct))} %"
-            if change.margin_pct is not None
-            else "="
-        )
+        figures = f"= {rounded_up(change.margin_pct):g} %" if change.margin_pct is not None else "="
     marks.append(svg.text(right + 8, y + 4, figures, "said small"))
     return [svg.element("g", *marks, class_=change.verdict)]
 

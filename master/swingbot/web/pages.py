@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.comparison_row import Key, key_of
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.testbox_state import TIME_USES
 
 from . import comparison_plot, free_memory, incident, kernel_change, plot
 from . import report as report_page
@@ -73,7 +74,10 @@ class Pages:
             "order": self._order,
             "boot": self._boot,
             "kernel": self._kernel,
-            "testbox": lambda conn, document: {"noise": _noise(document)},
+            "testbox": lambda conn, document: {
+                "noise": _noise(document),
+                "time_uses": TIME_USES,
+            },
         }
 
         # additional content below a list

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, without_aliases
 from swingbot.core.results.existing_boots import JudgedResults
-from swingbot.core.text.numbers import rounded_up, two_digits
+from swingbot.core.text.numbers import rounded_up
 from swingbot.service.ports import Git, GitError
 
 from .ports import Row
@@ -85,7 +85,7 @@ def _cell(row: ComparisonRow | None, testbox: str, arm: int, document: Row) -> R
     if row.changed and row.change_pct is not None and row.min_effect_pct:
         times = abs(row.change_pct) / row.min_effect_pct
         heat = 1 + sum(times >= step for step in (2.0, 5.0, 15.0))
-    margin = None if row.margin_pct is None else two_digits(rounded_up(row.margin_pct))
+    margin = None if row.margin_pct is None else f"{rounded_up(row.margin_pct):g}"
     return {"row": row, "heat": heat, "margin": margin, "why": row.reason or ""}
 
 

@@ -39,6 +39,7 @@ _TMP_BYTES: Final = MIB
 _START: Final = "from {module} import main; main()"
 _ENVIRONMENT: Final = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 _TRY_SECONDS: Final = 20.0
+_PACKAGES: Final = (swingbot_worker, swingbot_jobs)
 
 
 class CannotRead(Exception):
@@ -163,9 +164,6 @@ def _import_paths() -> tuple[Path, ...]:
     ours = [Path(package.__path__[0]).resolve().parent for package in _PACKAGES]
     theirs = [Path(path) for path in sys.path if path and Path(path).is_dir()]
     return tuple(dict.fromkeys((*ours, *theirs)))
-
-
-_PACKAGES: Final = (swingbot_worker, swingbot_jobs)
 
 
 @cache

@@ -9,6 +9,7 @@ import click
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.service.lab import set_testboxes
 from swingbot_db import read
 
@@ -115,14 +116,7 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
 def _time_use(use: dict[str, Any] | None) -> str:
     if use is None:
         return "no boot yet"
-    words = {
-        "busy": "busy",
-        "kernel": "waiting for a kernel",
-        "service": "waiting for the service",
-        "idle": "idle",
-        "out": "out of service",
-    }
-    parts = ", ".join(f"{word} {text.seconds(use[part])}" for part, word in words.items())
+    parts = ", ".join(f"{words} {text.seconds(use[part])}" for part, words in TIME_USES.items())
     overhead = use["overhead"]
     adds = f" (the service adds {100 * (overhead - 1):.0f} % to its boots)" if overhead else ""
     return f"{text.seconds(use['seconds'])} since {use['since']}: {parts}{adds}"

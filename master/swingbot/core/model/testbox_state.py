@@ -10,6 +10,7 @@ completes its work and then is idle.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -32,6 +33,16 @@ class TestboxPhase(StrEnum):
 WORKING: Final = frozenset(
     {TestboxPhase.LEASED, TestboxPhase.BOOTING, TestboxPhase.RUNNING, TestboxPhase.RETURNING}
 )
+
+
+# Uses of its time, as spelled in JSON and in words.
+TIME_USES: Final[Mapping[str, str]] = {
+    "busy": "busy",
+    "kernel": "waiting for a kernel",
+    "service": "waiting for the service",
+    "idle": "idle",
+    "out": "out of service",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,19 +142,24 @@ def _scan(values: Array, stretch: tuple[int, int], noise: StepNoise) -> _Scan:
     effects = right - left
     t = effects / (noise.sd * np.sqrt(_of_mean(places, noise) + _of_mean(n - places, noise)))
     best = int(np.argmax(np.abs(t)))
-    one = _p_of_one(float(effects[best]), places[best], n - places[best], noise, len(values))
+    p_here = _p_of_difference(
+        float(effects[best]), places[best], n - places[best], noise, len(values)
+    )
     # Adjacent places are almost one test: a scan of n places counts as 3 ln n tests.
-    p = min(1.0, one * max(1.0, 3.0 * math.log(n)))
+    p = min(1.0, p_here * max(1.0, 3.0 * math.log(n)))
     return _Scan(at=begin + int(cuts[best]), p=p, t=t, effects=effects, begin=begin + STEP_FEWEST)
 
 
-def _p_of_one(effect: float, before: float, behind: float, noise: StepNoise, points: int) -> float:
-    """Return P of such a difference between two stretches of that many points without a step.
+def _p_of_difference(
+    effect: float, before: float, after: float, noise: StepNoise, points: int
+) -> float:
+    """Return P of a difference of `effect` between two stretches without a step between them.
 
-    It is averaged over the error of the autocorrelation, `1 / sqrt(points)`: a history whose
-    correlation is underestimated by chance is where steps are found that are none.
+    `before` and `after` are their points, of `points` in the history. P is averaged over the error
+    of the autocorrelation, `1 / sqrt(points)`: false steps come from histories whose correlation is
+    underestimated by chance.
     """
-    sizes, p = np.array([before, behind]), 0.0
+    sizes, p = np.array([before, after]), 0.0
     for error, weight in _ERRORS:
         alike = min(max(noise.alike + error / math.sqrt(points), 0.0), _MOST_ALIKE)
         variance = float(_of_mean(sizes, replace(noise, alike=alike)).sum())

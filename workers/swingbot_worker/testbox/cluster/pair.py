@@ -85,8 +85,10 @@ class NodePair:
         except Exception as error:
             fault = InfraError(f"the driver failed: {type(error).__name__}: {error}")
         trouble = ""
-        if request.results.is_file():
-            trouble, fault = _trouble(request, fault)
+        try:
+            trouble = read_boot(request.results, marks=[TROUBLE]).marks.get(TROUBLE, "")
+        except InfraError as error:
+            fault = fault or error
         ending = NodeOutcome(
             role=role,
             testbox=self._names[role],
@@ -146,14 +148,6 @@ class NodePair:
             self._tell_phase(phase_of_both, f"{role} {name}: {why}"[:2000])
 
         return tell
-
-
-def _trouble(request: Request, fault: InfraError | None) -> tuple[str, InfraError | None]:
-    """Return what the node reports about the other one, and the fault of the node."""
-    try:
-        return read_boot(request.results, marks=[TROUBLE]).marks.get(TROUBLE, ""), fault
-    except InfraError as error:
-        return "", fault or error
 
 
 def _other(role: str) -> str:

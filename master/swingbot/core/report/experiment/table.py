@@ -15,7 +15,7 @@ from swingbot.core.report.experiment.experiment_sheet import (
     ExperimentSheet,
     SheetKernel,
 )
-from swingbot.core.text.numbers import levels, readings, rounded_up, two_digits
+from swingbot.core.text.numbers import levels, readings, rounded_up
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
 _INDENT: Final = "  "
@@ -99,7 +99,7 @@ def _marked(row: ComparisonRow | None) -> str:
     if row.verdict == "invalid" or row.change_pct is None:
         return "invalid" if row.verdict == "invalid" else row.verdict
     if row.verdict == "same":
-        return "=" if row.margin_pct is None else f"= {two_digits(rounded_up(row.margin_pct))} %"
+        return "=" if row.margin_pct is None else f"= {rounded_up(row.margin_pct):g} %"
     text = f"{row.change_pct:+.1f} %"
     return f"({text})" if row.verdict == "unclear" else text
 
