@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import resource
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,20 +66,50 @@ def test_the_child_returns_what_the_parsers_say(reader: ChildResultReader) -> No
         assert reader.parse(sent, [JOB], FACTS) == expected
 
 
+MEASURED_HERE = """
+import json, resource, sys
+from pathlib import Path
+from swingbot.adapters.result_child import peak_bytes
+from swingbot.adapters.result_reader import ChildResultReader
+from swingbot_jobs.contract.unit_job import UnitJob
+reader = ChildResultReader(Path(sys.argv[1]))
+job, before = UnitJob.from_json(json.loads(sys.argv[2])), peak_bytes()
+with open(sys.argv[3], "rb") as results:
+    runs = reader.parse(results, [job], None)
+child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+print(json.dumps([peak_bytes() - before, child, [[run.status, run.reason] for run in runs]]))
+"""
+
+
 def test_an_archive_that_needs_gigabytes_takes_none_of_them_here(
     reader: ChildResultReader, tmp_path: Path
 ) -> None:
+    """In a process of its own, because a child's peak includes that of the process before exec."""
     file = long_name(tmp_path / "results.tar")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ran = subprocess.run(
+        [sys.executable, "-c", MEASURED_HERE, PROGRAMS, json.dumps(JOB.to_json()), file],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    grown, child, runs = json.loads(ran.stdout)
+    assert {status for status, _ in runs} == {"missing"}
+    assert "it takes too much memory" in runs[0][1]
+    assert grown < 64 << 20 and 256 << 20 < child < 1 << 30
     with file.open("rb") as results:
-        runs = reader.parse(results, [JOB], FACTS)
-    assert {run.status for run in runs} == {"missing"}
-    assert "it takes too much memory" in (runs[0].reason or "")
-    # of all children so far
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 64 << 10 and children < 1 << 20
+        assert reader.parse(results, [JOB], FACTS)[0].status == "missing"
     assert reader.parse(archive(GOOD), [JOB], FACTS)[0].status == "ok"
+
+
+def test_a_child_of_a_large_process_is_not_replaced_for_the_size_of_its_parent(
+    reader: ChildResultReader,
+) -> None:
+    large = bytearray(b"x") * (400 << 20)
+    assert reader.parse(archive(GOOD), [JOB], FACTS)[0].status == "ok"
+    first = reader._child
+    assert reader.parse(archive(GOOD), [JOB], FACTS)[0].status == "ok"
+    assert first is not None and reader._child is first and len(large) == 400 << 20
 
 
 def test_an_answer_that_is_too_long_is_refused_and_the_next_one_is_read(
