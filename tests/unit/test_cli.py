@@ -101,3 +101,30 @@ def test_a_command_that_needs_no_service_loads_neither_database_nor_buildbot(
         [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True
     )
     assert ended.stderr.splitlines()[-1] == "set()"
+
+
+def test_an_attempt_starts_without_what_builds_kernels_or_drives_testboxes() -> None:
+    # it starts for every boot, on the host that is measured
+    program = (
+        "import sys\nfrom swingbot_worker.cli import main\n"
+        "try:\n    main(['attempt', '--help'])\n"
+        "finally:\n    print(sorted(name for name in sys.modules if name.startswith("
+        "('swingbot_worker.kbuild', 'swingbot_worker.testbox', 'swingbot_worker.walls', 'twisted',"
+        " 'httpx', 'yaml', 'jsonschema'))), file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stderr.splitlines()[-1] == "[]"
+
+
+def test_a_boot_loads_one_driver() -> None:
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom swingbot_worker.site import from_environment\n"
+        "from swingbot_worker.testbox import boot, select_driver\n"
+        "site = from_environment()\n"
+        "select_driver.driver_of(select_driver.testbox_of('vm-icount', site))\n"
+        "print(sorted({'swingbot_worker.testbox.qemu.driver', 'swingbot_worker.testbox.ssh.driver',"
+        " 'swingbot_worker.testbox.cluster.driver', 'swingbot_worker.engine.lkp'}"
+        " & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stdout == "['swingbot_worker.testbox.qemu.driver']\n", ended.stderr

@@ -9,11 +9,11 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import click
-import yaml
 
 from swingbot_jobs.contract.orders import ContractError, Document, check_order
 from swingbot_worker.executor.attempt_directory import (
@@ -38,9 +38,21 @@ class CannotStart(Exception):
 def read_order(file: Path) -> Document:
     """Read and check an order. Raises CannotStart."""
     try:
-        return check_order(yaml.safe_load(file.read_text()))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ContractError) as error:
+        return check_order(_loaded(file.read_text()))
+    except (OSError, UnicodeDecodeError, ContractError) as error:
         raise CannotStart(f"{file}: {error}") from error
+
+
+def _loaded(text: str) -> object:
+    """Return the document in `text`. Raises ContractError."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)  # as the master writes it
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ContractError(str(error)) from error
 
 
 def start_or_attach(order: Document, state: Path) -> AttemptDirectory:

@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from swingbot.app.commands.context import CommandContext, sentence
-from swingbot.app.commands.lazy_group import Place, lazily
 from swingbot.app.settings import SettingsError, load, with_place
+from swingbot_jobs.lazy_group import Place, lazily
 
 # Commands by audience. A command is imported on use, because importing numpy, the database and
 # Buildbot takes most of a second.
@@ -98,7 +98,7 @@ COMMANDS: Final = {
 
 
 @click.group(
-    cls=lazily(COMMANDS),
+    cls=lazily("swingbot.app.commands", COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.option(

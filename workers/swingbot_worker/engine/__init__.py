@@ -12,7 +12,6 @@ from typing import Final
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_worker import rootfs, runner
-from swingbot_worker.engine import lkp
 from swingbot_worker.rootfs import Rootfs, cpio
 from swingbot_worker.site import Site
 
@@ -25,11 +24,11 @@ def prepare(testbox: Testbox, unit_jobs: Sequence[UnitJob], site: Site) -> Rootf
 
     Raises InfraError that names the packages to install.
     """
-    return (
-        lkp.prepare(testbox, testbox.lkp, unit_jobs, site)
-        if testbox.lkp
-        else rootfs.prepare(unit_jobs, site)
-    )
+    if testbox.lkp is None:
+        return rootfs.prepare(unit_jobs, site)
+    from swingbot_worker.engine import lkp
+
+    return lkp.prepare(testbox, testbox.lkp, unit_jobs, site)
 
 
 def job_entries(
@@ -46,6 +45,8 @@ def job_entries(
     engine cannot run.
     """
     if testbox.lkp:
+        from swingbot_worker.engine import lkp
+
         return lkp.job_entries(testbox.lkp, unit_jobs, kernel, alone=alone)
     programs = sorted({name for job in unit_jobs for name in (job.program, *job.monitors)})
     runs = [
@@ -64,4 +65,8 @@ def job_entries(
 
 def overhead_seconds(testbox: Testbox) -> float:
     """Return the guest seconds that a run may take in addition to its benchmark."""
-    return lkp.overhead_seconds(testbox) if testbox.lkp else 0.0
+    if testbox.lkp is None:
+        return 0.0
+    from swingbot_worker.engine import lkp
+
+    return lkp.overhead_seconds(testbox)

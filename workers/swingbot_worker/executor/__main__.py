@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import click
-
 from swingbot_jobs.contract.orders import check_outcome, prepare_to_check
 from swingbot_jobs.testbox import input_digests
 from swingbot_worker import InfraError, rootfs
@@ -42,7 +40,8 @@ ASK_SECONDS: Final = 5.0
 
 
 def say(line: str) -> None:
-    click.echo(line)
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main(place: AttemptDirectory) -> int:

@@ -7,6 +7,5 @@ from __future__ import annotations
 
 from swingbot_worker.testbox.boot import boot
 from swingbot_worker.testbox.driver import tell_nobody
-from swingbot_worker.testbox.samples import sample_table
 
-__all__ = ["boot", "sample_table", "tell_nobody"]
+__all__ = ["boot", "tell_nobody"]

@@ -13,12 +13,8 @@ from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import driver
-from swingbot_worker.testbox.cluster.driver import FILES as OF_CLUSTER
-from swingbot_worker.testbox.cluster.driver import Cluster
-from swingbot_worker.testbox.command import OperatorCommand
+from swingbot_worker.testbox.cluster.files import FILES as OF_CLUSTER
 from swingbot_worker.testbox.driver import Driver
-from swingbot_worker.testbox.qemu.driver import Qemu
-from swingbot_worker.testbox.ssh.driver import Ssh
 
 # The files of a boot that any driver may write.
 FILES = (*driver.FILES, *OF_CLUSTER)
@@ -38,15 +34,27 @@ def testbox_of(name: str, site: Site) -> Testbox:
 
 
 def driver_of(testbox: Testbox) -> Driver:
-    """Return the driver that boots `testbox`."""
+    """Return the driver that boots `testbox`.
+
+    Its module is imported here, because a process boots one testbox, and the drivers together take
+    60 ms of processor time to import.
+    """
     match testbox.driver:
         case QemuDriver() as how:
+            from swingbot_worker.testbox.qemu.driver import Qemu
+
             return Qemu(testbox, how)
         case CommandDriver() as how:
+            from swingbot_worker.testbox.command import OperatorCommand
+
             return OperatorCommand(testbox, how)
         case SshDriver() as how:
+            from swingbot_worker.testbox.ssh.driver import Ssh
+
             return Ssh(testbox, how)
         case ClusterDriver() as how:
+            from swingbot_worker.testbox.cluster.driver import Cluster
+
             return Cluster(
                 testbox, how, {role: driver_of(node) for role, node in how.nodes.items()}
             )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from swingbot.app.commands.lazy_group import Place, lazily
+from swingbot_jobs.lazy_group import Place, lazily
 
 
 @click.group(
     cls=lazily(
+        __package__,
         {
             "start": Place("requests:start"),
             "run": Place("bisect_run:run", extras=()),
@@ -19,7 +20,7 @@ from swingbot.app.commands.lazy_group import Place, lazily
             "resume": Place("steer:resume"),
             "explain": Place("steer:explain"),
             "visualize": Place("steer:visualize"),
-        }
+        },
     )
 )
 def bisect() -> None:

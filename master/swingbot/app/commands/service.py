@@ -12,10 +12,10 @@ import click
 
 from swingbot.app.commands import settings_page, text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
-from swingbot.app.commands.lazy_group import Place, lazily
 from swingbot.app.database import owner_url
 from swingbot.app.settings import FORMER_SECTIONS, GROUPS, SECTIONS, shown, with_place
 from swingbot.app.wiring import connect
+from swingbot_jobs.lazy_group import Place, lazily
 
 
 @click.command()
@@ -93,7 +93,7 @@ def smtpd(session: CommandContext, host: str, smtp_port: int | None) -> None:
     server.serve(session.settings, host, smtp_port)
 
 
-@click.group(cls=lazily({"roles": Place("fleet:roles")}))
+@click.group(cls=lazily(__package__, {"roles": Place("fleet:roles")}))
 def db() -> None:
     """Upgrade the database and set up its roles."""
 

@@ -23,9 +23,9 @@ from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
 from swingbot_worker import InfraError, OrderError, rootfs
 from swingbot_worker.readers.boot_reader import read_boot
 from swingbot_worker.rootfs.cpio import Entry
-from swingbot_worker.testbox import driver
 from swingbot_worker.testbox.cluster import check, script, wire
 from swingbot_worker.testbox.cluster.cluster_verdict import judge
+from swingbot_worker.testbox.cluster.files import KEPT, OF_BOTH
 from swingbot_worker.testbox.cluster.pair import NodePair, NodeRun
 from swingbot_worker.testbox.driver import (
     SPOILT_BOOTS,
@@ -41,14 +41,6 @@ from swingbot_worker.testbox.driver import (
 )
 from swingbot_worker.testbox.kernel import Kernel
 
-# Each node has its own QEMU arguments, which do not reproduce the boot alone, so both are prefixed.
-OF_BOTH = ("qemu.json",)
-# Files of each driver to store; those of the server are prefixed with its role.
-KEPT = tuple(name for name in driver.FILES if name not in ("job.sh", *OF_BOTH))
-FILES = (
-    *(f"{SERVER}.{name}" for name in (*KEPT, *OF_BOTH)),
-    *(f"{CLIENT}.{name}" for name in OF_BOTH),
-)
 # Part of the maximum wait for the other testbox; four boot times are added.
 WAIT_SECONDS = 20
 

@@ -22,7 +22,7 @@ NOT_INSTALLED = 2  # exit status of a command whose extra is not installed
 class Place:
     """Import path of a command, and its entry in the group's help."""
 
-    path: str  # "module:attribute", relative to this package
+    path: str  # "module:attribute", relative to the package of the group
     summary: str = ""  # one line (default: the command's short help, or its first sentence)
     section: str = "Commands"  # heading in the group's help
     extras: tuple[str, ...] = ("master",)
@@ -31,6 +31,7 @@ class Place:
 class LazyGroup(ShownGroup):
     """A group whose commands are imported on use."""
 
+    package: str = ""
     places: Mapping[str, Place] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -43,7 +44,7 @@ class LazyGroup(ShownGroup):
         if missing_extras := extras.missing(place.extras):
             return _Unavailable(cmd_name, place, missing_extras)
         module, _, attribute = place.path.partition(":")
-        command = getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
+        command = getattr(importlib.import_module(f"{self.package}.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 
@@ -86,6 +87,6 @@ def _summary(command: click.Command | None) -> str:
     return " ".join(paragraph.split()).partition(". ")[0].rstrip(".")
 
 
-def lazily(places: Mapping[str, Place]) -> type[LazyGroup]:
-    """Create a group class with these commands, for `click.group(cls=...)`."""
-    return type("LazyGroup", (LazyGroup,), {"places": places})
+def lazily(package: str, places: Mapping[str, Place]) -> type[LazyGroup]:
+    """Create a group class with these commands of `package`, for `click.group(cls=...)`."""
+    return type("LazyGroup", (LazyGroup,), {"package": package, "places": places})
