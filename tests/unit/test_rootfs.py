@@ -3,13 +3,14 @@ come."""
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_worker import InfraError, rootfs
+from swingbot_worker import InfraError, answers, process, rootfs
 from swingbot_worker.program import installed
 from swingbot_worker.rootfs import cpio, debian, libraries, programs
 from swingbot_worker.site import Site
@@ -72,7 +73,7 @@ def test_equal_entries_in_any_order_make_equal_bytes() -> None:
 
 
 def test_two_libraries_of_one_name_are_refused() -> None:
-    tree = libraries.GuestTree()
+    tree = libraries.GuestTree(Path("unused"))
     tree.add(cpio.file("usr/lib/libx.so", b"one"))
     tree.add(cpio.file("/usr/lib/libx.so", b"one"))
     with pytest.raises(InfraError, match=r"/usr/lib/libx\.so"):
@@ -90,6 +91,36 @@ def test_a_root_file_system_is_made_once_and_depends_on_the_programs_alone(site:
     assert {"sha256.page-fault", "sha256.perf", "sha256.busybox", "version.perf"} <= set(
         first.facts
     )
+
+
+def test_a_root_file_system_is_found_again_without_a_program_of_the_host(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_SETTLED_NS", 0)
+    jobs = [a_job("page-fault"), a_job("hackbench")]
+    assert site.benchmarks is not None
+    own = put(site.benchmarks / "hackbench", "#!/bin/sh\n: first\n")
+    first = rootfs.prepare(jobs, site)
+    with monkeypatch.context() as forbidden:
+        forbidden.setattr(process, "output", lambda *_, **__: pytest.fail("a program was run"))
+        assert rootfs.prepare(jobs, site) == first
+    first.archive.unlink()
+    assert rootfs.prepare(jobs, site) == first
+    assert hashlib.sha256(first.archive.read_bytes()).hexdigest() == first.key
+    put(own, "#!/bin/sh\n: other\n")
+    other = rootfs.prepare(jobs, site)
+    assert other.facts["sha256.hackbench"] == hashlib.sha256(own.read_bytes()).hexdigest()
+    assert other.key != first.key
+
+
+def test_the_archive_of_a_boot_is_the_root_file_system_and_then_the_job(tmp_path: Path) -> None:
+    base = cpio.archive(cpio.with_parents([cpio.file("a", b"content")]))
+    (tmp_path / "base").write_bytes(base)
+    image = rootfs.Rootfs(key="", archive=tmp_path / "base", facts={})
+    job = [cpio.file("job/run.sh", b"#!/bin/sh\n", executable=True)]
+    rootfs.with_job(image, job, tmp_path / "initrd")
+    expected = base + bytes(-len(base) % 4) + cpio.archive(cpio.with_parents(job))
+    assert (tmp_path / "initrd").read_bytes() == expected
 
 
 # --- programs

@@ -98,9 +98,9 @@ def prepare(
             "LKP starts will-it-scale through Python, which the guest of a virtual testbox does "
             "not have; use the engine swingbot there."
         )
-    tree = libraries.GuestTree()
+    tree = libraries.GuestTree(site.cache)
     files, versions = packages.entries(_PACKAGES, _WITHOUT)
-    base, binaries = [programs.busybox(), programs.perf()], programs.needed(unit_jobs, site)
+    base, binaries = [programs.busybox(site), programs.perf(site)], programs.needed(unit_jobs, site)
     for entry in (
         *libraries.layout(),
         *rootfs.recipe(site),

@@ -53,7 +53,7 @@ def job_needs(site: Site) -> list[JobNeeds]:
     Raises InfraError if a job file cannot be read.
     """
     known = load_programs(site.jobs / "programs")
-    perf = _perf()
+    perf = _perf(site)
     return [
         JobNeeds(job=path.name, needs=(perf, *_of_job(path, known, site)))
         for path in sorted(site.jobs.glob("*.yaml"))
@@ -94,8 +94,8 @@ def _would_be_fetched(unit_jobs: Sequence[UnitJob], site: Site) -> bool:
     return not (sctp or debian.is_fetched("netperf", site.cache) or programs.netperf_here(site))
 
 
-def _perf() -> Need:
+def _perf(site: Site) -> Need:
     try:
-        return Need(program="perf", state="there", detail=programs.perf().version)
+        return Need(program="perf", state="there", detail=programs.perf(site).version)
     except InfraError as error:
         return Need(program="perf", state="missing", detail=str(error))

@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_worker import lease, process
+from swingbot_worker import lease
+from swingbot_worker.answers import Answers
 from swingbot_worker.rootfs import contents, cpio, libraries, programs
 from swingbot_worker.site import Site
 
 # More than the job files of any lab need at one time; each is about 40 MB.
 KEPT = 12
+ARCHIVE = "rootfs.cpio"
 # Next to the archive: its record, and the copy that may be redistributed (contents.py).
 RECORD, HANDED_ON = "rootfs.json", "handed-on.cpio"
 
@@ -55,9 +57,49 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
     It depends only on their programs, so base and head get the same one. Raises InfraError that
     names the packages to install if a program is missing.
     """
-    wanted = [programs.busybox(), programs.perf(), *programs.needed(unit_jobs, site)]
-    tree = libraries.GuestTree()
-    for entry in (*libraries.layout(), *recipe(site)):
+    wanted = [programs.busybox(site), programs.perf(site), *programs.needed(unit_jobs, site)]
+    files = recipe(site)
+
+    def answer() -> dict[str, object]:
+        made = _made(wanted, files, site)
+        return {"key": made.key, "facts": made.facts}
+
+    known = Answers(site.cache).of(_question(wanted, files), _files_of(wanted, site), answer)
+    image = Rootfs(
+        key=known["key"],
+        archive=site.cache / "rootfs" / known["key"] / ARCHIVE,
+        facts=known["facts"],
+    )
+    try:
+        os.utime(image.archive.parent)
+        if image.archive.is_file() and image.record.is_file():
+            return image
+    except FileNotFoundError:
+        pass  # it has not been used for long, and was deleted
+    return _made(wanted, files, site)
+
+
+def _question(wanted: Sequence[programs.Binary], files: Sequence[cpio.Entry]) -> list[str]:
+    """Return everything that the archive depends on besides the files of this host."""
+    code = hashlib.sha256()
+    for module in sorted(Path(__file__).parent.glob("*.py")):
+        code.update(module.read_bytes())
+    ours = hashlib.sha256(cpio.archive(cpio.with_parents(files)))
+    named = [text for one in wanted for text in (str(one.source), one.target, one.version)]
+    libc = os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
+    return ["rootfs", code.hexdigest(), ours.hexdigest(), libc, *named]
+
+
+def _files_of(wanted: Sequence[programs.Binary], site: Site) -> list[Path]:
+    """Return the files of this host that become part of the archive."""
+    needed = [libraries.needed(binary.source, site.cache) for binary in wanted]
+    shared = [path for found in (*needed, libraries.opened_later()) for _, path in found]
+    return [*(binary.source for binary in wanted), *shared]
+
+
+def _made(wanted: Sequence[programs.Binary], files: Sequence[cpio.Entry], site: Site) -> Rootfs:
+    tree = libraries.GuestTree(site.cache)
+    for entry in (*libraries.layout(), *files):
         tree.add(entry)
     for binary in wanted:
         tree.add_program(binary.source, binary.target)
@@ -76,7 +118,7 @@ def finished(
     """
     tree.add_opened_later()
     busybox = next(binary for binary in binaries if Path(binary.target).name == "busybox")
-    for applet in _applets(busybox.source):
+    for applet in _applets(busybox.source, site):
         tree.entries.setdefault(f"usr/bin/{applet}", cpio.link(f"usr/bin/{applet}", "busybox"))
     facts = {
         **facts,
@@ -108,7 +150,9 @@ def _write_record(image: Rootfs, record: dict[str, object], handed_on: bytes) ->
 def with_job(rootfs: Rootfs, job: Sequence[cpio.Entry], target: Path) -> None:
     """Write the archive of one boot to `target`: the root file system and then the job's files."""
     with rootfs.archive.open("rb") as base, target.open("wb") as out:
-        shutil.copyfileobj(base, out, 1 << 20)
+        while os.sendfile(out.fileno(), base.fileno(), None, 1 << 30):
+            pass  # 35 MB, which need not pass through this process
+        out.seek(0, os.SEEK_END)
         # The kernel expects a second archive at a multiple of 4 bytes ("invalid magic" otherwise).
         out.write(bytes(-out.tell() % 4) + cpio.archive(cpio.with_parents(job)))
 
@@ -123,17 +167,14 @@ def recipe(site: Site) -> list[cpio.Entry]:
     ]
 
 
-def _applets(busybox: Path) -> list[str]:
-    return [
-        name
-        for name in process.output([busybox, "--list"], timeout=60).text.split()
-        if "/" not in name
-    ]
+def _applets(busybox: Path, site: Site) -> list[str]:
+    listed = Answers(site.cache).of_command([busybox, "--list"], [busybox]).text
+    return [name for name in listed.split() if "/" not in name]
 
 
 def _store(archive: bytes, facts: dict[str, str], folder: Path) -> Rootfs:
     key = hashlib.sha256(archive).hexdigest()
-    path = folder / key / "rootfs.cpio"
+    path = folder / key / ARCHIVE
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         with lease.cache_entry(path):

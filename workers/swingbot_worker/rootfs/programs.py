@@ -17,12 +17,14 @@ from pathlib import Path
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, lease, process
+from swingbot_worker.answers import Answers
 from swingbot_worker.program import installed
 from swingbot_worker.rootfs import debian
 from swingbot_worker.site import Site
 
 WILL_IT_SCALE_DIR = "usr/share/will-it-scale"
 NETPERF = ("netperf", "netserver")
+_DPKG = Path("/var/lib/dpkg/status")  # replaced whenever a package is installed or removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
                 f"{monitor}/run."
             )
         if monitor == "vmstat":
-            binary = _vmstat()
+            binary = _vmstat(site)
             binaries[binary.target] = binary
     return [binaries[target] for target in sorted(binaries)]
 
@@ -75,7 +77,7 @@ def _is_monitor(program: Path) -> bool:
     return meta.is_file() and "\nkind: monitor\n" in meta.read_text()
 
 
-def perf() -> Binary:
+def perf(site: Site) -> Binary:
     """Return Debian's perf, the program itself rather than a wrapper script.
 
     The same perf counts for all kernels.
@@ -84,14 +86,14 @@ def perf() -> Binary:
     candidates += sorted(Path("/usr/bin").glob("perf_[0-9]*"), reverse=True)
     for path in candidates:
         if _is_elf(path):
-            return Binary(path, "usr/bin/perf", _package_version("linux-perf"))
+            return Binary(path, "usr/bin/perf", _package_version("linux-perf", site))
     raise InfraError("perf is not on this worker; install Debian's linux-perf.")
 
 
-def busybox() -> Binary:
+def busybox(site: Site) -> Binary:
     if (which := shutil.which("busybox")) is None:
         raise InfraError("busybox is not on this worker; install Debian's busybox.")
-    return Binary(Path(which), "usr/bin/busybox", _package_version("busybox"))
+    return Binary(Path(which), "usr/bin/busybox", _package_version("busybox", site))
 
 
 def _by_name(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
@@ -110,7 +112,7 @@ def _hackbench(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
         return [own]
     if (which := shutil.which("hackbench")) is None:
         raise InfraError("hackbench is not on this worker; install Debian's rt-tests.")
-    return [Binary(Path(which), "usr/bin/hackbench", _package_version("rt-tests"))]
+    return [Binary(Path(which), "usr/bin/hackbench", _package_version("rt-tests", site))]
 
 
 def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
@@ -148,7 +150,7 @@ def netperf_here(site: Site) -> list[list[Binary]]:
 
 
 def _will_it_scale(program: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
-    binaries = [_stdbuf(), _libstdbuf()]
+    binaries = [_stdbuf(site), _libstdbuf(site)]
     built = installed.find(site.cache, program)
     for job in jobs:
         mode = "threads" if job.params.get("mode") == "thread" else "processes"
@@ -186,23 +188,23 @@ _PROVIDERS: Mapping[str, Callable[[str, Sequence[UnitJob], Site], Iterable[Binar
 }
 
 
-def _stdbuf() -> Binary:
+def _stdbuf(site: Site) -> Binary:
     if (which := shutil.which("stdbuf")) is None:
         raise InfraError("stdbuf is not on this worker; install Debian's coreutils.")
-    return Binary(Path(which), "usr/bin/stdbuf", _package_version("coreutils"))
+    return Binary(Path(which), "usr/bin/stdbuf", _package_version("coreutils", site))
 
 
-def _libstdbuf() -> Binary:
+def _libstdbuf(site: Site) -> Binary:
     for folder in ("usr/libexec/coreutils", "usr/lib/coreutils"):
         if (path := Path("/", folder, "libstdbuf.so")).is_file():
-            return Binary(path, f"{folder}/libstdbuf.so", _package_version("coreutils"))
+            return Binary(path, f"{folder}/libstdbuf.so", _package_version("coreutils", site))
     raise InfraError("libstdbuf.so is not on this worker; install Debian's coreutils.")
 
 
-def _vmstat() -> Binary:
+def _vmstat(site: Site) -> Binary:
     if (which := shutil.which("vmstat")) is None:
         raise InfraError("vmstat is not on this worker; install Debian's procps.")
-    return Binary(Path(which), "usr/bin/vmstat", _package_version("procps"))
+    return Binary(Path(which), "usr/bin/vmstat", _package_version("procps", site))
 
 
 def _own(site: Site, name: str) -> Binary | None:
@@ -219,7 +221,8 @@ def _built(built: installed.Installed, name: str, directory: str) -> Binary | No
 
 def _compiled(program: str, source: Path, cache: Path) -> Binary:
     """Return `source` compiled with this host's gcc, once for each source text and compiler."""
-    compiler = process.output(["gcc", "--version"], timeout=60).text.partition("\n")[0]
+    gcc = Path(shutil.which("gcc") or "gcc")
+    compiler = Answers(cache).of_command([gcc, "--version"], [gcc]).text.partition("\n")[0]
     flags = ("-O2", "-static", "-pthread")
     key = hashlib.sha256("\0".join((source.read_text(), compiler, *flags)).encode()).hexdigest()
     binary = cache / "compiled" / key / program
@@ -248,9 +251,9 @@ def _is_elf(path: Path) -> bool:
         return opened.read(4) == b"\x7fELF"
 
 
-def _package_version(package: str) -> str:
+def _package_version(package: str, site: Site) -> str:
     """Return `package version` from dpkg, or only the name if dpkg does not know the package."""
-    answer = process.output(
-        ["dpkg-query", "-W", "-f", "${Package} ${Version}", package], timeout=60
+    answer = Answers(site.cache).of_command(
+        ["dpkg-query", "-W", "-f", "${Package} ${Version}", package], [_DPKG]
     )
     return answer.text if answer.rc == 0 else package

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from swingbot_jobs.testbox.definition import QemuDriver, Testbox
 from swingbot_jobs.testbox.tuning import TuningFinding
-from swingbot_worker import process
+from swingbot_worker.answers import Answers
 from swingbot_worker.rootfs import with_job
 from swingbot_worker.testbox import host, payload
 from swingbot_worker.testbox.driver import Boot, Job, Payload, Request
@@ -35,7 +35,7 @@ class Qemu:
 
     def boot(self, request: Request) -> Boot:
         check_disk(request.out, request.cache)
-        rootfs, version = request.payload.system, _version()
+        rootfs, version = request.payload.system, _version(request.cache)
         delay = self.testbox.perturbation(request.k, request.purpose)
         repeatable = self._argv(request, _NAMES, delay)
         (request.out / "qemu.json").write_text(json.dumps(repeatable, indent=1) + "\n")
@@ -96,5 +96,6 @@ def _scratch(cache: Path) -> Path:
     return folder
 
 
-def _version() -> str:
-    return process.output([argv.PROGRAM, "--version"], timeout=60).text.partition("\n")[0]
+def _version(cache: Path) -> str:
+    program = Path(shutil.which(argv.PROGRAM) or argv.PROGRAM)
+    return Answers(cache).of_command([program, "--version"], [program]).text.partition("\n")[0]
