@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from swingbot.app.commands import text
 from swingbot_db import read
 from swingbot_db.store import PgTransaction
 from tests import builders as make
@@ -453,6 +454,21 @@ def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
         "/tree/mm-demo",
         "/testbox/vm-tcg",
     ]
+
+
+def test_a_build_that_buildbot_has_not_started_is_queued(conn: sa.Connection) -> None:
+    tree = make.a_tree(conn)
+    first, second = (
+        make.an_attempt(conn, make.an_order(conn, make.a_variant(conn, tree, n), state="running"))
+        for n in (1, 2)
+    )
+    make.a_dispatch(conn, first)
+    make.a_dispatch(conn, second, bb_builder=None, bb_number=None)
+    found = read.status(conn)
+    assert found["queue"]["build"] == {"waiting": 0, "ready": 1, "running": 1}
+    assert [row["queued"] for row in found["running"]] == [False, True]
+    lines = [line.split()[0] for line in text.status(found).splitlines()]
+    assert (lines.count("running"), lines.count("queued")) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -303,6 +303,8 @@ def _progress(service: Service) -> str:
     service.estimates.note(status)
     parts = []
     for job in status["running"]:
+        if job["queued"]:
+            continue
         where = "building" if job["kind"] == "build" else f"booting on {job.get('testbox')}"
         parts.append(f"{where} {(job.get('commit') or '')[:12]}")
     for c in status["comparisons"]:

@@ -14,15 +14,20 @@ from .moderation import switch
 from .rows import Row, rows, shown
 from .trees import list_testboxes, list_trees
 
-_QUEUE = (
-    "SELECT kind, state, count(*) AS orders FROM orders WHERE state IN ('waiting',"
-    " 'ready', 'running') GROUP BY kind, state"
-)
+# An order that Buildbot has accepted but not started, such as a build behind another one, is ready.
+_QUEUE = """
+SELECT o.kind, CASE WHEN o.state = 'running' AND EXISTS (
+    SELECT 1 FROM attempt a JOIN dispatch d ON d.attempt = a.id AND d.state <> 'over'
+    WHERE a.order_id = o.id AND a.state = 'running' AND d.bb_number IS NULL)
+  THEN 'ready' ELSE o.state END AS state, count(*) AS orders
+FROM orders o WHERE o.state IN ('waiting', 'ready', 'running') GROUP BY 1, 2
+"""
 _RUNNING = """
 SELECT o.id, o.kind, o.testbox, o.k, v.commit, v.subject, t.name AS tree, a.number AS attempt,
   a.created_at AS since,
        extract(epoch FROM now() - a.created_at) AS seconds,
-       d.builder, d.state AS dispatch, d.bb_builder, d.bb_number
+       d.builder, d.state AS dispatch, d.bb_builder, d.bb_number,
+       d.attempt IS NOT NULL AND d.bb_number IS NULL AS queued
 FROM attempt a JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
   JOIN tree t ON t.id = v.tree
 LEFT JOIN dispatch d ON d.attempt = a.id AND d.state <> 'over'

@@ -295,8 +295,9 @@ def status(facts: Facts) -> str:
             + (f"  {testbox['label']}" if testbox.get("label") else "")
         )
     for job in facts["running"]:
+        state = "queued" if job["queued"] else "running"
         lines.append(
-            f"running   {job['id']}  {job['kind']}  {job.get('testbox') or 'kernel'}"
+            f"{state:<10}{job['id']}  {job['kind']}  {job.get('testbox') or 'kernel'}"
             f"  {(job.get('commit') or '')[:12]}"
         )
     for tree in facts["trees"]:
