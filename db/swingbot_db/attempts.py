@@ -18,6 +18,7 @@ from swingbot.core.model.dispatch import DatabaseAway, Delivery, OpenDispatch, O
 from swingbot.core.model.records import WorkerCompiler
 from swingbot_db import uploads
 from swingbot_db.engine import transaction
+from swingbot_db.listener import Listener
 from swingbot_db.store.compilers import Compilers
 from swingbot_db.store.leases import Leases
 from swingbot_jobs.contract.compiler import Compiler
@@ -203,6 +204,10 @@ class AttemptTransactions:
     def compilers(self) -> list[WorkerCompiler]:
         with self._reading() as conn:
             return Compilers(conn).all()
+
+    def listen(self) -> Listener:
+        """Open a session that hears which tables change."""
+        return Listener(self._engine)
 
     def order_facts(self, attempt: int) -> OrderFacts | None:
         with self._reading() as conn:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-import psycopg2
 import sqlalchemy as sa
 
 from swingbot.adapters import progress
@@ -22,13 +21,15 @@ from swingbot.app.keep.health_check import beat_file
 from swingbot.app.keep.retain import due, retain
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import forget_workers, mail_ways, make_outbox, sync_testboxes
+from swingbot.core.model.dispatch import DatabaseAway
 from swingbot.service import checkpoint
 from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot.service.watch.trees import poll_tree
-from swingbot_db.engine import on_statement, own_session
+from swingbot_db.engine import on_statement
+from swingbot_db.listener import Listener
 from swingbot_db.loop_lock import LoopLock, SecondLoop
 
 # Delay after a failed round (database unreachable, disk full), in seconds.
@@ -38,28 +39,21 @@ TICK_SECONDS = 2.0  # longest sleep between two ticks; a notification ends it ea
 
 
 class _Alarm:
-    """Sleeps until a notification on channel `swingbot` or a timeout."""
+    """Sleeps until a notification or a timeout."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        self._listener: psycopg2.extensions.connection | None = None
+        self._listener: Listener | None = None
 
     def sleep(self, seconds: float) -> None:
         try:
             if self._listener is None:
-                self._listener = self._listen()
+                self._listener = Listener(self._engine)
             if select.select([self._listener], [], [], seconds)[0]:
-                self._listener.poll()
-                self._listener.notifies.clear()
-        except (psycopg2.Error, sa.exc.DBAPIError):
+                self._listener.heard()
+        except DatabaseAway:
             self._listener = None
             time.sleep(min(seconds, PAUSE_SECONDS))
-
-    def _listen(self) -> psycopg2.extensions.connection:
-        session = own_session(self._engine)
-        with session.cursor() as cursor:
-            cursor.execute("LISTEN swingbot")
-        return session
 
 
 def run(

@@ -16,11 +16,12 @@ from typing import Any, Literal, Protocol
 from buildbot.data.resultspec import Filter
 from buildbot.process.results import CANCELLED, FAILURE, RETRY, SKIPPED, SUCCESS, WARNINGS
 from buildbot.util.service import BuildbotService
-from twisted.internet import task, threads
+from twisted.internet import threads
 from twisted.python import log
 
 from swingbot.adapters.buildbot import compiler_routing
 from swingbot.adapters.buildbot.deferred import deferred
+from swingbot.adapters.buildbot.passes import Notifications, Passes
 from swingbot.core.model.dispatch import OpenDispatch, OrderFacts
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.faults import in_a_line
@@ -37,6 +38,7 @@ class DispatchStore(Protocol):
     Called in threads: every method may block.
     """
 
+    def listen(self) -> Notifications: ...
     def open_dispatches(self) -> list[OpenDispatch]: ...
     def order_facts(self, attempt: int) -> OrderFacts | None: ...
     def mark_placed(self, dispatch: int, buildset: int, request: int) -> None: ...
@@ -60,7 +62,9 @@ def result_word(results: int | None) -> Result:
 
 
 class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not typed
-    """Reconciles all open dispatches every `interval_seconds`, with the first pass at the start."""
+    """Reconciles all open dispatches when one changes and every `interval_seconds`, with the first
+    pass at the start.
+    """
 
     name = "swingbot-dispatcher"
 
@@ -76,19 +80,21 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
         await super().startService()
         self._problem: str | None = None
         self._stopped = False
-        self._loop = task.LoopingCall(self._pass)
-        self._loop.clock = self.master.reactor
-        self._ended = self._loop.start(self._interval, now=True)
+        self._passes = Passes(
+            self.master.reactor,
+            self._pass,
+            self._interval,
+            self._store.listen,
+            frozenset({"dispatch"}),
+        )
+        self._passes.start()
 
     @deferred
     async def stopService(self) -> None:
         self._stopped = True
-        if self._loop.running:
-            self._loop.stop()
-            await self._ended  # wait for a running pass
+        await self._passes.stop()
         await super().stopService()
 
-    @deferred
     async def _pass(self) -> None:
         """Run one pass; a failure (such as an unreachable database) is logged once and retried in
         the next pass.
