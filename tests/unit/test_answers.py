@@ -23,6 +23,10 @@ def saying(answer: str, asked: list[str] | None = None) -> Callable[[], str]:
     return ask
 
 
+def is_text(answer: object) -> bool:
+    return isinstance(answer, str)
+
+
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file whose last change counts as long ago."""
@@ -58,7 +62,7 @@ def test_another_question_about_the_same_file_has_its_own_answer(
     file: Path, tmp_path: Path
 ) -> None:
     kept = Answers(tmp_path / "cache")
-    assert [kept.of([name], [file], saying(name)) for name in ("a", "b", "a")] == [
+    assert [kept.of([name], [file], saying(name), is_text) for name in ("a", "b", "a")] == [
         "a",
         "b",
         "a",
@@ -71,7 +75,7 @@ def test_a_file_that_has_just_changed_gives_no_answer_to_keep(tmp_path: Path) ->
     asked: list[str] = []
     path.write_text("one\n")
     for _ in range(2):
-        Answers(tmp_path / "cache").of(["q"], [path], saying("answer", asked))
+        Answers(tmp_path / "cache").of(["q"], [path], saying("answer", asked), is_text)
     assert len(asked) == 2
 
 
@@ -79,19 +83,19 @@ def test_a_file_that_changes_during_the_question_gives_no_answer_to_keep(
     file: Path, tmp_path: Path
 ) -> None:
     kept = Answers(tmp_path / "cache")
-    assert kept.of(["q"], [file], lambda: str(file.write_text("three\n"))) == "6"
+    assert kept.of(["q"], [file], lambda: str(file.write_text("three\n")), is_text) == "6"
     file.write_text("one\n")
-    assert kept.of(["q"], [file], saying("asked")) == "asked"
+    assert kept.of(["q"], [file], saying("asked"), is_text) == "asked"
     assert not any("6" in entry.read_text() for entry in (tmp_path / "cache" / "answers").iterdir())
 
 
 def test_a_damaged_entry_is_asked_again(file: Path, tmp_path: Path) -> None:
     kept = Answers(tmp_path / "cache")
-    assert kept.of(["q"], [file], saying("first")) == "first"
+    assert kept.of(["q"], [file], saying("first"), is_text) == "first"
     [entry] = (tmp_path / "cache" / "answers").iterdir()
-    for text in ("", "[]", '{"answer'):
+    for text in ("", "[]", '{"answer', '{"answer": ["of another version"]}'):
         entry.write_text(text)
-        assert kept.of(["q"], [file], saying(f"after {text}")) == f"after {text}"
+        assert kept.of(["q"], [file], saying(f"after {text}"), is_text) == f"after {text}"
 
 
 def test_only_the_answers_used_last_are_kept(
@@ -100,5 +104,16 @@ def test_only_the_answers_used_last_are_kept(
     monkeypatch.setattr(answers, "KEPT", 3)
     kept = Answers(tmp_path / "cache")
     for number in range(6):
-        kept.of([str(number)], [file], saying("answer"))
+        kept.of([str(number)], [file], saying("answer"), is_text)
     assert len(list((tmp_path / "cache" / "answers").iterdir())) == 3
+
+
+def test_the_answer_of_a_command_of_another_version_is_asked_again(
+    file: Path, tmp_path: Path
+) -> None:
+    kept = Answers(tmp_path / "cache")
+    assert kept.of_command(["cat", file], [file]).text == "one\n"
+    [entry] = (tmp_path / "cache" / "answers").iterdir()
+    for old in ('"text"', "[0]", '["0", "text"]', "null"):
+        entry.write_text(f'{{"answer": {old}}}')
+        assert kept.of_command(["cat", file], [file]).text == "one\n"

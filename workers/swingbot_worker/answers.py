@@ -46,24 +46,32 @@ class Answers:
             last.append(done)
             return [done.rc, done.text] if done.rc in good and not done.timed_out else None
 
-        answer = self.of(["command", *map(str, argv)], files, ask)
+        answer = self.of(["command", *map(str, argv)], files, ask, _is_exit_and_text)
         if last:
             return last[0]
         rc, text = answer
         return process.Output(rc=rc, seconds=0.0, timed_out=False, text=text)
 
-    def of(self, question: Sequence[str], files: Iterable[Path], ask: Callable[[], Any]) -> Any:
+    def of(
+        self,
+        question: Sequence[str],
+        files: Iterable[Path],
+        ask: Callable[[], Any],
+        valid: Callable[[Any], bool],
+    ) -> Any:
         """Return the kept answer to `question` about `files`, or that of `ask`.
 
-        An answer is a JSON value; None is not kept.
+        An answer is a JSON value; None is not kept. One that is not `valid`, perhaps of another
+        version of this program, is asked again.
         """
         paths = sorted({str(path) for path in files})
         before = _stamps(paths)
         file = self._file(question, before)
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             answer = json.loads(file.read_text())["answer"]
-            os.utime(file)
-            return answer
+            if valid(answer):
+                os.utime(file)
+                return answer
         answer = ask()
         if answer is not None and _stamps(paths) == before and _settled(before):
             with contextlib.suppress(OSError):
@@ -85,6 +93,10 @@ class Answers:
         newest_last = sorted(file.parent.iterdir(), key=lambda one: one.stat().st_mtime)
         for old in newest_last[:-KEPT]:
             old.unlink(missing_ok=True)
+
+
+def _is_exit_and_text(answer: Any) -> bool:
+    return isinstance(answer, list) and [type(part) for part in answer] == [int, str]
 
 
 _Stamps = list[tuple[str, list[int] | None]]

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import lease
@@ -64,7 +65,9 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
         made = _made(wanted, files, site)
         return {"key": made.key, "facts": made.facts}
 
-    known = Answers(site.cache).of(_question(wanted, files), _files_of(wanted, site), answer)
+    known = Answers(site.cache).of(
+        _question(wanted, files), _files_of(wanted, site), answer, _is_key_with_facts
+    )
     image = Rootfs(
         key=known["key"],
         archive=site.cache / "rootfs" / known["key"] / ARCHIVE,
@@ -77,6 +80,15 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
     except FileNotFoundError:
         pass  # it has not been used for long, and was deleted
     return _made(wanted, files, site)
+
+
+def _is_key_with_facts(answer: Any) -> bool:
+    return (
+        isinstance(answer, dict)
+        and isinstance(answer.get("key"), str)
+        and isinstance(facts := answer.get("facts"), dict)
+        and all(isinstance(fact, str) for fact in facts.values())
+    )
 
 
 def _question(wanted: Sequence[programs.Binary], files: Sequence[cpio.Entry]) -> list[str]:
