@@ -119,7 +119,7 @@ def test_any_number_of_steps_has_one_and_none_in_it() -> None:
 def test_a_step_is_named_with_what_the_creep_leaves_of_its_probability() -> None:
     bench = SimulatedBench(commits=30, culprit=11, effect=-0.08, run_noise=0.01, seed=9)
     noise = NoisePrior(sd_run=0.01, sd_boot=1e-4, sd_layout=0.0, certainty=50.0)
-    ended = bisect_to_the_end(bench, a_state(bench, noise=noise))
+    ended = bisect_to_the_end(bench, a_state(bench, noise=noise, layouts=True))
     post = look(ended.state, POLICY).posterior
     assert ended.named == 11
     assert ended.conclusion.probability == pytest.approx(

@@ -12,7 +12,12 @@ from swingbot.core.bisect.confirmation_boots import ConfirmationBoots
 from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import Action, Conclude, Conclusion, Culprit, Wait
-from swingbot.core.bisect.thresholds import EXPLAINED_SHARE, LISTED_P, SPREAD_CHANGED_P
+from swingbot.core.bisect.thresholds import (
+    EXPLAINED_SHARE,
+    LISTED_P,
+    ODD_IMAGES_STATED,
+    SPREAD_CHANGED_P,
+)
 from swingbot.core.model.statuses import ConclusionKind
 
 
@@ -38,14 +43,12 @@ def found(case: Assessment, seen: ConfirmationBoots, *, of_set: bool = False) ->
     )
     change, interval = (row.change_pct, row.interval_pct) if row else (None, None)
     one = len(members) == 1 and not of_set
-    of_all = stated(post, seen.left, seen.right)
+    of_all = stated(case, seen.left, seen.right)
     culprits = tuple(
         Culprit(
             idx=c,
             parent_idx=case.name(seen.left),
-            probability=of_all
-            if one
-            else float(post.commit[ev.points.index(c)]) * (1.0 - post.creep),
+            probability=of_all if one else stated(case, ev.points.index(c) - 1, ev.points.index(c)),
             change_pct=change,
             interval_pct=interval,
         )
@@ -143,9 +146,19 @@ def hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
     return can[best], can[int(reach[best])]
 
 
-def stated(post: Posterior, left: int, right: int) -> float:
-    """P(the step is between these positions), the possibility of a creep included."""
-    return share(post, left, right) * (1.0 - post.creep)
+def stated(case: Assessment, left: int, right: int) -> float:
+    """P(the step is between these positions), the possibility of a creep included.
+
+    If no build in another layout can show whether an image is odd, "some images are odd" counts
+    with at least `ODD_IMAGES_STATED`: how often they are is a prior, which no boot measures.
+    """
+    post = case.posterior
+    likely, inside = share(post, left, right), slice(left + 1, right + 1)
+    if case.policy.edition > 3 and not case.rebuilds and post.if_odd is not None:
+        odd = max(post.odd_images, ODD_IMAGES_STATED)
+        even = float(post.if_images_are_even()[inside].sum())
+        likely = min(likely, (1.0 - odd) * even + odd * float(post.if_odd[inside].sum()))
+    return likely * (1.0 - post.creep)
 
 
 def share(post: Posterior, left: int, right: int) -> float:

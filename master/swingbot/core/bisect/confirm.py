@@ -78,7 +78,7 @@ def _sure(case: Assessment, left: int, right: int) -> bool:
     probability accounts for that.
     """
     policy, post = case.policy, case.posterior
-    of_all = stated(post, left, right)
+    of_all = share(post, left, right) * (1.0 - post.creep)
     if of_all >= policy.confidence:
         return True
     if policy.edition == 1 or case.rebuilds or post.odd_images > ODD_IMAGES_SEEN:
@@ -128,7 +128,7 @@ def _perhaps_odd(case: Assessment, seen: ConfirmationBoots) -> Action:
                 "another layout of the same code"
             ),
             members=members,
-            probability=stated(case.posterior, seen.left, seen.right),
+            probability=stated(case, seen.left, seen.right),
         ),
     )
 

@@ -414,6 +414,7 @@ def _collect(
     even = np.array([t.odd == 0.0 for t, _ in thetas])
     odd_images = float(per_theta[~even].sum())
     if_even = change[even].sum(axis=0) / max(1.0 - odd_images, 1e-300)
+    if_odd = change[~even].sum(axis=0) / max(odd_images, 1e-300)
     # for the variance of the levels: boots do not show whether the image that they share is odd
     counted = even if odd_images < ODD_IMAGES_SEEN else np.ones(len(thetas), bool)
     of_levels = change[counted] / max(float(change[counted].sum()), 1e-300)
@@ -435,6 +436,7 @@ def _collect(
         odd_images=odd_images,
         noisier=_noisier(thetas, per_theta),
         if_even=per_commit(columns.at, if_even, mass),
+        if_odd=per_commit(columns.at, if_odd, mass) if odd_images > 0.0 else None,
     )
 
 

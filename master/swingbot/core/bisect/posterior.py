@@ -73,6 +73,7 @@ class Posterior:
     # by how much over the whole range if it does, and the variance of that
     crept: tuple[float, float] = (0.0, 0.0)
     if_even: Floats | None = None  # `commit` if there are none; None: the model has none
+    if_odd: Floats | None = None  # `commit` if there are some; None: the model has none
     sd_layout_if_even: float | None = None  # `sd_layout` if there are none; None: the same
 
     def if_images_are_even(self) -> Floats:
@@ -129,6 +130,9 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         crept=still.crept,
         odd_images=(1 - wander) * still.odd_images,
         if_even=(1 - wander) * still.if_images_are_even() + wander * moving.if_images_are_even(),
+        if_odd=None
+        if still.if_odd is None
+        else (1 - wander) * still.if_odd + wander * moving.if_images_are_even(),
         noisier=((1 - wander) * still.noisier[0], still.noisier[1]),
         wander=wander,
         wild=still.wild,

@@ -166,5 +166,5 @@ def _not_shown(case: Assessment, left: int, right: int, pairs: int) -> Conclusio
             " its parent do not show it"
         ),
         members=_members(case, left, right),
-        probability=stated(case.posterior, left, right),
+        probability=stated(case, left, right),
     )
