@@ -41,7 +41,7 @@ browser: setup ## install Chromium for the browser tests
 test-db: browser ## stores, views, dashboards, Buildbot with real processes, a crash at every checkpoint
 	@$(PYTEST) $(PARALLEL) tests/db tests/buildbot tests/contract
 
-base-kernel: setup ## create the kernel repository and the base build in the cache (one full build)
+base-kernel: setup ## create the kernel repository and the base builds in the cache (one full build)
 	@$(BIN)/python -m tests.kernels
 
 test-boot: base-kernel ## build real kernels and boot them in QEMU

@@ -40,5 +40,5 @@ def base_kernel(site: Site) -> Path:
 
 @pytest.fixture(scope="session")
 def wired_kernel(site: Site) -> Path:
-    """The same with the driver of a network card: nearly all of it comes out of ccache."""
+    """The same with a network and the driver of a network card."""
     return kernels.base_image(site, kernels.WIRED)

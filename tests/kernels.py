@@ -1,7 +1,9 @@
-"""The kernel that tests and demo share: its repository and its base build,
+"""The kernels that tests and demo share: their repository and the base builds,
 made once into the cache.
 
-`python -m tests.kernels` makes both; it is the one full build of a fresh machine.
+`python -m tests.kernels` makes them: the base kernel, the one full build of a fresh machine, and
+the same with a network, which compiles `net/` and takes the rest from ccache. Both come before the
+tests: a test has 15 minutes, and a build locks the work tree that the demo builds in.
 Everything is keyed by content: the repository by the source tarball and the series,
 the build by its build key and the exact compiler.
 """
@@ -103,6 +105,7 @@ def main() -> int:
         site = from_environment()
         base_image(site)
         share_with_first_tree(site)
+        base_image(site, WIRED)
     except TreeError as error:
         print(f"kernels: {error}", file=sys.stderr)
         return 1
