@@ -99,6 +99,22 @@ def test_a_comparison_orders_two_kernels_and_its_boots_in_turns() -> None:
     assert comparison_of(memory, number).status == "running"
 
 
+def test_trusted_kernels_are_built_before_the_patches_that_start_from_their_objects() -> None:
+    memory = MemoryLab()
+    lab = world(memory)
+    db = memory.store.db
+    base = lab.kernels[0].id
+    db.variants[base] = replace(db.variants[base], trust="untrusted")
+    number = compared(memory, lab)
+    with memory.store.transaction() as tx:
+        place_comparisons(memory.lab, tx)
+        orders = tx.orders.wanted(comparison=number)
+    keys = [order.build_key for order in orders]
+    untrusted, trusted = lab.kernels[0].build_key, lab.kernels[11].build_key
+    assert keys[:2] == [trusted, untrusted]
+    assert keys[2:4] == [untrusted, trusted]  # the blocks of boots are as ever
+
+
 def test_boots_wait_for_their_kernels() -> None:
     memory = MemoryLab()
     compared(memory, world(memory))

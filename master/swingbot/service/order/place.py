@@ -36,12 +36,15 @@ def want_boot(
 def place_comparisons(lab: Lab, tx: Transaction) -> None:
     """Place the orders of waiting comparisons: all kernels first, then boots in blocks, each arm
     once per block.
+
+    Trusted kernels are built first. Their objects are kept, and an untrusted build of the same
+    compiler and configuration starts from a copy of them.
     """
     for comparison in tx.comparisons.open():
         if comparison.status != "waiting":
             continue
         variants = [tx.variants.get(arm.variant) for arm in comparison.arms]
-        for variant in variants:
+        for variant in sorted(variants, key=lambda variant: variant.trust == "untrusted"):
             build = tx.orders.ensure_build(variant, PRIORITY[comparison.kind])
             tx.orders.want(build.id, comparison=comparison.id)
         for block in range(comparison.boots):
