@@ -100,5 +100,6 @@ SELECT n.at AS "time", n.testbox, n.unit_job, n.metric, 'x' || n.through AS thro
        CASE WHEN (n.detail->'pair'->>'df')::double precision > 0 THEN 100 * (n.detail->'pair'->>'sd')::double precision END AS pair_pct,
        CASE WHEN (n.detail->'day'->>'df')::double precision > 0 THEN 100 * (n.detail->'day'->>'sd')::double precision END AS day_pct,
        CASE WHEN (n.detail->'layout'->>'df')::double precision > 0 THEN 100 * (n.detail->'layout'->>'sd')::double precision END AS layout_pct,
-       coalesce((n.detail->>'mode_share')::double precision, 0) AS mode_share
+       coalesce((n.detail->>'mode_share')::double precision, 0) AS mode_share,
+       n.detail->>'alias_of' AS alias_of
 FROM noise_record n;

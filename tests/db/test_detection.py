@@ -32,6 +32,7 @@ from swingbot.service.ports import RequestError
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read
+from swingbot_jobs.contract.unit_job import UnitJob
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import JOB, Brain, make_brain
@@ -228,6 +229,47 @@ def test_boots_become_noise_records_that_say_where_they_come_from(
     shown = read.testbox(conn, testbox.name)
     assert [row["metric"] for row in shown["noise"]] == [make.METRIC]
     assert shown["noise"][0]["day"]["sd"] is None
+
+
+def test_metrics_of_bisections_alone_are_folded_by_their_noise_records(
+    brain: Brain, conn: sa.Connection, tmp_path: Path
+) -> None:
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    job = UnitJob(name="hackbench-1", program="hackbench", params={"iterations": "1"}, runs=2)
+    with brain.lab.transaction("spec") as tx:
+        spec = tx.specs.add([job])
+    testbox = make.Testbox(name=box.name, spec=spec, unit_job=job.name)
+    names = ("throughput", "throughput_avg", "throughput_worst")
+    for number in range(2):
+        kernel = make.a_kernel(conn, tree, number)
+        for k in range(3):
+            level = [100.0 + k, 101.0 + k]
+            values = dict.fromkeys([f"hackbench.{name}" for name in names], level)
+            if (number, k) == (1, 2):
+                values["hackbench.throughput_worst"] = [50.0, 51.0]
+            make.a_boot(conn, testbox, kernel, k=k, values=values)
+    with brain.lab.transaction("measure") as tx:
+        measure_noise(brain.lab, tx)
+    assert brain.count("comparison") == 0
+    expected = {
+        "hackbench.throughput": None,
+        "hackbench.throughput_avg": "hackbench.throughput",
+        "hackbench.throughput_worst": None,  # one boot contradicts the declaration
+    }
+    shown = read.testbox(conn, testbox.name)["noise"]
+    assert {row["metric"]: row["alias_of"] for row in shown} == expected
+    listed = read.list_metrics(conn, {"unit_job": job.name})
+    assert {row["metric"]: row["alias_of"] for row in listed} == expected
+    view = conn.execute(sa.text("SELECT metric, alias_of FROM v_noise"))
+    assert {row.metric: row.alias_of for row in view} == expected
+    settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)})
+    app = make_app(settings, brain.engine, read, lambda sha256: (tmp_path / sha256).open("rb"))
+    with TestClient(app) as client:
+        for path in (f"/testbox/{testbox.name}", "/metrics"):
+            text = client.get(path).text
+            assert text.count("hackbench.throughput_avg") == 1, path
+            assert '<span class="n">= hackbench.throughput_avg</span>' in text
+            assert text.count(">hackbench.throughput_worst</") == 1, path
 
 
 def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(

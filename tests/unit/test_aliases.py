@@ -8,7 +8,8 @@ from pathlib import Path
 
 from swingbot.app.commands.text import comparison
 from swingbot.core.model.comparison_row import ComparisonRow, Side, without_aliases
-from swingbot.core.plan.aliases import with_aliases
+from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
+from swingbot.core.plan.aliases import aliases_of_boots, with_aliases
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_run
@@ -99,3 +100,42 @@ def test_the_command_line_names_aliases_beside_their_original() -> None:
     text = comparison(facts, counters=True)
     assert "  aliases: netperf.Throughput_total_Mbps\n" in text
     assert text.count("netperf.Throughput_total_Mbps") == 1
+
+
+ONE_ITERATION = UnitJob(name="job", program="hackbench", params={"iterations": "1"}, runs=1)
+TWO_ITERATIONS = replace(ONE_ITERATION, params={"iterations": "2"})
+
+
+def boots(*means: float) -> list[MeasuredBoot]:
+    return [
+        MeasuredBoot(code="c", image="i", day="d", k=k, shared=True, values=(mean,))
+        for k, mean in enumerate(means)
+    ]
+
+
+def of_boots(job: UnitJob, **measured: list[MeasuredBoot]) -> dict[tuple[str, str], str]:
+    by_key = {(job.name, f"hackbench.{name}"): of_metric for name, of_metric in measured.items()}
+    return aliases_of_boots(by_key, {job.name: job}, PROGRAMS)
+
+
+def test_boots_without_a_comparison_know_aliases_too() -> None:
+    same = boots(100.0, 101.0)
+    alias = {("job", "hackbench.throughput_avg"): "hackbench.throughput"}
+    assert of_boots(ONE_ITERATION, throughput=same, throughput_avg=same) == alias
+    assert of_boots(TWO_ITERATIONS, throughput=same, throughput_avg=same) == {}
+    assert of_boots(ONE_ITERATION, throughput_avg=same) == {}, "the original was never measured"
+    assert of_boots(ONE_ITERATION, throughput=same, throughput_avg=same[1:]) == alias, (
+        "the parser learned the second name after the first boot"
+    )
+
+
+def test_one_boot_that_contradicts_the_declaration_keeps_both_records() -> None:
+    one, other = boots(100.0, 101.0), boots(100.0, 102.0)
+    assert of_boots(ONE_ITERATION, throughput=one, throughput_avg=other) == {}
+    assert of_boots(ONE_ITERATION, throughput=one, throughput_avg=other[:1]) == {}, "another boot"
+
+
+def test_a_noise_record_names_its_original_and_has_no_key_without_one() -> None:
+    record = NoiseRecord(alias_of="hackbench.throughput")
+    assert NoiseRecord.from_json(json.loads(json.dumps(record.to_json()))) == record
+    assert "alias_of" not in NoiseRecord().to_json()

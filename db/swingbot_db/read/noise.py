@@ -18,8 +18,8 @@ SELECT c.id, c.status, c.reason, v.commit, v.subject, c.boots,
 FROM comparison_pair c JOIN comparison_part p ON p.comparison = c.id JOIN variant v ON v.id = c.base
 WHERE c.kind = 'anchor' AND p.testbox = :name ORDER BY c.id DESC LIMIT 10
 """
-# Metrics that repeat the number of another, in the latest comparison that has them; the last 20
-# comparisons of each testbox are read.
+# Metrics that repeat the number of another: in the latest comparison that has them (the last 20
+# comparisons of each testbox are read), otherwise in the noise record, which has all boots.
 _ALIASES = """
 WITH part AS (
   SELECT p.comparison, p.testbox,
@@ -34,6 +34,10 @@ WITH part AS (
   ORDER BY r.testbox, r.unit_job, r.metric, r.comparison DESC
 )
 SELECT * FROM latest WHERE alias_of IS NOT NULL
+UNION ALL
+SELECT n.testbox, n.unit_job, n.metric, n.detail->>'alias_of' FROM noise_record n
+WHERE n.detail ? 'alias_of' AND (CAST(:name AS text) IS NULL OR n.testbox = :name)
+  AND (n.testbox, n.unit_job, n.metric) NOT IN (SELECT testbox, unit_job, metric FROM latest)
 """
 
 
@@ -51,8 +55,8 @@ def noise_records(conn: sa.Connection, testbox: str) -> list[Row]:
     repeated = aliases(conn, testbox)
     return [
         {key: row[key] for key in ("unit_job", "metric", "through", "at")}
-        | {"alias_of": repeated.get((testbox, row["unit_job"], row["metric"]))}
         | plain_record(row["detail"])
+        | {"alias_of": repeated.get((testbox, row["unit_job"], row["metric"]))}
         for row in rows(conn, _RECORDS, name=testbox)
     ]
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
 from swingbot_db.store.rows import Rows
+from swingbot_jobs.contract.unit_job import UnitJob
 
 # Maximum number of boots in a record: months of a busy testbox, and a second of computing.
 RECENT_BOOTS: Final = 3000
@@ -39,6 +40,14 @@ FROM one_run o JOIN recent x ON x.id = o.boot JOIN code c ON c.build_key = x.bui
 GROUP BY o.unit_job, o.metric, x.id, x.image_sha256, x.spec, c.code, x.booted_at, x.purpose, x.k,
   x.series ORDER BY x.id
 """
+_MEASURED_SPECS = """
+WITH recent AS (
+    SELECT id, spec FROM boot
+    WHERE testbox = :testbox AND outcome = 'up' AND origin = 'measured' ORDER BY id DESC LIMIT :most
+)
+SELECT s.unit_jobs FROM recent x JOIN boot_spec s ON s.sha256 = x.spec
+GROUP BY s.sha256, s.unit_jobs ORDER BY max(x.id)
+"""
 
 
 class Noise(Rows):
@@ -60,6 +69,14 @@ class Noise(Rows):
             boots.append(boot)
             records[row.unit_job, row.metric] = (boots, since, row.at)
         return records
+
+    def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
+        jobs = (
+            UnitJob.from_json(job)
+            for row in self.select(_MEASURED_SPECS, testbox=testbox, most=RECENT_BOOTS)
+            for job in row.unit_jobs
+        )
+        return {job.name: job for job in jobs}
 
     def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
         row = self.select_one(

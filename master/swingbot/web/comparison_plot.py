@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from swingbot.core.model.comparison_row import CHANGED, Key, key_of
+from swingbot.core.model.comparison_row import CHANGED, Key, folded, key_of
 
 from . import svg
-from .filters import folded, interval, percent
+from .filters import interval, percent
 from .ports import Row
 
 _HEIGHT: Final = 38

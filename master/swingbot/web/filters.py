@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from swingbot.core.model.comparison_row import Key, key_of
+from swingbot.core.model.comparison_row import folded
 from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.findings_text import tell
@@ -67,21 +67,6 @@ def history_lines(findings: Mapping[str, Any]) -> list[str]:
 
 def patch_counts(patches: Sequence[Mapping[str, Any]]) -> str:
     return tally([patch["state"] for patch in patches])
-
-
-def folded(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without those that repeat a number under another name; `aliases` has these names."""
-    present = {key_of(row) for row in rows}
-    names: dict[Key, list[str]] = {}
-    shown = []
-    for row in rows:
-        testbox, unit_job, metric = key_of(row)
-        original = (testbox, unit_job, row.get("alias_of") or metric)
-        if row.get("alias_of") and original in present:
-            names.setdefault(original, []).append(metric)
-        else:
-            shown.append(row)
-    return [{**row, "aliases": tuple(names.get(key_of(row), ()))} for row in shown]
 
 
 def probability(value: float | None) -> str:

@@ -11,13 +11,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from swingbot.core.model.artifact import ArtifactError
-from swingbot.core.model.comparison_row import Key, key_of
+from swingbot.core.model.comparison_row import Key, folded, key_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.testbox_state import TIME_USES
 
 from . import comparison_plot, free_memory, incident, kernel_change, plot
 from . import report as report_page
-from .filters import folded
 from .plot_rows import is_of, plotted, program_of, programs_of
 from .ports import Connection, OpenArtifact, Row
 from .render import Renderer, is_json

@@ -19,6 +19,7 @@ from tests.contract.store.world import (
     a_boot_order,
     a_build,
     a_comparison,
+    a_job,
     a_lab,
     sha256,
 )
@@ -162,6 +163,8 @@ def test_measured_boots_come_oldest_first_with_what_tells_them_apart(
         assert boots[0].code != boots[1].code and boots[0].image != boots[1].image
         assert since < until
         assert tx.noise.measured_boots("other") == {}
+        assert tx.noise.measured_jobs(TESTBOX) == {UNIT_JOB: a_job()}
+        assert tx.noise.measured_jobs("other") == {}
 
 
 def test_a_noise_record_replaces_the_one_before(store: Store, lab: Lab) -> None:

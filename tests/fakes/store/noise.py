@@ -6,6 +6,7 @@ from datetime import datetime
 from statistics import fmean
 
 from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
+from swingbot_jobs.contract.unit_job import UnitJob
 from tests.fakes.store.tables import BootRow, Noun
 
 
@@ -58,6 +59,10 @@ class Noise(Noun):
             for row in self.db.boots.values()
             if (row.order.testbox, row.outcome, row.origin) == (testbox, "up", "measured")
         ]
+
+    def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
+        specs = [row.order.spec or "" for row in self._measured(testbox)]
+        return {job.name: job for spec in specs for job in self.db.specs[spec]}
 
     def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
         ids = [row.id for row in self._measured(testbox)]

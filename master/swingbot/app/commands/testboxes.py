@@ -9,6 +9,7 @@ import click
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
+from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.testbox_state import TIME_USES
 from swingbot.service.lab import set_testboxes
 from swingbot_db import read
@@ -85,14 +86,25 @@ def show(session: CommandContext, name: str, json_: bool) -> None:
     )
     click.echo(f"{_time_use(facts['time_use'])}\n")
     parts = ("run", "boot", "boot_mean", "pair", "day", "layout")
+    records = folded([record | {"testbox": facts["name"]} for record in facts["noise"]])
     rows = [
-        (r["metric"], r["unit_job"], *(_part(r[p]) for p in parts), r["boots"], r["wild_boots"])
-        for r in facts["noise"]
+        (
+            *(r["metric"], r["unit_job"], *(_part(r[p]) for p in parts)),
+            *(r["boots"], r["wild_boots"], ", ".join(r["aliases"])),
+        )
+        for r in records
     ]
     click.echo(
         text.table(
             rows,
-            ("METRIC", "UNIT JOB", *(p.upper().replace("_", " ") for p in parts), "BOOTS", "WILD"),
+            (
+                "METRIC",
+                "UNIT JOB",
+                *(p.upper().replace("_", " ") for p in parts),
+                "BOOTS",
+                "WILD",
+                "ALIASES",
+            ),
         )
     )
     for anchor in facts["anchors"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -224,6 +224,23 @@ def without_aliases(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
     listed = list(rows)
     present = {row.key for row in listed}
     return [row for row in listed if row.alias_of is None or row.original not in present]
+
+
+def folded(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows in JSON without those that repeat a number under another name; `aliases` of a
+    row has these names.
+    """
+    present = {key_of(row) for row in rows}
+    names: dict[Key, list[str]] = {}
+    shown = []
+    for row in rows:
+        testbox, unit_job, metric = key_of(row)
+        original = (testbox, unit_job, row.get("alias_of") or metric)
+        if row.get("alias_of") and original in present:
+            names.setdefault(original, []).append(metric)
+        else:
+            shown.append(row)
+    return [{**row, "aliases": tuple(names.get(key_of(row), ()))} for row in shown]
 
 
 def aliases_of(row: ComparisonRow, rows: Iterable[ComparisonRow]) -> tuple[str, ...]:

@@ -61,9 +61,12 @@ class NoiseRecord:
     mode_boot: Spread = Spread()
     since: str | None = None  # ISO 8601, of the first boot included
     until: str | None = None
+    # Metric of the same unit job that had the same number in all boots of both: meta.yaml.
+    alias_of: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return _without_modes_of_zero(asdict(self))
+        fields = _without_modes_of_zero(asdict(self))
+        return {k: v for k, v in fields.items() if k != "alias_of" or v is not None}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> NoiseRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from swingbot.core.plan.aliases import aliases_of_boots
 from swingbot.core.plan.noise import estimate
 from swingbot.service.ports import Lab, Transaction
 
@@ -23,13 +24,19 @@ def measure_noise(lab: Lab, tx: Transaction) -> None:
         latest, fresh, boots = tx.noise.fresh_boots(name)
         if latest is None or fresh < max(FRESH, SHARE * boots):
             continue
-        for (unit_job, metric), (measured, since, until) in tx.noise.measured_boots(name).items():
-            record = estimate(measured, paired=testbox.repeatable)
+        measured = tx.noise.measured_boots(name)
+        aliases = aliases_of_boots(
+            {key: of_metric for key, (of_metric, _, _) in measured.items()},
+            tx.noise.measured_jobs(name),
+            lab.programs,
+        )
+        for key, (of_metric, since, until) in measured.items():
+            record = estimate(of_metric, paired=testbox.repeatable)
             if record.boot_mean.known or record.pair.known:
-                tx.noise.put(
-                    name,
-                    unit_job,
-                    metric,
-                    replace(record, since=since.isoformat(), until=until.isoformat()),
-                    latest,
+                record = replace(
+                    record,
+                    since=since.isoformat(),
+                    until=until.isoformat(),
+                    alias_of=aliases.get(key),
                 )
+                tx.noise.put(name, *key, record, latest)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
+from swingbot_jobs.contract.unit_job import UnitJob
 
 
 class Noise(Protocol):
@@ -17,6 +18,9 @@ class Noise(Protocol):
         """Return the benchmark metrics of the testbox's last 3000 measured boots, {(unit job,
         metric): (boots, oldest first, time of the first, time of the last)}.
         """
+
+    def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
+        """Return the unit jobs of the same boots by name, in their latest form."""
 
     def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
         """Return (latest measured boot or None, number of boots after the noise records were
