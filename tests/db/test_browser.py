@@ -23,6 +23,7 @@ from swingbot.service.ports.reports import NewReport
 from swingbot.web.session import operator_key
 from swingbot_db import reports
 from swingbot_db.engine import make_engine
+from tests import builders as make
 from tests import scenario
 from tests.browser import Page, browser
 from tests.demo.ports import free_ports
@@ -145,13 +146,32 @@ def test_a_reader_goes_from_the_overview_to_a_report_its_plots_and_its_incident(
     assert page.address() == f"/report/r{lab.sent}.json"
 
 
-def test_two_clicks_lead_from_the_start_page_to_a_boot_behind_what_got_worse(lab: Lab) -> None:
+def test_the_first_screen_tells_what_got_worse_and_two_clicks_show_a_boot_of_it(lab: Lab) -> None:
+    """What, by how much, since when and through whom without scrolling; then links alone."""
     page = lab.page
+    page.sized(1280, 900)
     page.open(lab.url)
-    page.click("main td.change.worse a")
-    assert page.heading().startswith("Comparison c1")
-    page.click("main a[href^='/boot/x']")
+    seen, bottom = page.value("""(() => {
+        const row = document.querySelector("main td.change.worse").closest("tr");
+        return [row.innerText, row.getBoundingClientRect().bottom] })()""")
+    assert bottom <= 900, "below the first screen"
+    for words in ("18.1\u00a0%", make.METRIC, "i1", scenario.SUBJECTS[scenario.CULPRIT]):
+        assert words in seen
+    assert "by A Developer" in seen and " ago" in seen
+    way = ("main td.change.worse a", "main tr:has(td.head-side) a[href^='/boot/x']")
+    for link in way:
+        page.click(link)
+    assert len(way) == 2
     assert page.heading().startswith("Boot x")
+    assert make.METRIC in page.value("document.querySelector('main').innerText")
+    head = lab.conn.execute(
+        sa.text(
+            "SELECT b.build_key = v.build_key FROM boot b, comparison_pair c"
+            " JOIN variant v ON v.id = c.head WHERE c.id = 1 AND 'x' || b.id = :boot"
+        ),
+        {"boot": page.address().removeprefix("/boot/")},
+    ).scalar_one()
+    assert head, "a boot of the kernel that is worse"
 
 
 def test_the_header_is_short_and_asks_for_a_comparison_and_searches(lab: Lab) -> None:

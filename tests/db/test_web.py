@@ -314,6 +314,8 @@ def test_the_start_page_names_what_got_worse_its_culprit_and_its_mail(site: Site
     assert (worse["metric"], worse["direction"], worse["more"]) == (make.METRIC, "worse", 0)
     assert worse["incident"] == f"i{site.lab.incident}"
     assert worse["culprit"]["subject"] == scenario.SUBJECTS[scenario.CULPRIT]
+    assert worse["culprit"]["author"] == "A Developer <dev@example.org>"
+    assert "by A Developer," in page(site, "/")
     assert (worse["report"], worse["report_state"]) == (f"r{site.lab.report}", "sent")
     assert (noted["incident"], noted["culprit"], noted["state"]) == (None, None, "noted")
 

@@ -61,7 +61,7 @@ WITH of_swing AS (
 )
 SELECT l.id, l.comparison, l.testbox, l.unit_job, l.metric, l.direction, l.change_pct, l.state,
   l.bisection, l.created_at, l.tree, x.facts->>'label' AS label, l.further AS more, l.incident,
-  v.commit AS culprit, v.subject, m.id AS report, m.state AS report_state
+  v.commit AS culprit, v.subject, v.author, m.id AS report, m.state AS report_state
 FROM latest l JOIN testbox x ON x.name = l.testbox LEFT JOIN incident i ON i.id = l.incident
 LEFT JOIN variant v ON v.id = i.culprit
 LEFT JOIN LATERAL (SELECT r.id, r.state FROM report r WHERE r.incident = l.incident
@@ -188,9 +188,9 @@ def _swing(row: Row) -> Row:
 
 
 def _recent(row: Row) -> Row:
-    commit, subject = row.pop("culprit"), row.pop("subject")
+    commit, subject, author = (row.pop(key) for key in ("culprit", "subject", "author"))
     return _swing(row) | {
-        "culprit": {"commit": commit, "subject": subject} if commit else None,
+        "culprit": {"commit": commit, "subject": subject, "author": author} if commit else None,
         "incident": shown("incident", row["incident"]),
         "report": shown("report", row["report"]),
     }

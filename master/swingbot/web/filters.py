@@ -148,6 +148,11 @@ def code(sentence: str) -> Markup:
     )
 
 
+def person(author: str) -> str:
+    """The name of an author, without the address; the address if there is no name."""
+    return author.partition("<")[0].strip() or author
+
+
 FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "number": number,
     "grouped": grouped,
@@ -166,4 +171,5 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "short": short,
     "fact": fact,
     "cut": cut,
+    "person": person,
 }
