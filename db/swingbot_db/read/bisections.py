@@ -73,6 +73,10 @@ SELECT count(*) AS builds FROM want w JOIN orders o ON o.id = w.order_id
   JOIN kernel_build kb ON kb.build_key = o.build_key
 WHERE w.bisection = :id AND o.kind = 'build' AND NOT kb.cached
 """
+_QUEUED = """
+SELECT DISTINCT o.testbox, o.state FROM want w JOIN orders o ON o.id = w.order_id
+WHERE w.bisection = :id AND o.state IN ('waiting', 'ready')
+"""
 _INCIDENT = "SELECT incident FROM incident_bisection WHERE bisection = :id"
 _LIST = """
 SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.unit_job, b.metric, b.status,
@@ -147,7 +151,10 @@ def bisection(conn: sa.Connection, id: int | str, queue: estimate.LabQueue | Non
     document |= _context(conn, number, row)
     document |= _steering(conn, number, document)
     document["culprits"] = _shares(document["culprits"])
-    document["waits"] = testbox_status.waits(conn, "bisection", number) if running else []
+    document["waits"] = []
+    if running:
+        queued, troubles = rows(conn, _QUEUED, id=number), queue.troubles if queue else {}
+        document["waits"] = testbox_status.waits(conn, queued, troubles)
     if running:
         document |= _progress(row, points, log)
         document["eta_seconds"] = None

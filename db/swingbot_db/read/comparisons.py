@@ -152,7 +152,7 @@ def comparison(conn: sa.Connection, id: int | str, queue: estimate.LabQueue | No
     row["progress"] = _progress(row, base, head)
     is_open = row["status"] in ("waiting", "running")
     row["waits"] = (
-        testbox_status.waits(conn, "comparison", number)
+        testbox_status.waits(conn, row["orders"], queue.troubles if queue else {})
         if is_open and row["kind"] != "anchor"
         else []
     )

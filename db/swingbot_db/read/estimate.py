@@ -83,6 +83,7 @@ class LabQueue:
     builders: int
     pace: float
     pending: dict[int, PendingOrder]
+    troubles: dict[str, str | None] = field(default_factory=dict)  # of `testbox_status.waits`
     _boots: dict[tuple[str, str], float] = field(default_factory=dict)
     _ends: dict[int, float] | None = None
 

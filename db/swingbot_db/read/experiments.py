@@ -129,7 +129,8 @@ def experiment(
     row["arms"] = _arms(conn, of, row)
     row["progress"] = _progress(row)
     is_open = row["status"] in _OPEN
-    row["waits"] = testbox_status.waits(conn, "comparison", of) if is_open else []
+    troubles = queue.troubles if queue else {}
+    row["waits"] = testbox_status.waits(conn, row["orders"], troubles) if is_open else []
     row["eta_seconds"] = None
     if is_open and not row["waits"]:
         row["eta_seconds"] = _eta(row, queue or estimate.LabQueue.load(conn))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -17,16 +17,20 @@ Row = dict[str, Any]
 
 def plain(value: Any) -> Any:
     """Convert a value for JSON: times to ISO 8601 (UTC, to the second), numerics to float."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return float(value) if isinstance(value, Decimal) else value
+    convert = _PLAIN.get(type(value))
+    return value if convert is None else convert(value)
+
+
+_PLAIN: Final[Mapping[type, Callable[[Any], Any]]] = {
+    datetime: lambda time: time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    Decimal: float,
+}
 
 
 def rows(conn: sa.Connection, sql: str, /, **params: Any) -> list[Row]:
-    return [
-        {key: plain(value) for key, value in row.items()}
-        for row in conn.execute(sa.text(sql), params).mappings()
-    ]
+    result = conn.execute(sa.text(sql), params)
+    keys = list(result.keys())  # once: a mapping of a row computes them again
+    return [dict(zip(keys, map(plain, row), strict=True)) for row in result.all()]
 
 
 def first(conn: sa.Connection, sql: str, /, **params: Any) -> Row | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -33,11 +33,7 @@ SELECT coalesce((SELECT holder FROM lease WHERE testbox = :name),
   (SELECT a.outcome ->> 'worker' FROM attempt a JOIN orders o ON o.id = a.order_id
    WHERE o.testbox = :name AND a.outcome ->> 'worker' IS NOT NULL ORDER BY a.id DESC LIMIT 1))
 """
-_WAITED_FOR = """
-SELECT DISTINCT t.name, t.state, t.reason FROM want w JOIN orders o ON o.id = w.order_id
-  JOIN testbox t ON t.name = o.testbox
-WHERE {asker} = :id AND o.kind = 'boot' AND o.state IN ('waiting', 'ready') ORDER BY t.name
-"""
+_TESTBOXES = "SELECT name, state, reason FROM testbox WHERE name = ANY(:names)"
 # A testbox that no attempt ever used has no row yet: it is idle.
 _NEVER = {
     "state": "idle",
@@ -130,12 +126,22 @@ def trouble(testbox: Row) -> str | None:
     return None
 
 
-def waits(conn: sa.Connection, kind: Literal["comparison", "bisection"], number: int) -> list[str]:
-    """A sentence for each testbox that is unfit for orders and still has boots of this request."""
-    testboxes = rows(conn, _WAITED_FOR.format(asker=f"w.{kind}"), id=number)
-    states = now(conn, [row["name"] for row in testboxes])
-    sentences = (trouble(row | {"now": states[row["name"]]}) for row in testboxes)
-    return [sentence for sentence in sentences if sentence]
+def waits(
+    conn: sa.Connection, orders: Iterable[Mapping[str, Any]], known: dict[str, str | None]
+) -> list[str]:
+    """A sentence for each testbox that is unfit and still has boots among these `orders`.
+
+    `orders` have `testbox` (None: a build) and `state`. `known` keeps what `trouble` says of a
+    testbox, so that a page asks once for each.
+    """
+    names = sorted(
+        {order["testbox"] for order in orders if order["state"] in ("waiting", "ready")} - {None}
+    )
+    if missing := [name for name in names if name not in known]:
+        testboxes = rows(conn, _TESTBOXES, names=missing)
+        states = now(conn, missing)
+        known |= {row["name"]: trouble(row | {"now": states[row["name"]]}) for row in testboxes}
+    return [sentence for name in names if (sentence := known[name])]
 
 
 def words(testbox: Row) -> str:

@@ -138,6 +138,24 @@ class Orders(Rows):
         )
         return [Order(**row._mapping) for row in rows]
 
+    def answered(self) -> set[int]:
+        rows = self.select(
+            "SELECT o.id FROM orders o JOIN kernel_build kb ON kb.build_key = o.build_key"
+            " WHERE o.kind = 'boot' AND o.state IN ('waiting', 'ready', 'running') AND EXISTS"
+            " (SELECT FROM boot b WHERE (b.image_sha256, b.testbox, b.spec, b.series, b.purpose,"
+            " b.k) = (kb.image_sha256, o.testbox, o.spec, o.series, o.purpose, o.k))"
+        )
+        return {row.id for row in rows}
+
+    def open_boots_of_comparisons(self) -> dict[int, list[int]]:
+        rows = self.select(
+            "SELECT w.comparison, array_agg(o.id ORDER BY o.id) AS orders FROM orders o"
+            " JOIN want w ON w.order_id = o.id JOIN comparison c ON c.id = w.comparison"
+            " WHERE o.kind = 'boot' AND o.state IN ('waiting', 'ready', 'running')"
+            " AND c.status = 'running' GROUP BY w.comparison"
+        )
+        return {row.comparison: list(row.orders) for row in rows}
+
     def unwanted(self) -> list[Order]:
         rows = self.select(
             f"SELECT {_ORDER} FROM orders o WHERE state IN ('waiting', 'ready', 'running') AND NOT"

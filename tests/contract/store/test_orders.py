@@ -10,6 +10,7 @@ from tests.contract.store.world import (
     Lab,
     Store,
     a_bisection,
+    a_boot,
     a_boot_order,
     a_build,
     a_comparison,
@@ -62,6 +63,46 @@ def test_a_bisection_withdraws_its_request_for_an_order(store: Store, lab: Lab) 
         tx.orders.unwant(order.id, bisection=number)
         assert tx.orders.wanted(bisection=number) == []
         assert [one.id for one in tx.orders.wanted(comparison=comparison)] == [order.id]
+
+
+def test_open_boots_are_known_by_their_running_comparison(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        running, waiting = a_comparison(tx, lab), a_comparison(tx, lab)
+        tx.comparisons.set_status(running, "running")
+        made = [a_boot_order(tx, lab, k=k) for k in range(3)]
+        build = tx.orders.ensure_build(lab.kernels[0], 0)
+        for order in (made[1], made[0], build, made[2]):
+            tx.orders.want(order.id, comparison=running)
+        tx.orders.want(made[0].id, comparison=waiting)
+        tx.orders.want(made[0].id, bisection=a_bisection(tx, lab))
+        tx.orders.set_state(made[2].id, "done")
+        assert tx.orders.open_boots_of_comparisons() == {running: [made[0].id, made[1].id]}
+
+
+def test_an_order_is_answered_by_the_same_boot_of_an_identical_image(
+    store: Store, lab: Lab
+) -> None:
+    image = a_build(store, lab)
+    a_build(store, lab, kernel=1, kernel_build=same_image(lab, image))
+    a_boot(store, lab, k=0)
+    with store.transaction() as tx:
+        assert tx.orders.answered() == set()
+        same = a_boot_order(tx, lab, kernel=1, k=0)
+        a_boot_order(tx, lab, kernel=1, k=1)
+        a_boot_order(tx, lab, kernel=1, k=0, series="c1")
+        assert tx.orders.answered() == {same.id}
+        tx.orders.set_state(same.id, "done")
+        assert tx.orders.answered() == set()
+
+
+def same_image(lab: Lab, image: str) -> dict[str, object]:
+    """The second kernel, built into an image that is known already."""
+    return {
+        "build_key": lab.kernels[1].build_key,
+        "image_sha256": image,
+        "compiler_version": "gcc 12",
+        "cached": False,
+    }
 
 
 def test_asking_for_a_cancelled_or_failed_order_makes_it_wait_again(store: Store, lab: Lab) -> None:

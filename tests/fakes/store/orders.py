@@ -113,6 +113,31 @@ class Orders(Noun):
         keys = set(build_keys)
         return self._where(lambda o: o.state == "failed" and o.kind == kind and o.build_key in keys)
 
+    def answered(self) -> set[int]:
+        known = {
+            (b.image, o.testbox, o.spec, o.series, o.purpose, o.k)
+            for b in self.db.boots.values()
+            for o in [b.order]
+        }
+        return {
+            o.id
+            for o in self._where(lambda o: o.state in OPEN and o.kind == "boot")
+            if (row := self.db.builds.get(o.build_key))
+            and (row.build.image_sha256, o.testbox, o.spec, o.series, o.purpose, o.k) in known
+        }
+
+    def open_boots_of_comparisons(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for o in self._where(lambda o: o.state in OPEN and o.kind == "boot"):
+            for order, c, _ in self.db.wants:
+                if (
+                    order == o.id
+                    and c is not None
+                    and self.db.comparisons[c].comparison.status == "running"
+                ):
+                    found.setdefault(c, []).append(o.id)
+        return found
+
     def unwanted(self) -> list[Order]:
         wanted = {
             order

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from swingbot.core.model.records import BootKey, BootNumbers, Comparison, Order, Variant
+from swingbot.core.model.records import BootKey, Comparison, Order, Variant
 from swingbot.core.model.statuses import OrderState
 from swingbot.core.plan.blocks import block_order
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.service.order.rebuild import build_again
 from swingbot.service.ports import Lab, Transaction
-from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.orders import Orders
 
 
@@ -94,7 +93,8 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
         for order in tx.orders.failed("build", {order.build_key for order in orders})
     }
     building = {order.build_key for order in orders if order.kind == "build"} - builds.keys()
-    held = _held(lab, tx, building | pruned.keys())
+    held = _held(lab, tx, orders, building | pruned.keys())
+    answered = tx.orders.answered()
     for order in orders:
         if order.state == "running":
             continue
@@ -113,7 +113,7 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
                 )
         elif build.image_sha256 is None:
             tx.orders.set_state(order.id, "failed", f"the kernel {build.trouble}")
-        elif _known(tx.boots, order, build.image_sha256):
+        elif order.id in answered:
             tx.orders.set_state(order.id, "done", "the same boot of an identical image exists")
         elif order.build_key in pruned:
             build_again(lab, tx, order, pruned[order.build_key])
@@ -121,7 +121,7 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
             _settle(tx.orders, order, "waiting" if order.id in held else "ready")
 
 
-def _held(lab: Lab, tx: Transaction, unbuilt: Collection[str]) -> set[int]:
+def _held(lab: Lab, tx: Transaction, orders: Sequence[Order], unbuilt: Collection[str]) -> set[int]:
     """Return boots of comparisons that wait for the kernel of the other side, so that the sides
     alternate.
 
@@ -129,40 +129,21 @@ def _held(lab: Lab, tx: Transaction, unbuilt: Collection[str]) -> set[int]:
     in the meantime looks like an effect. Boots of a repeatable testbox do not wait, because there a
     boot gives the same result at any time.
     """
-    held: set[int] = set()
     if not unbuilt:
-        return held
-    for comparison in tx.comparisons.open():
-        if comparison.status != "running":
-            continue
-        boots = [
-            order
-            for order in tx.orders.wanted(comparison=comparison.id)
-            if order.kind == "boot" and not order.over
-        ]
-        if any(order.build_key in unbuilt for order in boots):
-            held |= {
-                order.id
-                for order in boots
-                if order.testbox is not None and not lab.testboxes.known(order.testbox).repeatable
-            }
+        return set()
+    boots = {order.id: order for order in orders if order.testbox is not None}
+    repeatable = {
+        name: lab.testboxes.known(name).repeatable
+        for name in {order.testbox for order in boots.values() if order.testbox is not None}
+    }
+    held: set[int] = set()
+    for wanted in tx.orders.open_boots_of_comparisons().values():
+        of_comparison = [boots[id] for id in wanted if id in boots]
+        if any(order.build_key in unbuilt for order in of_comparison):
+            held |= {order.id for order in of_comparison if not repeatable[order.testbox or ""]}
     return held
 
 
 def _settle(orders: Orders, order: Order, state: OrderState) -> None:
     if order.state != state:
         orders.set_state(order.id, state)
-
-
-def _known(boots: Boots, order: Order, image: str) -> bool:
-    assert (
-        order.testbox is not None
-        and order.spec is not None
-        and order.series is not None
-        and order.k is not None
-    )
-    return bool(
-        boots.find(
-            image, order.testbox, order.spec, order.series, BootNumbers([order.k], order.purpose)
-        )
-    )

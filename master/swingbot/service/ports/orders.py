@@ -65,6 +65,14 @@ class Orders(Protocol):
     def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:
         """Return the failed orders of this kind with one of these build keys, by number."""
 
+    def answered(self) -> set[int]:
+        """Return the ids of open boot orders whose answer is known: a boot of an identical image
+        with the same testbox, spec, series, purpose and k exists.
+        """
+
+    def open_boots_of_comparisons(self) -> dict[int, list[int]]:
+        """Return the ids of the open boot orders of each running comparison."""
+
     def unwanted(self) -> list[Order]:
         """Return the open orders that no open comparison and no running bisection needs, by
         number.
