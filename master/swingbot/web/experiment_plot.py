@@ -15,7 +15,7 @@ from swingbot.core.text.numbers import rounded_up
 from swingbot.core.text.plain import clean, cut
 
 from . import svg
-from .plot import PlotSubject
+from .plot import PlotSubject, heading
 
 _WIDTH: Final = 556
 _RIGHT: Final = 16
@@ -95,7 +95,11 @@ def values_plot(shown: PlotSubject, rows: Sequence[PlotRow]) -> str:
     whole = len(values) <= _MOST_MARKS
     better = f"{shown.better} is better; " if shown.better else ""
     words = f"{shown.unit or 'value'} ({better}the axis does not start at 0)"
-    parts = [*places.frame(float(_WIDTH)), *_head(shown), *_axis(x, places, right, words)]
+    parts = [
+        *places.frame(float(_WIDTH)),
+        *heading(shown, 10, _WIDTH - 10),
+        *_axis(x, places, right, words),
+    ]
     for place, row in enumerate(rows):
         if row.boots:
             parts += _boots(row, x, places.y(place), places.pitch, whole=whole)
@@ -125,7 +129,11 @@ def effects_plot(shown: PlotSubject, rows: Sequence[PlotRow], rule: ReferenceRul
     )
     unit = "points" if any(row.points for row in compared) else "%"
     words = f"change against {WORDS[rule]}, {unit} ({shown.direction})"
-    parts = [*places.frame(float(_WIDTH)), *_head(shown), *_band(matters, unit, x, places)]
+    parts = [
+        *places.frame(float(_WIDTH)),
+        *heading(shown, 10, _WIDTH - 10),
+        *_band(matters, unit, x, places),
+    ]
     parts += _axis(x, places, right, words)
     parts.append(svg.line(x(0.0), float(_TOP), x(0.0), places.bottom, "axis"))
     for place, row in enumerate(rows):
@@ -139,15 +147,6 @@ def _title(words: str) -> str:
 
 def _empty(title: str, words: str) -> str:
     return svg.document(_WIDTH, 80, clean(title), [svg.text(24, 44, words, "soft")])
-
-
-def _head(shown: PlotSubject) -> list[str]:
-    where = f"{shown.unit_job} on {shown.testbox}"
-    return [
-        svg.text(10, 18, cut(shown.metric, 80), "title"),
-        svg.text(10, 33, cut(where, 100), "soft small"),
-        *([svg.text(10, 47, cut(shown.label, 100), "soft small")] if shown.label else []),
-    ]
 
 
 def _axis(x: svg.AxisScale, places: _Rows, right: float, words: str) -> list[str]:

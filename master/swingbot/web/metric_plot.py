@@ -9,7 +9,7 @@ from typing import Any, Final
 from swingbot.core.text.plain import clean, cut
 
 from . import svg
-from .plot import PlotSubject
+from .plot import PlotSubject, heading
 
 _LEFT: Final = 74
 _RIGHT: Final = 20
@@ -64,7 +64,7 @@ def metric_plot(
     x = svg.AxisScale(-0.7, len(columns) - 0.3, _LEFT, width - _RIGHT)
     inside = [end for band in bands for end in (band.low, band.high)]
     y = svg.scale_for([*values, *_near(values, inside)], _HEIGHT - _BOTTOM, _TOP)
-    parts = [*_head(shown), *_value_axis(shown, y, width)]
+    parts = [*heading(shown, 10, width - 10), *_value_axis(shown, y, width)]
     parts += [part for band in bands for part in _band(band, x, y)]
     parts += _releases(columns, x)
     whole = len(values) <= _MOST_MARKS
@@ -83,15 +83,6 @@ def _near(values: Sequence[float], ends: Sequence[float]) -> list[float]:
     low, high = min(values), max(values)
     room = 2.0 * (high - low) or abs(high) * 0.1
     return [end for end in ends if low - room <= end <= high + room]
-
-
-def _head(shown: PlotSubject) -> list[str]:
-    where = f"{shown.unit_job} on {shown.testbox}"
-    return [
-        svg.text(10, 18, cut(shown.metric, 80), "title"),
-        svg.text(10, 33, cut(where, 100), "soft small"),
-        *([svg.text(10, 47, cut(shown.label, 90), "soft small")] if shown.label else []),
-    ]
 
 
 def _value_axis(shown: PlotSubject, y: svg.AxisScale, width: float) -> list[str]:

@@ -8,10 +8,15 @@ from html import escape
 from statistics import fmean, stdev
 from typing import Any
 
+from swingbot.core.text.plain import cut
+
 from . import svg
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 16, 60, 46
 _HEIGHT = 316
+_LEGEND, _BISECTION_LEGEND = 120, 380  # widths in pixels
+# Pixels of a character on average, in the widest of the fonts that pages are shown in.
+_SMALL, _TITLE = 6.4, 8.4
 _MARKS = {"base": svg.disc, "head": svg.diamond}
 
 
@@ -51,8 +56,8 @@ def comparison_plot(shown: PlotSubject, samples: Sequence[Mapping[str, Any]]) ->
     y = svg.scale_for(
         [value for _, values in boots.values() for value in values], _HEIGHT - _BOTTOM, _TOP
     )
-    step = (width - _LEFT - _RIGHT - 120) / len(ks)
-    parts = [*_frame(shown, y, width - 120), *_legend(width, boots)]
+    step = (width - _LEFT - _RIGHT - _LEGEND) / len(ks)
+    parts = [*_frame(shown, y, width - _LEGEND), *_legend(width, boots)]
     for side in ("base", "head"):
         parts += _side(
             side, {k: boots[side, k][1] for k in ks if (side, k) in boots}, y, width - 120
@@ -88,12 +93,18 @@ def _boots(samples: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[
     return boots
 
 
-def _heading(metric: str, where: str, label: str | None) -> list[str]:
-    """Three lines: metric, place, and the kind of machine."""
+def heading(shown: PlotSubject, left: float, right: float, beside: float = 0.0) -> list[str]:
+    """Three lines: metric, place, and the kind of machine, each cut where the picture ends.
+
+    The first two also leave `beside` pixels free at the right.
+    """
+    room, ending = right - left - beside, f" on {shown.testbox}"
+    of_job = max(8, int(room / _SMALL) - len(ending))
+    label = cut(shown.label or "", int((right - left) / _SMALL))
     return [
-        svg.text(_LEFT, 18, metric, "title"),
-        svg.text(_LEFT, 33, where, "soft small"),
-        *([svg.text(_LEFT, 47, label, "soft small")] if label else []),
+        svg.text(left, 18, cut(shown.metric, int(room / _TITLE)), "title"),
+        svg.text(left, 33, cut(shown.unit_job, of_job) + ending, "soft small"),
+        *([svg.text(left, 47, label, "soft small")] if label else []),
     ]
 
 
@@ -117,7 +128,7 @@ def _value_axis(y: svg.AxisScale, right: float, bottom: float, words: str) -> li
 def _frame(shown: PlotSubject, y: svg.AxisScale, right: float) -> list[str]:
     words = "boot number k (the value axis does not start at 0)"
     return [
-        *_heading(shown.metric, f"{shown.unit_job} on {shown.testbox}", shown.label),
+        *heading(shown, _LEFT, right + _LEGEND),
         *_value_axis(y, right, _HEIGHT - _BOTTOM, f"{shown.unit or 'value'} ({shown.direction})"),
         svg.text((_LEFT + right) / 2, _HEIGHT - 10, words, "soft small", "middle"),
     ]
@@ -222,11 +233,15 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
     values = [entry["mean"] for entry in bisection["log"] if entry["mean"] is not None]
     title = f"bisection {bisection['id']}: {bisection['metric']} over {last} commits"
     y = svg.scale_for(values or [0.0, 1.0], floor, _TOP + 8)
-    parts = _heading(
-        bisection["metric"],
-        f"{bisection['unit_job']} on {bisection['testbox']}",
-        bisection.get("label"),
+    shown = PlotSubject(
+        testbox=bisection["testbox"],
+        unit_job=bisection["unit_job"],
+        metric=bisection["metric"],
+        unit=bisection.get("unit") or "value",
+        better=bisection.get("better"),
+        label=bisection.get("label"),
     )
+    parts = heading(shown, _LEFT, width - _RIGHT, beside=_BISECTION_LEGEND)
     parts += _highlight(points, x, floor, base_of_bars)
     parts += _bisection_legend(width - _RIGHT)
     better = f", {bisection['better']} is better" if bisection.get("better") else ""
@@ -281,7 +296,7 @@ def _highlight(
 
 
 def _bisection_legend(right: float) -> list[str]:
-    x = right - 330
+    x = right - _BISECTION_LEGEND + 10
     return [
         svg.disc(x, 14, 4.0, "base boot"),
         svg.text(x + 9, 18, "boot, search", "small"),
@@ -430,7 +445,7 @@ def history_plot(
         for index, commit in enumerate(others)
     }
     parts = [
-        *_heading(shown.metric, f"{shown.unit_job} on {shown.testbox}", shown.label),
+        *heading(shown, _LEFT, width - _RIGHT),
         *_value_axis(
             y, width - _RIGHT, _HEIGHT - _BOTTOM, f"{shown.unit or 'value'} ({shown.direction})"
         ),
