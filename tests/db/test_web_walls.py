@@ -155,7 +155,7 @@ def test_pages_are_open_by_default_and_for_readers_alone_by_setting(serve: Serve
         and asked.headers["www-authenticate"] == "Bearer"
         and "requires a token" in asked.json()["error"]
     )
-    for path in ("/login", "/healthz", "/robots.txt", "/static/style.css"):
+    for path in ("/login", "/healthz", "/robots.txt", "/favicon.ico", "/static/style.css"):
         assert site.client.get(path).status_code == 200, path
     reader = site.token("Rea", Role.READER)
     for path in (

@@ -16,7 +16,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -106,6 +106,7 @@ def make_app(
         Route("/", pages.overview),
         Route("/status.json", pages.overview),
         Route("/robots.txt", _robots),
+        Route("/favicon.ico", _icon),
         Mount("/static", StaticFiles(directory=STATIC), name="static"),
         Route("/mailbox", mail.listing),
         Route("/mailbox/{key}", mail.message),
@@ -176,6 +177,11 @@ def _failure(
         return failure(renderer, request, int(code), words, _HEADERS | more)
 
     return handle
+
+
+async def _icon(request: Request) -> Response:
+    """Where browsers look for the icon of what is not a page: a plot, or JSON."""
+    return FileResponse(STATIC / "icon.svg")
 
 
 async def _robots(request: Request) -> Response:

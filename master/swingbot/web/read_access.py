@@ -19,7 +19,7 @@ from .render import Renderer
 from .session import Sessions
 
 # Needed to sign in, or to check that the service is up.
-_OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt")
+_OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt", "/favicon.ico")
 # The style of the sign-in page, and paths for workers, which check the token of an attempt.
 _OPEN_UNDER: Final = ("/static/", "/attempts/")
 
