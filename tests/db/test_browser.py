@@ -26,6 +26,7 @@ from swingbot_db.engine import make_engine
 from tests import builders as make
 from tests import scenario
 from tests.browser import Page, browser
+from tests.database import fresh
 from tests.demo.ports import free_ports
 from tests.fakes.mail import brain_environment
 from tests.tables import an_experiment
@@ -44,8 +45,21 @@ class Lab:
     experiment: int
 
 
+@pytest.fixture(scope="module")
+def lab(
+    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Lab]:
+    """For tests that change nothing and do not sign in."""
+    with fresh(server_url, template) as url:
+        yield from _a_lab(url, tmp_path_factory.mktemp("browser"))
+
+
 @pytest.fixture
-def lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
+def own_lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
+    yield from _a_lab(db_url, tmp_path)
+
+
+def _a_lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
     port = free_ports(18300, 4)
     given = brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_WEB_PORT": str(port)}
     settings, engine = load(environ=given), make_engine(db_url)
@@ -213,8 +227,8 @@ def test_a_reader_goes_from_the_list_of_experiments_to_the_boots_of_a_cell(lab: 
     assert page.address() == f"/plot/e{lab.experiment}/effects.svg"
 
 
-def test_a_moderator_signs_in_says_why_and_drops_what_should_not_leave(lab: Lab) -> None:
-    page = lab.page
+def test_a_moderator_signs_in_says_why_and_drops_what_should_not_leave(own_lab: Lab) -> None:
+    lab, page = own_lab, own_lab.page
     page.open(f"{lab.url}/moderation")
     looked_at(page)
     page.click("main a[href^='/login']")
@@ -236,10 +250,10 @@ def test_a_moderator_signs_in_says_why_and_drops_what_should_not_leave(lab: Lab)
     assert state == "dropped"
 
 
-def test_a_form_without_its_token_changes_nothing(lab: Lab) -> None:
+def test_a_form_without_its_token_changes_nothing(own_lab: Lab) -> None:
     """As another site would send it: with the cookie's browser, without what only our page
     knows."""
-    page = lab.page
+    lab, page = own_lab, own_lab.page
     page.open(f"{lab.url}/login")
     page.value(f"document.querySelector('input[name=key]').value = '{lab.key}'")
     page.click("form.stack button")

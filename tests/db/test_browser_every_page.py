@@ -18,6 +18,7 @@ from tests.served import Served, served
 from tests.tables import an_experiment
 
 WIDTHS = (390, 1280, 1920)
+SCHEMES = {390: "dark", 1280: "light"}  # in which axe looks at each page
 LONG_JOB = "will-it-scale-performance-page_fault3-process-100%-48-threads-512M-anon-thp-never"
 # Parts of addresses that name one of many: pages that differ in nothing else are of one kind.
 _NAMES = re.compile(
@@ -139,31 +140,59 @@ def pages(web: Served) -> list[str]:
     ]
 
 
-def test_nothing_is_cut_off_on_any_kind_of_page(site: Site) -> None:
-    asked = pages(site.web)
-    assert len(asked) > 30, asked
-    wrong = []
-    for path in asked:
-        site.page.open(site.url + path)
-        site.page.load_pictures()
-        for width in WIDTHS:
-            site.page.sized(width)
-            wrong += [f"{path} at {width}: {words}" for words in site.page.cut_off()[:4]]
-            if (more := site.page.overflow()) > 0:
-                wrong.append(f"{path} is {more} pixels wider than {width}")
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What one visit of a page found; it is resized and recoloured, not loaded again."""
+
+    path: str
+    cut_off: list[str]
+    barriers: list[str]
+    plots: list[str]
+
+
+@pytest.fixture(scope="module")
+def looks(site: Site) -> list[Look]:
+    return [look_at(site, path) for path in pages(site.web)]
+
+
+def look_at(site: Site, path: str) -> Look:
+    page, cut_off, barriers = site.page, [], []
+    page.open(site.url + path)
+    page.load_pictures()
+    for width in WIDTHS:
+        page.sized(width)
+        cut_off += [f"{path} at {width}: {words}" for words in page.cut_off()[:4]]
+        if (more := page.overflow()) > 0:
+            cut_off.append(f"{path} is {more} pixels wider than {width}")
+        if scheme := SCHEMES.get(width):
+            page.media(scheme=scheme)
+            barriers += [f"{path}, {scheme}, {width}: {words}" for words in page.barriers()]
+            page.media()
+    plots = page.value("Array.from(document.images, one => new URL(one.src).pathname)")
+    return Look(path=path, cut_off=cut_off, barriers=barriers, plots=plots)
+
+
+def test_nothing_is_cut_off_on_any_kind_of_page(looks: list[Look]) -> None:
+    assert len(looks) > 30, [look.path for look in looks]
+    wrong = [words for look in looks for words in look.cut_off]
     assert wrong == [], "\n".join(wrong)
 
 
-def test_axe_finds_no_barrier_on_any_kind_of_page_in_both_schemes(site: Site) -> None:
-    wrong = []
-    for path in pages(site.web):
-        site.page.open(site.url + path)
-        for scheme, width in (("light", 1280), ("dark", 390)):
-            site.page.media(scheme=scheme)
-            site.page.sized(width)
-            wrong += [f"{path}, {scheme}, {width}: {words}" for words in site.page.barriers()]
-    site.page.media()
+def test_axe_finds_no_barrier_on_any_kind_of_page_in_both_schemes(looks: list[Look]) -> None:
+    wrong = [words for look in looks for words in look.barriers]
     assert wrong == [], "\n".join(wrong)
+
+
+def test_no_text_of_any_kind_of_plot_is_outside_of_its_picture(
+    site: Site, looks: list[Look]
+) -> None:
+    kinds = {re.sub(r"[0-9]+", "*", plot): plot for look in looks for plot in look.plots}
+    assert len(kinds) >= 4, kinds
+    wrong = []
+    for plot in kinds.values():
+        site.page.open(site.url + plot)
+        wrong += [f"{plot}: {words}" for words in site.page.text_outside()]
+    assert wrong == []
 
 
 def test_on_paper_only_the_content_is_left_and_nothing_is_cut_off(site: Site) -> None:

@@ -70,16 +70,16 @@ def test_nothing_is_cut_off_and_axe_finds_no_barrier_in_either_scheme(site: Site
     for path in pages(site):
         site.page.open(site.url + path)
         site.page.load_pictures()
+        for width in WIDTHS:
+            site.page.sized(width)
+            wrong += [f"{path} at {width}: {words}" for words in site.page.cut_off()[:4]]
+            if (more := site.page.overflow()) > 0:
+                wrong.append(f"{path} is {more} pixels wider than {width}")
         for scheme in ("light", "dark"):
             site.page.media(scheme=scheme)
-            for width in WIDTHS:
-                site.page.sized(width)
-                wrong += [f"{path} at {width}: {words}" for words in site.page.cut_off()[:4]]
-                if (more := site.page.overflow()) > 0:
-                    wrong.append(f"{path} is {more} pixels wider than {width}")
             wrong += [f"{path}, {scheme}: {words}" for words in site.page.barriers()]
+        site.page.media()
         wrong += site.page.broken_pictures()
-    site.page.media()
     assert wrong == [], "\n".join(wrong)
 
 
