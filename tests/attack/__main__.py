@@ -12,19 +12,26 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import tests.attack
 from tests.attack.target import Target
 
+RESTARTING: Final = frozenset({"hung_parts"})
+
 
 def attacks() -> Iterator[tuple[str, ModuleType]]:
-    """Yield each attack with the name of its module."""
-    for found in pkgutil.iter_modules(tests.attack.__path__):
-        if found.name == "__main__":
+    """Yield each attack with the name of its module.
+
+    Those that restart parts of the service come last: the others know the process of a part.
+    """
+    names = [found.name for found in pkgutil.iter_modules(tests.attack.__path__)]
+    for name in sorted(names, key=lambda name: (name in RESTARTING, name)):
+        if name == "__main__":
             continue
-        module = importlib.import_module(f"tests.attack.{found.name}")
+        module = importlib.import_module(f"tests.attack.{name}")
         if hasattr(module, "WANTED"):
-            yield found.name, module
+            yield name, module
 
 
 def main() -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import socket
 
 import pytest
+from buildbot.www import service
+from twisted.web.test.requesthelper import DummyRequest
 
+from swingbot.adapters.buildbot import same_origin
 from swingbot.adapters.buildbot.same_origin import is_own
 
 URL = "https://lab.example/buildbot/"
@@ -42,3 +45,20 @@ def test_pages_of_this_service_are_own(origin: str, host: str) -> None:
 )
 def test_pages_of_other_sites_are_not(origin: str, host: str) -> None:
     assert not is_own(origin, host, URL)
+
+
+def test_a_page_of_another_site_is_refused_before_the_page_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("getResourceFor", "requestFactory"):  # restored after the test
+        monkeypatch.setattr(service.BuildbotSite, name, getattr(service.BuildbotSite, name))
+    same_origin.protect("http://here.example:9421/")
+    request = DummyRequest([b"auth", b"login"])
+    request.requestHeaders.setRawHeaders("origin", ["http://evil.example"])
+    request.requestHeaders.setRawHeaders("host", ["here.example:9421"])
+    # a site on which looking for any page fails
+    service.BuildbotSite.getResourceFor(None, request).render(request)
+    assert request.responseCode == 403
+    request.requestHeaders.setRawHeaders("origin", ["http://here.example:9421"])
+    with pytest.raises(AttributeError):
+        service.BuildbotSite.getResourceFor(None, request)

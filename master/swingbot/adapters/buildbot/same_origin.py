@@ -34,10 +34,12 @@ def protect(url: str) -> None:
             add(k, v, *others, **named | restricted)
 
     def resource_for(site: Any, request: Any) -> Any:
-        resource = _answer(site, request)  # also prepares the request for its answer
         origin, host = request.getHeader("origin"), request.getHeader("host")
         if origin is None or is_own(origin, host or "", url):
-            return resource
+            return _answer(site, request)
+        # before the page is looked for: looking fails for /auth/login without a login
+        request.site, request.sitepath = site, []
+        request.responseHeaders.removeHeader("Server")
         return pages.forbidden(message="The request comes from a page of another site.")
 
     service.BuildbotSite.requestFactory = Request
