@@ -21,6 +21,7 @@ from swingbot.app.keep.retain import Retained, due, retain
 from swingbot.app.settings import Settings, load
 from swingbot.core.keep.retention import FileReference, StoredFile, judge, merged
 from swingbot.core.model.artifact import Gone
+from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read
@@ -283,17 +284,17 @@ def test_the_daily_run_is_made_when_it_is_switched_on_and_a_day_has_passed(
     settings: Settings, engine: sa.Engine, tmp_path: Path, db_url: str
 ) -> None:
     settings.state.mkdir()
-    assert not due(settings, NOW)
+    assert not due(settings, NOW, SteadyClock())
     on = load(
         environ=brain_environment(tmp_path / "state", db_url)
         | {"SWINGBOT_RETENTION_ENABLED": "true"}
     )
-    assert due(on, NOW)
+    assert due(on, NOW, SteadyClock())
     retain(on, engine, NOW, really=True)
-    assert not due(on, NOW + timedelta(hours=23))
-    assert due(on, NOW + timedelta(hours=24))
+    assert not due(on, NOW + timedelta(hours=23), SteadyClock())
+    assert due(on, NOW + timedelta(hours=24), SteadyClock())
     (on.state / "retention.json").write_text("{")
-    assert due(on, NOW)
+    assert due(on, NOW, SteadyClock())
 
 
 def test_the_command_shows_each_class_and_does_nothing_without_an_option(

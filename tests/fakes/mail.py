@@ -34,7 +34,7 @@ def running_smtpd(settings: Settings) -> Iterator[None]:
         yield
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def brain_environment(state: Path, db_url: str) -> dict[str, str]:

@@ -109,12 +109,25 @@ class Attempts(Rows):
     def release_lease(self, attempt: int) -> None:
         self.execute("DELETE FROM lease WHERE attempt = :a", a=attempt)
 
-    def lapsed_leases(self) -> list[LeaseExpiry]:
+    def lapsed_leases(self, longest: float) -> list[LeaseExpiry]:
         rows = self.select(
-            "SELECT l.testbox, l.attempt, a.order_id AS order, l.holder, extract(epoch FROM"
-            " clock_timestamp() - l.until)::float AS silent_seconds"
+            "SELECT l.testbox, l.attempt, a.order_id AS order, l.holder, greatest(0, extract(epoch"
+            " FROM clock_timestamp() - l.until))::float AS silent_seconds"
             " FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id"
             " AND o.testbox = l.testbox"
-            " WHERE l.until < clock_timestamp() AND a.state = 'running' ORDER BY l.testbox"
+            " WHERE (l.until < clock_timestamp()"
+            " OR l.until > clock_timestamp() + make_interval(secs => :longest))"
+            " AND a.state = 'running' ORDER BY l.testbox",
+            longest=longest,
         )
         return [LeaseExpiry(**row._mapping) for row in rows]
+
+    def clock(self) -> float:
+        return float(self.scalar("SELECT extract(epoch FROM clock_timestamp())::float"))
+
+    def restart_leases(self, seconds: float) -> None:
+        self.execute(
+            "UPDATE lease SET until = clock_timestamp() + make_interval(secs => :seconds)"
+            " WHERE holder IS NOT NULL",
+            seconds=seconds,
+        )

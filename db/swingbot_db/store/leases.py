@@ -40,7 +40,8 @@ class Leases(Rows):
             return None
         if row.holder not in (None, controller) and row.live:
             return refusal(row.testbox, row.holder, attempt, row.until, controller)
-        if row.holder != controller or row.rest < seconds - RENEW_SECONDS:
+        # more than `seconds` remain if the clock was set back
+        if row.holder != controller or not seconds - RENEW_SECONDS <= row.rest <= seconds:
             self.execute(
                 "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs"
                 " => :seconds) WHERE attempt = :a",

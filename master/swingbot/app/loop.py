@@ -23,6 +23,7 @@ from swingbot.app.settings import Settings
 from swingbot.app.wiring import forget_workers, mail_ways, make_outbox, sync_testboxes
 from swingbot.core.model.dispatch import DatabaseAway
 from swingbot.service import checkpoint
+from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
@@ -89,6 +90,7 @@ def _rounds(
     outbox, alarm = make_outbox(settings, engine), _Alarm(engine)
     polled: dict[int, float] = {}
     last_problem, heart = "", Heartbeat(beat_file(settings))
+    own_clock = ClockWatch(time.monotonic)
     while not over():
         progress.committed()
         faults = Faults(lab)
@@ -101,7 +103,8 @@ def _rounds(
             with faults.of("send mail"):
                 send_due(outbox, mailer, archive, lab.now())
             with faults.of("retention"):
-                _prune_daily(settings, engine, lab.now())
+                own_clock.look(lab.now().timestamp())
+                _prune_daily(settings, engine, lab.now(), own_clock)
             faults.tell()
             last_problem = ""
             heart.beat()
@@ -118,9 +121,9 @@ def _rounds(
         alarm.sleep(TICK_SECONDS)
 
 
-def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime) -> None:
+def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime, clock: ClockWatch) -> None:
     """Delete expired files once a day if retention.enabled is set; never during a backup."""
-    if not due(settings, now):
+    if not due(settings, now, clock):
         return
     try:
         with progress.waiting(RETENTION_SECONDS):

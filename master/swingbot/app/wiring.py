@@ -26,6 +26,7 @@ from swingbot.core.mail.addresses import addresses
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.proof.gates import names as gate_names
+from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab, LabSettings, Transaction
 from swingbot.service.report.send import Archive
@@ -92,6 +93,7 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
         if settings.mail.archive
         else None,
         no_room=partial(why_no_room, settings),
+        clock=ClockWatch(time.monotonic),
         results=ChildResultReader(Path(settings.paths.jobs) / "programs"),
     )
     return load_testboxes(lab)

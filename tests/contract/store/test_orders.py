@@ -371,14 +371,14 @@ def test_a_lease_lapses_when_its_controller_falls_silent(store: Store) -> None:
             assert tx.attempts.take_lease(name, attempt)
     store.pass_time(1000.0)
     with store.transaction() as tx:
-        assert tx.attempts.lapsed_leases() == []  # no controller has begun
+        assert tx.attempts.lapsed_leases(300.0) == []  # no controller has begun
     for name in (TESTBOX, "node"):
         store.hold_lease(name, "lab1", 300.0)
     with store.transaction() as tx:
-        assert tx.attempts.lapsed_leases() == []
+        assert tx.attempts.lapsed_leases(300.0) == []
     store.pass_time(400.0)
     with store.transaction() as tx:
-        (lapse,) = tx.attempts.lapsed_leases()
+        (lapse,) = tx.attempts.lapsed_leases(300.0)
     assert (lapse.testbox, lapse.attempt, lapse.order, lapse.holder) == (
         TESTBOX,
         attempt,
@@ -418,3 +418,20 @@ def test_the_queue_stands_still_since_the_last_attempt_ended(store: Store, lab: 
         tx.testboxes.set_state(TESTBOX, "quarantined", "moved")
         assert tx.alerts.queue_stillness().orders == 0
         assert waits != ready
+
+
+def test_a_lease_that_is_valid_for_too_long_lapses_unless_it_is_renewed(store: Store) -> None:
+    with store.transaction() as tx:
+        order = a_boot_order(tx, a_lab(tx)).id
+        assert tx.attempts.take_lease(TESTBOX, tx.attempts.add(order, 1))
+    store.hold_lease(TESTBOX, "lab1", 3900.0)  # the clock was set back by an hour
+    with store.transaction() as tx:
+        (lapse,) = tx.attempts.lapsed_leases(300.0)
+        assert lapse.silent_seconds == 0
+        tx.attempts.restart_leases(300.0)
+        assert tx.attempts.lapsed_leases(300.0) == []
+    store.pass_time(400.0)
+    with store.transaction() as tx:
+        assert len(tx.attempts.lapsed_leases(300.0)) == 1
+        tx.attempts.restart_leases(300.0)
+        assert tx.attempts.lapsed_leases(300.0) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import timedelta
 
 from swingbot.core.model.records import Attempt
 from swingbot.core.model.statuses import AttemptState
@@ -106,7 +107,16 @@ class Attempts(Noun):
         for testbox in [name for name, row in self.db.leases.items() if row.attempt == attempt]:
             del self.db.leases[testbox]
 
-    def lapsed_leases(self) -> list[LeaseExpiry]:
+    def clock(self) -> float:
+        return self.db.now().timestamp()
+
+    def restart_leases(self, seconds: float) -> None:
+        for testbox, lease in self.db.leases.items():
+            if lease.holder is not None:
+                until = self.db.now() + timedelta(seconds=seconds)
+                self.db.leases[testbox] = replace(lease, until=until)
+
+    def lapsed_leases(self, longest: float) -> list[LeaseExpiry]:
         now = self.db.now()
         found = []
         for testbox, lease in sorted(self.db.leases.items()):
@@ -114,7 +124,7 @@ class Attempts(Noun):
             if (
                 lease.holder is not None
                 and lease.until is not None
-                and lease.until < now
+                and not now <= lease.until <= now + timedelta(seconds=longest)
                 and attempt.state == "running"
                 and self.db.orders[attempt.order].order.testbox == testbox
             ):
@@ -124,7 +134,7 @@ class Attempts(Noun):
                         attempt=attempt.id,
                         order=attempt.order,
                         holder=lease.holder,
-                        silent_seconds=(now - lease.until).total_seconds(),
+                        silent_seconds=max(0.0, (now - lease.until).total_seconds()),
                     )
                 )
         return found

@@ -24,10 +24,12 @@ from swingbot.core.keep.retention import (
     totals,
 )
 from swingbot.core.model.artifact import ArtifactError
+from swingbot.service.clock_watch import SteadyClock
 from swingbot_db.engine import Engine
 from swingbot_db.keep import named_artifacts
 
 EVERY: Final = timedelta(days=1)
+LONG: Final = timedelta(days=30)  # without a run: the service was off, or the clock is wrong
 KITS_DAYS: Final = 30.0  # since a tarball was last fetched; it is rebuilt on demand
 _RECORD: Final = "rootfs.json"
 _RECORD_BYTES: Final = 16 << 20
@@ -73,15 +75,21 @@ def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -
     return Retained(totals=totals(verdicts, days), pruned_before=pruned, freed=freed)
 
 
-def due(settings: Settings, now: datetime) -> bool:
-    """Return True if daily retention is enabled and the last run was at least a day ago."""
-    if not settings.retention.enabled:
+def due(settings: Settings, now: datetime, clock: SteadyClock) -> bool:
+    """Return True if daily retention is enabled and the last run was at least a day ago.
+
+    `clock` watches the clock of `now`. If it was set, or was perhaps set while no process looked,
+    every file may look old: then a day passes first, in which an operator can set it right.
+    """
+    if not settings.retention.enabled or clock.since_step() < EVERY.total_seconds():
         return False
     try:
         last = datetime.fromisoformat(json.loads(_stamp(settings).read_text())["at"])
     except (OSError, ValueError, KeyError, TypeError):
         return True
-    return now - last >= EVERY
+    if now - last > LONG and clock.steady() < EVERY.total_seconds():
+        return False
+    return now - last >= EVERY or last > now  # the clock was ahead when it ran
 
 
 def _stamp(settings: Settings) -> Path:

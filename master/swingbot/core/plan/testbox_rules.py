@@ -52,11 +52,16 @@ class LeaseExpiry:
     attempt: int
     order: int
     holder: str
-    silent_seconds: float
+    silent_seconds: float  # 0: it is valid for too long, because the clock was set back
 
 
 def expiry_reason(lapse: LeaseExpiry) -> str:
     """Return why the testbox is lost."""
+    if lapse.silent_seconds <= 0:
+        return (
+            f"its controller {lapse.holder} did not report since the clock was set back, while it"
+            f" worked for attempt a{lapse.attempt}"
+        )
     return (
         f"its controller {lapse.holder} did not report for {lapse.silent_seconds:.0f} s while it"
         f" worked for attempt a{lapse.attempt}"

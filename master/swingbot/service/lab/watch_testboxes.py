@@ -51,8 +51,11 @@ def watch_testboxes(lab: Lab, tx: Transaction) -> None:
 
 
 def _find_lost(lab: Lab, tx: Transaction) -> None:
-    lapses = tx.attempts.lapsed_leases()
-    if not lapses or lab.listening() < SETTLE_SECONDS:
+    lease_seconds = lab.settings.testboxes.lease_seconds
+    if lab.clock.look(tx.attempts.clock()):
+        tx.attempts.restart_leases(lease_seconds)  # whoever is silent loses it after that time
+    lapses = tx.attempts.lapsed_leases(lease_seconds)
+    if not lapses or min(lab.listening(), lab.clock.steady()) < SETTLE_SECONDS:
         return
     for lapse in lapses:
         order, why = tx.orders.get(lapse.order), expiry_reason(lapse)

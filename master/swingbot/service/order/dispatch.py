@@ -66,7 +66,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
                 "failed",
                 f"abandoned after {attempts} attempts; the last: {reason or 'unknown reason'}",
             )
-        elif ago >= patience(attempts):
+        elif not 0 <= ago < patience(attempts):  # negative: the clock was set back
             attempts_by[order.id] = attempts
             ready.append(order)
     # the health of a cluster is that of its nodes
@@ -114,13 +114,13 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")
             withdrew(lab, tx, order, "the order was cancelled")
-        elif attempt.age_seconds > limit:
+        elif (age := lab.clock.age(attempt.age_seconds)) > limit:
             _give_up(
                 lab,
                 tx,
                 order,
                 attempt,
-                f"no sign of life for {attempt.age_seconds:.0f} s",
+                f"no sign of life for {age:.0f} s",
                 silent=True,
             )
         elif attempt.dispatch_state == "over":

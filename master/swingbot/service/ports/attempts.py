@@ -73,7 +73,16 @@ class Attempts(Protocol):
     def release_lease(self, attempt: int) -> None:
         """Release every lease of an attempt. A second call changes nothing."""
 
-    def lapsed_leases(self) -> list[LeaseExpiry]:
+    def lapsed_leases(self, longest: float) -> list[LeaseExpiry]:
         """Return the leases whose controller was silent for too long; for a cluster only the row of
         the testbox that the order names.
+
+        A lease that is valid for more than `longest` seconds was taken before the clock was set
+        back, and was not renewed since.
         """
+
+    def clock(self) -> float:
+        """Return the time of the store's clock in seconds."""
+
+    def restart_leases(self, seconds: float) -> None:
+        """Make every lease that has a controller valid for `seconds` from now."""

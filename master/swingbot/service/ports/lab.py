@@ -21,6 +21,7 @@ from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.moderation.filing import MailRules
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.plan.testbox_rules import TestboxRules
+from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.ports.results import ResultReader
 from swingbot.service.ports.transaction import Transaction
 from swingbot_jobs.contract.kconfig import Kconfigs
@@ -143,5 +144,6 @@ class Lab:
         # process
         _always
     )
+    clock: SteadyClock = field(default_factory=SteadyClock)  # of the database
     results: ResultReader | None = None  # None: parsed in this process
     awake: Callable[[], float] = _always  # seconds since this process started to watch

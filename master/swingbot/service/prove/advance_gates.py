@@ -242,7 +242,7 @@ def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> G
     if comparison is None:
         return GateResult(status="not run", reason="nothing was measured")
     if comparison.status in ("waiting", "running"):
-        if row.age_seconds <= lab.settings.proof_deadline_seconds:
+        if lab.clock.age(row.age_seconds) <= lab.settings.proof_deadline_seconds:
             return None
         tx.comparisons.set_status(
             comparison.id, "cancelled", "the time limit for proof was exceeded"
