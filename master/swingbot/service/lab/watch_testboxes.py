@@ -55,7 +55,7 @@ def _find_lost(lab: Lab, tx: Transaction) -> None:
     if lab.clock.look(tx.attempts.clock()):
         tx.attempts.restart_leases(lease_seconds)  # whoever is silent loses it after that time
     lapses = tx.attempts.lapsed_leases(lease_seconds)
-    if not lapses or min(lab.listening(), lab.clock.steady()) < SETTLE_SECONDS:
+    if not lapses or min(lab.listening(), lab.clock.since_step()) < SETTLE_SECONDS:
         return
     for lapse in lapses:
         order, why = tx.orders.get(lapse.order), expiry_reason(lapse)
