@@ -35,7 +35,8 @@ def beats(file: Path) -> bool:
         monotonic, pid, _, _ = file.read_text().split()
     except (FileNotFoundError, ValueError):
         return True
-    if 0 <= time.monotonic() - float(monotonic) < HUNG_SECONDS:
+    # written in milliseconds, so a new one may lie a fraction of one ahead
+    if -0.001 <= time.monotonic() - float(monotonic) < HUNG_SECONDS:
         return True
     if _started(int(pid)) > float(monotonic):
         return True  # the heartbeat is that of its predecessor

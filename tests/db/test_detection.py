@@ -234,11 +234,11 @@ def test_boots_become_noise_records_that_say_where_they_come_from(
 def test_metrics_of_bisections_alone_are_folded_by_their_noise_records(
     brain: Brain, conn: sa.Connection, tmp_path: Path
 ) -> None:
-    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    tree, known = make.a_tree(conn), make.a_testbox(conn)
     job = UnitJob(name="hackbench-1", program="hackbench", params={"iterations": "1"}, runs=2)
     with brain.lab.transaction("spec") as tx:
         spec = tx.specs.add([job])
-    testbox = make.Testbox(name=box.name, spec=spec, unit_job=job.name)
+    testbox = make.Testbox(name=known.name, spec=spec, unit_job=job.name)
     names = ("throughput", "throughput_avg", "throughput_worst")
     for number in range(2):
         kernel = make.a_kernel(conn, tree, number)

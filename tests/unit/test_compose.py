@@ -409,7 +409,7 @@ def test_a_container_whose_process_hangs_is_killed_and_no_other_process(tmp_path
         try:
             now, pid = time.monotonic(), child.pid
             assert health.main(["beats", str(file)]) == 0, "it is starting"
-            for age in (0.0, 1.0, HOUR):  # the oldest is that of its predecessor
+            for age in (-0.0005, 0.0, 1.0, HOUR):  # the oldest is that of its predecessor
                 file.write_bytes(encode(Beat(monotonic=now - age, pid=pid, boot_id="x")))
                 assert health.main(["beats", str(file)]) == 0, age
                 assert child.poll() is None
