@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+from itertools import count as counted
+from typing import Final
 
 from tests.demo import ports
+
+_SLOT: Final = 50  # ports of each test process
+_calls = counted()
 
 
 def free_ports(count: int) -> int:
     """The first of `count` neighbouring ports that are free now.
 
-    Other test processes look elsewhere.
+    Other test processes look elsewhere, and the next call begins behind these, because nothing may
+    listen there yet. They lie below those that Linux gives to outgoing connections, any of which
+    could take a port between this call and the start of the server.
     """
-    return ports.free_ports(20000 + os.getpid() % 200 * 50, count)
+    first = 20000 + os.getpid() % 200 * _SLOT
+    return ports.free_ports(first + next(_calls) * count % (_SLOT - count + 1), count)

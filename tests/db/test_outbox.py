@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -30,23 +29,17 @@ from swingbot_db import reports
 from swingbot_db.engine import make_engine
 from tests.attack import local_mail_flood
 from tests.attack.target import Target
+from tests.buildbot.ports import free_ports
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = NOW + SETTLE + timedelta(seconds=1)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 class Server:
     """The embedded mail server as its own process, as in service."""
 
     def __init__(self, state: Path) -> None:
-        self.port = free_port()
+        self.port = free_ports(4) + 3
         self.inbox = state / "maildir"
         code = "from swingbot.app import settings, smtpd; smtpd.serve(settings.load())"
         environment = {
@@ -322,7 +315,7 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(
         reports.PostgresOutbox(engine),
         MaildirArchive(path=tmp_path / "m", authoritative=True),
     )
-    unreachable = SmtpMailer(host="127.0.0.1", port=free_port())
+    unreachable = SmtpMailer(host="127.0.0.1", port=free_ports(1))
     for tries, wait in ((1, 30), (2, 60), (3, 120)):
         due = the_report(engine, number).next_try
         (sent,) = send_due(outbox, unreachable, archive, due)

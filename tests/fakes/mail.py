@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from swingbot.app.settings import Settings
+from tests.buildbot.ports import free_ports
 
 
 @contextmanager
@@ -38,15 +39,12 @@ def running_smtpd(settings: Settings) -> Iterator[None]:
 
 
 def brain_environment(state: Path, db_url: str) -> dict[str, str]:
-    """Settings of a brain that mails at once, on a free port for the local mail server (three above
-    the web service's).
+    """Settings of a brain that mails at once, on free ports; the local mail server's is three
+    above the web service's.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1] - 3
     return {
         "SWINGBOT_PATHS_STATE": str(state),
         "SWINGBOT_DB_URL": db_url,
-        "SWINGBOT_WEB_PORT": str(port),
+        "SWINGBOT_WEB_PORT": str(free_ports(4)),
         "SWINGBOT_MAIL_RELEASE": "release",
     }
