@@ -158,11 +158,12 @@ class Service:
 
 
 @pytest.fixture(scope="module")
-def service(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    # short, for sockets; and not below a directory that only we may enter, for the database's user
+def service(built: Path) -> Iterator[Service]:
+    # short, for sockets; and not below pytest's directory, which every start of another pytest
+    # closes to the database's user, who reads PostgreSQL's files in the venv
     place = Path(tempfile.mkdtemp(prefix="swingbot-wheel-", dir="/tmp"))
     place.chmod(0o755)
-    bin_ = wheel.install(tmp_path_factory.mktemp("full") / "venv", built, ["master", "worker"])
+    bin_ = wheel.install(place / "venv", built, ["master", "worker"])
     [shipped] = bin_.parent.glob("lib/python3*/site-packages/swingbot_resources")
     for name in ("jobs", "workers"):
         shutil.copytree(shipped / name, place / name)
