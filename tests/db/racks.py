@@ -13,6 +13,7 @@ from swingbot.service.compare.request import ComparisonRequest, request_comparis
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot_db import read
+from swingbot_db.attempts import AttemptTransactions
 from tests.fakes.brain import JOB, Brain
 from tests.fakes.lab import FakeLab
 from tests.fakes.mail import brain_environment
@@ -118,6 +119,15 @@ def sent(brain: Brain) -> list[str]:
 def attempt_of(brain: Brain, name: str = "rack7") -> int:
     (row,) = rows(brain, "SELECT attempt FROM lease WHERE testbox = :name", name=name)
     return int(row["attempt"])
+
+
+def controlled(brain: Brain, name: str) -> int:
+    """A boot on testbox `name` that controller lab1 works for; its attempt."""
+    compared(brain, name)
+    turn(brain)
+    number = attempt_of(brain, name)
+    AttemptTransactions(brain.engine).hold(number, "lab1")
+    return number
 
 
 def lapse(brain: Brain, name: str = "rack7") -> None:

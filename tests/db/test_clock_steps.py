@@ -22,7 +22,7 @@ from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
-from tests.db.racks import attempt_of, compared, environment, rows, state, turn
+from tests.db.racks import attempt_of, compared, controlled, environment, rows, state, turn
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import running_smtpd
@@ -140,10 +140,7 @@ def test_a_boot_under_way_keeps_its_testbox_and_counts_once(
 def test_a_controller_that_is_gone_loses_its_testbox_within_minutes(
     brain: Brain, clocks: Clocks, step: float
 ) -> None:
-    compared(brain, "rack7")
-    turn(brain)
-    number = attempt_of(brain)
-    AttemptTransactions(brain.engine).hold(number, "lab1")
+    number = controlled(brain, "rack7")
     turn(brain)
     clocks.move(step=step)
     turn(brain)
@@ -157,10 +154,7 @@ def test_a_controller_that_is_gone_loses_its_testbox_within_minutes(
 def test_a_loop_that_was_down_when_the_clock_was_set_back_ends_the_old_lease(
     brain: Brain, clocks: Clocks
 ) -> None:
-    compared(brain, "rack7")
-    turn(brain)
-    number = attempt_of(brain)
-    AttemptTransactions(brain.engine).hold(number, "lab1")
+    number = controlled(brain, "rack7")
     clocks.move(step=-YEAR)
     clocks.watch._seen = None  # another process, which did not see the step
     turn(brain)

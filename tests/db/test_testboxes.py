@@ -29,6 +29,7 @@ from tests.db.racks import (
     attempt_of,
     change,
     compared,
+    controlled,
     environment,
     facts_of,
     fail,
@@ -484,10 +485,7 @@ def test_testboxes_of_before_their_states_were_kept_are_what_they_are_and_need_n
 def test_the_command_line_says_since_when_and_why(
     brain: Brain, tmp_path: Path, db_url: str
 ) -> None:
-    compared(brain, "rack7")
-    turn(brain)
-    number = attempt_of(brain)
-    AttemptTransactions(brain.engine).hold(number, "lab1")
+    number = controlled(brain, "rack7")
     AttemptTransactions(brain.engine).tell_phase(number, "running", "the job began")
 
     def swingbot(*words: str) -> tuple[int, str]:

@@ -67,7 +67,7 @@ def receive(connection: socket.socket, length: int) -> bytes:
 def peak_bytes() -> int:
     """Return the most memory that this process has used, without what its parent had before exec.
 
-    `ru_maxrss` is no measure of it: Linux starts it from the parent's when a child is executed.
+    `ru_maxrss` includes that, because Linux carries it over exec.
     """
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):

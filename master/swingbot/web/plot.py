@@ -31,6 +31,17 @@ class PlotSubject:
     better: str | None
     label: str | None
 
+    @classmethod
+    def of_bisection(cls, bisection: Mapping[str, Any]) -> PlotSubject:
+        return cls(
+            testbox=bisection["testbox"],
+            unit_job=bisection["unit_job"],
+            metric=bisection["metric"],
+            unit=bisection.get("unit") or "",
+            better=bisection.get("better"),
+            label=bisection.get("label"),
+        )
+
     @property
     def direction(self) -> str:
         return f"{self.better} is better" if self.better else "neither direction is better"
@@ -233,14 +244,7 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
     values = [entry["mean"] for entry in bisection["log"] if entry["mean"] is not None]
     title = f"bisection {bisection['id']}: {bisection['metric']} over {last} commits"
     y = svg.scale_for(values or [0.0, 1.0], floor, _TOP + 8)
-    shown = PlotSubject(
-        testbox=bisection["testbox"],
-        unit_job=bisection["unit_job"],
-        metric=bisection["metric"],
-        unit=bisection.get("unit") or "value",
-        better=bisection.get("better"),
-        label=bisection.get("label"),
-    )
+    shown = PlotSubject.of_bisection(bisection)
     parts = heading(shown, _LEFT, width - _RIGHT, beside=_BISECTION_LEGEND)
     parts += _highlight(points, x, floor, base_of_bars)
     parts += _bisection_legend(width - _RIGHT)

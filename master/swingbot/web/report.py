@@ -95,14 +95,7 @@ def history_plot(read: ReadModels, conn: Connection, report: Row) -> str:
     where = {key: headline[key] for key in ("tree", "testbox", "unit_job", "metric")}
     points = read.history(conn, **where, also=[commit for commit in (parent, culprit) if commit])
     before = next((point["place"] for point in points if point["commit"] == headline["bad"]), None)
-    shown = plot.PlotSubject(
-        testbox=headline["testbox"],
-        unit_job=headline["unit_job"],
-        metric=headline["metric"],
-        unit=headline.get("unit") or "",
-        better=headline.get("better"),
-        label=headline.get("label"),
-    )
+    shown = plot.PlotSubject.of_bisection(headline)
     return plot.history_plot(
         shown, points, {culprit: "culprit"} | ({parent: "parent"} if parent else {}), before
     )

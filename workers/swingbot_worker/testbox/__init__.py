@@ -6,6 +6,6 @@ The machine is driven from outside, so a panic is a result.
 from __future__ import annotations
 
 from swingbot_worker.testbox.boot import boot
-from swingbot_worker.testbox.driver import tell_nobody
+from swingbot_worker.testbox.driver import ignore_phases
 
-__all__ = ["boot", "tell_nobody"]
+__all__ = ["boot", "ignore_phases"]

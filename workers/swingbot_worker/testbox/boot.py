@@ -24,13 +24,13 @@ from swingbot_worker.testbox.driver import (
     Job,
     Request,
     TellPhase,
-    tell_nobody,
+    ignore_phases,
 )
 from swingbot_worker.testbox.kernel import Kernel, find
 from swingbot_worker.testbox.limits import limits
 
 
-def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_nobody) -> Outcome:
+def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = ignore_phases) -> Outcome:
     """Boot the kernel of `order` once, run its unit jobs, and return the outcome.
 
     Writes console.log, results.tar, job.sh and the driver's log to `out`. The kernel's behaviour

@@ -43,7 +43,7 @@ class MachineFault(InfraError):
     """The emulated machine failed; the boot says nothing about the kernel and may be repeated."""
 
 
-def tell_nobody(phase: str, why: str) -> None:
+def ignore_phases(phase: str, why: str) -> None:
     """Ignore phases, for boots by hand, where no service tracks the testbox's state."""
 
 
@@ -102,7 +102,7 @@ class Request:
     out: Path
     cache: Path
     tell: Tell
-    tell_phase: TellPhase = tell_nobody  # outside of the measured window only
+    tell_phase: TellPhase = ignore_phases  # outside of the measured window only
     node: Node = field(default_factory=Node)
     document: Mapping[str, object] = field(default_factory=dict)  # the order, without its token
     cmdline: str = ""  # the job's words, appended to the testbox's own

@@ -39,7 +39,7 @@ class Passes:
     ) -> None:
         self._reactor, self._work, self._listen, self._tables = reactor, work, listen, tables
         self._interval = interval_seconds
-        self._ear: _Ear | None = None
+        self._session: _SessionReader | None = None
         self._running: defer.Deferred[None] | None = None
         self._again = self._stopped = False
         self._problem: str | None = None
@@ -58,26 +58,26 @@ class Passes:
             await self._ended
         if self._running is not None:
             await self._running
-        self._deafen()
+        self._close_session()
 
     @deferred
     async def _timed(self) -> None:
-        if self._ear is None:
-            await self._open_ear()
+        if self._session is None:
+            await self._open_session()
         if self._running is None:
             await self._run()
 
-    async def _open_ear(self) -> None:
+    async def _open_session(self) -> None:
         try:
-            ear = _Ear(await threads.deferToThread(self._listen), self._hear)
+            reader = _SessionReader(await threads.deferToThread(self._listen), self._hear)
         except Exception as error:
             self._report(error)
             return
         if self._stopped:
-            ear.end()
+            reader.end()
             return
-        self._ear, self._problem = ear, None
-        self._reactor.addReader(ear)
+        self._session, self._problem = reader, None
+        self._reactor.addReader(reader)
 
     def _hear(self, session: Notifications) -> None:
         """Handle a readable session: a notification, or the end of the session."""
@@ -85,7 +85,7 @@ class Passes:
             changed = session.heard()
         except Exception as error:
             self._report(error)
-            self._deafen()
+            self._close_session()
             return
         if self._tables.isdisjoint(changed) or self._stopped:
             return
@@ -108,11 +108,11 @@ class Passes:
             self._running = None
             over.callback(None)
 
-    def _deafen(self) -> None:
-        if self._ear is not None:
-            self._reactor.removeReader(self._ear)
-            self._ear.end()
-            self._ear = None
+    def _close_session(self) -> None:
+        if self._session is not None:
+            self._reactor.removeReader(self._session)
+            self._session.end()
+            self._session = None
 
     def _report(self, error: Exception) -> None:
         words = in_a_line(error)
@@ -122,13 +122,13 @@ class Passes:
 
 
 @implementer(interfaces.IReadDescriptor)
-class _Ear:
+class _SessionReader:
     """The session as the reactor reads it."""
 
     def __init__(self, session: Notifications, hear: Callable[[Notifications], None]) -> None:
         self.session, self._hear = session, hear
-        # A descriptor of our own: libpq closes its one when the server goes, before the reactor
-        # could forget it.
+        # A descriptor of our own: libpq closes its own when the server goes, before the reactor
+        # can forget it.
         self._number = os.dup(session.fileno())
 
     def end(self) -> None:

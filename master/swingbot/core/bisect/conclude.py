@@ -152,13 +152,21 @@ def stated(case: Assessment, left: int, right: int) -> float:
     If no build in another layout can show whether an image is odd, "some images are odd" counts
     with at least `ODD_IMAGES_STATED`: how often they are is a prior, which no boot measures.
     """
-    post = case.posterior
-    likely, inside = share(post, left, right), slice(left + 1, right + 1)
+    post, inside = case.posterior, slice(left + 1, right + 1)
+    likely = believed(post, left, right)
     if case.policy.edition > 3 and not case.rebuilds and post.if_odd is not None:
         odd = max(post.odd_images, ODD_IMAGES_STATED)
         even = float(post.if_images_are_even()[inside].sum())
-        likely = min(likely, (1.0 - odd) * even + odd * float(post.if_odd[inside].sum()))
-    return likely * (1.0 - post.creep)
+        cautious = (1.0 - odd) * even + odd * float(post.if_odd[inside].sum())
+        likely = min(likely, cautious * (1.0 - post.creep))
+    return likely
+
+
+def believed(post: Posterior, left: int, right: int) -> float:
+    """P(the step is between these positions) by the posterior, the possibility of a creep
+    included.
+    """
+    return share(post, left, right) * (1.0 - post.creep)
 
 
 def share(post: Posterior, left: int, right: int) -> float:

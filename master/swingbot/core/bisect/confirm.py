@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from swingbot.core.bisect.assessment import Assessment
 from swingbot.core.bisect.boot_requests import ask, first_k
-from swingbot.core.bisect.conclude import conclude, concluded, out_of_boots, share, stated
+from swingbot.core.bisect.conclude import (
+    believed,
+    conclude,
+    concluded,
+    out_of_boots,
+    share,
+    stated,
+)
 from swingbot.core.bisect.confirmation_boots import ConfirmationBoots, fresh, missing_boots
 from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
@@ -78,7 +85,7 @@ def _sure(case: Assessment, left: int, right: int) -> bool:
     probability accounts for that.
     """
     policy, post = case.policy, case.posterior
-    of_all = share(post, left, right) * (1.0 - post.creep)
+    of_all = believed(post, left, right)
     if of_all >= policy.confidence:
         return True
     if policy.edition == 1 or case.rebuilds or post.odd_images > ODD_IMAGES_SEEN:
