@@ -14,7 +14,7 @@ from swingbot.core.model.records import Order, WorkerCompiler
 from swingbot.core.plan.kernel_queue import KernelQueue, may_build, refusal, workers_by_compiler
 from swingbot.core.plan.queue import AHEAD, choose
 from swingbot.service.check_compiler import check_compiler
-from swingbot.service.kernel.variants import built_with, in_layout
+from swingbot.service.kernel.variants import in_layout
 from swingbot.service.ports import RequestError
 from swingbot_jobs.contract.compiler import (
     BadAnnouncement,
@@ -26,7 +26,6 @@ from swingbot_jobs.contract.compiler import (
     programs,
     to_announcement,
 )
-from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig
 from swingbot_worker import InfraError
 from swingbot_worker.kbuild import toolchain
 from swingbot_worker.kbuild.probe_compilers import probe
@@ -246,39 +245,22 @@ def announce(memory: MemoryLab, *names: str) -> None:
         tx.compilers.announce("builder", [Compiler(name=name, version=name) for name in names])
 
 
-def test_a_commit_is_built_again_by_another_compiler(memory: MemoryLab) -> None:
-    announce(memory, "gcc", "clang-19")
-    with memory.store.transaction() as tx:
-        kernel = a_lab(tx, 2, testboxes=memory.testboxes).kernels[1]
-        by_clang = built_with(memory.lab, tx, kernel, compiler="clang-19")
-        assert (by_clang.commit, by_clang.compiler) == (kernel.commit, "clang-19")
-        assert by_clang.kconfig == kernel.kconfig
-        assert by_clang.build_key != kernel.build_key
-        assert built_with(memory.lab, tx, kernel, compiler="clang-19") == by_clang
-        assert in_layout(memory.lab, tx, by_clang, 1).compiler == "clang-19"
-
-
-def test_what_is_not_named_stays_as_it_was(memory: MemoryLab) -> None:
-    announce(memory, "clang-19")  # the compiler of the kernel itself is not asked about
-    with memory.store.transaction() as tx:
-        kernel = a_lab(tx, 1, testboxes=memory.testboxes).kernels[0]
-        kconfigs = Kconfigs({"vm-x86_64": "CONFIG_X=y\n", "small": "CONFIG_Y=y\n"})
-        lab = replace(memory.lab, kconfigs=kconfigs)
-        small = built_with(lab, tx, kernel, kconfig="small")
-        assert (small.compiler, small.kconfig) == (kernel.compiler, "small")
-        assert built_with(lab, tx, kernel) == kernel
-        with pytest.raises(NoKconfig):
-            built_with(lab, tx, kernel, kconfig="none")
-
-
 def test_a_compiler_that_no_worker_has_is_refused_at_once(memory: MemoryLab) -> None:
     announce(memory, "gcc", "gcc-12")
     with memory.store.transaction() as tx:
-        kernel = a_lab(tx, 1, testboxes=memory.testboxes).kernels[0]
         with pytest.raises(
             RequestError, match="no build worker has gcc-11; available.*gcc, gcc-12"
         ):
-            built_with(memory.lab, tx, kernel, compiler="gcc-11")
+            check_compiler(tx.compilers, "gcc-11")
         check_compiler(tx.compilers, "gcc-12")
         with pytest.raises(RequestError, match="not a compiler name"):
             check_compiler(tx.compilers, "gcc; true")
+
+
+def test_another_layout_keeps_the_compiler(memory: MemoryLab) -> None:
+    with memory.store.transaction() as tx:
+        kernel = a_lab(tx, 1, testboxes=memory.testboxes).kernels[0]
+        by_clang = replace(kernel, compiler="clang-19")
+        again = in_layout(memory.lab, tx, by_clang, 1)
+        assert (again.commit, again.compiler, again.layout) == (kernel.commit, "clang-19", 1)
+        assert again.build_key != in_layout(memory.lab, tx, kernel, 1).build_key

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
-from swingbot.service.check_compiler import check_compiler
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.build_key import build_key
@@ -59,25 +58,6 @@ def with_fragment(lab: Lab, tx: Transaction, variant: Variant, fragment: str) ->
     (docs/kernel-builds.md). Raises NoKconfig if the fragment does not exist.
     """
     return _again(lab, tx, variant, joined(variant.kconfig, fragment), variant.layout)
-
-
-def built_with(
-    lab: Lab,
-    tx: Transaction,
-    variant: Variant,
-    *,
-    compiler: str | None = None,
-    kconfig: str | None = None,
-) -> Variant:
-    """Return `variant` built with another compiler or kernel configuration; None keeps its own.
-
-    Raises RequestError if no build worker has the compiler, and NoKconfig if the configuration
-    does not exist.
-    """
-    if compiler is not None and compiler != variant.compiler:
-        check_compiler(tx.compilers, compiler)
-    rebuilt = replace(variant, compiler=compiler or variant.compiler)
-    return _again(lab, tx, rebuilt, kconfig or variant.kconfig, variant.layout)
 
 
 def _again(lab: Lab, tx: Transaction, variant: Variant, kconfig: str, layout: int) -> Variant:
