@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from swingbot.app.commands import text
 from swingbot_db import read
+from swingbot_db.read.variants import variants
 from swingbot_db.store import PgTransaction
 from tests import builders as make
 
@@ -458,12 +459,14 @@ def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
 
 def test_a_build_that_buildbot_has_not_started_is_queued(conn: sa.Connection) -> None:
     tree = make.a_tree(conn)
+    kernels = [make.a_variant(conn, tree, n) for n in (1, 2)]
     first, second = (
-        make.an_attempt(conn, make.an_order(conn, make.a_variant(conn, tree, n), state="running"))
-        for n in (1, 2)
+        make.an_attempt(conn, make.an_order(conn, kernel, state="running")) for kernel in kernels
     )
     make.a_dispatch(conn, first)
     make.a_dispatch(conn, second, bb_builder=None, bb_number=None)
+    states = {v["id"]: v["build_order_state"] for v in variants(conn, (1, 2)).values()}
+    assert [states[f"v{kernel.variant}"] for kernel in kernels] == ["running", "ready"]
     found = read.status(conn)
     assert found["queue"]["build"] == {"waiting": 0, "ready": 1, "running": 1}
     assert [row["queued"] for row in found["running"]] == [False, True]

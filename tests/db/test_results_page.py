@@ -185,7 +185,7 @@ def test_wrong_addresses_are_answered_in_a_sentence(site: Site) -> None:
     for path, status, words in (
         (compare("v6.1.110", "v9.9"), 404, "has no kernel 'v9.9'"),
         (compare("tip", "v6.1.112"), 400, "give two different kernels"),
-        (compare(*(f"v{n}" for n in range(7))), 400, "compares two to 6"),
+        (compare(*(f"v{n}" for n in range(7))), 400, "compares 2 to 6"),
         (compare("base", "tip", sort="colour"), 400, "sort must be one of"),
         (compare("base", "tip", verdict="bad"), 400, "verdict must be one of"),
         (compare("base", "tip", limit="3"), 400, "not a parameter of this page"),

@@ -320,6 +320,22 @@ def test_the_start_page_names_what_got_worse_its_culprit_and_its_mail(site: Site
     assert (noted["incident"], noted["culprit"], noted["state"]) == (None, None, "noted")
 
 
+def test_an_order_that_buildbot_has_not_started_is_next_not_running(own_site: Site) -> None:
+    conn = own_site.conn
+    tree = make.a_tree(conn, "queue")
+    running, queued = (
+        make.an_order(conn, make.a_variant(conn, tree, n), state="running") for n in (1, 2)
+    )
+    make.a_dispatch(conn, make.an_attempt(conn, running))
+    make.a_dispatch(conn, make.an_attempt(conn, queued), bb_builder=None, bb_number=None)
+    conn.commit()
+    orders = page(own_site, "/").partition("<h2>Running orders</h2>")[2].partition("</section>")[0]
+    table, _, rest = orders.partition("</table>")
+    assert f'href="/order/o{running}"' in table
+    assert f'href="/order/o{queued}"' not in table
+    assert f'Next: <a href="/order/o{queued}"' in rest
+
+
 def test_a_long_subject_is_cut_where_a_commit_is_named(own_site: Site) -> None:
     site = own_site
     subject = "mm: " + "long " * 99 + "end"

@@ -11,15 +11,11 @@ from .estimate import LabQueue
 from .experiments import experiment, list_experiments
 from .incidents import list_incidents, list_reports
 from .moderation import switch
-from .rows import Row, rows, shown
+from .rows import ORDER_STATE, Row, rows, shown
 from .trees import list_testboxes, list_trees
 
-# An order that Buildbot has accepted but not started, such as a build behind another one, is ready.
-_QUEUE = """
-SELECT o.kind, CASE WHEN o.state = 'running' AND EXISTS (
-    SELECT 1 FROM attempt a JOIN dispatch d ON d.attempt = a.id AND d.state <> 'over'
-    WHERE a.order_id = o.id AND a.state = 'running' AND d.bb_number IS NULL)
-  THEN 'ready' ELSE o.state END AS state, count(*) AS orders
+_QUEUE = f"""
+SELECT o.kind, {ORDER_STATE} AS state, count(*) AS orders
 FROM orders o WHERE o.state IN ('waiting', 'ready', 'running') GROUP BY 1, 2
 """
 _RUNNING = """

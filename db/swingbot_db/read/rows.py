@@ -14,6 +14,13 @@ from swingbot.core.model.lookup import NotFound, missing
 
 Row = dict[str, Any]
 
+# State of the order `o`. One that Buildbot has accepted but not started, such as a build behind
+# another one, is ready.
+ORDER_STATE: Final = """CASE WHEN o.state = 'running' AND EXISTS (
+    SELECT 1 FROM attempt a JOIN dispatch d ON d.attempt = a.id AND d.state <> 'over'
+    WHERE a.order_id = o.id AND a.state = 'running' AND d.bb_number IS NULL)
+  THEN 'ready' ELSE o.state END"""
+
 
 def plain(value: Any) -> Any:
     """Convert a value for JSON: times to ISO 8601 (UTC, to the second), numerics to float."""

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from .rows import Row, rows, shown
+from .rows import ORDER_STATE, Row, rows, shown
 
-_VARIANTS = """
+_VARIANTS = f"""
 SELECT v.id, v.tree, t.name AS tree_name, v.commit, v.subject, v.author, v.kconfig, v.compiler,
   v.layout, v.build_key, v.origin, v.trust,
        kb.status AS build, kb.image_sha256, kb.seconds AS build_seconds, kb.cached AS build_cached,
          kb.errors AS build_errors,
-       o.id AS build_order, o.state AS build_order_state
+       o.id AS build_order, {ORDER_STATE} AS build_order_state
 FROM variant v
 JOIN tree t ON t.id = v.tree
 LEFT JOIN kernel_build kb ON kb.build_key = v.build_key

@@ -76,7 +76,7 @@ def read_query(request: Request) -> ResultsQuery:
     if len(query.kernels) > MOST_KERNELS:
         raise HTTPException(
             400,
-            f"{len(query.kernels)} kernels are given; this page compares two to {MOST_KERNELS}."
+            f"{len(query.kernels)} kernels are given; this page compares 2 to {MOST_KERNELS}."
             " An experiment measures more (/experiment).",
         )
     _one_of("sort", [query.sort], SORTS)
