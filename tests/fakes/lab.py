@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,12 @@ from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_reco
 from tests.fakelinux import START_SPEED
 
 _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number,
-  o.id AS order_id, o.kind, o.build_key, o.k, o.purpose, o.testbox,
+  o.id AS order_id, o.kind, o.build_key, o.k, o.purpose, o.testbox, o.priority,
   v.commit, v.layout, v.kconfig, s.unit_jobs, b.image_sha256
   FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
   JOIN variant v ON v.id = o.variant
   LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
-  WHERE d.state <> 'over' AND a.state = 'running' ORDER BY d.id"""
+  WHERE d.state = ANY(:states) AND a.state = 'running' ORDER BY d.id"""
 
 
 # What is in an image. `note` has no effect; `bound` is a speed that only the usual build has.
@@ -74,20 +75,27 @@ class FakeLab:
 
     def work(self) -> int:
         """Carry out everything that is handed out; says how much that was."""
-        with self.engine.connect() as conn:
-            wanted = conn.execute(sa.text(_WANTED)).all()
+        wanted = self.dispatched("wanted", "placed")
         for row in wanted:
-            outcome = self._outcome(row)
-            AttemptTransactions(self.engine).deliver(row.attempt, outcome)
-            with self.engine.begin() as conn:
-                conn.execute(
-                    sa.text(
-                        "UPDATE dispatch SET state = 'over', result = 'success',"
-                        " ended_at = now() WHERE id = :id"
-                    ),
-                    {"id": row.dispatch},
-                )
+            self.carry_out(row)
         return len(wanted)
+
+    def dispatched(self, *states: str) -> Sequence[sa.Row[Any]]:
+        """Dispatches in `states`, oldest first."""
+        with self.engine.connect() as conn:
+            return conn.execute(sa.text(_WANTED), {"states": list(states)}).all()
+
+    def carry_out(self, row: sa.Row[Any]) -> None:
+        """Deliver the outcome of a dispatch, and end it."""
+        AttemptTransactions(self.engine).deliver(row.attempt, self._outcome(row))
+        with self.engine.begin() as conn:
+            conn.execute(
+                sa.text(
+                    "UPDATE dispatch SET state = 'over', result = 'success',"
+                    " ended_at = now() WHERE id = :id"
+                ),
+                {"id": row.dispatch},
+            )
 
     def _outcome(self, row: Any) -> dict[str, Any]:
         head = {
