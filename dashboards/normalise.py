@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent / "json"
+HERE = Path(__file__).resolve().parent
 _FIRST = ("uid", "title", "name", "type", "description", "refId", "rawSql")
 _VOLATILE = (
     "version",
@@ -60,7 +60,7 @@ def text(dashboard: dict[str, Any]) -> str:
 
 def main(arguments: list[str]) -> int:
     check = "--check" in arguments
-    files = [Path(name) for name in arguments if name != "--check"] or sorted(HERE.glob("*.json"))
+    files = [Path(name) for name in arguments if name != "--check"] or sorted(HERE.glob("*/*.json"))
     changed = [file for file in files if file.read_text() != text(json.loads(file.read_text()))]
     for file in changed:
         if not check:

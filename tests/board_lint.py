@@ -24,7 +24,7 @@ def findings(board: Json, boards: tuple[Json, ...] = ()) -> list[str]:
     found = list(_links_between_boards(board, boards))
     found += _variables(board)
     for panel in board["panels"]:
-        for rule in (_numbers, _series, _columns, _width, _links):
+        for rule in (_numbers, _series, _columns, _width, _links, *PROMETHEUS):
             found += [f"{board['title']}: {panel['title']}: {fault}" for fault in rule(panel)]
     return found
 
@@ -147,15 +147,21 @@ def _links_between_boards(board: Json, boards: tuple[Json, ...]) -> Iterator[str
         if link["type"] == "dashboards" and not link["includeVars"]:
             yield f"{board['title']}: a link to other boards forgets the chosen variables"
     kinds = {
-        (one["uid"], variable["name"]): (variable.get("multi"), variable.get("includeAll"))
+        (one["uid"], variable["name"]): _kind(variable)
         for one in boards
         for variable in one["templating"]["list"]
     }
     for variable in board["templating"]["list"]:
-        kind = (variable.get("multi"), variable.get("includeAll"))
+        kind = _kind(variable)
         for (uid, name), other in kinds.items():
             if name == variable["name"] and other != kind:
                 yield f"{board['title']}: variable {name} is of another kind on {uid}"
+
+
+def _kind(variable: Json) -> tuple[Any, ...]:
+    """What a value must be to be carried to another board; of a data source also its type."""
+    of_source = variable["query"] if variable["type"] == "datasource" else None
+    return variable.get("multi"), variable.get("includeAll"), of_source
 
 
 def _variables(board: Json) -> Iterator[str]:
@@ -169,6 +175,46 @@ def _variables(board: Json) -> Iterator[str]:
         for name in re.findall(r"\$\{([\w.\[\]]+)[:}]", text):
             if name not in known and not BUILT_IN.fullmatch(name):
                 yield f"{board['title']}: ${{{name}}} is not a variable"
+
+
+def exprs_of(panel: Json) -> list[Json]:
+    return [target for target in panel.get("targets", []) if "expr" in target]
+
+
+def _counters(panel: Json) -> Iterator[str]:
+    """The value of a counter is the number since the database was made."""
+    for target in exprs_of(panel):
+        for before in re.findall(r"(\w+)?\(?\bswingbot_\w+_total\b", target["expr"]):
+            if before not in ("increase", "rate", "irate"):
+                yield "a counter without increase() or rate()"
+
+
+def _legends(panel: Json) -> Iterator[str]:
+    """Grafana names a series without a legend by all of its labels."""
+    for target in exprs_of(panel):
+        if target["format"] == "time_series" and not target.get("legendFormat"):
+            yield f"series {target['refId']} has no legend"
+
+
+def _statuses(panel: Json) -> Iterator[str]:
+    """As `_series`, for labels; a timeline needs words and colours for its numbers."""
+    defaults = panel["fieldConfig"]["defaults"]
+    coloured = any("color" in properties for _, properties in _overrides(panel))
+    for target in exprs_of(panel):
+        by_status = re.search(r"\bby \([^)]*\b(status|outcome|state|phase)\b", target["expr"])
+        if by_status and target["format"] == "time_series" and not coloured:
+            yield "series of a status without colours"
+        if panel["type"] == "state-timeline" and not defaults.get("mappings"):
+            yield "a timeline of numbers without value mappings"
+
+
+def _nothing(panel: Json) -> Iterator[str]:
+    """A metric without a value is left out of /metrics, and its panel would be blank."""
+    if exprs_of(panel) and not panel["fieldConfig"]["defaults"].get("noValue"):
+        yield "blank without a word if nothing is scraped"
+
+
+PROMETHEUS: Final = (_counters, _legends, _statuses, _nothing)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -100,6 +100,52 @@ def test_a_series_of_a_status_needs_colours() -> None:
     assert any("series of a status without colours" in fault for fault in findings(board))
 
 
+def bare_counter(board: Json) -> None:
+    target = panel(board, "Boots")["targets"][0]
+    target["expr"] = "sum by (outcome) (swingbot_boots_total)"
+
+
+def no_legend(board: Json) -> None:
+    panel(board, "Trees")["targets"][0]["legendFormat"] = ""
+
+
+def no_colours(board: Json) -> None:
+    panel(board, "Testboxes")["fieldConfig"]["overrides"] = []
+
+
+def no_words(board: Json) -> None:
+    del panel(board, "State of each part")["fieldConfig"]["defaults"]["mappings"]
+
+
+def silent(board: Json) -> None:
+    del panel(board, "Database")["fieldConfig"]["defaults"]["noValue"]
+
+
+def another_source(board: Json) -> None:
+    board["templating"]["list"][0]["name"] = "datasource"
+
+
+@pytest.mark.parametrize(
+    ("breaks", "words"),
+    [
+        (bare_counter, "a counter without increase"),
+        (no_legend, "has no legend"),
+        (no_colours, "series of a status without colours"),
+        (no_words, "a timeline of numbers without value mappings"),
+        (silent, "blank without a word"),
+        (another_source, "variable datasource is of another kind on swingbot-lab"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_rule_catches_a_board_over_prometheus_that_breaks_it(
+    breaks: Callable[[Json], None], words: str
+) -> None:
+    boards = dashboards()
+    (board,) = (deepcopy(board) for board in boards if board["uid"] == "swingbot-service")
+    breaks(board)
+    assert any(words in fault for fault in findings(board, tuple(boards)))
+
+
 @pytest.mark.parametrize("board", dashboards(), ids=lambda board: str(board["uid"]))
 def test_our_boards_break_no_rule(board: Json) -> None:
     assert findings(board, tuple(dashboards())) == []

@@ -227,6 +227,25 @@ def test_alerts_of_grafana_leave_by_mail_or_webhook(
     } <= set(environment)
 
 
+@pytest.mark.parametrize("prometheus", ["", "http://prometheus.example.org:9090"])
+def test_the_board_of_the_service_asks_prometheus_if_there_is_one(
+    tmp_path: Path, prometheus: str
+) -> None:
+    done = started(tmp_path, SWINGBOT_GRAFANA_PROMETHEUS=prometheus)
+    assert f"SWINGBOT_GRAFANA_PROMETHEUS={prometheus}" in done.stdout.splitlines()
+    board = json.loads((tmp_path / "boards/service.json").read_text())
+    assert board["uid"] == "swingbot-service"
+    said = [p["options"]["content"] for p in board["panels"] if p["type"] == "text"]
+    assert any("No Prometheus is configured" in text for text in said) == (not prometheus)
+    assert any("targets" in panel for panel in board["panels"]) == bool(prometheus)
+
+
+def test_an_address_of_prometheus_without_a_scheme_is_refused(tmp_path: Path) -> None:
+    done = started(tmp_path, SWINGBOT_GRAFANA_PROMETHEUS="prometheus:9090")
+    assert done.returncode == 2
+    assert "'prometheus:9090', the address of Prometheus, does not begin with http" in done.stderr
+
+
 def test_writing_boards_again_says_what_changed(tmp_path: Path) -> None:
     def write(url: str) -> list[str]:
         command = ["sh", str(ROOT / "dashboards/write-boards"), url, str(tmp_path)]

@@ -16,6 +16,7 @@ VARIABLES = {
     "SWINGBOT_GRAFANA_DB_USER": "swingbot_grafana",
     "SWINGBOT_GRAFANA_DB_NAME": "swingbot",
     "SWINGBOT_GRAFANA_DB_PASSWORD": "x",
+    "SWINGBOT_GRAFANA_PROMETHEUS": "",
     "SWINGBOT_GRAFANA_WEB": "http://127.0.0.1:8010",
     "SWINGBOT_GRAFANA_ALERT_KIND": "email",
     "SWINGBOT_GRAFANA_ALERT_TO": "a@example.org",
