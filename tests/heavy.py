@@ -43,7 +43,7 @@ def _results(store: ArtifactDirectory, unit_job: str) -> tuple[str, int]:
     return sha256, len(content)
 
 
-def _fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
+def fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
     """Return a boot with many samples, its run's result root, and an attempt under way."""
     lab = scenario.a_lab(conn)
     run = conn.execute(
@@ -77,6 +77,15 @@ def _fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
         sa.text("UPDATE run SET result_root = :root, root_run = 0 WHERE id = :run"),
         {"root": root, "run": run.id},
     )
+    # A loop gives up an attempt of the scenario's date, and one that Buildbot does not know.
+    conn.execute(
+        sa.text(
+            "DELETE FROM dispatch WHERE attempt IN (SELECT id FROM attempt WHERE state = 'running')"
+        )
+    )
+    conn.execute(
+        sa.text("UPDATE attempt SET created_at = clock_timestamp() WHERE state = 'running'")
+    )
     attempt = conn.execute(
         sa.text("SELECT min(id) FROM attempt WHERE state = 'running'")
     ).scalar_one()
@@ -91,7 +100,7 @@ def heavy_site(db_url: str, place: Path, **environment: str) -> Iterator[Target]
     given = brain_environment(place / "state", db_url) | environment
     settings, engine = load(environ=given), make_engine(db_url)
     with engine.connect() as conn:
-        boot, run, attempt = _fill(conn, settings)
+        boot, run, attempt = fill(conn, settings)
     engine.dispose()
     settings.state.mkdir(parents=True, exist_ok=True)
     bearer = {"Authorization": f"Bearer {token(secret(settings.secret_file), attempt)}"}

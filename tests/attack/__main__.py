@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Final
 
 import tests.attack
+from tests.attack.own_service import filled
 from tests.attack.target import Target
 
 RESTARTING: Final = frozenset({"hung_parts"})
@@ -49,6 +50,12 @@ def main() -> int:
     ask.add_argument("--state", type=Path, help="state directory of a service on this host")
     ask.add_argument("--token", default="", help="a token of an operator, which must stay valid")
     ask.add_argument("--worker", default="", help="the token of an attempt under way, as a12.9f...")
+    ask.add_argument(
+        "--fill",
+        action="store_true",
+        help="put what the attacks read into the database of the service at --state, which was"
+        " started for them alone, and find --pid, --boot, --run, --token and --worker there",
+    )
     given = ask.parse_args()
     target = Target(
         host=given.host,
@@ -66,6 +73,10 @@ def main() -> int:
     known = dict(attacks())
     if unknown := sorted(set(given.names) - set(known)):
         ask.error(f"unknown: {', '.join(unknown)}; known are {', '.join(known)}")
+    if given.fill:
+        if given.state is None:
+            ask.error("--fill needs --state, the state directory of a service of its own")
+        target = filled(target)
     counts = {"held": 0, "FAILED": 0, "skipped": 0}
     for name in given.names or known:
         result = known[name].run(target)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from swingbot.adapters.maintainers import maintainers_of
 from swingbot.core.mail.recipients import NoMaintainers
+from swingbot_worker.walls import cgroup
 from tests.attack.target import Result, Target
 
 NAME = "chosen-maintainers"
@@ -17,7 +22,12 @@ WANTED = "the base's maintainers alone; no file of the host, no crowd, no gigaby
 _HONEST = 'print "maintainer\\@example.org (maintainer:X)\\n";'
 _PICKS = 'print "victim$_\\@example.org (maintainer:X)\\n" for (1..15);'
 _FORKS = "for (1..600) { if (!fork()) { sleep 20; exit } } sleep 20; "
-_ALLOCATES = "for (1..6) { if (!fork()) { my $x = 'x' x 150000000; sleep 20; exit } } sleep 20; "
+# Memory of each process: a string that perl knows before it forks would be shared by all.
+_ALLOCATES = (
+    "for (1..6) { if (!fork()) { my $x = chr(65 + $_) x 150000000; sleep 20; exit } } sleep 20; "
+)
+_LIMIT_MB = 512
+_PEAK = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 
 
 def run(target: Target) -> Result:
@@ -37,10 +47,42 @@ def run(target: Target) -> Result:
         picked = _asked(repository, _HONEST, _PICKS)
         seen = _asked(repository, looks + _HONEST, _PICKS)
         crowd = _asked(repository, _FORKS + _HONEST, _PICKS)
-        memory = _asked(repository, _ALLOCATES + _HONEST, _PICKS)
+        with _peak() as peak:
+            memory = _asked(repository, _ALLOCATES + _HONEST, _PICKS)
     alone = "maintainer@example.org"
     held = picked == seen == alone and "limit" in crowd and "limit" in memory
-    return Result(held, f"picks: {picked}; looks: {seen}; forks: {crowd}; allocates: {memory}")
+    # Counted by the kernel, each page once, in steps of a few hundred KB. 0: no cgroup of its own
+    small = peak[0] >> 20 <= _LIMIT_MB
+    return Result(
+        held and small,
+        f"picks: {picked}; looks: {seen}; forks: {crowd};"
+        f" allocates: {memory}, with {peak[0] >> 20} MB at most",
+    )
+
+
+@contextmanager
+def _peak() -> Iterator[list[int]]:
+    """Record the peak of the cgroups that this process's children create, in bytes."""
+    peak, stop = [0], threading.Event()
+
+    def watch() -> None:
+        with suppress(cgroup.NoGroup):
+            control = cgroup.find()
+            while not stop.wait(0.02):
+                for child in psutil.Process().children(recursive=True):
+                    for group in control.memory.glob(f"{cgroup.PREFIX}{child.pid}-*"):
+                        with suppress(OSError, ValueError):
+                            peak[0] = max(
+                                peak[0], int((group / _PEAK[control.version]).read_text())
+                            )
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        stop.set()
+        thread.join()
 
 
 def _asked(repository: Path, base: str, culprit: str) -> str:

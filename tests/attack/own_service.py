@@ -1,0 +1,62 @@
+"""What the attacks need of a service that was started for them: data to read, a token, an attempt.
+
+`python -m tests.attack --fill` puts it into the database of the service at `--state`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from swingbot.adapters.artifacts import secret
+from swingbot.adapters.part_heartbeat import beats
+from swingbot.app.database import database_url
+from swingbot.app.settings import load
+from swingbot.core.access.roles import Role
+from swingbot.core.access.tokens import digest
+from swingbot.core.model.dispatch import token
+from swingbot_db import access
+from swingbot_db.engine import make_engine
+from tests.attack.target import Target
+from tests.heavy import fill
+
+
+def filled(target: Target) -> Target:
+    """Return `target` with a boot of many samples, an operator's token, an attempt under way, and
+    the process of its web service.
+
+    Its database is no longer one of real measurements afterwards.
+    """
+    assert target.state is not None
+    settings = load(
+        environ={
+            "SWINGBOT_PATHS_STATE": str(target.state),
+            "SWINGBOT_WEB_PORT": str(target.port),
+        }
+    )
+    engine, text = make_engine(database_url(settings)), f"swingbot_{secrets.token_urlsafe(32)}"
+    try:
+        with engine.connect() as conn:
+            boot, run, attempt = fill(conn, settings)
+        with engine.begin() as conn:
+            access.create(
+                conn,
+                who="Attack",
+                role=Role.OPERATOR,
+                digest=digest(text),
+                life=None,
+                note=None,
+                by="attack",
+            )
+    finally:
+        engine.dispose()
+    bearer = token(secret(settings.secret_file), attempt)
+    return replace(
+        target,
+        pid=next(beat.pid for beat in beats(target.state) if beat.part == "web"),
+        boot=boot,
+        run=run,
+        token=text,
+        attempt=f"a{attempt}",
+        worker={"Authorization": f"Bearer {bearer}"},
+    )
