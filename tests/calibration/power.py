@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 from scipy.stats import ttest_ind
 
+from swingbot.core.model.noise import MeasuredBoot
+from swingbot.core.plan.noise import estimate, sd_at_most
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 
 ALPHA: Final = 0.005
@@ -34,9 +36,17 @@ class Power:
         return f"{share * self.found:.1f} % (Welch {share * self.welch:.1f} %)"
 
 
-def power(boots: int, runs: int, effect: float, comparisons: int, seed: int = 1) -> Power:
-    """Gaussian runs in Gaussian boots, with equal shares of the variance of a boot mean."""
+def power(
+    boots: int, runs: int, effect: float, comparisons: int, seed: int = 1, *, kernels: int = 0
+) -> Power:
+    """Gaussian runs in Gaussian boots, with equal shares of the variance of a boot mean.
+
+    `kernels` of three boots each are in the noise record, which is drawn for every 20th comparison;
+    0: no record.
+    """
     rng = np.random.default_rng([seed, boots, runs])
+    records = np.random.default_rng([seed, boots, runs, kernels])
+    known: float | None = None
     change = effect * SD * math.sqrt(2.0)
     found = np.zeros(comparisons, bool)
     welch = np.zeros(comparisons, bool)
@@ -49,7 +59,10 @@ def power(boots: int, runs: int, effect: float, comparisons: int, seed: int = 1)
             [BootRuns(k=k, values=tuple(100.0 * np.exp(row))) for k, row in enumerate(side)]
             for side in (base, head)
         ]
-        row = compare(sides[0], sides[1], Rule(better="higher", min_effect_pct=0.0, alpha=ALPHA))
+        if kernels and i % 20 == 0:
+            known = _limit(records, runs, kernels)
+        rule = Rule(better="higher", min_effect_pct=0.0, alpha=ALPHA, sd_at_most=known)
+        row = compare(sides[0], sides[1], rule)
         found[i] = row.verdict == "worse"
         levels = [[math.log(sum(boot.values) / runs) for boot in side] for side in sides]
         test = ttest_ind(levels[1], levels[0], equal_var=False)
@@ -60,6 +73,23 @@ def power(boots: int, runs: int, effect: float, comparisons: int, seed: int = 1)
         welch=int(welch.sum()),
         only_found=int((found & ~welch).sum()),
         only_welch=int((welch & ~found).sum()),
+    )
+
+
+def _limit(rng: np.random.Generator, runs: int, kernels: int) -> float | None:
+    """What the record of so many kernels says of the spread of boots."""
+    boots = rng.normal(0.0, SD, (kernels, 3, 1))
+    values = np.exp(boots + rng.normal(0.0, SD * math.sqrt(runs), (kernels, 3, runs)))
+    return sd_at_most(
+        estimate(
+            [
+                MeasuredBoot(
+                    code=str(n), image=str(n), day=str(n), k=k, shared=False, values=tuple(runs_of)
+                )
+                for n, kernel in enumerate(values.tolist())
+                for k, runs_of in enumerate(kernel)
+            ]
+        )
     )
 
 

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
+from swingbot.core.model.noise import NoiseRecord, Spread
 from swingbot.core.model.records import JobFile
 from swingbot.core.plan.costs import FULL_SECONDS
 from swingbot.core.plan.noise import noise_prior
@@ -35,7 +36,7 @@ from swingbot_db import read
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import JOB, Brain, make_brain
+from tests.fakes.brain import JOB, METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 
 
@@ -570,3 +571,29 @@ class _Line:
 
     def is_ancestor(self, old: str, new: str) -> bool:
         return True
+
+
+@pytest.mark.parametrize(
+    ("spread", "verdict", "words"),
+    [(None, "unclear", "in 3.1 %"), (0.01, "worse", ""), (0.12, "unclear", "noise record")],
+)
+def test_the_noise_record_says_what_three_boots_on_a_noisy_testbox_prove(
+    brain: Brain, spread: float | None, verdict: str, words: str
+) -> None:
+    """-20 %: two modes that spread boots by 12 % explain it, those of 1 % do not."""
+    brain.fake.wobble = 0.003
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    (head,) = commits(brain, FakeCommit(speed=80))
+    brain.watch(base, testboxes=["vm-tcg"])
+    request = ComparisonRequest(tree="fake", base=base, head=head, boots=3)
+    with brain.lab.transaction("note") as tx:
+        for job in ("page-fault-process-1", "page-fault-process-2"):
+            if spread is not None:
+                record = NoiseRecord(boot_mean=Spread(sd=spread, df=30.0), boots=45)
+                tx.noise.put("vm-tcg", job, METRIC, record, through=0)
+    number = request_comparison(brain.lab, request)
+    brain.run()
+    found = {row["verdict"] for row in brain.facts("c", number)["rows"] if row["headline"]}
+    assert found == {verdict}
+    reasons = [row["reason"] for row in brain.facts("c", number)["rows"] if row["headline"]]
+    assert all(words in (reason or "") for reason in reasons)

@@ -4,13 +4,14 @@ are worth what they say."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from swingbot.core.model.noise import EMULATED, NOISY, MeasuredBoot, NoiseRecord, Spread
-from swingbot.core.plan.noise import estimate, noise_prior, pair_prior
+from swingbot.core.plan.noise import estimate, noise_prior, pair_prior, sd_at_most
 from swingbot.core.stats.evidence import UNKNOWN
 
 
@@ -226,3 +227,12 @@ def test_a_little_known_spread_leans_on_the_guess() -> None:
 def test_a_record_survives_json() -> None:
     found = estimate(past(9, run=0.02, boot=0.01, layouts=2))
     assert NoiseRecord.from_json(found.to_json()) == found
+
+
+def test_a_record_limits_the_spread_of_boots_once_it_has_enough_of_them() -> None:
+    known = NoiseRecord(boot_mean=Spread(sd=0.02, df=30.0), boots=45)
+    assert sd_at_most(known) == pytest.approx(0.02 * math.sqrt(30 / 18.493), rel=1e-4)
+    assert sd_at_most(None) is None
+    assert sd_at_most(replace(known, boot_mean=Spread(sd=0.02, df=19.0))) is None
+    assert sd_at_most(replace(known, wild_boots=5)) is not None
+    assert sd_at_most(replace(known, wild_boots=6)) is None, "these may be a second mode"

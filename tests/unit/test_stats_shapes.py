@@ -11,8 +11,14 @@ from scipy.stats import fisher_exact
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import BootRuns, Rule, compare
+from swingbot.core.stats.family import compare_family
 from swingbot.core.stats.interleaving import blocks_of, few_runs_p
-from swingbot.core.stats.modes import mixture_p, separation_p
+from swingbot.core.stats.modes import (
+    mixture_p,
+    more_together,
+    most_in_smaller_mode,
+    separation_p,
+)
 from swingbot.core.stats.parse import parse_boots
 from swingbot.core.stats.spread import most_df
 from swingbot.core.stats.spread_change import spread_change
@@ -43,6 +49,38 @@ def test_three_boots_a_side_have_no_direction_unless_modes_are_ruled_out() -> No
     assert judged(*sides, replace(HIGHER, unimodal=True)).verdict == "worse"
     assert judged("100;101;100;101", "80;81;80;81").verdict == "worse"
     assert judged(*sides, replace(HIGHER, paired=True)).verdict == "worse"
+
+
+def test_a_record_says_how_much_modes_can_explain() -> None:
+    sides = "100;101;100", "80;81;80"
+    one_mode, two_modes = (replace(HIGHER, sd_at_most=sd) for sd in (0.01, 0.12))
+    assert judged(*sides, one_mode).verdict == "worse"
+    row = judged(*sides, two_modes)
+    assert (row.verdict, row.more_boots) == ("unclear", 2)
+    assert "into two modes, as the noise record allows, so few boots do that in 3.1 %" in (
+        row.reason or ""
+    )
+    four = "100;101;100;101", "80;81;80;81"
+    assert judged(*four, two_modes).more_boots == 1
+    assert judged("100;101;100;101;100", "80;81;80;81;80", two_modes).verdict == "worse"
+
+
+def test_the_spread_of_boots_limits_the_share_of_a_second_mode() -> None:
+    assert most_in_smaller_mode(0.1, 0.05) == 0.5
+    assert most_in_smaller_mode(0.1, 0.1 * math.sqrt(0.2 * 0.8)) == pytest.approx(0.2)
+    assert most_in_smaller_mode(0.0, 0.01) == 0.5
+    assert separation_p(3, 3, 0.2) == pytest.approx(2 * (0.2 * 0.8) ** 3)
+    assert more_together(3, 3, 0.5, 0.005) == 2
+    assert more_together(3, 3, 0.1, 0.005) == 0
+
+
+def test_rows_of_a_table_share_what_modes_may_explain() -> None:
+    """Eight rows of quite unlike spreads, so that nothing is pooled."""
+    texts = ["100;101;100;101", "80;80.1;80;80.1", *(f"{80 + n};{80 - n};80;80" for n in range(7))]
+    arms, pairs = [parse_boots(text) for text in texts], [(i, i + 1) for i in range(8)]
+    row = compare_family(arms, pairs, replace(HIGHER, sd_at_most=0.09))[0]
+    assert row.verdict == "unclear" and "of tables of 8 rows" in (row.reason or "")
+    assert judged(texts[0], texts[1], replace(HIGHER, sd_at_most=0.09)).verdict == "worse"
 
 
 def test_a_boot_among_those_of_the_other_side_is_no_outlier() -> None:

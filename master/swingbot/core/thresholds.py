@@ -224,6 +224,16 @@ RECORD_WILD_SDS: Final = 6.0
 RECORD_WILD_SHARE: Final = 0.2
 # Relative: nothing is known to repeat better than that.
 RECORD_FLOOR: Final = 1e-5
+# Degrees of freedom from which the spread of boots in a record limits the share of a second mode in
+# a comparison. Fewer: boots of a record fall into one mode by chance, and its upper limit is so
+# wide that Gaussian boots lose power.
+RECORD_SHAPE_DF: Final = 20.0
+# Share of wild boots above which it does not. Larger: a second mode that was left out as wild
+# separates 3 boots a side in more than 0.5 % of comparisons.
+RECORD_SHAPE_WILD: Final = 0.1
+# P that boots spread more than the limit taken from the record. Larger: an effect of modes passes;
+# smaller: more boots for the same effect.
+RECORD_SHAPE_P: Final = 0.05
 # Observations that the built-in guess counts for beside a record ...
 GUESS_DF: Final = 0.5
 # ... of a pair on a repeatable testbox without a record ...

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from swingbot.core.model.noise import NoiseRecord
+from swingbot.core.plan.noise import sd_at_most
 from swingbot.core.stats.compare import BootRuns, Rule
 from swingbot.core.stats.rules import rule_for
 from swingbot.core.thresholds import LAYOUT_SHARE, UNKNOWN_METRIC_PCT
@@ -28,9 +31,15 @@ def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
     )
 
 
-def rule_of(testbox: Testbox, metric: Metric, job: UnitJob) -> Rule:
-    """Return the rule for a metric of a unit job on a testbox."""
-    return rule_on(metric, job, repeatable=testbox.repeatable)
+def rule_of(
+    testbox: Testbox, metric: Metric, job: UnitJob, record: NoiseRecord | None = None
+) -> Rule:
+    """Return the rule for a metric of a unit job on a testbox.
+
+    `record` is the noise record of the metric there; it limits what two modes of boots can explain.
+    """
+    rule = rule_on(metric, job, repeatable=testbox.repeatable)
+    return rule if testbox.repeatable else replace(rule, sd_at_most=sd_at_most(record))
 
 
 def rule_on(metric: Metric, job: UnitJob, *, repeatable: bool) -> Rule:

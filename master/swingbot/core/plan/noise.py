@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import chdtri
 
 from swingbot.core.model.noise import EMULATED, NOISY, MeasuredBoot, NoisePrior, NoiseRecord, Spread
 from swingbot.core.stats.boot_modes import BootModes, boot_modes, merged
@@ -26,6 +27,9 @@ from swingbot.core.thresholds import (
     GUESS_PAIR_DF,
     MAX_CERTAINTY,
     RECORD_FLOOR,
+    RECORD_SHAPE_DF,
+    RECORD_SHAPE_P,
+    RECORD_SHAPE_WILD,
     RECORD_WILD_SDS,
     RECORD_WILD_SHARE,
 )
@@ -290,6 +294,20 @@ def pair_prior(record: NoiseRecord | None, paired: bool) -> PairPrior:
         sd=math.sqrt(2.0) * (_leaning(spread, guess) if paired else spread.sd),
         df=spread.df + (GUESS_DF if paired else 0.0),
     )
+
+
+def sd_at_most(record: NoiseRecord | None) -> float | None:
+    """Return the upper confidence limit of the relative spread between boot means, modes included.
+
+    None if the record does not limit the share of a second mode: too few boots, or so many wild
+    ones that they may be one.
+    """
+    if record is None or record.boot_mean.df < RECORD_SHAPE_DF:
+        return None
+    if record.wild_boots > RECORD_SHAPE_WILD * (record.boots + record.wild_boots):
+        return None
+    spread = record.boot_mean
+    return spread.sd * math.sqrt(spread.df / float(chdtri(spread.df, 1.0 - RECORD_SHAPE_P)))
 
 
 def day_sd(record: NoiseRecord | None) -> float:

@@ -11,14 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
 from swingbot.core.stats.interleaving import blocks_of
-from swingbot.core.stats.modes import fewest_apart, mixture_p, separation_p
+from swingbot.core.stats.modes import (
+    fewest_apart,
+    mixture_p,
+    more_together,
+    most_in_smaller_mode,
+    separation_p,
+)
 from swingbot.core.stats.rows import Alone, BootRuns, Rule
 from swingbot.core.stats.samples import BootUnits, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import EffectSpread, counted, spread_of
@@ -170,9 +176,7 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
     )
     if abs(d) > half and abs(d) >= least:
         row = replace(row, verdict=_direction(d, rule))
-        return (
-            row if pairs or rule.unimodal else _unless_modes(row, measured, rule, _fewest(spread))
-        )
+        return row if pairs or rule.unimodal else _unless_modes(row, measured, rule, spread, d)
     if abs(d) + half <= least:
         return replace(
             row,
@@ -183,7 +187,7 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
         )
     more = _more_boots(row, d, spread, least, rule, pairs, measured.trimmed)
     if more is not None and not pairs and not rule.unimodal:
-        more = max(more, _fewest(spread) - min(map(len, measured.units)))
+        more = max(more, _modes_apart(measured, rule, spread, d).short)
     many = (
         f"about {more} more boot{'s' * (more > 1)} a side would settle it"
         if more is not None
@@ -198,34 +202,54 @@ def _judge(row: ComparisonRow, measured: Levels, pairs: bool, rule: Rule) -> Com
     return replace(row, reason=_join(row.reason, f"{why}; {many}"), more_boots=more)
 
 
-def _fewest(spread: EffectSpread) -> int:
-    """Return the boots per side below which an unpaired row gets no direction.
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """How often modes of boots alone would separate the sides of a row, if its boots fell into
+    two."""
 
-    A family whose arms agree in their spread shows no modes.
+    often: float  # share of comparisons, or of tables, of equal kernels
+    short: int  # boots that each side lacks for a direction
+
+
+def _modes_apart(measured: Levels, rule: Rule, spread: EffectSpread, d: float) -> _Apart:
+    """Two modes at the distance d.
+
+    The spread of the noise record limits the share of the smaller mode. Without a record any share
+    is possible, and fewer than FEWEST_UNPAIRED boots get no direction. A family whose arms agree in
+    their spread shows no modes.
     """
-    if spread.shared is None or spread.shared.pooled is not None:
-        return FEWEST_UNPAIRED
-    return fewest_apart(spread.shared.rows)
-
-
-def _unless_modes(row: ComparisonRow, measured: Levels, rule: Rule, fewest: int) -> ComparisonRow:
-    """Make a row with a direction unclear if two modes of boots would cause it too often."""
     n, m = map(len, measured.units)
     rows = rule.family.rows if rule.family else 1
-    short = fewest - min(n, m)
-    if short > 0:
-        often = 100 * min(1.0, rows * separation_p(n, m))
+    pooled = spread.shared is not None and spread.shared.pooled is not None
+    fewest = FEWEST_UNPAIRED if rows == 1 or pooled else fewest_apart(rows)
+    short = max(0, fewest - min(n, m))
+    most = 0.5
+    if rule.sd_at_most is not None:
+        most = most_in_smaller_mode(abs(d), rule.sd_at_most * measured.scale.relative)
+        needed = more_together(n, m, most, rule.alpha / rows)
+        short = min(short, needed) if pooled else needed
+    return _Apart(min(1.0, rows * separation_p(n, m, most)), short)
+
+
+def _unless_modes(
+    row: ComparisonRow, measured: Levels, rule: Rule, spread: EffectSpread, d: float
+) -> ComparisonRow:
+    """Make a row with a direction unclear if two modes of boots would cause it too often."""
+    rows = rule.family.rows if rule.family else 1
+    apart = _modes_apart(measured, rule, spread, d)
+    if apart.short > 0:
         of = f"tables of {rows} rows" if rows > 1 else "comparisons"
+        record = ", as the noise record allows" if rule.sd_at_most is not None else ""
         return replace(
             row,
             verdict="unclear",
             reason=_join(
                 row.reason,
-                "the sides are apart, but if boots fall into two modes, so few boots do that in"
-                f" {often:.2g} % of {of} of equal kernels;"
-                f" {short} more boot{'s' * (short > 1)} a side would settle it",
+                f"the sides are apart, but if boots fall into two modes{record}, so few boots do"
+                f" that in {100 * apart.often:.2g} % of {of} of equal kernels;"
+                f" {apart.short} more boot{'s' * (apart.short > 1)} a side would settle it",
             ),
-            more_boots=short,
+            more_boots=apart.short,
         )
     mapped = [
         [measured.scale.of(units[i]) for i in keep]

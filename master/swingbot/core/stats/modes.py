@@ -14,16 +14,35 @@ from functools import lru_cache
 from swingbot.core.stats.moments import within
 from swingbot.core.thresholds import FEWEST_UNPAIRED, MODE_GAP
 
-_SHARES = 1000  # values tried for the share of boots in one mode
+_SHARES = 500  # values tried for the share of boots in the smaller mode
 
 
-def separation_p(n: int, m: int) -> float:
+@lru_cache(maxsize=1024)
+def separation_p(n: int, m: int, most: float = 0.5) -> float:
     """Return P that n and m boots of equal kernels fall into different modes.
 
-    This is the maximum over the share of boots in a mode.
+    This is the maximum over the share of boots in the smaller mode, up to `most`.
     """
-    shares = [i / _SHARES for i in range(1, _SHARES)]
+    shares = [most * i / _SHARES for i in range(1, _SHARES + 1)]
     return max(p**n * (1.0 - p) ** m + p**m * (1.0 - p) ** n for p in shares)
+
+
+def most_in_smaller_mode(apart: float, sd: float) -> float:
+    """Return the largest share of boots in the smaller of two modes that are `apart`, if boots
+    spread by at most `sd`.
+
+    Two modes alone spread by `apart sqrt(p (1 - p))`.
+    """
+    product = (sd / apart) ** 2 if apart else math.inf
+    return 0.5 if product >= 0.25 else 0.5 - math.sqrt(0.25 - product)
+
+
+def more_together(n: int, m: int, most: float, alpha: float) -> int:
+    """Return how many more boots per side make the modes separate them with P below `alpha`."""
+    more = 0
+    while separation_p(n + more, m + more, most) >= alpha:
+        more += 1
+    return more
 
 
 @lru_cache(maxsize=64)

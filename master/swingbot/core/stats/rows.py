@@ -125,6 +125,9 @@ class Rule:
     layout: float = 0.0
     prior_sd: float = 0.0  # known spread of one boot (of one pair if paired) ...
     prior_df: float = 0.0  # ... and its degrees of freedom; 0: not known
+    # No larger spread between boots, all modes included, is compatible with the noise record;
+    # limits the share of boots in a second mode. None: not known
+    sd_at_most: float | None = None
     form: Form = "ratio"  # root: counts; difference: percentages, and metrics without useful ratios
     points: bool = False  # share in percent: minimum effect and margins are percentage points
     poisson: bool = False  # counts of independent events, whose root has a spread of at least 1/2

@@ -147,7 +147,10 @@ class TestboxPart:
 
     def _rule(self, job: UnitJob, name: str, headlines: int) -> Rule:
         metric = metric_of(self.lab.programs, name)
-        rule = rule_of(self.definition, metric, job)
+        record = (
+            self.tx.noise.get(self.testbox, job.name, name) if metric.klass == "benchmark" else None
+        )
+        rule = rule_of(self.definition, metric, job, record)
         return replace(
             self.look.rule(rule),
             headlines=headlines if metric.headline else 0,

@@ -194,7 +194,8 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
         ]
         for job in tx.specs.get(spec):
             for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
-                rule = rule_of(lab.testboxes.known(testbox), metric, job)
+                record = tx.noise.get(testbox, job.name, metric.name)
+                rule = rule_of(lab.testboxes.known(testbox), metric, job, record)
                 base, head = (side.get((job.name, metric.name), []) for side in sides)
                 least = math.log1p(rule.min_effect_pct / 100.0)
                 past = past_of(lab, tx, comparison, (testbox, job.name, metric.name), least)
