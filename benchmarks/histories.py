@@ -66,8 +66,8 @@ def wandering(rng: np.random.Generator) -> Array:
 def recorded(rng: np.random.Generator) -> Array:
     """Boots of one kernel, drawn with replacement, three successive runs of a boot at a time."""
     blocks = _boots()
-    drawn = blocks[rng.integers(len(blocks), size=-(-POINTS // blocks.shape[1]))]
-    return SD * drawn.ravel()[:POINTS]
+    drawn: Array = blocks[rng.integers(len(blocks), size=-(-POINTS // blocks.shape[1]))].ravel()
+    return drawn[:POINTS] * SD
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_every_panel_has_a_value_of_each_expression(db_url: str, tmp_path: Path)
             assert chosen == {"instance": f"127.0.0.1:{site.port}"}
             for where, target in expressions(BOARD):
                 expr = expand(target["expr"], chosen)
-                eventually(f"{where}: {expr}", lambda expr=expr: bool(value(port, expr)), 120)
+                eventually(f"{where}: {expr}", partial(value, port, expr), 120)
 
 
 def value(port: int, expr: str) -> list[Any]:
