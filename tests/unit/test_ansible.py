@@ -283,10 +283,16 @@ def test_grafana_gets_an_ssl_mode_that_its_driver_knows(host: str, mode: str) ->
 def test_grafana_gets_all_kinds_of_provisioning_files() -> None:
     role = ANSIBLE / "roles/swingbot_grafana/tasks"
     kinds = {place.name for place in (ANSIBLE.parent / "dashboards/provisioning").iterdir()}
-    (written,) = (
-        task for task in read(role / "service.yml") if "provisioning files" in task["name"]
+    tasks = {task["name"]: task for task in read(role / "service.yml")}
+    copied = tasks["Copy the dashboards and provisioning files"]["loop"]
+    sources = {place.name for place in (ANSIBLE.parent / "dashboards").iterdir()}
+    assert {"provisioning", "write-boards"} <= set(copied) <= sources
+    (command,) = (
+        task["ansible.builtin.command"]["argv"]
+        for name, task in tasks.items()
+        if name.startswith("Write the dashboards and provisioning files")
     )
-    assert set(written["loop"]) == kinds
+    assert command[-1] == "/etc/grafana/provisioning"
     removed = (role / "remove.yml").read_text()
     assert all(f"provisioning/{kind}/*" in removed for kind in kinds)
 

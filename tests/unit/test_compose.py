@@ -143,7 +143,11 @@ def started(tmp_path: Path, **given: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [program, str(entry)],
         env=environment
-        | {"SWINGBOT_GRAFANA_DASHBOARDS": str(tmp_path / "boards"), "PATH": "/usr/bin:/bin"},
+        | {
+            "SWINGBOT_GRAFANA_DASHBOARDS": str(tmp_path / "boards"),
+            "GF_PATHS_PROVISIONING": str(tmp_path / "provisioning"),
+            "PATH": "/usr/bin:/bin",
+        },
         capture_output=True,
         text=True,
     )
@@ -187,6 +191,21 @@ def test_boards_link_to_the_address_of_the_pages(tmp_path: Path) -> None:
         assert web["query"] == web["current"]["value"] == "https://a.example.org/bot"
         assert web["hide"] == 2
         assert "127.0.0.1" not in json.dumps(board)
+
+
+def test_alert_rules_link_to_the_address_of_the_pages(tmp_path: Path) -> None:
+    """Grafana puts no variables into annotations."""
+    assert started(tmp_path, SWINGBOT_PUBLIC_URL="https://a.example.org/bot/").returncode == 0
+    shipped = ROOT / "dashboards/provisioning"
+    written = {
+        str(file.relative_to(tmp_path / "provisioning")): file.read_text()
+        for file in (tmp_path / "provisioning").glob("*/*")
+    }
+    assert set(written) == {str(file.relative_to(shipped)) for file in shipped.glob("*/*")}
+    (group,) = yaml.safe_load(written["alerting/swingbot.yaml"])["groups"]
+    for rule in group["rules"]:
+        assert "https://a.example.org/bot" in rule["annotations"]["summary"], rule["uid"]
+        assert "127.0.0.1" not in str(rule)
 
 
 @pytest.mark.parametrize(

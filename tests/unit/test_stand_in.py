@@ -66,3 +66,14 @@ def test_a_variable_that_is_not_set_is_refused(
     monkeypatch.delenv("SWINGBOT_GRAFANA_ALERT_TO")
     with pytest.raises(ValueError, match="has a variable that is not set"):
         stand_in.provisioned("alerting")
+
+
+def test_no_annotation_names_a_variable_which_grafana_would_leave_as_it_is(
+    stand_in: ModuleType, tmp_path: Path
+) -> None:
+    """Each link in a mail of Grafana once began with `$SWINGBOT_GRAFANA_WEB`."""
+    assert stand_in.provisioned("alerting")["groups"]
+    rules = tmp_path / "provisioning/alerting/swingbot.yaml"
+    rules.write_text(rules.read_text().replace("http://127.0.0.1:8010", "$SWINGBOT_GRAFANA_WEB"))
+    with pytest.raises(ValueError, match="variables that Grafana does not put in"):
+        stand_in.provisioned("alerting")

@@ -2,13 +2,15 @@
 and SQL by POST to /api/query.
 
 Variables in provisioning files are put in by os.path.expandvars, as Grafana puts `$NAME` in;
-one that is not set stays, and is refused here.
+one that is not set stays, and is refused here. In annotations of alert rules Grafana puts nothing
+in (grafana#54975), so a variable there would reach the reader of a mail.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ def provisioned(kind: str) -> dict[str, list[Any]]:
     """The entries of all files of a kind. Raises ValueError if a variable of them is not set."""
     found: dict[str, list[Any]] = {}
     for file in sorted((PROVISIONING / kind).glob("*.y*ml")):
+        if literal := literal_variables(yaml.safe_load(file.read_text())):
+            raise ValueError(f"{file} has variables that Grafana does not put in: {literal}")
         document = yaml.safe_load(os.path.expandvars(file.read_text()))
         if "$SWINGBOT" in str(document):
             raise ValueError(f"{file} has a variable that is not set")
@@ -31,6 +35,17 @@ def provisioned(kind: str) -> dict[str, list[Any]]:
             if isinstance(entries, list):
                 found.setdefault(key, []).extend(entries)
     return found
+
+
+def literal_variables(document: dict[str, Any]) -> list[str]:
+    """Annotations of rules that name a variable of the environment."""
+    return [
+        text
+        for group in document.get("groups", [])
+        for rule in group["rules"]
+        for text in rule["annotations"].values()
+        if re.search(r"\$\{?[A-Z]", text)
+    ]
 
 
 def refused(source: dict[str, Any]) -> str | None:
@@ -78,6 +93,11 @@ def shown() -> dict[str, Any]:
     return {
         "dashboards": titles,
         "rules": rules,
+        "summaries": [
+            rule["annotations"]["summary"]
+            for group in alerting["groups"]
+            for rule in group["rules"]
+        ],
         "receivers": [
             (receiver["type"], receiver["settings"]["addresses"])
             for point in alerting["contactPoints"]
