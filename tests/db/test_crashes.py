@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
 from swingbot_db.engine import make_engine
+from tests.db.crash_points import tried, unhurried
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.mail import brain_environment, running_smtpd
 
@@ -74,14 +75,13 @@ def what_happened(db_url: str) -> dict[str, object]:
         engine.dispose()
 
 
-def points(length: int) -> list[int]:
-    """The points to die at: all, or an even sample with a different remainder for each length."""
-    if os.environ.get("SWINGBOT_CRASH_ALL"):
-        return list(range(1, length + 1))
+def sample(length: int) -> list[int]:
+    """An even sample of the points to die at, with a different remainder for each length."""
     step = max(1, length // SAMPLE)
     return list(range(1 + length % step, length + 1, step))
 
 
+@unhurried
 def test_a_brain_killed_at_any_point_comes_to_the_same_end(
     tmp_path: Path, fresh_databases: Callable[[], str]
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_brain_killed_at_any_point_comes_to_the_same_end(
     assert expected["reports"] == ["sent"]
     length = len(log.read_text().splitlines())
     assert length > 50
-    for point in points(length):
+    for point in tried(range(1, length + 1), sample(length)):
         url = fresh_databases()
         environment = brain_environment(tmp_path / f"killed-{point}", url)
         settings = load(environ=environment)

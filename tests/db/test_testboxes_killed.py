@@ -18,6 +18,7 @@ from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
+from tests.db.crash_points import tried, unhurried
 from tests.db.racks import attempt_of, compared, environment, facts_of, lapse, rows, turn
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
@@ -39,6 +40,7 @@ for _ in range(3):
 """
 
 
+@unhurried
 def test_killed_at_any_point_of_losing_a_testbox_it_is_lost_once_leased_to_nobody_and_reported_once(
     tmp_path: Path, fresh_databases: Callable[[], str]
 ) -> None:
@@ -109,11 +111,7 @@ def test_killed_at_any_point_of_losing_a_testbox_it_is_lost_once_leased_to_nobod
             )
         )
     ]
-    for point in (
-        own
-        if os.environ.get("SWINGBOT_CRASH_ALL")
-        else own[: 2 * len(own) // 3 : max(1, len(own) // 4)]
-    ):
+    for point in tried(own, own[: 2 * len(own) // 3 : max(1, len(own) // 4)]):
         brain, found = lost(tmp_path / f"killed-{point}")
         with running_smtpd(brain.settings):
             assert go_on(found, SWINGBOT_CRASH_AT=str(point)) == -signal.SIGKILL, (
