@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from swingbot.core.access.uploads import UploadLimits, UploadUsage
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, OpenDispatch, OrderFacts
 from swingbot.core.model.records import WorkerCompiler
+from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot_db import uploads
 from swingbot_db.engine import transaction
 from swingbot_db.listener import Listener
@@ -183,10 +184,10 @@ class AttemptTransactions:
         with self._writing("admit file") as conn:
             return uploads.admit(conn, attempt, sha256, size, cap)
 
-    def hold(self, attempt: int, controller: str) -> str | None:
-        """Take or renew the lease of the attempt's testbox.
+    def hold(self, attempt: int, controller: str) -> LeaseHeld | LeaseRefused | None:
+        """Take or renew the lease of the attempt's testbox for `controller`.
 
-        Returns why `controller` must not drive it if another controller holds the lease.
+        Returns None if the attempt has no lease: it is a build, or over.
         """
         with self._writing("lease held") as conn:
             return Leases(conn).hold(attempt, controller, self._lease_seconds)

@@ -55,6 +55,7 @@ GAPS: Final = {
     "attempt_id_seq": 100_000,
     "dispatch_id_seq": 100_000,
     "boot_id_seq": 100_000,
+    "lease_fence_seq": 100_000,
 }
 
 

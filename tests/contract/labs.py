@@ -13,6 +13,7 @@ from swingbot_jobs.contract.orders import check_order, check_outcome
 from swingbot_worker import testbox
 from swingbot_worker.order import BootOrder
 from swingbot_worker.site import Site
+from swingbot_worker.testbox.fence import NO_FENCE, Fence
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = {
@@ -62,7 +63,13 @@ class Lab:
             }
         )
 
-    def boot(self, unit_jobs: Sequence[Mapping[str, Any]] = JOBS, **more: Any) -> dict[str, Any]:
+    def boot(
+        self,
+        unit_jobs: Sequence[Mapping[str, Any]] = JOBS,
+        *,
+        fence: Fence = NO_FENCE,
+        **more: Any,
+    ) -> dict[str, Any]:
         """Boot by an order with these unit jobs; the outcome is known to fit its schema."""
         order = BootOrder.from_json(self.order(unit_jobs, **more))
         self.phases.clear()
@@ -70,7 +77,7 @@ class Lab:
         def tell(phase: str, why: str) -> None:
             self.phases.append((phase, why))
 
-        return check_outcome(testbox.boot(order, self.out, self.site, tell))
+        return check_outcome(testbox.boot(order, self.out, self.site, tell, fence))
 
 
 def a_job(program: str, runs: int = 1, **params: str) -> dict[str, Any]:

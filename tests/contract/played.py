@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from swingbot_worker.site import Site
+from swingbot_worker.testbox.fence import NO_FENCE, Fence
 from swingbot_worker.testbox.ssh import power_switch, session
 from tests.contract.labs import PROGRAMS, ROOT, Lab, a_job, programs_in
 from tests.fakes import played_testbox
@@ -90,8 +91,8 @@ class Testbox:
         )
         self.lab = Lab(site=site, testbox="played", image=folder / "image", out=folder / "out")
 
-    def boot(self) -> dict[str, Any]:
-        return self.lab.boot([a_job("prints", word="7")], k=0)
+    def boot(self, fence: Fence = NO_FENCE) -> dict[str, Any]:
+        return self.lab.boot([a_job("prints", word="7")], k=0, fence=fence)
 
     @property
     def phases(self) -> list[str]:

@@ -11,8 +11,10 @@ from alembic.config import Config
 
 from swingbot.core.model.patches import BranchPatch, Patch
 from swingbot.core.model.records import BootKey, BootNumbers, base_and_head
+from swingbot.core.model.testbox_state import LeaseHeld
 from swingbot_db.migrate import DB_DIR, upgrade
 from swingbot_db.store import PgTransaction
+from swingbot_db.store.leases import Leases
 from tests import builders as make
 
 
@@ -402,3 +404,25 @@ def test_comparisons_of_before_stated_looks_stated_one(old: sa.Engine) -> None:
         assert found is not None and (found.looks, found.looks_stated) == (3, 1)
         with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
             conn.execute(sa.text("UPDATE comparison SET looks_stated = 0"))
+
+
+def test_leases_of_before_tokens_get_one_when_they_are_renewed(old: sa.Engine) -> None:
+    upgrade_to(old, "0033")
+    with old.begin() as conn:
+        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
+        order = make.an_order(conn, make.a_kernel(conn, tree, 0), testbox, k=0, series="c1")
+        attempt = make.an_attempt(conn, order)
+        conn.execute(
+            sa.text(
+                "INSERT INTO lease (testbox, attempt, holder, until)"
+                " VALUES (:testbox, :attempt, 'lab1', clock_timestamp() + interval '295 s')"
+            ),
+            {"testbox": testbox.name, "attempt": attempt},
+        )
+        began = conn.execute(sa.text("SELECT extract(epoch FROM now())::bigint")).scalar_one()
+    upgrade(old)
+    with old.begin() as conn:
+        held = Leases(conn).hold(attempt, "lab1", 300.0)
+        assert isinstance(held, LeaseHeld) and held.fence >= began
+        again = Leases(conn).hold(attempt, "lab1", 300.0)
+        assert isinstance(again, LeaseHeld) and again.fence == held.fence

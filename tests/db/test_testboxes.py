@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
+from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.core.plan.alerts import InvalidRuns, QueueState
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
@@ -65,7 +66,7 @@ def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None
     compared(brain, "rack7")
     turn(brain)
     attempts, number = AttemptTransactions(brain.engine), attempt_of(brain)
-    assert attempts.hold(number, "lab1") is None
+    assert isinstance(attempts.hold(number, "lab1"), LeaseHeld)
     for phase in ("booting", "running", "returning"):
         assert attempts.tell_phase(number, phase, f"it is {phase}")
         assert (state(brain), facts_of(brain)["now"]["why"], facts_of(brain)["now"]["holder"]) == (
@@ -93,16 +94,19 @@ def test_a_second_controller_is_refused_until_the_first_one_fell_silent(brain: B
     compared(brain, "rack7")
     turn(brain)
     attempts, number = AttemptTransactions(brain.engine), attempt_of(brain)
-    assert attempts.hold(number, "lab1") is None
+    first = attempts.hold(number, "lab1")
+    assert isinstance(first, LeaseHeld)
     refused = attempts.hold(number, "lab2")
-    assert refused is not None
-    assert refused.startswith(
+    assert isinstance(refused, LeaseRefused)
+    assert refused.why.startswith(
         f"testbox rack7 is held by controller lab1 for attempt a{number} until "
     )
-    assert attempts.hold(number, "lab1") is None
+    again = attempts.hold(number, "lab1")
+    assert isinstance(again, LeaseHeld) and again.fence == first.fence
     lapse(brain)
-    assert attempts.hold(number, "lab2") is None
-    assert attempts.hold(number, "lab1") is not None
+    second = attempts.hold(number, "lab2")
+    assert isinstance(second, LeaseHeld) and second.fence > first.fence
+    assert isinstance(attempts.hold(number, "lab1"), LeaseRefused)
 
 
 def test_a_silent_controller_loses_its_testbox_with_one_mail_then_and_one_at_its_return(

@@ -28,6 +28,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 IDLE, STRANGE = "6.1.0-56-amd64", "6.12.0"
+FENCED = 'cannot be written"; exit 1; }\n'  # the end of the check in `ssh.enter.fenced`
 BANNER = (
     "[    0.000000] Linux version {release} (who@where) #1\r\n[    0.000000] Command"
     " line: {cmdline}\r\n"
@@ -87,6 +88,11 @@ def ssh(world: World, script: str) -> int:
     if world["power"] != "on" or world["runs"] not in ("idle", "strange"):
         print("ssh: connect to host played port 22: Connection refused")
         return 255
+    check, fenced, script = script.rpartition(FENCED)
+    if fenced:
+        check = check.replace("/var/lib/swingbot", f"{world.folder}/var")
+        if status := subprocess.run(["sh", "-c", check + fenced], check=False).returncode:
+            return status
     if "say boot_id" in script:
         said = {
             "boot_id": world["boot_id"],

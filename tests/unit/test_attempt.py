@@ -117,12 +117,13 @@ def test_answers_to_an_outcome_are_distinguished(answer: httpx.Response, word: s
     [
         (httpx.Response(200, json={"wanted": False}), False),
         (httpx.Response(200, json={"wanted": True}), True),
-        (httpx.Response(500), True),
+        (httpx.Response(404), True),
         (httpx.Response(200, text="?"), True),
+        (httpx.Response(200, json={"wanted": True, "lease": {"fence": "?"}}), True),
     ],
 )
 def test_in_doubt_an_attempt_is_wanted(answer: httpx.Response, wanted: bool) -> None:
-    assert exchange_that(answer).wanted("a12") is wanted
+    assert exchange_that(answer).ask("a12").wanted is wanted
 
 
 def test_patience_waits_longer_each_time_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ from swingbot.core.model.testbox_state import (
     AttemptFailed,
     ControllerLost,
     Event,
+    LeaseHeld,
+    LeaseRefused,
     PhaseReported,
     Quarantined,
     Released,
@@ -53,7 +55,9 @@ from swingbot_jobs.contract.orders import CONTROLLER_HEADER, PHASES, ContractErr
 from swingbot_jobs.testbox.definition import CommandDriver, QemuDriver, Testbox
 from swingbot_worker import InfraError
 from swingbot_worker.executor import __main__ as executor
+from swingbot_worker.executor.attempt_directory import AttemptDirectory
 from swingbot_worker.executor.client import ExchangeClient
+from swingbot_worker.executor.held_lease import Grant, HeldLease
 from swingbot_worker.order import BootOrder, BuildOrder, Spec
 from tests.golden.remake import ALERTS, alert_text, text_of
 
@@ -331,12 +335,12 @@ class Testboxes:
         self.reported: list[tuple[int, str, str]] = []
         self.delivered: list[int] = []
 
-    def hold(self, attempt: int, controller: str) -> str | None:
-        return (
-            None
-            if attempt == 2 or controller == "host1"
-            else "testbox rack7 is held by controller host1"
-        )
+    def hold(self, attempt: int, controller: str) -> LeaseHeld | LeaseRefused | None:
+        if attempt == 2:
+            return None
+        if controller == "host1":
+            return LeaseHeld(fence=7, seconds=285.0)
+        return LeaseRefused(why="testbox rack7 is held by controller host1")
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
         self.reported.append((attempt, phase, why))
@@ -389,6 +393,7 @@ def test_a_second_controller_is_refused_with_the_name_of_the_first(
     assert client.get("/attempts/a1", headers=of("host1")).json() == {
         "attempt": "a1",
         "wanted": True,
+        "lease": {"fence": 7, "seconds": 285.0},
     }
     for answer in (
         client.get("/attempts/a1", headers=of("host2")),
@@ -535,14 +540,20 @@ BUILD = BuildOrder(
 )
 
 
+def a_lease(patience: float = 60.0) -> HeldLease:
+    return HeldLease(patience=patience, tell=lambda line: None)
+
+
 def test_an_executor_waits_until_no_other_controller_drives_its_testbox(
     service: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url, answers, asked = service
     monkeypatch.setattr(executor, "ASK_SECONDS", 0.01)
-    answers += [HELD, HELD, (200, {"wanted": True})]
-    executor._take_testbox(ORDER, ExchangeClient(url, "t"))
-    assert [method for method, _, _ in asked] == ["GET"] * 4
+    answers += [HELD, HELD, (200, {"wanted": True, "lease": {"fence": 7, "seconds": 285.0}})]
+    lease = a_lease()
+    executor._take_testbox(ORDER, ExchangeClient(url, "t"), lease)
+    assert lease.token == 7
+    assert [method for method, _, _ in asked] == ["GET"] * 3
     assert {controller for _, controller, _ in asked} == {socket.gethostname()}
     assert capsys.readouterr().out == "Waiting: testbox rack7 is held by controller lab1\n"
 
@@ -562,19 +573,72 @@ def test_an_executor_boots_nothing_when_it_waited_in_vain(
     answers += then
     with pytest.raises(InfraError, match=why):
         executor._take_testbox(
-            replace(ORDER, deadline=0.05 if len(then) == 1 else 60), ExchangeClient(url, "t")
+            replace(ORDER, deadline=0.05 if len(then) == 1 else 60),
+            ExchangeClient(url, "t"),
+            a_lease(),
         )
 
 
-def test_a_build_waits_for_no_testbox_and_a_service_that_is_away_stops_nobody(service: Any) -> None:
+def test_a_build_and_a_boot_by_hand_wait_for_no_testbox(service: Any) -> None:
     url, answers, asked = service
     answers.append(HELD)
-    executor._take_testbox(BUILD, ExchangeClient(url, "t"))
-    executor._take_testbox(ORDER, None)
+    executor._take_testbox(BUILD, ExchangeClient(url, "t"), a_lease())
+    executor._take_testbox(ORDER, None, a_lease())
     assert asked == []
-    answers[:] = [(503, {"error": "the database does not respond"})]
-    executor._take_testbox(ORDER, ExchangeClient(url, "t"))
     ExchangeClient("http://127.0.0.1:9", "t").tell_phase("a1", "running", "x")
+
+
+def test_work_renews_its_lease_and_stops_when_another_controller_has_its_testbox(
+    service: Any, tmp_path: Path
+) -> None:
+    url, answers, _ = service
+    lease, exchange = a_lease(), ExchangeClient(url, "t")
+    watchdog = executor._Watchdog(AttemptDirectory(tmp_path), ORDER, exchange, lease)
+    answers += [(200, {"wanted": True, "lease": {"fence": 7, "seconds": 285.0}})]
+    assert watchdog._over(exchange) is None
+    lease.hold(120.0)
+    answers[:] = [(503, {"error": "the database does not respond"})]
+    assert watchdog._over(exchange) is None
+    answers[:] = [HELD]
+    why = "This attempt was stopped: testbox rack7 is held by controller lab1."
+    assert watchdog._over(exchange) == why
+
+
+def test_a_lease_ends_by_the_clock_of_its_controller() -> None:
+    """It counts from when the question was sent, and a later answer renews it."""
+    now, waits = [1000.0], []
+    lease = HeldLease(patience=60.0, tell=waits.append, clock=lambda: now[0])
+    lease.renew(Grant(fence=7, seconds=285.0), asked=990.0)
+    lease.hold(275.0)
+    assert waits == []
+    now[0] = 1000.1
+    lease.tell = lambda line: lease.renew(Grant(fence=7, seconds=285.0), asked=now[0])
+    lease.hold(275.0)
+
+    def pass_by(line: str) -> None:
+        waits.append(line)
+        lease.clock = lambda: 2000.0
+
+    lease.tell = pass_by
+    with pytest.raises(InfraError, match="did not renew the lease for 60 s"):
+        lease.hold(286.0)
+    assert "neither powered nor booted" in waits[0]
+
+
+def test_nothing_is_booted_before_the_service_has_given_a_lease(
+    service: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, answers, asked = service
+    monkeypatch.setattr(executor, "ASK_SECONDS", 0.01)
+    away = (503, {"error": "the database does not respond"})
+    answers += [away, away, (200, {"wanted": True, "lease": {"fence": 8, "seconds": 285.0}})]
+    lease = a_lease()
+    executor._take_testbox(ORDER, ExchangeClient(url, "t"), lease)
+    assert (lease.token, len(asked)) == (8, 3)
+    assert "Waiting: the service is unavailable" in capsys.readouterr().out
+    answers[:] = [away]
+    with pytest.raises(InfraError, match="Nothing was booted: the service is unavailable"):
+        executor._take_testbox(replace(ORDER, deadline=0.05), ExchangeClient(url, "t"), a_lease())
 
 
 def test_a_phase_is_reported_with_its_reason_and_a_refusal_of_it_stops_nothing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.model.testbox_state import PhaseReported
+from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused, PhaseReported
 from swingbot.core.plan.testbox_rules import refusal
 from swingbot_db.store.rows import Rows
 from swingbot_db.store.testboxes import Testboxes
@@ -24,14 +24,16 @@ class Leases(Rows):
     The controller counts as lost after `until`.
     """
 
-    def hold(self, attempt: int, controller: str, seconds: float) -> str | None:
+    def hold(
+        self, attempt: int, controller: str, seconds: float
+    ) -> LeaseHeld | LeaseRefused | None:
         """Take or renew the lease of the attempt's testbox for `controller`.
 
-        Returns the refusal while another controller holds it. A build has no lease, so it is
-        never refused.
+        A controller that takes it gets a new fencing token, and keeps it while it renews the lease.
+        Returns None if the attempt has no lease: it is a build, or over.
         """
         row = self.select_one(
-            "SELECT l.testbox, l.holder, l.until, l.until > clock_timestamp() AS live,"
+            "SELECT l.testbox, l.holder, l.until, l.until > clock_timestamp() AS live, l.fence,"
             " extract(epoch FROM l.until - clock_timestamp())::float AS rest"
             f" {_OWN_FIRST} FOR UPDATE OF l",
             a=attempt,
@@ -39,17 +41,23 @@ class Leases(Rows):
         if row is None:
             return None
         if row.holder not in (None, controller) and row.live:
-            return refusal(row.testbox, row.holder, attempt, row.until, controller)
-        # more than `seconds` remain if the clock was set back
-        if row.holder != controller or not seconds - RENEW_SECONDS <= row.rest <= seconds:
-            self.execute(
-                "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs"
-                " => :seconds) WHERE attempt = :a",
-                holder=controller,
-                seconds=seconds,
-                a=attempt,
+            return LeaseRefused(
+                why=refusal(row.testbox, row.holder, attempt, row.until, controller)
             )
-        return None
+        # more than `seconds` remain if the clock was set back
+        kept = row.holder == controller and row.fence is not None
+        if kept and seconds - RENEW_SECONDS <= row.rest <= seconds:
+            return LeaseHeld(fence=row.fence, seconds=row.rest)
+        fence = row.fence if kept else int(self.scalar("SELECT nextval('lease_fence_seq')"))
+        self.execute(
+            "UPDATE lease SET holder = :holder, fence = :fence,"
+            " until = clock_timestamp() + make_interval(secs => :seconds) WHERE attempt = :a",
+            holder=controller,
+            fence=fence,
+            seconds=seconds,
+            a=attempt,
+        )
+        return LeaseHeld(fence=fence, seconds=seconds)
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
         """Store the phase reported by the worker; False if the attempt no longer holds the testbox.

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.web import json_body
 from swingbot.web.lanes import Lane
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
@@ -22,7 +23,7 @@ _NAME_LENGTH: Final = 100
 class TestboxStore(Protocol):
     """Implemented by `swingbot_db.attempts.AttemptTransactions`."""
 
-    def hold(self, attempt: int, controller: str) -> str | None: ...
+    def hold(self, attempt: int, controller: str) -> LeaseHeld | LeaseRefused | None: ...
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool: ...
 
 
@@ -37,6 +38,14 @@ class Controllers:
 
         None also renews the controller's lease.
         """
+        held = await self.hold(request, attempt)
+        return held if isinstance(held, Response) else None
+
+    async def hold(self, request: Request, attempt: int) -> Response | LeaseHeld | None:
+        """Renew the lease of this controller, and return it, or the refusal.
+
+        None: the attempt has no lease, or the request names no controller.
+        """
         name = "".join(
             char
             for char in request.headers.get(CONTROLLER_HEADER, "")
@@ -44,8 +53,10 @@ class Controllers:
         )[:_NAME_LENGTH]
         if self._testboxes is None or not name:
             return None
-        why = await self._lane.run(self._testboxes.hold, attempt, name)
-        return None if why is None else JSONResponse({"error": why}, status_code=409)
+        held = await self._lane.run(self._testboxes.hold, attempt, name)
+        if isinstance(held, LeaseRefused):
+            return JSONResponse({"error": held.why}, status_code=409)
+        return held
 
     async def take_phase(self, request: Request, attempt: int) -> Response:
         """Store the phase of the attempt's testbox with its reason."""

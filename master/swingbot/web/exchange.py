@@ -203,17 +203,22 @@ class Exchange:
         )
 
     async def get_attempt(self, request: Request) -> Response:
-        """Tell an executor whether its work is still needed. Asking keeps its testbox leased."""
+        """Tell an executor whether its work is still needed. Asking keeps its testbox leased.
+
+        `lease` has the fencing token, and the seconds for which the lease is valid at least.
+        """
         attempt = self._attempt(request)
         if attempt is None or f"a{attempt}" != request.path_params["id"]:
             return _refuse(401, "send the attempt's token as a bearer token")
-        if refusal := await self._controllers.refuse(request, attempt):
-            return refusal
+        held = await self._controllers.hold(request, attempt)
+        if isinstance(held, Response):
+            return held
+        lease = {} if held is None else {"lease": held.to_json()}
         wanted = await self._lane.run(self._attempts.wanted, attempt)
         return (
             _refuse(404, "this attempt does not exist")
             if wanted is None
-            else JSONResponse({"attempt": f"a{attempt}", "wanted": wanted})
+            else JSONResponse({"attempt": f"a{attempt}", "wanted": wanted} | lease)
         )
 
     async def put_phase(self, request: Request) -> Response:

@@ -28,6 +28,7 @@ from swingbot_worker.executor.client import (
     ServiceUnavailable,
     patiently,
 )
+from swingbot_worker.executor.held_lease import HeldLease
 from swingbot_worker.order import BootOrder, BuildOrder, Document, OrderHeader, order_of
 from swingbot_worker.outcome import Outcome, died
 from swingbot_worker.site import Site, from_environment
@@ -62,8 +63,9 @@ def _work(
     """Execute the order. Any infrastructure failure becomes an outcome with the status `infra`."""
     started = time.monotonic()
     try:
-        _take_testbox(order, exchange)
-        _Watchdog(place, order, exchange).start()
+        lease = HeldLease(patience=_deadline(order), tell=say)
+        _take_testbox(order, exchange, lease)
+        _Watchdog(place, order, exchange, lease).start()
         site = from_environment()
         place.out.mkdir(exist_ok=True)
         if other := input_digests.difference(document, site.jobs, site.workers):
@@ -71,7 +73,7 @@ def _work(
         if isinstance(order, BuildOrder):
             outcome = _build(order, place.out, site)
         else:
-            outcome = _boot(order, place.out, site, exchange)
+            outcome = _boot(order, place.out, site, exchange, lease)
         _check_files(place, check_outcome(outcome))
         return outcome
     except (InfraError, ServiceUnavailable) as error:
@@ -85,23 +87,31 @@ def _work(
     return died(order, reason, time.monotonic() - started)
 
 
-def _take_testbox(order: OrderHeader, exchange: ExchangeClient | None) -> None:
-    """Wait until no other controller uses the testbox of a boot order.
+def _take_testbox(order: OrderHeader, exchange: ExchangeClient | None, lease: HeldLease) -> None:
+    """Wait until this controller has the testbox of a boot order.
 
     Raises InfraError after the order's deadline, or if the attempt is no longer needed.
     """
     if exchange is None or not isinstance(order, BootOrder):
         return
     give_up, reported = time.monotonic() + _deadline(order), False
-    while why := exchange.refused(order.attempt):
+    while True:
+        try:
+            answer = exchange.ask(order.attempt)
+            why = answer.refusal
+        except ServiceUnavailable as error:
+            why = f"the service is unavailable, and nothing is booted without a lease: {error}"
+        if why is None:
+            break
         if not reported:
             say(f"Waiting: {why}")
             reported = True
         if time.monotonic() > give_up:
             raise InfraError(f"Nothing was booted: {why}.")
         time.sleep(ASK_SECONDS)
-    if reported and not exchange.wanted(order.attempt):
+    if not answer.wanted:
         raise InfraError("Nothing was booted: this attempt is no longer needed.")
+    lease.renew(answer.grant, answer.asked)
 
 
 def _build(order: BuildOrder, out: Path, site: Site) -> Outcome:
@@ -110,7 +120,9 @@ def _build(order: BuildOrder, out: Path, site: Site) -> Outcome:
     return kbuild.build(order, out, site, progress=say)
 
 
-def _boot(order: BootOrder, out: Path, site: Site, exchange: ExchangeClient | None) -> Outcome:
+def _boot(
+    order: BootOrder, out: Path, site: Site, exchange: ExchangeClient | None, lease: HeldLease
+) -> Outcome:
     from swingbot_worker import testbox
 
     if exchange is None:
@@ -119,7 +131,7 @@ def _boot(order: BootOrder, out: Path, site: Site, exchange: ExchangeClient | No
         wanted = order.kernel.image_sha256
         image = images.fetch(site.cache, wanted, exchange, say, _deadline(order))
         order = order.with_image(image)
-    return testbox.boot(order, out, site, partial(exchange.tell_phase, order.attempt))
+    return testbox.boot(order, out, site, partial(exchange.tell_phase, order.attempt), lease)
 
 
 def _check_files(place: AttemptDirectory, outcome: Outcome) -> None:
@@ -143,14 +155,19 @@ def _deadline(order: OrderHeader) -> float:
 class _Watchdog(threading.Thread):
     """Ends this process and its children.
 
-    That happens when the deadline has long passed or the attempt is no longer needed.
+    That happens when the deadline has long passed, the attempt is no longer needed, or another
+    controller has its testbox. Until then it renews the lease.
     """
 
     def __init__(
-        self, place: AttemptDirectory, order: OrderHeader, exchange: ExchangeClient | None
+        self,
+        place: AttemptDirectory,
+        order: OrderHeader,
+        exchange: ExchangeClient | None,
+        lease: HeldLease,
     ) -> None:
         super().__init__(daemon=True)
-        self._place, self._order, self._exchange = place, order, exchange
+        self._place, self._order, self._exchange, self._lease = place, order, exchange, lease
 
     def run(self) -> None:
         started = time.monotonic()
@@ -164,8 +181,21 @@ class _Watchdog(threading.Thread):
                     "and was stopped.",
                     seconds,
                 )
-            if self._exchange is not None and not self._exchange.wanted(self._order.attempt):
-                self._end("This attempt is no longer needed; it was stopped.", seconds)
+            if self._exchange is not None and (why := self._over(self._exchange)):
+                self._end(why, seconds)
+
+    def _over(self, exchange: ExchangeClient) -> str | None:
+        """Renew the lease. Returns why the work must stop; None if it goes on."""
+        try:
+            answer = exchange.ask(self._order.attempt)
+        except ServiceUnavailable:
+            return None
+        if answer.refusal is not None:
+            return f"This attempt was stopped: {answer.refusal}."
+        if not answer.wanted:
+            return "This attempt is no longer needed; it was stopped."
+        self._lease.renew(answer.grant, answer.asked)
+        return None
 
     def _end(self, reason: str, seconds: float) -> None:
         if self._place.outcome.exists():

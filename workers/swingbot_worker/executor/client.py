@@ -9,11 +9,13 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER
 from swingbot_worker import InfraError
+from swingbot_worker.executor.held_lease import Grant, boottime
 from swingbot_worker.executor.http_library import httpx
 
 # how long an executor retries a delivery before it gives up (the files are kept)
@@ -33,6 +35,20 @@ class RequestRefused(Exception):
 
 class ServiceUnavailable(Exception):
     """The service did not answer, or answered that it is temporarily unavailable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptAnswer:
+    """What the service says about an attempt; in doubt it is wanted.
+
+    `refusal`: another controller has its testbox. `grant`: the lease of its testbox. `asked`: when
+    the question was sent, on `held_lease.boottime`.
+    """
+
+    asked: float
+    refusal: str | None = None
+    wanted: bool = True
+    grant: Grant | None = None
 
 
 class ExchangeClient:
@@ -92,28 +108,26 @@ class ExchangeClient:
             raise RequestRefused(f"outcome.json: {answer.status_code} {_error_text(answer)}")
         return {200: "delivered before", 202: "delivered late"}.get(answer.status_code, "delivered")
 
-    def refused(self, attempt: str) -> str | None:
-        """Reserve the testbox of the attempt, or extend its reservation.
+    def ask(self, attempt: str) -> AttemptAnswer:
+        """Ask about the attempt, which reserves its testbox or extends the reservation.
 
-        Returns the service's message if another controller has the testbox, otherwise None. If the
-        service is unavailable, the testbox counts as reserved.
+        Raises ServiceUnavailable.
         """
+        asked = boottime()
+        answer = self._request("GET", f"/attempts/{attempt}")
+        if answer.status_code == 409:
+            return AttemptAnswer(asked=asked, refusal=_error_text(answer))
+        if answer.status_code != 200:
+            return AttemptAnswer(asked=asked)
         try:
-            answer = self._request("GET", f"/attempts/{attempt}")
-            return _error_text(answer) if answer.status_code == 409 else None
-        except ServiceUnavailable:
-            return None
-
-    def wanted(self, attempt: str) -> bool:
-        """Return whether the attempt is still needed; True if the service is unavailable.
-
-        The request also extends the reservation of the testbox.
-        """
-        try:
-            answer = self._request("GET", f"/attempts/{attempt}")
-            return answer.status_code != 200 or answer.json().get("wanted") is not False
-        except (ServiceUnavailable, ValueError, AttributeError):
-            return True
+            document = answer.json()
+            lease = document.get("lease")
+            grant = lease and Grant(fence=int(lease["fence"]), seconds=float(lease["seconds"]))
+        except (ValueError, AttributeError, KeyError, TypeError):
+            return AttemptAnswer(asked=asked)
+        return AttemptAnswer(
+            asked=asked, wanted=document.get("wanted") is not False, grant=grant or None
+        )
 
     def tell_phase(self, attempt: str, phase: str, why: str, boot_id: str | None = None) -> None:
         """Report the current phase of the testbox (swingbot_jobs.contract.orders.PHASES).

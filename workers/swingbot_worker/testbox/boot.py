@@ -26,11 +26,18 @@ from swingbot_worker.testbox.driver import (
     TellPhase,
     ignore_phases,
 )
+from swingbot_worker.testbox.fence import NO_FENCE, Fence
 from swingbot_worker.testbox.kernel import Kernel, find
 from swingbot_worker.testbox.limits import limits
 
 
-def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = ignore_phases) -> Outcome:
+def boot(
+    order: BootOrder,
+    out: Path,
+    site: Site,
+    tell_phase: TellPhase = ignore_phases,
+    fence: Fence = NO_FENCE,
+) -> Outcome:
     """Boot the kernel of `order` once, run its unit jobs, and return the outcome.
 
     Writes console.log, results.tar, job.sh and the driver's log to `out`. The kernel's behaviour
@@ -44,7 +51,7 @@ def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = ignore
         return outcome(order, status, reason, time.monotonic() - started, files)
 
     try:
-        result, report = _boot(order, out, site, tell_phase)
+        result, report = _boot(order, out, site, tell_phase, fence)
     except OrderError as error:
         return ended("infra", str(error)) | {"fault": "order"}
     except (InfraError, TestboxError) as error:
@@ -61,7 +68,7 @@ def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = ignore
 
 
 def _boot(
-    order: BootOrder, out: Path, site: Site, tell_phase: TellPhase
+    order: BootOrder, out: Path, site: Site, tell_phase: TellPhase, fence: Fence
 ) -> tuple[Boot, GuestReport]:
     """Resolve the order, let the testbox's driver boot, and read the results."""
     stolen, kernel = host.stolen_ticks(), _kernel(order.kernel, out, site)
@@ -85,6 +92,7 @@ def _boot(
         cache=site.cache,
         tell=_tell,
         tell_phase=tell_phase,
+        fence=fence,
         document=order.document,
         cmdline=cmdline_of(order.unit_jobs),
     )

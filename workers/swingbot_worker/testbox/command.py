@@ -4,9 +4,10 @@ It is started with this environment: SWINGBOT_IMAGE (path of the kernel), SWINGB
 boot among those of its purpose), SWINGBOT_PURPOSE (what the boot is for), SWINGBOT_CMDLINE (the
 job's words, which go to the end of the kernel command line; empty unless `can_set` of the testbox
 file has cmdline), SWINGBOT_ORDER (path of the order, JSON), SWINGBOT_JOB (folder with the generated
-run.sh and programs/), SWINGBOT_OUT (folder to write to). It writes results.tar and console.log into
-SWINGBOT_OUT and exits with 0 up, 10 panicked, 11 oopsed, 12 hung, 13 timed out; any other status is
-an infrastructure failure.
+run.sh and programs/), SWINGBOT_OUT (folder to write to), SWINGBOT_FENCE (fencing token of the
+lease, unset for a boot by hand: a program that has seen a greater one at the testbox must not touch
+it). It writes results.tar and console.log into SWINGBOT_OUT and exits with 0 up, 10 panicked, 11
+oopsed, 12 hung, 13 timed out; any other status is an infrastructure failure.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from swingbot_jobs.testbox.definition import CommandDriver, Testbox
 from swingbot_jobs.testbox.tuning import TuningFinding
 from swingbot_worker import InfraError, process
-from swingbot_worker.testbox import console, host, payload
+from swingbot_worker.testbox import console, fence, host, payload
 from swingbot_worker.testbox.driver import Boot, Job, Payload, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import tail
@@ -32,6 +33,8 @@ EXITS = {
     12: BootStatus.HUNG,
     13: BootStatus.TIMED_OUT,
 }
+# The lease must be valid for at least this long when the operator's program starts.
+START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class OperatorCommand:
             start = process.Start(
                 env=os.environ | _environment(request, Path(work)), pass_fds=locks
             )
+            request.fence.hold(START_SECONDS)
             request.tell_phase("booting", "the operator's driver starts")
             done = process.run(self.how.argv, timeout=request.limits.wall, log=log, start=start)
         if done.timed_out:
@@ -86,6 +90,7 @@ def _environment(request: Request, work: Path) -> dict[str, str]:
         "SWINGBOT_CMDLINE": request.cmdline,
         "SWINGBOT_JOB": str(work / "job"),
         "SWINGBOT_OUT": str(request.out),
+        **fence.environment(request.fence),
     }
 
 

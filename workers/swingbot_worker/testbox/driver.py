@@ -15,6 +15,7 @@ from swingbot_worker import InfraError
 from swingbot_worker.rootfs import Rootfs
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.site import Site
+from swingbot_worker.testbox.fence import NO_FENCE, Fence
 from swingbot_worker.testbox.kernel import Kernel
 from swingbot_worker.testbox.limits import BootLimits
 from swingbot_worker.testbox.verdict import Verdict
@@ -103,6 +104,7 @@ class Request:
     cache: Path
     tell: Tell
     tell_phase: TellPhase = ignore_phases  # outside of the measured window only
+    fence: Fence = NO_FENCE  # asked before each command that powers or boots the testbox
     node: Node = field(default_factory=Node)
     document: Mapping[str, object] = field(default_factory=dict)  # the order, without its token
     cmdline: str = ""  # the job's words, appended to the testbox's own

@@ -46,6 +46,27 @@ TIME_USES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseHeld:
+    """A controller holds the testbox of an attempt, for at least `seconds` from now.
+
+    `fence` is the fencing token: greater than that of every earlier holder of the testbox.
+    """
+
+    fence: int
+    seconds: float
+
+    def to_json(self) -> dict[str, object]:
+        return {"fence": self.fence, "seconds": round(self.seconds, 1)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRefused:
+    """Another controller holds the testbox of an attempt; `why` names it."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestboxStatus:
     """The last known state of a testbox."""
 

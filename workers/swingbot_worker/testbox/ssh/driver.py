@@ -2,7 +2,7 @@
 
 For an order, the testbox gets kernel, root file system and job over SSH, leaves its idle system by
 kexec or reboot, runs the job from memory, sends the results over its console or network, and
-reboots. Nothing remains on it, and its disks are not written.
+reboots. Nothing remains on it, and nothing but the fencing token is written to its disks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Ssh:
         return payload.in_guest(self.testbox, job)
 
     def boot(self, request: Request) -> Boot:
-        link = Link(self.testbox.name, self.how)
+        link = Link(self.testbox.name, self.how, request.fence.token)
         link.check_files()
         payload.keep(request.payload, request.out)
         request.results.write_bytes(b"")

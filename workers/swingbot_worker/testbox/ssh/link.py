@@ -14,6 +14,7 @@ from pathlib import Path
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError, process
 from swingbot_worker.testbox.console import last_line
+from swingbot_worker.testbox.ssh import enter
 
 CONNECT_SECONDS = 10
 # Exit status of ssh for its own errors, as opposed to those of the remote command.
@@ -21,10 +22,16 @@ _OWN_STATUS = 255
 # Bytes per second of the slowest supported link.
 SLOWEST = 200_000
 ANSWER_BYTES = 1 << 20
+# Where the idle system keeps the highest fencing token; in its workspace if this is not writable.
+KEPT = "/var/lib/swingbot"
 
 
 class Unreachable(InfraError):
     """The testbox does not answer now, but may answer later."""
+
+
+class FencedOff(InfraError):
+    """A controller with a later lease has commanded the testbox."""
 
 
 class LoginRefused(InfraError):
@@ -33,10 +40,14 @@ class LoginRefused(InfraError):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """SSH access to one testbox. `name` is used in error messages."""
+    """SSH access to one testbox. `name` is used in error messages.
+
+    `fence` is the fencing token of the lease; None: its commands are not compared with others.
+    """
 
     name: str
     driver: SshDriver
+    fence: int | None = None
 
     def check_files(self) -> None:
         """Raise LoginRefused if key or known_hosts is missing, or if others can read the key."""
@@ -59,6 +70,41 @@ class Link:
         Raises Unreachable if the testbox does not answer within `timeout` seconds, LoginRefused if
         it refuses the login, and InfraError if the script fails.
         """
+        status, text = self._answer(script, timeout, stdin)
+        if status != 0:
+            raise InfraError(
+                f"A command on testbox {self.name} failed with status {status}: {_last(text)}"
+            )
+        return text
+
+    def command(self, script: str, *, timeout: float = 60.0) -> str:
+        """Run a script that boots the testbox, or prepares that, unless a later lease was seen.
+
+        Raises as `run`, Unreachable too while another command is under way, and FencedOff.
+        """
+        if self.fence is None:
+            return self.run(script, timeout=timeout)
+        places = (KEPT, f"{self.driver.workspace}-fence")
+        status, text = self._answer(
+            enter.fenced(script, self.fence, places), timeout + enter.LOCK_SECONDS, None
+        )
+        if status == enter.BUSY:
+            raise Unreachable(f"Testbox {self.name} is busy: {_last(text)}.")
+        if status == enter.FENCED:
+            seen, _, file = _last(text).partition(" ")
+            raise FencedOff(
+                f"Testbox {self.name} belongs to another controller: it has seen lease {seen}, and "
+                f"this controller's lease is {self.fence}; nothing was done. If the service was "
+                f"set up anew with an earlier clock, remove {file} on the testbox."
+            )
+        if status != 0:
+            raise InfraError(
+                f"A command on testbox {self.name} failed with status {status}: {_last(text)}"
+            )
+        return text
+
+    def _answer(self, script: str, timeout: float, stdin: bytes | None) -> tuple[int, str]:
+        """Return the exit status and the output of a script. Raises Unreachable, LoginRefused."""
         done = process.output(ssh_argv(self.driver, script), timeout=timeout, stdin=stdin)
         text = done.text[:ANSWER_BYTES]
         if done.timed_out:
@@ -67,11 +113,7 @@ class Link:
             )
         if done.rc == _OWN_STATUS:
             raise fault(self.name, self.driver, text)
-        if done.rc != 0:
-            raise InfraError(
-                f"A command on testbox {self.name} failed with status {done.rc}: {_last(text)}"
-            )
-        return text
+        return done.rc, text
 
     def put(self, path: str, content: bytes) -> None:
         """Write `content` to `path` on the testbox.

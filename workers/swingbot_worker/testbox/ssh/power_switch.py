@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from swingbot_jobs.testbox.ssh import Console, Power
 from swingbot_worker import InfraError, process
 from swingbot_worker.testbox.console import last_line
+from swingbot_worker.testbox.fence import NO_FENCE, Fence, environment
 
 # Timeout of a power command. PDUs and BMCs are slow; one that exceeds this counts as failed.
 SWITCH_SECONDS = 120.0
@@ -34,19 +36,26 @@ def status(power: Power | None) -> str:
     return state(_run(power.status, "status")) if power is not None and power.status else "unknown"
 
 
-def cycle(power: Power, pause: float = OFF_SECONDS) -> None:
-    """Switch the power off and on again, with `pause` seconds between.
+def cycle(power: Power, fence: Fence = NO_FENCE, pause: float | None = None) -> None:
+    """Switch the power off and on again, with `pause` seconds between (default: OFF_SECONDS).
 
-    Raises InfraError if a command fails.
+    A switch cannot compare tokens, so each command is given only while the lease is valid for as
+    long as it may take; a switch of the operator's that can compare finds the token in its
+    environment. Raises InfraError if a command fails.
     """
     if power.cycle:
-        _run(power.cycle, "cycle")
+        _command(power.cycle, "cycle", fence)
         if power.on and status(power) == "off":  # some switches only cycle a machine that is on
-            _run(power.on, "on")
+            _command(power.on, "on", fence)
     else:
-        _run(power.off, "off")
-        time.sleep(pause)
-        _run(power.on, "on")
+        _command(power.off, "off", fence)
+        time.sleep(OFF_SECONDS if pause is None else pause)
+        _command(power.on, "on", fence)
+
+
+def _command(argv: Sequence[str], what: str, fence: Fence) -> None:
+    fence.hold(SWITCH_SECONDS)
+    _run(argv, what, os.environ | environment(fence))
 
 
 def console_argv(console: Console) -> Sequence[str]:
@@ -62,8 +71,8 @@ def console_argv(console: Console) -> Sequence[str]:
     return ["sh", "-c", restart, "sh", "sh", "-c", read_device, console.device, str(console.baud)]
 
 
-def _run(argv: Sequence[str], what: str) -> str:
-    done = process.output(list(argv), timeout=SWITCH_SECONDS)
+def _run(argv: Sequence[str], what: str, env: Mapping[str, str] | None = None) -> str:
+    done = process.output(list(argv), timeout=SWITCH_SECONDS, env=env)
     if done.timed_out or done.rc != 0:
         how = "timed out" if done.timed_out else f"failed with status {done.rc}"
         last = last_line(done.text) or "it printed nothing"

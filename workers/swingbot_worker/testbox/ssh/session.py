@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shlex
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +47,8 @@ LEAVE_SECONDS = 45.0
 # A heartbeat is printed every 15 s while the job runs, but a console may delay or lose some lines.
 QUIET_SECONDS = 90.0
 MARKER_SECONDS = 20.0
+# The lease must be valid for at least this long when the testbox is told to leave its idle system.
+ENTER_SECONDS = 60.0
 # Maximum console output that includes results, more than a serial line transfers in any deadline.
 FRAMES_BYTES = 32 << 20
 
@@ -112,7 +115,7 @@ class Session:
             return self._cycle()
         if act is Action.REBOOT:
             with contextlib.suppress(Unreachable):
-                self.link.run(enter.reboot())
+                self.link.command(enter.reboot())
             time.sleep(KNOCK_SECONDS)
         return self._look(progress)
 
@@ -216,9 +219,10 @@ class Session:
             "idle_release": self.home["release"],
         }
         self.request.node.ready()
+        self.request.fence.hold(ENTER_SECONDS)
         self._from, self._leaving = self._changed_size(), True
         with contextlib.suppress(Unreachable):  # it may reboot before SSH disconnects
-            self.link.run(
+            self.link.command(
                 enter.kexec_go(self.driver.workspace)
                 if self.driver.enter == "kexec"
                 else enter.reboot()
@@ -245,7 +249,10 @@ class Session:
                 enter.once(self.driver, str(self.request.kernel.image), str(target), cmdline)
             )
             return
-        at = (f"{self.driver.workspace}/kernel", f"{self.driver.workspace}/initrd")
+        # A controller that was cut off may still be sending: each lease has files of its own.
+        own = f"{self.driver.workspace}/{self.link.fence or 'by-hand'}"
+        at = (f"{own}/kernel", f"{own}/initrd")
+        self.link.command(f"rm -rf {shlex.quote(self.driver.workspace)}")
         for path, content in zip(at, (kernel, initrd), strict=True):
             self.link.put(path, content)
         load = (
@@ -253,7 +260,7 @@ class Session:
             if self.driver.enter == "kexec"
             else preflight.quoted(enter.once(self.driver, at[0], at[1], cmdline))
         )
-        self.link.run(load, timeout=180.0)
+        self.link.command(load, timeout=180.0)
 
     def _check_console(self) -> None:
         """Print a test line on the console of the idle system and wait for it.
@@ -390,7 +397,7 @@ class Session:
             )
             return Event.NO_POWER
         try:
-            power_switch.cycle(self.driver.power)
+            power_switch.cycle(self.driver.power, self.request.fence)
         except InfraError as error:
             self._last = error
             return Event.NO_POWER
