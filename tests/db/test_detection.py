@@ -217,7 +217,7 @@ def test_boots_become_noise_records_that_say_where_they_come_from(
         measure_noise(brain.lab, tx)
         found = tx.noise.get(testbox.name, make.UNIT_JOB, make.METRIC)
         assert tx.noise.get(testbox.name, make.UNIT_JOB, "perf-stat.x") is None
-        assert tx.noise.fresh_boots(testbox.name)[1] == 0
+        assert tx.noise.with_fresh_boots([testbox.name], 1, 0.0) == {}
     assert found is not None
     assert (found.boots, found.runs, found.images) == (40, 120, 8)
     assert found.run.sd == pytest.approx(0.003, rel=0.25)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from swingbot.core.model.records import (
@@ -113,3 +113,13 @@ class Boots(Rows):
             **({} if image is None else {"image": image}),
         )
         return dict(facts or {})
+
+    def latest_facts_of(self, testboxes: Collection[str]) -> dict[str, dict[str, Any]]:
+        rows = self.select(
+            "SELECT n.testbox, b.facts FROM unnest(CAST(:testboxes AS text[])) AS n (testbox)"
+            " CROSS JOIN LATERAL (SELECT facts FROM boot WHERE testbox = n.testbox AND outcome ="
+            " 'up' ORDER BY id DESC LIMIT 1) b",
+            testboxes=list(testboxes),
+        )
+        known = {row.testbox: dict(row.facts) for row in rows}
+        return {testbox: known.get(testbox, {}) for testbox in testboxes}

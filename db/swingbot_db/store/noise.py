@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
@@ -48,6 +49,17 @@ WITH recent AS (
 SELECT s.unit_jobs FROM recent x JOIN boot_spec s ON s.sha256 = x.spec
 GROUP BY s.sha256, s.unit_jobs ORDER BY max(x.id)
 """
+# Old boots of a testbox are counted only as far as the answer depends on them.
+_WITH_FRESH_BOOTS = """
+SELECT n.testbox, f.latest FROM unnest(CAST(:testboxes AS text[])) AS n (testbox)
+CROSS JOIN LATERAL (SELECT coalesce(max(through), 0) AS through FROM noise_record
+  WHERE testbox = n.testbox) r
+CROSS JOIN LATERAL (SELECT count(*) AS fresh, max(id) AS latest FROM boot
+  WHERE testbox = n.testbox AND id > r.through AND outcome = 'up' AND origin = 'measured') f
+WHERE f.fresh >= :least AND f.fresh >= :share * (SELECT count(*) FROM (SELECT FROM boot
+  WHERE testbox = n.testbox AND outcome = 'up' AND origin = 'measured'
+  LIMIT 1 + ceil(f.fresh / greatest(:share, 0.001))::bigint) b)
+"""
 
 
 class Noise(Rows):
@@ -78,16 +90,13 @@ class Noise(Rows):
         )
         return {job.name: job for job in jobs}
 
-    def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
-        row = self.select_one(
-            "SELECT max(id) AS latest, count(*) FILTER (WHERE id > COALESCE((SELECT max(through)"
-            " FROM noise_record WHERE testbox = :testbox), 0)) AS fresh,"
-            " count(*) AS n FROM boot WHERE testbox = :testbox AND outcome = 'up' AND origin ="
-            " 'measured'",
-            testbox=testbox,
+    def with_fresh_boots(
+        self, testboxes: Collection[str], least: int, share: float
+    ) -> dict[str, int]:
+        rows = self.select(
+            _WITH_FRESH_BOOTS, testboxes=list(testboxes), least=max(1, least), share=share
         )
-        assert row is not None
-        return row.latest, row.fresh, row.n
+        return {row.testbox: row.latest for row in rows}
 
     def put(
         self, testbox: str, unit_job: str, metric: str, record: NoiseRecord, through: int

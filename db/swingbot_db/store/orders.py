@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict
 
 from swingbot.core.model.records import (
     BootKey,
@@ -17,6 +19,13 @@ _ORDER = (
     "id, kind, key, build_key, variant, testbox, spec, series, k, purpose, state,"
     " reason, priority, budget"
 )
+# A further request raises the priority of an order; a cancelled or failed one is retried with a new
+# budget.
+_AGAIN = """ON CONFLICT (key) DO UPDATE SET priority = GREATEST(o.priority, excluded.priority),
+  budget = CASE WHEN o.state = 'failed' THEN o.budget + 3 ELSE o.budget END,
+  reason = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.reason END,
+  ended_at = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.ended_at END,
+  state = CASE WHEN o.state IN ('cancelled', 'failed') THEN 'waiting' ELSE o.state END"""
 
 
 class Orders(Rows):
@@ -38,23 +47,13 @@ class Orders(Rows):
     def _ensure_order(
         self, kind: OrderKind, key: str, variant: Variant, boot: BootKey | None, priority: int
     ) -> Order:
-        """Create at most one order per key.
-
-        A further request raises its priority; a cancelled or failed order is retried with a new
-        budget.
-        """
+        """Create at most one order per key."""
         row = self.select_one(
             "INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec, series, k,"
             " purpose, priority)"
             " VALUES (:kind, :key, :build_key, :variant, :testbox, :spec, :series, :k, :purpose,"
             " :priority)"
-            " ON CONFLICT (key) DO UPDATE SET priority = GREATEST(o.priority, excluded.priority),"
-            "  budget = CASE WHEN o.state = 'failed' THEN o.budget + 3 ELSE o.budget END,"
-            "  reason = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.reason END,"
-            "  ended_at = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.ended_at"
-            " END,"
-            "  state = CASE WHEN o.state IN ('cancelled', 'failed') THEN 'waiting' ELSE o.state END"
-            f" RETURNING {_ORDER}",
+            f" {_AGAIN} RETURNING {_ORDER}",
             kind=kind,
             key=key,
             build_key=variant.build_key,
@@ -68,6 +67,31 @@ class Orders(Rows):
         )
         assert row is not None
         return Order(**row._mapping)
+
+    def ensure_boots(
+        self, boots: Sequence[tuple[BootKey, Variant]], priority: int, *, comparison: int
+    ) -> None:
+        # An anchor asks for each boot twice, once for each side.
+        rows = {str(key): (key, variant) for key, variant in boots}
+        self.execute(
+            "WITH placed AS (INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec,"
+            " series, k, purpose, priority)"
+            " SELECT 'boot', r.key, r.build_key, r.variant, r.testbox, r.spec, r.series, r.k,"
+            " r.purpose, :priority FROM ROWS FROM (jsonb_to_recordset(CAST(:rows AS jsonb)) AS"
+            " (key text, build_key text, variant bigint, testbox text, spec text, series text,"
+            " k int, purpose text)) WITH ORDINALITY AS r (key, build_key, variant, testbox, spec,"
+            f" series, k, purpose, place) ORDER BY r.place {_AGAIN} RETURNING id)"
+            " INSERT INTO want (order_id, comparison) SELECT id, :comparison FROM placed ON"
+            " CONFLICT DO NOTHING",
+            rows=json.dumps(
+                [
+                    {**asdict(key), "key": name, "variant": variant.id}
+                    for name, (key, variant) in rows.items()
+                ]
+            ),
+            priority=priority,
+            comparison=comparison,
+        )
 
     def want(
         self, order: int, *, comparison: int | None = None, bisection: int | None = None
@@ -98,6 +122,12 @@ class Orders(Rows):
         row = self.select_one(f"SELECT {_ORDER} FROM orders WHERE id = :id", id=number)
         return Order(**row._mapping) if row else None
 
+    def by_number(self, numbers: Collection[int]) -> dict[int, Order]:
+        rows = self.select(
+            f"SELECT {_ORDER} FROM orders WHERE id = ANY(:numbers)", numbers=list(numbers)
+        )
+        return {row.id: Order(**row._mapping) for row in rows}
+
     def of_build(self, build_key: str) -> Order | None:
         row = self.select_one(
             f"SELECT {_ORDER} FROM orders WHERE key = :key", key=f"build:{build_key}"
@@ -120,10 +150,15 @@ class Orders(Rows):
         return [Order(**row._mapping) for row in rows]
 
     def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
+        self.set_states([number], state, reason)
+
+    def set_states(
+        self, numbers: Collection[int], state: OrderState, reason: str | None = None
+    ) -> None:
         self.execute(
             "UPDATE orders SET state = :state, reason = :reason, ended_at = CASE WHEN :over THEN"
-            " clock_timestamp() END WHERE id = :id",
-            id=number,
+            " clock_timestamp() END WHERE id = ANY(:numbers)",
+            numbers=list(numbers),
             state=state,
             reason=reason,
             over=state in ("done", "failed", "cancelled"),
@@ -146,6 +181,13 @@ class Orders(Rows):
             " b.k) = (kb.image_sha256, o.testbox, o.spec, o.series, o.purpose, o.k))"
         )
         return {row.id for row in rows}
+
+    def unfinished_comparisons(self) -> set[int]:
+        rows = self.select(
+            "SELECT DISTINCT w.comparison FROM orders o JOIN want w ON w.order_id = o.id"
+            " WHERE o.state IN ('waiting', 'ready', 'running') AND w.comparison IS NOT NULL"
+        )
+        return {row.comparison for row in rows}
 
     def open_boots_of_comparisons(self) -> dict[int, list[int]]:
         rows = self.select(

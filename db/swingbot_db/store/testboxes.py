@@ -73,16 +73,17 @@ class Testboxes(Rows):
             == 1
         )
 
-    def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
-        busy = ("waiting", "ready", "running") if queue else ("running",)
-        seconds = self.scalar(
-            "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM"
-            " clock_timestamp() - max(ended_at)) END"
-            " FROM orders WHERE testbox = :testbox",
-            testbox=testbox,
-            busy=list(busy),
+    def idle_seconds(self, testboxes: Collection[str], *, queue: bool = True) -> dict[str, float]:
+        busy = "'waiting', 'ready', 'running'" if queue else "'running'"
+        rows = self.select(
+            "SELECT n.testbox, CASE WHEN open.testbox IS NOT NULL THEN 0 ELSE extract(epoch FROM"
+            " clock_timestamp() - (SELECT max(ended_at) FROM orders WHERE testbox = n.testbox))"
+            " END::float AS seconds FROM unnest(CAST(:testboxes AS text[])) AS n (testbox)"
+            f" LEFT JOIN (SELECT DISTINCT testbox FROM orders WHERE state IN ({busy})) open"
+            " USING (testbox)",
+            testboxes=list(testboxes),
         )
-        return None if seconds is None else float(seconds)
+        return {row.testbox: row.seconds for row in rows if row.seconds is not None}
 
     def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
         return {
@@ -156,28 +157,38 @@ class Testboxes(Rows):
             )
 
     # Screening: anchor boots of a testbox since it was added or its hardware changed.
-    def screening(self, testbox: str) -> Screening:
-        row = self.select_one(
-            "SELECT n.hardware, n.screened_at IS NOT NULL AS screened, (SELECT count(*) FROM boot"
+    def screenings(self, testboxes: Collection[str]) -> dict[str, Screening]:
+        rows = self.select(
+            "SELECT n.testbox, n.hardware, n.screened_at IS NOT NULL AS screened,"
+            " CASE WHEN n.screened_at IS NULL THEN (SELECT count(*) FROM boot"
             " b JOIN comparison_part p ON p.testbox = b.testbox"
             " JOIN comparison c ON c.id = p.comparison AND c.kind = 'anchor' AND b.series = 'c' ||"
             " c.id"
             " WHERE b.testbox = n.testbox AND b.outcome = 'up' AND b.booted_at >="
-            " n.screening_since) AS boots,"
+            " n.screening_since) ELSE 0 END AS boots,"
+            " CASE WHEN n.screened_at IS NULL THEN"
             " (SELECT count(*) FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
             " WHERE c.kind = 'anchor' AND p.testbox = n.testbox"
-            " AND c.status IN ('done', 'failed') AND c.created_at >= n.screening_since) AS tried"
-            " FROM testbox_now n WHERE n.testbox = :testbox",
-            testbox=testbox,
+            " AND c.status IN ('done', 'failed') AND c.created_at >= n.screening_since)"
+            " ELSE 0 END AS tried"
+            " FROM testbox_now n WHERE n.testbox = ANY(:testboxes)",
+            testboxes=list(testboxes),
         )
-        return Screening() if row is None else Screening(**row._mapping)
+        known = {
+            row.testbox: Screening(
+                hardware=row.hardware, screened=row.screened, boots=row.boots, tried=row.tried
+            )
+            for row in rows
+        }
+        return {testbox: known.get(testbox, Screening()) for testbox in testboxes}
 
-    def ask_screening(self, testbox: str, boots: int) -> None:
+    def ask_screening(self, boots: Mapping[str, int]) -> None:
         self.execute(
-            "UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :testbox AND"
-            " screening_boots <> :boots",
-            testbox=testbox,
-            boots=boots,
+            "UPDATE testbox_now n SET screening_boots = w.boots"
+            " FROM unnest(CAST(:testboxes AS text[]), CAST(:boots AS int[])) AS w (testbox, boots)"
+            " WHERE n.testbox = w.testbox AND n.screening_boots <> w.boots",
+            testboxes=list(boots),
+            boots=list(boots.values()),
         )
 
     def set_screened(self, testbox: str) -> None:

@@ -89,6 +89,8 @@ def test_facts_are_those_of_the_latest_boot_that_came_up(store: Store, lab: Lab)
         assert tx.boots.latest_facts(TESTBOX)["n"] == 2
         assert tx.boots.latest_facts(TESTBOX, image=sha256("image", 0))["n"] == 1
         assert tx.boots.latest_facts("other") == {}
+        facts = tx.boots.latest_facts_of([TESTBOX, "other"])
+        assert facts == {TESTBOX: tx.boots.latest_facts(TESTBOX), "other": {}}
 
 
 def test_seconds_of_a_boot_are_the_mean_of_its_spec_or_of_the_testbox(
@@ -169,13 +171,16 @@ def test_measured_boots_come_oldest_first_with_what_tells_them_apart(
 
 def test_a_noise_record_replaces_the_one_before(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        assert tx.noise.fresh_boots(TESTBOX) == (None, 0, 0)
+        assert tx.noise.with_fresh_boots([TESTBOX], 0, 0.0) == {}
         assert tx.noise.get(TESTBOX, *KEY) is None
     boots = [a_boot(store, lab, k=k) for k in range(3)]
     with store.transaction() as tx:
-        assert tx.noise.fresh_boots(TESTBOX) == (boots[2], 3, 3)
+        assert tx.noise.with_fresh_boots([TESTBOX, "other"], 3, 1.0) == {TESTBOX: boots[2]}
+        assert tx.noise.with_fresh_boots([TESTBOX], 4, 0.0) == {}
         tx.noise.put(TESTBOX, *KEY, NoiseRecord(run=Spread(sd=0.01, df=4.0)), boots[0])
         record = NoiseRecord(run=Spread(sd=0.02, df=4.0))
         tx.noise.put(TESTBOX, *KEY, record, boots[1])
         assert tx.noise.get(TESTBOX, *KEY) == record
-        assert tx.noise.fresh_boots(TESTBOX) == (boots[2], 1, 3)
+        assert tx.noise.with_fresh_boots([TESTBOX], 1, 0.33) == {TESTBOX: boots[2]}
+        assert tx.noise.with_fresh_boots([TESTBOX], 2, 0.0) == {}
+        assert tx.noise.with_fresh_boots([TESTBOX], 1, 0.34) == {}

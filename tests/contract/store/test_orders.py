@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from swingbot.core.model.records import BootKey
 from tests.contract.store.world import (
     REFUSED,
     TESTBOX,
@@ -77,6 +78,66 @@ def test_open_boots_are_known_by_their_running_comparison(store: Store, lab: Lab
         tx.orders.want(made[0].id, bisection=a_bisection(tx, lab))
         tx.orders.set_state(made[2].id, "done")
         assert tx.orders.open_boots_of_comparisons() == {running: [made[0].id, made[1].id]}
+
+
+def test_a_comparison_is_unfinished_while_it_needs_an_open_order(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        comparison, other = a_comparison(tx, lab), a_comparison(tx, lab, kind="anchor")
+        first, second = a_boot_order(tx, lab), a_boot_order(tx, lab, k=1)
+        for order in (first, second):
+            tx.orders.want(order.id, comparison=comparison)
+        tx.orders.want(second.id, bisection=a_bisection(tx, lab))
+        assert tx.orders.unfinished_comparisons() == {comparison}
+        tx.orders.set_state(first.id, "done")
+        assert tx.orders.unfinished_comparisons() == {comparison}
+        tx.orders.set_state(second.id, "failed", "lost")
+        assert tx.orders.unfinished_comparisons() == set()
+        tx.orders.want(a_boot_order(tx, lab, k=2).id, comparison=other)
+        assert tx.orders.unfinished_comparisons() == {other}
+
+
+def test_boots_are_ordered_together_as_they_are_one_by_one(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        comparison, variant = a_comparison(tx, lab), lab.kernels[0]
+        before = a_boot_order(tx, lab, k=1)
+        tx.orders.set_state(before.id, "failed", "lost")
+        keys = [
+            BootKey(
+                build_key=variant.build_key,
+                testbox=TESTBOX,
+                spec=lab.spec,
+                series="",
+                k=k,
+                purpose=purpose,
+            )
+            for k, purpose in ((2, "search"), (1, "search"), (0, "fresh"), (2, "search"))
+        ]
+        boots = [(key, variant) for key in keys]
+        tx.orders.ensure_boots(boots, 30, comparison=comparison)
+        tx.orders.ensure_boots(boots, 20, comparison=comparison)
+        tx.orders.ensure_boots([], 20, comparison=comparison)
+        found = {order.key: order for order in tx.orders.wanted(comparison=comparison)}
+        assert list(found) == [str(keys[1]), str(keys[0]), str(keys[2])]
+        assert found[str(keys[1])].id == before.id
+        assert [order.budget for order in found.values()] == [6, 3, 3]
+        assert {(order.state, order.priority) for order in found.values()} == {("waiting", 30)}
+        for key in keys:
+            assert tx.orders.ensure_boot(key, variant, 0) == found[str(key)]
+
+
+def test_several_orders_are_read_and_set_at_once(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        made = [a_boot_order(tx, lab, k=k).id for k in range(3)]
+        assert tx.orders.by_number([]) == {}
+        tx.orders.set_states([], "done")
+        tx.orders.set_states(made[:2], "cancelled", "no longer needed")
+        found = tx.orders.by_number([*made, 10**9])
+        assert found.keys() == set(made)
+        assert [(found[n].state, found[n].reason) for n in made] == [
+            ("cancelled", "no longer needed"),
+            ("cancelled", "no longer needed"),
+            ("waiting", None),
+        ]
 
 
 def test_an_order_is_answered_by_the_same_boot_of_an_identical_image(
@@ -390,16 +451,16 @@ def test_a_lease_lapses_when_its_controller_falls_silent(store: Store) -> None:
 
 def test_a_testbox_idles_since_its_last_order_ended(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
-        assert tx.testboxes.idle_seconds(TESTBOX) is None
+        assert tx.testboxes.idle_seconds([TESTBOX]) == {}
         order = a_boot_order(tx, lab).id
-        assert tx.testboxes.idle_seconds(TESTBOX) == 0.0
-        assert tx.testboxes.idle_seconds(TESTBOX, queue=False) is None
+        assert tx.testboxes.idle_seconds([TESTBOX, "other"]) == {TESTBOX: 0.0}
+        assert tx.testboxes.idle_seconds([TESTBOX], queue=False) == {}
         tx.orders.set_state(order, "running")
-        assert tx.testboxes.idle_seconds(TESTBOX, queue=False) == 0.0
+        assert tx.testboxes.idle_seconds([TESTBOX], queue=False) == {TESTBOX: 0.0}
         tx.orders.set_state(order, "done")
     store.pass_time(60.0)
     with store.transaction() as tx:
-        assert tx.testboxes.idle_seconds(TESTBOX) == pytest.approx(60.0, abs=30.0)
+        assert tx.testboxes.idle_seconds([TESTBOX])[TESTBOX] == pytest.approx(60.0, abs=30.0)
 
 
 def test_the_queue_stands_still_since_the_last_attempt_ended(store: Store, lab: Lab) -> None:

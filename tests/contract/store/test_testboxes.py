@@ -13,6 +13,7 @@ from swingbot.core.model.testbox_state import (
 )
 from swingbot.core.plan.alerts import AlertSubject
 from swingbot.core.plan.testbox_rules import Screening
+from swingbot.service.ports import Transaction
 from swingbot_jobs.reading.result import ParsedRun
 from tests.contract.store.world import (
     REFUSED,
@@ -92,12 +93,19 @@ def test_a_quarantined_testbox_comes_home_to_quarantine(store: Store, lab: Lab) 
         tx.testboxes.add_event(TESTBOX, TestboxPhase.IDLE, TestboxPhase.IDLE, "looked at", None)
 
 
+def screening(tx: Transaction) -> Screening:
+    assert tx.testboxes.screenings([]) == {}
+    found = tx.testboxes.screenings([TESTBOX, "other"])
+    assert found.keys() == {TESTBOX, "other"} and found["other"] == Screening()
+    return found[TESTBOX]
+
+
 def test_boots_of_an_anchor_count_for_the_screening(store: Store, lab: Lab) -> None:
     a_build(store, lab)
     with store.transaction() as tx:
-        assert tx.testboxes.screening(TESTBOX) == Screening()
+        assert screening(tx) == Screening()
         tx.testboxes.lock(TESTBOX)
-        tx.testboxes.ask_screening(TESTBOX, 10)
+        tx.testboxes.ask_screening({TESTBOX: 10, "other": 3})
     store.pass_time(10.0)
     with store.transaction() as tx:
         anchor = a_comparison(tx, lab, kind="anchor")
@@ -105,9 +113,9 @@ def test_boots_of_an_anchor_count_for_the_screening(store: Store, lab: Lab) -> N
     a_boot(store, lab, k=1, series=f"c{anchor}", status="hung", reason="silent", values=())
     a_boot(store, lab, k=2)
     with store.transaction() as tx:
-        assert tx.testboxes.screening(TESTBOX) == Screening(boots=1)
+        assert screening(tx) == Screening(boots=1)
         tx.comparisons.set_status(anchor, "done")
-        assert tx.testboxes.screening(TESTBOX) == Screening(boots=1, tried=1)
+        assert screening(tx) == Screening(boots=1, tried=1)
 
 
 def test_changed_hardware_is_screened_again(store: Store, lab: Lab) -> None:
@@ -115,11 +123,11 @@ def test_changed_hardware_is_screened_again(store: Store, lab: Lab) -> None:
         tx.testboxes.lock(TESTBOX)
         tx.testboxes.set_hardware(TESTBOX, {"nr_cpu": 1}, changed=False)
         tx.testboxes.set_screened(TESTBOX)
-        assert tx.testboxes.screening(TESTBOX) == Screening(hardware={"nr_cpu": 1}, screened=True)
+        assert screening(tx) == Screening(hardware={"nr_cpu": 1}, screened=True)
         tx.testboxes.screen_again(TESTBOX)
-        assert tx.testboxes.screening(TESTBOX).screened
+        assert screening(tx).screened
         tx.testboxes.set_hardware(TESTBOX, {"nr_cpu": 2}, changed=True)
-        assert tx.testboxes.screening(TESTBOX) == Screening(hardware={"nr_cpu": 2})
+        assert screening(tx) == Screening(hardware={"nr_cpu": 2})
 
 
 def test_what_was_tried_before_a_person_freed_a_testbox_counts_no_more(
@@ -130,11 +138,11 @@ def test_what_was_tried_before_a_person_freed_a_testbox_counts_no_more(
     store.pass_time(10.0)
     with store.transaction() as tx:
         tx.comparisons.set_status(a_comparison(tx, lab, kind="anchor"), "failed", "no boots")
-        assert tx.testboxes.screening(TESTBOX).tried == 1
+        assert screening(tx).tried == 1
     store.pass_time(10.0)
     with store.transaction() as tx:
         tx.testboxes.screen_again(TESTBOX)
-        assert tx.testboxes.screening(TESTBOX).tried == 0
+        assert screening(tx).tried == 0
 
 
 def test_an_alert_is_open_once_and_can_begin_again(store: Store, lab: Lab) -> None:

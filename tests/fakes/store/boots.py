@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
@@ -93,6 +93,9 @@ class Boots(Noun):
             ):
                 return dict(row.facts)
         return {}
+
+    def latest_facts_of(self, testboxes: Collection[str]) -> dict[str, dict[str, Any]]:
+        return {testbox: self.latest_facts(testbox) for testbox in testboxes}
 
     def _latest(self) -> list[BootRow]:
         return sorted(self.db.boots.values(), key=lambda row: row.id, reverse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from statistics import fmean
 
@@ -64,11 +65,17 @@ class Noise(Noun):
         specs = [row.order.spec or "" for row in self._measured(testbox)]
         return {job.name: job for spec in specs for job in self.db.specs[spec]}
 
-    def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
-        ids = [row.id for row in self._measured(testbox)]
-        made = [through for key, (_, through) in self.db.noise.items() if key[0] == testbox]
-        fresh = sum(number > max(made, default=0) for number in ids)
-        return max(ids, default=None), fresh, len(ids)
+    def with_fresh_boots(
+        self, testboxes: Collection[str], least: int, share: float
+    ) -> dict[str, int]:
+        enough = {}
+        for testbox in testboxes:
+            ids = [row.id for row in self._measured(testbox)]
+            made = [through for key, (_, through) in self.db.noise.items() if key[0] == testbox]
+            fresh = [number for number in ids if number > max(made, default=0)]
+            if len(fresh) >= max(1, least, share * len(ids)):
+                enough[testbox] = max(fresh)
+        return enough
 
     def put(
         self, testbox: str, unit_job: str, metric: str, record: NoiseRecord, through: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,12 @@ class Orders(Noun):
 
     def ensure_boot(self, key: BootKey, variant: Variant, priority: int) -> Order:
         return self._ensure("boot", str(key), variant, key, priority)
+
+    def ensure_boots(
+        self, boots: Sequence[tuple[BootKey, Variant]], priority: int, *, comparison: int
+    ) -> None:
+        for key, variant in boots:
+            self.want(self.ensure_boot(key, variant, priority).id, comparison=comparison)
 
     def _ensure(
         self,
@@ -97,6 +103,9 @@ class Orders(Noun):
     def get(self, number: int) -> Order | None:
         return self.db.orders[number].order if number in self.db.orders else None
 
+    def by_number(self, numbers: Collection[int]) -> dict[int, Order]:
+        return {order.id: order for order in self._where(lambda o: o.id in numbers)}
+
     def of_build(self, build_key: str) -> Order | None:
         return next(iter(self._where(lambda o: o.key == f"build:{build_key}")), None)
 
@@ -108,6 +117,12 @@ class Orders(Noun):
 
     def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
         self._put(number, state=state, reason=reason)
+
+    def set_states(
+        self, numbers: Collection[int], state: OrderState, reason: str | None = None
+    ) -> None:
+        for number in numbers:
+            self.set_state(number, state, reason)
 
     def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:
         keys = set(build_keys)
@@ -125,6 +140,10 @@ class Orders(Noun):
             if (row := self.db.builds.get(o.build_key))
             and (row.build.image_sha256, o.testbox, o.spec, o.series, o.purpose, o.k) in known
         }
+
+    def unfinished_comparisons(self) -> set[int]:
+        still_open = {o.id for o in self._where(lambda o: o.state in OPEN)}
+        return {c for order, c, _ in self.db.wants if order in still_open and c is not None}
 
     def open_boots_of_comparisons(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}

@@ -46,7 +46,11 @@ class Testboxes(Noun):
         self.db.testboxes[name] = replace(row, state=state, reason=reason)
         return True
 
-    def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
+    def idle_seconds(self, testboxes: Collection[str], *, queue: bool = True) -> dict[str, float]:
+        seconds = {name: self._idle_seconds(name, queue=queue) for name in testboxes}
+        return {name: idle for name, idle in seconds.items() if idle is not None}
+
+    def _idle_seconds(self, testbox: str, *, queue: bool) -> float | None:
         busy = ("waiting", "ready", "running") if queue else ("running",)
         rows = [row for row in self.db.orders.values() if row.order.testbox == testbox]
         if any(row.order.state in busy for row in rows):
@@ -80,10 +84,15 @@ class Testboxes(Noun):
             testbox=testbox, was=was, state=state, why=why, attempt=attempt
         )
 
-    def screening(self, testbox: str) -> Screening:
+    def screenings(self, testboxes: Collection[str]) -> dict[str, Screening]:
+        return {name: self._screening(name) for name in testboxes}
+
+    def _screening(self, testbox: str) -> Screening:
         row = self.db.testbox_statuses.get(testbox)
         if row is None:
             return Screening()
+        if row.screened:
+            return Screening(hardware=row.hardware, screened=True)
         anchors = {
             number: comparison
             for number, comparison in self.db.comparisons.items()
@@ -115,8 +124,9 @@ class Testboxes(Noun):
         if testbox in self.db.testbox_statuses:
             self.db.testbox_statuses[testbox] = replace(self.db.testbox_statuses[testbox], **values)
 
-    def ask_screening(self, testbox: str, boots: int) -> None:
-        self._put(testbox, screening_boots=boots)
+    def ask_screening(self, boots: Mapping[str, int]) -> None:
+        for testbox, needed in boots.items():
+            self._put(testbox, screening_boots=needed)
 
     def set_screened(self, testbox: str) -> None:
         self._put(testbox, screened=True)

@@ -14,9 +14,11 @@ from swingbot.service.ports import GitError, Lab, Transaction
 
 def judge_comparisons(lab: Lab, tx: Transaction) -> None:
     """Judge each running comparison whose orders have all ended."""
+    unfinished = tx.orders.unfinished_comparisons()
     for comparison in tx.comparisons.open():
-        orders = tx.orders.wanted(comparison=comparison.id)
-        if comparison.status == "running" and orders and all(order.over for order in orders):
+        if comparison.status != "running" or comparison.id in unfinished:
+            continue
+        if orders := tx.orders.wanted(comparison=comparison.id):
             _judge(lab, tx, comparison, orders)
 
 

@@ -24,14 +24,14 @@ REFERENCE: Final = 5  # number of earlier anchors that a new one is compared wit
 def check_anchors(lab: Lab, tx: Transaction) -> None:
     """Compare each completed anchor with the earlier ones; quarantine a testbox that moved, and
     release one that has recovered."""
-    for comparison in tx.comparisons.open():
-        orders = tx.orders.wanted(comparison=comparison.id)
-        if (
-            comparison.kind == "anchor"
-            and comparison.status == "running"
-            and orders
-            and all(order.over for order in orders)
-        ):
+    running = [
+        comparison
+        for comparison in tx.comparisons.open()
+        if comparison.kind == "anchor" and comparison.status == "running"
+    ]
+    unfinished = tx.orders.unfinished_comparisons() if running else set()
+    for comparison in running:
+        if comparison.id not in unfinished and tx.orders.wanted(comparison=comparison.id):
             _check(lab, tx, comparison)
 
 

@@ -20,10 +20,9 @@ def measure_noise(lab: Lab, tx: Transaction) -> None:
 
     A metric without two boots of the same kernel has no record.
     """
-    for name, testbox in lab.testboxes.present.items():
-        latest, fresh, boots = tx.noise.fresh_boots(name)
-        if latest is None or fresh < max(FRESH, SHARE * boots):
-            continue
+    present = lab.testboxes.present
+    enough = tx.noise.with_fresh_boots(present.keys(), FRESH, SHARE)
+    for name, latest in enough.items():
         measured = tx.noise.measured_boots(name)
         aliases = aliases_of_boots(
             {key: of_metric for key, (of_metric, _, _) in measured.items()},
@@ -31,7 +30,7 @@ def measure_noise(lab: Lab, tx: Transaction) -> None:
             lab.programs,
         )
         for key, (of_metric, since, until) in measured.items():
-            record = estimate(of_metric, paired=testbox.repeatable)
+            record = estimate(of_metric, paired=present[name].repeatable)
             if record.boot_mean.known or record.pair.known:
                 record = replace(
                     record,

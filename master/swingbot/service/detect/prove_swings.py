@@ -114,11 +114,14 @@ def extend_comparisons(lab: Lab, tx: Transaction) -> None:
     """Order more boots for completed comparisons without an answer: pairs of a swing, and unclear
     rows of a tip, within a budget."""
     swings = {swing.proof: swing for swing in tx.swings.in_state("suspected")}
+    unfinished = tx.orders.unfinished_comparisons()
     for comparison in tx.comparisons.open():
         if comparison.kind not in ("prove", "watch", "still") or comparison.status != "running":
             continue
+        if comparison.id in unfinished:
+            continue
         orders = tx.orders.wanted(comparison=comparison.id)
-        if not orders or any(not order.over for order in orders) or _images(tx, comparison) is None:
+        if not orders or _images(tx, comparison) is None:
             continue
         began = min((o.k for o in orders if o.k is not None), default=comparison.first_k)
         if comparison.first_k - began <= RENEWED and _stale(lab, tx, comparison):

@@ -23,16 +23,24 @@ def boot_anchors(lab: Lab, tx: Transaction) -> None:
     """Order an anchor for each testbox that has been idle long enough, and for each that an anchor
     quarantined.
     """
-    for name, (state, reason) in tx.testboxes.reasons().items():
-        ours = state == "quarantined" and (reason or "").startswith(MOVED)
-        if name not in lab.testboxes.present or (state != "active" and not ours):
-            continue
-        rest, needed = (
-            tx.testboxes.idle_seconds(name, queue=not ours),
-            RETRY_SECONDS if ours else lab.settings.idle_aa_seconds,
-        )
-        if needed > 0 and rest is not None and rest >= needed:
-            order_anchor(tx, name)
+    reasons = {
+        name: reason
+        for name, reason in tx.testboxes.reasons().items()
+        if name in lab.testboxes.present
+    }
+    active = [name for name, (state, _) in reasons.items() if state == "active"]
+    moved = [
+        name
+        for name, (state, why) in reasons.items()
+        if state == "quarantined" and (why or "").startswith(MOVED)
+    ]
+    for names, queue, needed in (
+        (active, True, lab.settings.idle_aa_seconds),
+        (moved, False, RETRY_SECONDS),
+    ):
+        for name, rest in tx.testboxes.idle_seconds(names, queue=queue).items():
+            if 0 < needed <= rest:
+                order_anchor(tx, name)
 
 
 def order_anchor(tx: Transaction, testbox: str) -> None:

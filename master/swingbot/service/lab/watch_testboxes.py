@@ -5,7 +5,7 @@ and testboxes that must show their noise first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from swingbot.core.model.records import Comparison
 from swingbot.core.model.testbox_state import (
@@ -18,6 +18,7 @@ from swingbot.core.model.testbox_state import (
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.testbox_rules import (
     UNFIT,
+    Screening,
     expiry_reason,
     hardware,
     hardware_changes,
@@ -28,7 +29,6 @@ from swingbot.service.lab.anchors import compare_anchor
 from swingbot.service.lab.move_testboxes import bar, gave_up
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.testboxes import Testboxes
-from swingbot_jobs.testbox.definition import Testbox
 
 # An expired lease means nothing if the web service was unreachable: workers get this long to report
 # once it is reachable. They poll every 5 s.
@@ -149,7 +149,8 @@ def unscreened(lab: Lab, testboxes: Testboxes) -> set[str]:
         for name, testbox in lab.testboxes.present.items()
         if screening_boots(testbox, lab.settings.testboxes) > 0
     ]
-    return {name for name in needing if not testboxes.screening(name).screened}
+    screenings = testboxes.screenings(needing)
+    return {name for name, screening in screenings.items() if not screening.screened}
 
 
 def screen_testboxes(lab: Lab, tx: Transaction) -> None:
@@ -157,36 +158,43 @@ def screen_testboxes(lab: Lab, tx: Transaction) -> None:
     its noise record.
     """
     states = tx.testboxes.states()
-    for name, testbox in lab.testboxes.present.items():
-        needed = screening_boots(testbox, lab.settings.testboxes)
-        tx.testboxes.ask_screening(name, needed)
-        if needed > 0 and states.get(name) in ("active", "drained") and not _changed(tx, testbox):
-            _screen(tx, name, needed, active=states[name] == "active")
+    needed = {
+        name: screening_boots(testbox, lab.settings.testboxes)
+        for name, testbox in lab.testboxes.present.items()
+    }
+    tx.testboxes.ask_screening(needed)
+    names = [
+        name
+        for name, boots in needed.items()
+        if boots > 0 and states.get(name) in ("active", "drained")
+    ]
+    screenings, facts = tx.testboxes.screenings(names), tx.boots.latest_facts_of(names)
+    for name in names:
+        now = hardware(lab.testboxes.present[name], facts[name])
+        if not _changed(tx, name, screenings[name].hardware, now):
+            _screen(tx, name, screenings[name], needed[name], active=states[name] == "active")
 
 
-def _changed(tx: Transaction, testbox: Testbox) -> bool:
+def _changed(
+    tx: Transaction, testbox: str, known: Mapping[str, Any] | None, now: Mapping[str, Any]
+) -> bool:
     """Record the hardware of a testbox.
 
     Returns True if it changed, so that the testbox has to be screened again.
     """
-    known, now = (
-        tx.testboxes.screening(testbox.name).hardware,
-        hardware(testbox, tx.boots.latest_facts(testbox.name)),
-    )
     why = hardware_changes(known or {}, now)
     if known is None or why is not None or now.keys() - known.keys():
-        tx.testboxes.lock(testbox.name)  # creates the row
-        tx.testboxes.set_hardware(testbox.name, {**(known or {}), **now}, changed=why is not None)
+        tx.testboxes.lock(testbox)  # creates the row
+        tx.testboxes.set_hardware(testbox, {**(known or {}), **now}, changed=why is not None)
     if why is None:
         return False
-    _note(tx.testboxes, testbox.name, f"{CHANGED}{why}; it is screened again")
-    for anchor in tx.anchors.of_testbox(testbox.name, "done"):
+    _note(tx.testboxes, testbox, f"{CHANGED}{why}; it is screened again")
+    for anchor in tx.anchors.of_testbox(testbox, "done"):
         tx.anchors.mark(anchor.id, f"{CHANGED}{why}")
     return True
 
 
-def _screen(tx: Transaction, name: str, needed: int, *, active: bool) -> None:
-    screening = tx.testboxes.screening(name)
+def _screen(tx: Transaction, name: str, screening: Screening, needed: int, *, active: bool) -> None:
     if screening.screened:
         return
     if screening.boots >= needed:

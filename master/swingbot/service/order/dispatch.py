@@ -105,9 +105,10 @@ def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
 
 def follow_dispatches(lab: Lab, tx: Transaction) -> None:
     """Dispatch attempts again whose dispatch ended without an outcome, or abandon them."""
-    for attempt in tx.attempts.in_state("running"):
-        order = tx.orders.get(attempt.order_id)
-        assert order is not None
+    attempts = tx.attempts.in_state("running")
+    orders = tx.orders.by_number([attempt.order_id for attempt in attempts])
+    for attempt in attempts:
+        order = orders[attempt.order_id]
         limit = GRACE + 2 * (
             lab.settings.deadline_build if order.kind == "build" else lab.settings.deadline_boot
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from swingbot.core.model.records import BootKey, Comparison, Order, Variant
 from swingbot.core.model.statuses import OrderState
@@ -46,21 +46,24 @@ def place_comparisons(lab: Lab, tx: Transaction) -> None:
         for variant in sorted(variants, key=lambda variant: variant.trust == "untrusted"):
             build = tx.orders.ensure_build(variant, PRIORITY[comparison.kind])
             tx.orders.want(build.id, comparison=comparison.id)
-        for block in range(comparison.boots):
-            for testbox, spec in comparison.parts:
-                _place_block(lab, tx, comparison, variants, testbox, spec, block)
+        boots = [
+            boot
+            for block in range(comparison.boots)
+            for testbox, spec in comparison.parts
+            for boot in _block(lab, comparison, variants, testbox, spec, block)
+        ]
+        tx.orders.ensure_boots(boots, PRIORITY[comparison.kind], comparison=comparison.id)
         tx.comparisons.set_status(comparison.id, "running")
 
 
-def _place_block(
+def _block(
     lab: Lab,
-    tx: Transaction,
     comparison: Comparison,
     variants: Sequence[Variant],
     testbox: str,
     spec: str,
     block: int,
-) -> None:
+) -> Iterator[tuple[BootKey, Variant]]:
     series = series_for(lab.testboxes.known(testbox), comparison)
     for place in block_order(len(variants), block, comparison.id):
         key = BootKey(
@@ -71,16 +74,15 @@ def _place_block(
             k=comparison.first_k + block,
             purpose=comparison.purpose,
         )
-        priority = PRIORITY[comparison.kind]
-        want_boot(lab, tx.orders, variants[place], key, priority, comparison=comparison.id)
+        yield key, variants[place]
 
 
 def settle_orders(lab: Lab, tx: Transaction) -> None:
     """Advance open orders without a worker: done if the answer is known, ready if all they need is
     available, cancelled if no longer needed.
     """
-    for order in tx.orders.unwanted():
-        tx.orders.set_state(order.id, "cancelled", "no longer needed")
+    if unwanted := [order.id for order in tx.orders.unwanted()]:
+        tx.orders.set_states(unwanted, "cancelled", "no longer needed")
     orders = tx.orders.open()
     builds = tx.builds.by_key({order.build_key for order in orders})
     pruned = {
@@ -95,14 +97,14 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
     building = {order.build_key for order in orders if order.kind == "build"} - builds.keys()
     held = _held(lab, tx, orders, building | pruned.keys())
     answered = tx.orders.answered()
+    settled: dict[OrderState, list[int]] = {"waiting": [], "ready": [], "done": []}
     for order in orders:
         if order.state == "running":
             continue
         build = builds.get(order.build_key)
         if order.kind == "build":
-            _settle(
-                tx.orders, order, "done" if build and order.build_key not in pruned else "ready"
-            )
+            there = build is not None and order.build_key not in pruned
+            _settle(settled, order, "done" if there else "ready")
         elif build is None:
             lost = failed_builds.get(order.build_key)
             if lost is not None:
@@ -118,7 +120,10 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
         elif order.build_key in pruned:
             build_again(lab, tx, order, pruned[order.build_key])
         else:
-            _settle(tx.orders, order, "waiting" if order.id in held else "ready")
+            _settle(settled, order, "waiting" if order.id in held else "ready")
+    for state, numbers in settled.items():
+        if numbers:
+            tx.orders.set_states(numbers, state)
 
 
 def _held(lab: Lab, tx: Transaction, orders: Sequence[Order], unbuilt: Collection[str]) -> set[int]:
@@ -144,6 +149,6 @@ def _held(lab: Lab, tx: Transaction, orders: Sequence[Order], unbuilt: Collectio
     return held
 
 
-def _settle(orders: Orders, order: Order, state: OrderState) -> None:
+def _settle(settled: Mapping[OrderState, list[int]], order: Order, state: OrderState) -> None:
     if order.state != state:
-        orders.set_state(order.id, state)
+        settled[state].append(order.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from swingbot.core.model.records import (
@@ -49,3 +49,6 @@ class Boots(Protocol):
         """Return the facts of the testbox's latest successful boot, of this image if one is given;
         {} if there is none.
         """
+
+    def latest_facts_of(self, testboxes: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return what `latest_facts` returns for each of `testboxes`."""

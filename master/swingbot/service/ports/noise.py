@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
@@ -22,9 +23,11 @@ class Noise(Protocol):
     def measured_jobs(self, testbox: str) -> dict[str, UnitJob]:
         """Return the unit jobs of the same boots by name, in their latest form."""
 
-    def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
-        """Return (latest measured boot or None, number of boots after the noise records were
-        computed, total number of boots).
+    def with_fresh_boots(
+        self, testboxes: Collection[str], least: int, share: float
+    ) -> dict[str, int]:
+        """Return the latest measured boot of each testbox that has enough of them after its noise
+        records were computed: at least 1, `least`, and `share` of all its measured boots.
         """
 
     def put(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from swingbot.core.model.records import (
@@ -32,6 +32,13 @@ class Orders(Protocol):
         A second call has the same effect as in `ensure_build`.
         """
 
+    def ensure_boots(
+        self, boots: Sequence[tuple[BootKey, Variant]], priority: int, *, comparison: int
+    ) -> None:
+        """Do what `ensure_boot` does for each of `boots`, in this order, and record that the
+        comparison needs these orders.
+        """
+
     def want(
         self, order: int, *, comparison: int | None = None, bisection: int | None = None
     ) -> None:
@@ -45,6 +52,9 @@ class Orders(Protocol):
 
     def get(self, number: int) -> Order | None:
         """Return an order by number; None if it does not exist."""
+
+    def by_number(self, numbers: Collection[int]) -> dict[int, Order]:
+        """Return these orders by number; those that do not exist are absent."""
 
     def of_build(self, build_key: str) -> Order | None:
         """Return the order that builds this key; None if it does not exist."""
@@ -62,6 +72,11 @@ class Orders(Protocol):
         states clear it.
         """
 
+    def set_states(
+        self, numbers: Collection[int], state: OrderState, reason: str | None = None
+    ) -> None:
+        """Do what `set_state` does, for each of `numbers`."""
+
     def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:
         """Return the failed orders of this kind with one of these build keys, by number."""
 
@@ -69,6 +84,9 @@ class Orders(Protocol):
         """Return the ids of open boot orders whose answer is known: a boot of an identical image
         with the same testbox, spec, series, purpose and k exists.
         """
+
+    def unfinished_comparisons(self) -> set[int]:
+        """Return the numbers of the comparisons that need an open order."""
 
     def open_boots_of_comparisons(self) -> dict[int, list[int]]:
         """Return the ids of the open boot orders of each running comparison."""

@@ -36,9 +36,10 @@ class Testboxes(Protocol):
         Returns False if it is gone, unknown, or already in that state.
         """
 
-    def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
-        """Return the seconds since the last order of a testbox ended: 0 while one is open, None if
-        it never had one. Without `queue`, only running orders count as open.
+    def idle_seconds(self, testboxes: Collection[str], *, queue: bool = True) -> dict[str, float]:
+        """Return the seconds since the last order of each testbox ended: 0 while one is open.
+
+        Those that never had one are absent. Without `queue`, only running orders count as open.
         """
 
     def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
@@ -63,11 +64,14 @@ class Testboxes(Protocol):
     ) -> None:
         """Add an entry to the history of a testbox; the last 5000 of each testbox are kept."""
 
-    def screening(self, testbox: str) -> Screening:
-        """Return the progress of a testbox's screening; an empty one if it never did anything."""
+    def screenings(self, testboxes: Collection[str]) -> dict[str, Screening]:
+        """Return the progress of each testbox's screening; an empty one if it never did anything.
 
-    def ask_screening(self, testbox: str, boots: int) -> None:
-        """Set the number of anchor boots that a testbox needs; pages show it."""
+        Boots and anchors of a screened testbox are not counted.
+        """
+
+    def ask_screening(self, boots: Mapping[str, int]) -> None:
+        """Set the number of anchor boots that each testbox needs, by name; pages show it."""
 
     def set_screened(self, testbox: str) -> None:
         """Record that the noise of a testbox is known. Only the first call counts."""
