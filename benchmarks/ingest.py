@@ -4,11 +4,16 @@ benchmark's own that the code of ingest fills.
     python -m benchmarks.ingest --quick              200 000 samples, a minute
     nice -n 15 python -m benchmarks.ingest           10 000 000 samples
     python -m benchmarks.ingest --samples 1000000 --json FILE
+    python -m benchmarks.ingest --keep DIR --samples 3000000 --trees 900 --testboxes 50
+    python -m benchmarks.ingest --keep DIR --samples 10000000      goes on from 3 000 000
+
+With --keep the database stays in DIR: a run that was stopped, or asked for less, is continued, and
+the queries are timed again.
 
 Three parts: outcomes with recorded output of a benchmark and of all monitors are taken in from the
 artifact store, parsing included; then boots are filled in up to the number wanted,
 through the same `add_boot` and `add_runs`, without the parsing; then each query that a page,
-a panel or the brain asks of samples is timed, first and again.
+a panel or the brain asks of samples is timed, first and again, and every query of every dashboard.
 The server is the embedded one with its own settings (fsync on, 128 MB of shared buffers),
 in a temporary directory. `SWINGBOT_TEST_DB_URL` names another server, whose user may create
 databases.
@@ -20,14 +25,14 @@ import argparse
 import hashlib
 import io
 import json
-import statistics
+import os
+import shutil
 import sys
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,89 +41,25 @@ import psutil
 import sqlalchemy as sa
 
 from benchmarks.embedded import a_database
-from swingbot.app.settings import load
-from swingbot.app.wiring import make_lab
+from benchmarks.samples_queries import panels, timed
+from benchmarks.samples_world import JOBS, RUNS, TESTBOXES, World, a_world, an_outcome
 from swingbot.service.faults import Faults
-from swingbot.service.ports import Lab
 from swingbot.service.result.ingest import ingest_outcomes
-from swingbot_db import read
 from swingbot_db.engine import make_engine
-from swingbot_db.migrate import upgrade
 from swingbot_db.store import PgTransaction
 from swingbot_jobs.reading.result import ParsedRun
 from tests import builders as make
 
 QUICK, FULL = 200_000, 10_000_000
 PARSED_BOOTS = 20
-RUNS = 5  # of a unit job in a boot
-JOBS = ("hackbench-pipe-8-process-100%", "hackbench-socket-8-process-100%")
-TESTBOXES = ("vm-icount", "vm-tcg")
-BOOTS_OF_A_COMMIT = 10  # on both testboxes together
+SLOW_MS = 200
+BYTES = 300  # of the disk for a sample, with its share of indexes and of the write-ahead log
 PROGRAMS = Path(__file__).parents[1] / "jobs" / "programs"
-SIDE_BOOTS = 10  # of the comparison that is read
 
 Timed = dict[str, Any]
 
 
 # --- a server and a lab ---
-
-
-@dataclass
-class World:
-    """A tree whose commits are measured one after the other on two testboxes."""
-
-    engine: sa.Engine
-    lab: Lab
-    tree: int
-    testboxes: list[make.Testbox]
-    commits: list[make.Kernel]
-    boots: int = 0
-
-    def next_boot(
-        self, conn: sa.Connection, outcome: Callable[[int], Mapping[str, Any]]
-    ) -> tuple[int, int, Mapping[str, Any]]:
-        """(order, attempt, outcome) of one more boot whose outcome came."""
-        number, self.boots = self.boots, self.boots + 1
-        commit, k = divmod(number, BOOTS_OF_A_COMMIT)
-        if commit == len(self.commits):
-            self.commits.append(
-                make.a_kernel(conn, self.tree, commit, at=make.START + timedelta(hours=commit))
-            )
-        order = make.an_order(
-            conn,
-            self.commits[commit],
-            self.testboxes[k % len(self.testboxes)],
-            k=k // len(self.testboxes),
-            state="running",
-        )
-        result = outcome(order)
-        return order, make.an_attempt(conn, order, outcome=result), result
-
-
-def a_world(engine: sa.Engine, state: Path) -> World:
-    upgrade(engine)
-    lab = make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine)
-    with engine.begin() as conn:
-        tree = make.a_tree(conn)
-        testboxes = [
-            make.a_testbox(conn, name, unit_job=JOBS[0], also=JOBS[1:], runs=RUNS)
-            for name in TESTBOXES
-        ]
-    return World(engine, lab, tree, testboxes, [])
-
-
-def an_outcome(order: int, results: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    files = {"results.tar": results} if results else {}
-    return {
-        "version": 1,
-        "kind": "boot",
-        "order": f"o{order}",
-        "attempt": "a0",
-        "status": "up",
-        "seconds": 60.0,
-        "files": files,
-        "facts": {"rootfs": "bench"},
-    }
 
 
 class Clock:
@@ -203,8 +144,12 @@ def a_results_tar(files: Mapping[str, bytes], boot: int) -> bytes:
     return out.getvalue()
 
 
-def parsed_part(world: World) -> tuple[Timed, dict[str, list[float]]]:
-    """Take in real outcomes; the timing, and the samples of one run as a pattern for the rest."""
+def parsed_part(world: World) -> tuple[Timed | None, dict[str, list[float]]]:
+    """Take in real outcomes; the timing (None if a kept database has them), and the samples of one
+    run as a pattern for the rest.
+    """
+    if world.boots >= PARSED_BOOTS:
+        return None, _pattern(world.engine)
     files = run_files(world.lab.programs)
     stored: Any = world.lab.artifacts  # the port only reads; the adapter stores too
     with world.engine.begin() as conn:
@@ -224,7 +169,14 @@ def parsed_part(world: World) -> tuple[Timed, dict[str, list[float]]]:
             sa.text("SELECT DISTINCT status, reason FROM run WHERE status <> 'ok'")
         ).all()
         assert not bad, bad
-        pattern: dict[str, list[float]] = {}
+    facts = {"boots": PARSED_BOOTS, "runs": PARSED_BOOTS * len(JOBS) * RUNS, **timing}
+    return facts, _pattern(world.engine)
+
+
+def _pattern(engine: sa.Engine) -> dict[str, list[float]]:
+    """The samples of the first run."""
+    pattern: dict[str, list[float]] = {}
+    with engine.connect() as conn:
         for row in conn.execute(
             sa.text(
                 "SELECT metric, value FROM sample WHERE run = (SELECT min(id) FROM run) ORDER BY"
@@ -232,7 +184,7 @@ def parsed_part(world: World) -> tuple[Timed, dict[str, list[float]]]:
             )
         ):
             pattern.setdefault(row.metric, []).append(row.value)
-    return {"boots": PARSED_BOOTS, "runs": PARSED_BOOTS * len(JOBS) * RUNS, **timing}, pattern
+    return pattern
 
 
 # --- part 2: many rows ---
@@ -287,88 +239,6 @@ def _moved(pattern: Mapping[str, list[float]], boot: int, run: int) -> dict[str,
     return {metric: [value * factor for value in values] for metric, values in pattern.items()}
 
 
-# --- part 3: reading ---
-
-
-def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], int]]:
-    """Name -> a query that gives its number of rows."""
-    chosen = {"tree": "mm-demo", "testbox": TESTBOXES[0], "job": JOBS[0], "metric": metric}
-    where = "WHERE tree = :tree AND testbox = :testbox AND unit_job = :job AND metric = :metric"
-
-    def sql(text: str) -> Callable[[sa.Connection], int]:
-        return lambda conn: len(conn.execute(sa.text(text), chosen).all())
-
-    with world.engine.begin() as conn:
-        boots = SIDE_BOOTS // 2
-        compared = make.a_comparison(
-            conn,
-            world.tree,
-            world.commits[0],
-            world.commits[-1],
-            world.testboxes,
-            boots=min(boots, BOOTS_OF_A_COMMIT // len(TESTBOXES)),
-        )
-    return {
-        "panel: metric over commits (v_metric_over_commits)": sql(
-            f'SELECT "time", mean, stddev FROM v_metric_over_commits {where} ORDER BY 1'
-        ),
-        "panel: the same, 30 days of it": sql(
-            f'SELECT "time", mean FROM v_metric_over_commits {where} AND "time" > timestamptz'
-            " '2026-03-02' - interval '30 days' ORDER BY 1"
-        ),
-        "panel: every boot of it (v_boot_metrics)": sql(
-            f'SELECT "time", mean FROM v_boot_metrics {where} ORDER BY 1'
-        ),
-        "panel: one commit, all metrics (v_boot_metrics)": sql(
-            "SELECT metric, mean FROM v_boot_metrics WHERE tree = :tree AND commit ="
-            f" '{world.commits[0].commit}'"
-        ),
-        "panel: boots of the lab (v_boots)": sql(
-            'SELECT * FROM v_boots ORDER BY "time" DESC LIMIT 100'
-        ),
-        "page: a boot": lambda conn: len(read.boot(conn, "x1")["runs"]),
-        "page: samples of a comparison": lambda conn: len(
-            read.samples_of_comparison(conn, compared)
-        ),
-        "raw: samples.csv of a comparison": lambda conn: sum(
-            1 for _ in read.samples(conn, f"c{compared}")
-        ),
-        "page: result roots": lambda conn: len(read.result_children(conn, ("hackbench",))),
-        "brain: boots for the noise records of a testbox": lambda conn: len(
-            PgTransaction(conn).noise.measured_boots(TESTBOXES[0])
-        ),
-        "brain: values of a boot": lambda conn: len(PgTransaction(conn).boots.values(1)),
-    }
-
-
-def timed(world: World, metric: str, again: int) -> list[Timed]:
-    """First time and the median of the next ones, in ms.
-
-    A query that needs over a minute is given up and has no time.
-    """
-    table = []
-    for name, ask in queries(world, metric).items():
-        times, rows = [], 0
-        try:
-            for _ in range(1 + again):
-                with world.engine.connect() as conn:
-                    conn.execute(sa.text("SET statement_timeout = '60s'"))
-                    began = time.perf_counter()
-                    rows = ask(conn)
-                    times.append(1000 * (time.perf_counter() - began))
-        except sa.exc.OperationalError:
-            times = []
-        table.append(
-            {
-                "query": name,
-                "rows": rows,
-                "first_ms": times[0] if times else None,
-                "median_ms": statistics.median(times[1:]) if times else None,
-            }
-        )
-    return table
-
-
 def sizes(conn: sa.Connection) -> dict[str, int]:
     """Bytes on disk of the table of samples and its indexes, and of everything."""
     found = conn.execute(
@@ -382,11 +252,16 @@ def sizes(conn: sa.Connection) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in found}
 
 
-def measure(samples: int, say: Callable[[str], None]) -> dict[str, Any]:
-    with a_database() as url, tempfile.TemporaryDirectory(prefix="swingbot-bench-") as state:
+def measure(
+    samples: int, trees: int, testboxes: int, keep: Path | None, say: Callable[[str], None]
+) -> dict[str, Any]:
+    with (
+        a_database(keep / "server" if keep else None) as url,
+        tempfile.TemporaryDirectory(prefix="swingbot-bench-") as state,
+    ):
         engine = make_engine(url)
         try:
-            world = a_world(engine, Path(state))
+            world = a_world(engine, keep / "state" if keep else Path(state), trees, testboxes)
             parsed, pattern = parsed_part(world)
             say(
                 f"{len(pattern)} metrics, {sum(map(len, pattern.values()))} samples a run;"
@@ -401,21 +276,29 @@ def measure(samples: int, say: Callable[[str], None]) -> dict[str, Any]:
                 total = conn.execute(sa.text("SELECT count(*) FROM sample")).scalar_one()
             say("asking")
             asked = timed(world, "hackbench.throughput", 5)
+            say("asking what the dashboards ask")
+            boards = panels(engine, 2)
         finally:
             engine.dispose()
     return {
         "samples": total,
+        "trees": len(world.trees),
+        "testboxes": len(world.testboxes),
         "commits": len(world.commits),
+        "load_average": os.getloadavg(),
         "parsed": parsed,
         "filled": filled,
         "vacuum_seconds": vacuum,
         "bytes": of,
         "queries": asked,
+        "panels": boards,
     }
 
 
 def show(found: Mapping[str, Any]) -> None:
     for name, part in (("taken in with parsing", found["parsed"]), ("filled in", found["filled"])):
+        if part is None or not part["boots"]:
+            continue
         server, rate = part["server_cpu_seconds"], part["samples_a_cpu_minute"]
         more = (
             ""
@@ -443,6 +326,25 @@ def show(found: Mapping[str, Any]) -> None:
             for key in ("first_ms", "median_ms")
         )
         print(f"{row['query']:52} {row['rows']:8} {first:>10} {then:>10}")
+    slow = [row for row in found["panels"] if row["max_ms"] >= SLOW_MS]
+    print(f"\n{len(slow)} of {len(found['panels'])} queries of dashboards took over {SLOW_MS} ms:")
+    for row in slow or found["panels"][:3]:
+        print(f"{row['max_ms']:8.0f} ms at most, {row['median_ms']:8.0f} median  {row['query']}")
+
+
+def _refuse(parser: argparse.ArgumentParser, given: argparse.Namespace, samples: int) -> None:
+    """Exit with a sentence if this cannot be measured here."""
+    if given.trees < 1 or given.testboxes < len(TESTBOXES):
+        parser.error(f"--trees must be at least 1 and --testboxes at least {len(TESTBOXES)}")
+    place = given.keep or Path(tempfile.gettempdir())
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if samples * BYTES > free:
+        parser.error(
+            f"{samples} samples need about {samples * BYTES / 1e9:.0f} GB, and {place} has"
+            f" {free / 1e9:.0f} GB left; ask for fewer with --samples"
+        )
 
 
 def main() -> None:
@@ -451,10 +353,22 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} samples")
     parser.add_argument("--samples", type=int, default=None, help=f"default {FULL}")
+    parser.add_argument("--keep", type=Path, help="keep the database in this directory, or go on")
+    parser.add_argument("--trees", type=int, default=1, help="of a new database, default 1")
+    parser.add_argument(
+        "--testboxes", type=int, default=2, help="of a new database, at least and by default 2"
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     given = parser.parse_args()
     samples = given.samples if given.samples is not None else QUICK if given.quick else FULL
-    found = measure(samples, lambda line: print(line, file=sys.stderr, flush=True))
+    _refuse(parser, given, samples)
+    found = measure(
+        samples,
+        given.trees,
+        given.testboxes,
+        given.keep.resolve() if given.keep else None,
+        lambda line: print(line, file=sys.stderr, flush=True),
+    )
     show(found)
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n")

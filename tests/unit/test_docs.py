@@ -18,6 +18,7 @@ PAGES: Final = sorted(
         ROOT / "CONTRIBUTING.md",
         ROOT / "SECURITY.md",
         ROOT / "benchmarks" / "README.md",
+        ROOT / "benchmarks" / "scale.md",
         ROOT / "tests" / "demo" / "README.md",
         *(ROOT / "ansible").rglob("README.md"),
         *(ROOT / "docs").rglob("*.md"),
