@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,6 +41,9 @@ class LinearGit:
 
     def facts(self, commit: str) -> CommitFacts:
         return facts_of(int(commit, 16) - 1)
+
+    def message(self, commit: str) -> str:
+        return f"{self.facts(commit).subject}\n"
 
     def is_ancestor(self, old: str, new: str) -> bool:
         return int(old, 16) <= int(new, 16)
@@ -84,7 +88,8 @@ class MemoryLab:
 
     `infra` attempts are lost to the lab first. `levels` are those of testboxes (1.0 for others).
 
-    Commits of `alike` give the image that the commit named there gives.
+    Commits of `alike` give the image that the commit named there gives. `spreads` are the relative
+    spreads of the boots of commits, each boot with its own draw (0 for others).
     """
 
     speeds: dict[str, float] = field(default_factory=dict)
@@ -93,6 +98,7 @@ class MemoryLab:
     infra: int = 0
     levels: dict[str, float] = field(default_factory=dict)
     alike: dict[str, str] = field(default_factory=dict)
+    spreads: dict[str, float] = field(default_factory=dict)
     testboxes: tuple[str, ...] = ("box",)
     store: MemoryStore = field(default_factory=MemoryStore)
     artifacts: MemoryArtifacts = field(default_factory=MemoryArtifacts)
@@ -196,10 +202,12 @@ class MemoryLab:
         if commit in self.hung:
             return {"status": "hung", "reason": "the guest said nothing"}
         files: dict[str, bytes] = {}
+        drawn = random.Random(f"{commit} {order.purpose} {order.k}").gauss(0.0, 1.0)
         for job in self.store.db.specs[order.spec or ""]:
             for number in job.numbers:
                 rate = 1e5 * self.speeds.get(commit, 1.0) * _wobble(order.k or 0, number)
                 rate *= self.levels.get(order.testbox or "", 1.0)
+                rate *= 1.0 + self.spreads.get(commit, 0.0) * drawn
                 files |= run_files(f"{job.name}/{number}", rate, _tasks(job))
         results = self.artifacts.put(tar(files))
         return {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swingbot.core.incident.decide import ACTS, LONGEST_REASON, Act, InvalidState, decide, tidy
 from swingbot.core.incident.impact import MeasuredRow, impacts, words_of
-from swingbot.core.incident.level import beyond, check, log_ratio, percent
+from swingbot.core.incident.level import beyond, check, check_spread, log_ratio, percent
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
@@ -201,3 +201,17 @@ def test_a_test_is_described_by_its_headline_or_by_other_metrics_if_that_did_not
         "netperf.Throughput_Mbps",
         "other.max",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "answer"), [(2.8, "still"), (None, "unclear"), (0.4, "unclear"), (1.9, "still")]
+)
+def test_a_change_of_the_spread_is_still_there_or_nothing_is_known(
+    ratio: float | None, answer: str
+) -> None:
+    found = check_spread(3.0, a_row(0.2, "unclear", spread_ratio=ratio))
+    assert (found.answer, found.share) == (answer, None)
+    assert "had 3 times the spread between boots with the culprit" in found.words
+    assert (
+        check_spread(3.0, None).words == "the tip could not be measured: no run of it has a result"
+    )

@@ -553,3 +553,13 @@ def test_a_cut_text_keeps_its_limit_in_columns_and_characters(text: str, limit: 
     assert plain.columns(shown) <= limit
     assert len(shown) <= limit
     assert shown == plain.clean(text) or shown.endswith("...")
+
+
+def test_a_change_of_the_spread_is_claimed_as_one_and_survives_the_draft() -> None:
+    row = a_row(change_pct=-0.3, interval_pct=(-1.4, 0.8), verdict="unclear", spread_ratio=3.06)
+    made = mail(the_facts(headline=row))
+    assert made.subject.endswith(f"{row.metric} 3.1 times the spread between boots")
+    assert "around the same mean as with its parent:" in " ".join(made.body.split())
+    assert "NOT confirmed" not in made.body
+    assert ReportFacts.from_json(the_facts(headline=row).to_json()).headline.spread_ratio == 3.06
+    assert "spread_ratio" not in the_facts().to_json()["headline"]

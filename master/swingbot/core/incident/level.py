@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.text.numbers import times_the_spread
 from swingbot.core.thresholds import GONE_SHARE, STILL_SHARE
 
 Answer = Literal["back", "still", "unclear"]
@@ -44,6 +45,24 @@ class LevelCheck:
 
 AT_THE_TIP: Final = "at the tip, both against the culprit's parent"
 IN_ITS_NEW_VERSION: Final = "in its new version, each against its own parent"
+
+
+def check_spread(found: float, row: ComparisonRow | None, where: str = AT_THE_TIP) -> LevelCheck:
+    """Check for a known change of the spread between boots, by the factor `found`.
+
+    `still` needs a significant change in the same direction. That a spread is as it was cannot be
+    shown by as many boots, so nothing else is ever more than `unclear`.
+    """
+    if row is None or row.change_pct is None or row.verdict == "invalid":
+        return check(0.0, row, where)
+    ratio = row.spread_ratio
+    seen = "no difference of the spread between boots" if ratio is None else times_the_spread(ratio)
+    words = f"{row.metric} had {times_the_spread(found)} with the culprit and has {seen} {where}"
+    if ratio is not None and (ratio > 1.0) == (found > 1.0):
+        return LevelCheck(answer="still", share=None, words=words)
+    return LevelCheck(
+        answer="unclear", share=None, words=f"{words}; that is no proof that it is gone"
+    )
 
 
 def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) -> LevelCheck:

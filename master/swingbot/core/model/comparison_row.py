@@ -128,6 +128,11 @@ class ComparisonRow:
         return self.verdict in CHANGED
 
     @property
+    def spread_changed(self) -> bool:
+        """Whether the row claims a change of the spread between boots and none of the level."""
+        return self.spread_ratio is not None and not self.changed
+
+    @property
     def min_effect(self) -> float:
         """The smallest relevant change, as a log ratio."""
         assert self.min_effect_pct is not None, "only rows that were judged have one"

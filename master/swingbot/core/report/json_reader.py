@@ -95,6 +95,10 @@ class Reader:
         value = self.take(key)
         return None if value is None else number(value, f"{self._where}.{key}")
 
+    def real_if_there(self, key: str) -> float | None:
+        """Take a number that not every report has; None if missing."""
+        return self.real_or_none(key) if key in self._unread else None
+
     def items(self, key: str) -> list[Any]:
         value = self.take(key)
         if not isinstance(value, (list, tuple)):

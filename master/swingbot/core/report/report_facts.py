@@ -276,6 +276,7 @@ def row_to_json(row: ComparisonRow) -> dict[str, Any]:
         "interval_pct": None if row.interval_pct is None else list(row.interval_pct),
         "verdict": row.verdict,
         "level": row.level,
+        **({} if row.spread_ratio is None else {"spread_ratio": row.spread_ratio}),
     }
 
 
@@ -309,6 +310,7 @@ def row_from_json(value: Any, where: str) -> ComparisonRow:
         interval_pct=_bounds(reader.take("interval_pct"), where),
         verdict=_verdict(reader.text("verdict"), where),
         level=reader.text_if_there("level"),
+        spread_ratio=reader.real_if_there("spread_ratio"),
     )
     reader.end()
     return row

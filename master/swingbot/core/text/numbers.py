@@ -77,6 +77,11 @@ def two_digits(value: float) -> str:
     return f"{float(f'{value:.2g}'):g}"
 
 
+def times_the_spread(ratio: float) -> str:
+    """Format a factor of the spread between boots: `3.1 times the spread between boots`."""
+    return f"{ratio:.2g} times the spread between boots"
+
+
 def direction(change: float, better: str | None) -> str:
     """Return better or worse, or higher or lower for a metric without a direction."""
     if better is None:

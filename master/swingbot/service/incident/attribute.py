@@ -16,8 +16,8 @@ from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, NewComparison, Tree, base_and_head
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_numbers import BootPurpose
-from swingbot.core.text.numbers import change
-from swingbot.core.thresholds import ATTRIBUTE_BOOTS
+from swingbot.core.report.claim import claim_of
+from swingbot.core.thresholds import ATTRIBUTE_BOOTS, ATTRIBUTE_SPREAD_BOOTS
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.ports.comparisons import Comparisons
@@ -69,19 +69,30 @@ def measure_when_asked(lab: Lab, tx: Transaction, incident: int) -> int | None:
 
 def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
     tree = tx.trees.get(sighting.tree)
-    culprit = named_in(tx.bisections.conclusion(sighting.bisection), sighting.commit)
+    conclusion = tx.bisections.conclusion(sighting.bisection)
+    culprit = named_in(conclusion, sighting.commit)
+    spread = of_spread(conclusion)
     first = all(other.comparison is None for other in tx.sightings.of_incident(sighting.incident))
     return tx.comparisons.add(
         NewComparison(
             kind="attribute",
             tree=tree.id,
             arms=base_and_head(variant_of(lab, tx, tree, culprit["parent"]).id, sighting.culprit),
-            boots=ATTRIBUTE_BOOTS,
-            parts=_where(lab, tx, tree, sighting.bisection),
+            boots=ATTRIBUTE_SPREAD_BOOTS if spread else ATTRIBUTE_BOOTS,
+            parts=_own_part(tx, sighting.bisection)
+            if spread
+            else _where(lab, tx, tree, sighting.bisection),
             purpose=BootPurpose.FRESH,
             request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
         )
     )
+
+
+def _own_part(tx: Transaction, number: int) -> list[tuple[str, str]]:
+    """Return the (testbox, spec) of the bisection: many boots, so one unit job on one testbox."""
+    bisection = tx.bisections.get(number)
+    assert bisection is not None
+    return [(bisection.testbox, bisection.spec)]
 
 
 def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str, str]]:
@@ -135,6 +146,12 @@ def change_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> floa
     return float(named_in(tx.bisections.conclusion(bisection.id), sighting.commit)["change_pct"])
 
 
+def of_spread(conclusion: Mapping[str, Any]) -> bool:
+    """Return whether the culprit of a conclusion changes the spread between boots, at an unchanged
+    level. Conclusions of earlier versions have no such key."""
+    return conclusion.get("spread_ratio") is not None
+
+
 def named_in(conclusion: Mapping[str, Any], commit: str) -> Mapping[str, Any]:
     """Return the entry of `commit` among a conclusion's culprits: parent, probability, change."""
     return next(culprit for culprit in conclusion["culprits"] if culprit["commit"] == commit)
@@ -161,10 +178,10 @@ def seen_elsewhere(tx: Transaction, incident: int, tree: int) -> str:
             if bisection is not None and sighting.tree != tree
             else None
         )
-        if row is not None and row.changed:
+        if row is not None and (row.changed or row.spread_changed):
             place = tx.trees.get(sighting.tree)
             places.append(
                 f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row.metric} "
-                f"{change(row.change_pct, row.better)})"
+                f"{claim_of(row)})"
             )
     return "; ".join(dict.fromkeys(places))

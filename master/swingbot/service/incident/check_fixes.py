@@ -4,14 +4,17 @@ metric has recovered.
 
 from __future__ import annotations
 
-from swingbot.core.incident.level import AT_THE_TIP, IN_ITS_NEW_VERSION, check
+from collections.abc import Mapping
+from typing import Any
+
+from swingbot.core.incident.level import AT_THE_TIP, IN_ITS_NEW_VERSION, check, check_spread
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import row_at
 from swingbot.core.model.records import Bisection, Comparison, NewComparison, Tree, base_and_head
 from swingbot.core.plan.boot_numbers import BootPurpose
-from swingbot.core.thresholds import FIX_BOOTS, FIX_BOOTS_REPEATABLE
-from swingbot.service.incident.attribute import change_of, named_in
+from swingbot.core.thresholds import ATTRIBUTE_SPREAD_BOOTS, FIX_BOOTS, FIX_BOOTS_REPEATABLE
+from swingbot.service.incident.attribute import change_of, named_in, of_spread
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import GitError, Lab, Transaction
@@ -37,7 +40,8 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
         assert bisection is not None
         if tree.tip_commit is None or not _has(lab, sighting, fix, tree.tip_commit):
             continue
-        culprit = named_in(tx.bisections.conclusion(bisection.id), sighting.commit)
+        conclusion = tx.bisections.conclusion(bisection.id)
+        culprit = named_in(conclusion, sighting.commit)
         comparison = tx.comparisons.add(
             NewComparison(
                 kind="asked",
@@ -46,9 +50,7 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
                     variant_of(lab, tx, tree, culprit["parent"]).id,
                     _tip(lab, tx, tree, tree.tip_commit),
                 ),
-                boots=FIX_BOOTS_REPEATABLE
-                if lab.testboxes.known(bisection.testbox).repeatable
-                else FIX_BOOTS,
+                boots=_boots(lab, bisection, conclusion),
                 parts=[(bisection.testbox, bisection.spec)],
                 purpose=BootPurpose.FIX,
                 request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",
@@ -56,6 +58,13 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
         )
         tx.incidents.set_fix(incident.id, fix, comparison)
         return
+
+
+def _boots(lab: Lab, bisection: Bisection, conclusion: Mapping[str, Any]) -> int:
+    if of_spread(conclusion):
+        return ATTRIBUTE_SPREAD_BOOTS
+    repeatable = lab.testboxes.known(bisection.testbox).repeatable
+    return FIX_BOOTS_REPEATABLE if repeatable else FIX_BOOTS
 
 
 def _tip(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
@@ -92,10 +101,13 @@ def _decide(tx: Transaction, incident: Incident) -> None:
     if sighted is None:
         return  # split off since then: it belongs to another incident now
     sighting, bisection = sighted
-    answer = check(
-        change_of(tx, sighting, bisection),
-        row_at(tx.comparisons.rows(comparison.id), bisection.key),
-        IN_ITS_NEW_VERSION if _is_version(tx, incident, comparison) else AT_THE_TIP,
+    row = row_at(tx.comparisons.rows(comparison.id), bisection.key)
+    where = IN_ITS_NEW_VERSION if _is_version(tx, incident, comparison) else AT_THE_TIP
+    conclusion = tx.bisections.conclusion(bisection.id)
+    answer = (
+        check_spread(conclusion["spread_ratio"], row, where)
+        if of_spread(conclusion)
+        else check(change_of(tx, sighting, bisection), row, where)
     )
     detail = {
         "answer": answer.answer,

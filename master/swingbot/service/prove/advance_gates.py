@@ -285,7 +285,7 @@ def _of_rows(
 ) -> GateResult:
     own = case.own
     if own is None:
-        return without_effect(row.gate)
+        return without_effect(case, row.gate)
     if row.gate in ("reproduced", "layout") and _same_images(tx, case, comparison):
         return GateResult(status="not run", reason="the other build gave a byte-identical image")
     seen = row_at(tx.comparisons.rows(comparison.id), case.bisection.key)

@@ -85,8 +85,16 @@ def case_of(tx: Transaction, incident: Proven) -> MeasuredCulprit:
     )
 
 
-def without_effect(gate: str) -> GateResult:
-    """Return the result of `gate` for a culprit without an effect of its own."""
+def without_effect(case: MeasuredCulprit, gate: str) -> GateResult:
+    """Return the result of `gate` for a culprit without an effect of its own.
+
+    A gate measures a share of the level's change, which a change of the spread does not have.
+    """
+    if case.headline is not None and case.headline.spread_changed:
+        shown = "; fresh boots of commit and parent show it" if gate == "reproduced" else ""
+        return GateResult(
+            status="not run", reason=f"the change is of the spread between boots{shown}"
+        )
     return GateResult(
         status="fail" if gate == "reproduced" else "not run",
         reason="fresh boots of commit and parent do not show the change",
@@ -100,7 +108,7 @@ def of_gate(
     if gate in _AT_ONCE:
         return _AT_ONCE[gate](lab, tx, case)
     if case.own is None or case.job is None:
-        return without_effect(gate)
+        return without_effect(case, gate)
     if case.bisection.testbox not in lab.testboxes.present:
         return _removed(case.bisection.testbox)
     if case.tree.kconfig not in lab.kconfigs:
@@ -238,6 +246,8 @@ def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
 
 
 def _elsewhere(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
+    if case.headline is not None and case.headline.spread_changed:
+        return without_effect(case, "elsewhere")
     if case.headline is None:
         return GateResult(
             status="not run", reason="the incident has no effect to look for on other testboxes"

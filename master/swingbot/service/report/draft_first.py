@@ -61,7 +61,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     assert bisection is not None
     rows = tx.incidents.rows(incident, comparison.id)
     headline = row_at(rows, bisection.key)
-    shown = headline is not None and headline.changed
+    shown = headline is not None and (headline.changed or headline.spread_changed)
     if headline is None or headline.change_pct is None:
         # the culprit's boots reported no values, so a table is impossible; see the incident page
         return

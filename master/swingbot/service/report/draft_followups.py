@@ -157,7 +157,7 @@ def _update(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts 
         row
         for number in comparisons
         for row in tx.comparisons.rows(number)
-        if row.headline and row.changed
+        if row.headline and (row.changed or row.spread_changed)
     ]
     tree = tx.trees.get(new[0].tree)
     return FollowUpFacts(
@@ -181,7 +181,7 @@ def _found(tx: Transaction, case: ReportedIncident, new: Sighting) -> tuple[str,
             "there.",
             False,
         )
-    if not row.changed:
+    if not (row.changed or row.spread_changed):
         return (
             f"A search in {place} ended at {new.commit[:12]} too, but fresh boots there do "
             "not show it.",

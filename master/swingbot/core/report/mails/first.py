@@ -20,11 +20,12 @@ from swingbot.core.mail.message import (
     web_address,
 )
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.report.claim import claim_of
 from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
 from swingbot.core.report.parts.proof import clue_lines, gate_lines
 from swingbot.core.report.report_facts import ReportFacts
-from swingbot.core.text.numbers import change, count, sure
+from swingbot.core.text.numbers import count, sure
 from swingbot.core.text.plain import WIDTH, clean, cut, shell, wrap
 
 _MOST_ROWS = 12  # other rows shown in full; the page has all of them
@@ -58,7 +59,7 @@ def subsystem(subject: str) -> str:
 def _subject(facts: ReportFacts) -> str:
     row, prefix = facts.headline, subsystem(facts.culprit.subject)
     where = f"[{cut(facts.tree, 24)}:{cut(facts.branch, 24)}]" + (f" [{prefix}]" if prefix else "")
-    claim = change(row.change_pct, row.better) if _confirmed(row) else "not confirmed"
+    claim = claim_of(row) if _confirmed(row) else "not confirmed"
     return clean(f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {claim}")
 
 
@@ -67,7 +68,7 @@ def _confirmed(row: ComparisonRow) -> bool:
 
     If not, the mail makes no claim; it is meant for the moderator only.
     """
-    return row.changed
+    return row.changed or row.spread_changed
 
 
 def _short(sha: str) -> str:
@@ -97,7 +98,9 @@ def _first_screen(facts: ReportFacts) -> list[str]:
     row, commit = facts.headline, facts.culprit
     metric = cut(row.metric, 80)
     claim = (
-        f"{metric} is {change(row.change_pct, row.better)} with this commit than with its parent:"
+        f"{metric} has {claim_of(row)} with this commit, around the same mean as with its parent:"
+        if row.spread_changed
+        else f"{metric} is {claim_of(row)} with this commit than with its parent:"
     )
     doubt = (
         f"A bisection of {metric} ended at this commit, but fresh boots of the commit and its"

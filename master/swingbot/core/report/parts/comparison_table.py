@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot.core.report.claim import claim_of
 from swingbot.core.text.numbers import change_with_interval, count, levels, spreads
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
@@ -66,7 +67,8 @@ def _cells(row: ComparisonRow) -> list[str]:
 
 def _change(row: ComparisonRow) -> str:
     unit = f"in {cut(row.unit, 20)}: " if row.unit else ""
-    return unit + change_with_interval(row.change_pct, row.interval_pct, row.better)
+    spread = f"; {claim_of(row)}" if row.spread_changed else ""
+    return unit + change_with_interval(row.change_pct, row.interval_pct, row.better) + spread
 
 
 def _below(row: ComparisonRow, sides: tuple[str, str]) -> list[str]:
