@@ -606,7 +606,8 @@ def test_work_renews_its_lease_and_stops_when_another_controller_has_its_testbox
 
 def test_a_lease_ends_by_the_clock_of_its_controller() -> None:
     """It counts from when the question was sent, and a later answer renews it."""
-    now, waits = [1000.0], []
+    now = [1000.0]
+    waits: list[str] = []
     lease = HeldLease(patience=60.0, tell=waits.append, clock=lambda: now[0])
     lease.renew(Grant(fence=7, seconds=285.0), asked=990.0)
     lease.hold(275.0)
