@@ -49,7 +49,7 @@ def test_every_panel_has_a_value_of_each_expression(db_url: str, tmp_path: Path)
         site.conn.exec_driver_sql("UPDATE testbox SET state = 'quarantined' WHERE name = 'rack7'")
         site.conn.commit()
         with prometheus(tmp_path / "prometheus", site.port) as port:
-            eventually("it scrapes", lambda: bool(firing(port)), 120)
+            eventually("it scrapes", partial(firing, port), 120)
             chosen = {}
             for name, selector, label in variables(BOARD):
                 values = {"match[]": selector}
