@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import sqlalchemy as sa
 import yaml
@@ -21,6 +22,7 @@ from swingbot.adapters.heartbeat import Heartbeat, last_beat
 from swingbot.adapters.part_heartbeat import PartHeartbeat
 from swingbot.app.keep.health_check import beat_file, problems_here, read_here, why_no_room
 from swingbot.app.settings import Settings, load
+from swingbot.app.web import CONNECTIONS
 from swingbot.core.keep.health import SILENT_SECONDS, LoopHeartbeat, no_room, problems
 from swingbot.core.model.artifact import NoSpace
 from swingbot.service.tick import tick
@@ -32,6 +34,7 @@ from tests.fakes.brain import make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.fakes.scrape import scraped
 from tests.scenario import a_lab
+from tests.served import served
 
 MIB = 1 << 20
 RULES = Path(__file__).parents[2] / "dashboards" / "prometheus" / "alerts.yml"
@@ -290,3 +293,16 @@ def test_problems_of_the_machine_are_reported_the_worst_first(
 def test_at_the_limit_there_is_room() -> None:
     assert no_room(5 * MIB, 5, "/srv") is None
     assert no_room(5 * MIB - 1, 5, "/srv") is not None
+
+
+def test_requests_and_refusals_are_counted(db_url: str, tmp_path: Path) -> None:
+    with served(db_url, tmp_path / "site", filled=False, SWINGBOT_WEB_RATE="20") as site:
+        answers = [site.client.get("/none").status_code for _ in range(30)]
+        other = httpx.HTTPTransport(local_address="127.0.0.2")  # a client that has not asked yet
+        with httpx.Client(transport=other) as client:
+            body = client.get(f"http://127.0.0.1:{site.port}/metrics").text
+    found = parsed(body)
+    assert answers.count(429) > 0
+    assert found["swingbot_web_refused_total"] == {'status="429"': answers.count(429)}
+    assert found["swingbot_web_requests"][""] == 1  # this one
+    assert found["swingbot_web_requests_limit"][""] == CONNECTIONS

@@ -1,4 +1,4 @@
-"""/metrics as Prometheus asks for it."""
+"""/metrics as Prometheus asks for it, of a service that has refused one request."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from starlette.testclient import TestClient
 
 from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.settings import Settings
+from swingbot.web.request_limits import Traffic
 
 
 def scraped(settings: Settings, engine: sa.Engine) -> tuple[str, str]:
     """(content type, body)."""
-    answer = TestClient(Starlette(routes=metrics(settings, engine).routes())).get("/metrics")
+    traffic = Traffic(200)
+    traffic.refused[429] += 1
+    app = Starlette(routes=metrics(settings, engine, traffic).routes())
+    answer = TestClient(app).get("/metrics")
     assert answer.status_code == 200
     return answer.headers["content-type"], answer.text

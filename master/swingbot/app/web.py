@@ -43,7 +43,7 @@ from swingbot.web.metric_page import MetricPages
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.read_access import ReadAccess, ReadSettings
 from swingbot.web.render import Renderer
-from swingbot.web.request_limits import FORM_BYTES, RequestLimits, rate_of
+from swingbot.web.request_limits import FORM_BYTES, RequestLimits, Traffic, rate_of
 from swingbot.web.results import ResultPages
 from swingbot.web.session import Sessions
 from swingbot.web.snapshot_reader import SnapshotReader
@@ -120,6 +120,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     metrics_engine = own_pool(
         engine, connections=METRICS_CONNECTIONS, query_seconds=METRICS_SECONDS
     )
+    traffic = Traffic(CONNECTIONS)
     extra = [
         *exchange.routes(store, attempts, key, UPLOADS, testboxes=attempts),
         *boot_order.routes(engine, read.boot_order),
@@ -133,7 +134,11 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
         *tables.routes(engine, functools.partial(printed, open_artifact=store.open), TABLE_FORMS),
-        *(metrics(settings, metrics_engine).routes() if settings.web.metrics != "off" else ()),
+        *(
+            metrics(settings, metrics_engine, traffic).routes()
+            if settings.web.metrics != "off"
+            else ()
+        ),
         *health(settings, engine).routes(),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
@@ -166,7 +171,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         rate_of(web.rate),
         functools.partial(_limit, patch_bytes),
         of_worker,
-        requests=CONNECTIONS,
+        traffic=traffic,
     )
     return SafeHeaders(KnownHosts(limited, renderer, host_names(settings)))
 

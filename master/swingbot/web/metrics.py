@@ -21,6 +21,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from .ports import Connection, DatabaseAway, DatabaseError, Engine
+from .request_limits import Traffic
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -106,6 +107,25 @@ def of_here(here: HostMetrics) -> list[MetricFamily]:
             "swingbot_artifacts",
             "Files in the artifact store; updated every ten minutes.",
             here.artifacts,
+        ),
+    ]
+
+
+def of_web(traffic: Traffic) -> list[MetricFamily]:
+    return [
+        _one(
+            "swingbot_web_requests", "Requests in progress, without those of workers.", traffic.open
+        ),
+        _one(
+            "swingbot_web_requests_limit",
+            "Requests in progress at which further ones are refused.",
+            traffic.most,
+        ),
+        _family(
+            "swingbot_web_refused_total",
+            "Requests refused because of a limit, since the start.",
+            [({"status": str(status)}, n) for status, n in sorted(traffic.refused.items())],
+            "counter",
         ),
     ]
 
@@ -265,10 +285,11 @@ class Metrics:
         figures: Callable[[Connection], Rows],
         here: Callable[[], HostMetrics],
         answers: Callable[[], bool] = lambda: True,
+        traffic: Traffic | None = None,
     ) -> None:
         """`answers` says within seconds whether the database does."""
         self._engine, self._figures, self._here = engine, figures, here
-        self._answers = answers
+        self._answers, self._traffic = answers, traffic
         # of its own, so that pages that wait for the database do not delay it
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         self._made, self._text = float("-inf"), ""
@@ -285,6 +306,8 @@ class Metrics:
     def _look(self) -> str:
         begin = time.monotonic()
         families = of_here(self._here())
+        if self._traffic is not None:
+            families += of_web(self._traffic)
         up = int(self._answers())
         try:
             if up:

@@ -42,6 +42,23 @@ def rate_of(per_minute: int) -> Rate | None:
     return Rate(per_second=per_minute / 60, burst=max(1, per_minute // 4)) if per_minute else None
 
 
+class Traffic:
+    """Requests of all clients that are not known, for /metrics."""
+
+    def __init__(self, most: int) -> None:
+        """`most`: concurrent requests; further ones are answered with 503."""
+        self.most, self.open = most, 0
+        self.refused: Counter[int] = Counter()  # by status, since the start
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+
 class RequestLimits:
     """`limit` gives the maximum body size for an address, in bytes.
 
@@ -56,9 +73,9 @@ class RequestLimits:
         limit: Limit,
         known: Callable[[HTTPConnection], bool],
         now: Callable[[], float] = time.monotonic,
-        requests: int = 200,
+        traffic: Traffic | None = None,
     ) -> None:
-        """`requests`: maximum number of concurrent requests of all clients that are not known."""
+        """`traffic` has the maximum number of concurrent requests, and counts them."""
         self._app, self._renderer, self._limit, self._known, self._now = (
             app,
             renderer,
@@ -67,7 +84,7 @@ class RequestLimits:
             now,
         )
         self._buckets = Buckets(rate) if rate else None
-        self._requests = requests
+        self._traffic = traffic or Traffic(200)
         self._at_once: Counter[str] = Counter()
         self._downloads: Counter[str] = Counter()
 
@@ -86,6 +103,7 @@ class RequestLimits:
         if refused is None and counted:
             refused = self._too_many(request)
         if refused is not None:
+            self._traffic.refused[refused.status_code] += 1
             answer = failure(
                 self._renderer, request, refused.status_code, refused.detail, refused.headers
             )
@@ -93,6 +111,7 @@ class RequestLimits:
             return
         with ExitStack() as stack:
             if counted:
+                stack.enter_context(self._traffic.one_more())
                 stack.enter_context(_one_more(self._at_once, client_of(request)))
                 if _is_download(request):
                     stack.enter_context(_one_more(self._downloads, client_of(request)))
@@ -115,8 +134,8 @@ class RequestLimits:
             return _wait_for(429, f"{AT_ONCE} requests from your address")
         if _is_download(request) and self._downloads[client] >= DOWNLOADS_AT_ONCE:
             return _wait_for(429, f"{DOWNLOADS_AT_ONCE} downloads from your address")
-        if self._at_once.total() >= self._requests:
-            return _wait_for(503, f"{self._requests} requests")
+        if self._traffic.open >= self._traffic.most:
+            return _wait_for(503, f"{self._traffic.most} requests")
         return None
 
     def _announced(self, request: HTTPConnection, limit: int) -> HTTPException | None:

@@ -48,6 +48,7 @@ def test_every_panel_has_a_value_of_each_expression(db_url: str, tmp_path: Path)
         site.conn.exec_driver_sql(CACHED)
         site.conn.exec_driver_sql("UPDATE testbox SET state = 'quarantined' WHERE name = 'rack7'")
         site.conn.commit()
+        site.client.get("/", headers={"x-long": "x" * 33_000})  # refused
         with prometheus(tmp_path / "prometheus", site.port) as port:
             eventually("it scrapes", partial(firing, port), 120)
             chosen = {}

@@ -14,6 +14,7 @@ from swingbot.app.settings import Settings
 from swingbot.core.keep.health import MIB
 from swingbot.core.keep.health import hung as hung_parts
 from swingbot.web.metrics import HostMetrics, Metrics, Rows
+from swingbot.web.request_limits import Traffic
 from swingbot_db.engine import Connection, Engine, limit_statements
 from swingbot_db.probe import ANSWER_SECONDS, NoAnswer, ask
 from swingbot_db.read.metrics import figures
@@ -43,7 +44,7 @@ class _Store:
         self._size = len(sizes), sum(sizes)
 
 
-def metrics(settings: Settings, engine: Engine) -> Metrics:
+def metrics(settings: Settings, engine: Engine, traffic: Traffic | None = None) -> Metrics:
     store = _Store(ArtifactDirectory(settings.artifacts))
 
     def host() -> HostMetrics:
@@ -71,4 +72,4 @@ def metrics(settings: Settings, engine: Engine) -> Metrics:
         limit_statements(conn, ANSWER_SECONDS)
         return figures(conn)
 
-    return Metrics(engine, limited, host, answers)
+    return Metrics(engine, limited, host, answers, traffic)
