@@ -93,7 +93,9 @@ def test_a_change_of_the_spread_becomes_one_incident_and_one_held_mail_that_says
     assert len(memory.store.db.incidents) == 1
     report = the_mail(memory)
     assert "times the spread between boots" in report.subject
-    body = " ".join(message_from_bytes(report.message).get_payload().split())
+    content = message_from_bytes(report.message).get_payload(decode=True)
+    assert isinstance(content, bytes)
+    body = " ".join(content.decode().split())
     assert "around the same mean as with its parent:" in body
     assert "24+24 fresh boots" in body
     assert report.state == "held"
