@@ -77,6 +77,30 @@ def test_a_creep_is_one_creep_and_not_a_staircase() -> None:
     assert found.changes == ()
 
 
+def test_large_steps_that_end_higher_than_they_began_are_no_creep() -> None:
+    """About a line through such steps neighbours look alike; that makes the line no better."""
+    steps = {15: -0.12, 61: 0.035, 71: 0.15, 95: -0.036, 131: 0.037, 192: 0.025}
+    rng = np.random.default_rng(8)
+    noise = rng.normal(0.0, 0.0095, 365)
+    for at in range(1, 365):
+        noise[at] += 0.3 * noise[at - 1]
+    levels = sum(effect * (np.arange(365) >= at) for at, effect in steps.items())
+    found = look([float(v) for v in 100.0 * np.exp(levels + noise)])
+    assert found.creep is None
+    assert all(min(abs(at - place) for place in places(found)) <= 3 for at in steps)
+
+
+def test_a_creep_of_a_testbox_that_wanders_is_no_staircase() -> None:
+    rng, creeps = np.random.default_rng(9), 0
+    for _ in range(10):
+        noise = rng.normal(0.0, SD, 200)
+        for at in range(1, 200):
+            noise[at] += 0.5 * noise[at - 1]
+        found = look([float(v) for v in 100.0 * np.exp(noise - 0.0005 * np.arange(200))])
+        creeps += found.creep is not None and not found.changes
+    assert creeps >= 9
+
+
 def test_a_change_of_spread_without_a_change_of_level_is_found() -> None:
     values = history(7, 50) + history(8, 50, sd=5 * SD)
     found = look(values)

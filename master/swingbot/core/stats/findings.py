@@ -213,7 +213,10 @@ def _change(step: LevelStep, anchor: Findings | None) -> LevelChange:
 def _creep(values: Array, steps: Sequence[LevelStep], noise: StepNoise) -> Creep | None:
     """Fit a line in place of the steps if Schwarz's criterion prefers it.
 
-    A step has two parameters; a line has one more than a constant level.
+    A step has two parameters; a line has one more than a constant level. Each model is judged by
+    what it leaves unpredicted from point to point, with its own autocorrelation: about a line
+    through large steps neighbours look alike, and would leave few independent points to tell the
+    two apart.
     """
     n = len(values)
     if n < FEWEST:
@@ -222,13 +225,18 @@ def _creep(values: Array, steps: Sequence[LevelStep], noise: StepNoise) -> Creep
     slope = float(x @ (values - values.mean()) / (x @ x))
     about = noise_about(values - slope * x, [])
     worth = n * (1.0 - about.alike) / (1.0 + about.alike)  # independent points
-    line = 2.0 * worth * math.log(about.sd) + math.log(n)
-    stairs = 2.0 * worth * math.log(noise.sd) + 2 * len(steps) * math.log(n)
+    line = n * _unpredicted(about) + math.log(n)
+    stairs = n * _unpredicted(noise) + 2 * len(steps) * math.log(n)
     t = slope / (about.sd * math.sqrt(n / worth / float(x @ x)))
     p = 2.0 * float(stdtr(max(about.df - 1.0, 3.0), -abs(t)))
     if p >= HISTORY_TREND_P or line + (CREEP_MARGIN if steps else 0.0) >= stairs:
         return None
     return Creep(pct=_pct(slope * (n - 1)), p=p)
+
+
+def _unpredicted(noise: StepNoise) -> float:
+    """Return the logarithm of the variance of a point given the one before it."""
+    return 2.0 * math.log(noise.sd) + math.log1p(-(noise.alike**2))
 
 
 def _about_levels(values: Array, steps: Sequence[LevelStep], creep: Creep | None) -> Array:
