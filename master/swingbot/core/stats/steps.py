@@ -31,6 +31,9 @@ MOST_STEPS: Final = 50
 _CUT: Final = 2.5
 _MOST_ALIKE: Final = 0.9
 _AHEAD: Final = 3
+# Levels that the place of a step counts for in the bias of the autocorrelation. Smaller: more false
+# steps where neighbours are alike; larger: small steps are missed.
+_PLACE: Final = 2
 # Gauss-Hermite nodes of a standard Gaussian, with their weights
 _ERRORS: Final = ((-math.sqrt(3.0), 1.0 / 6.0), (0.0, 2.0 / 3.0), (math.sqrt(3.0), 1.0 / 6.0))
 
@@ -192,7 +195,9 @@ def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:
     """Return the spread and the autocorrelation about the medians between the cuts.
 
     The autocorrelation is that of neighbours, or that of points two apart if this implies a larger
-    one (a wandering level below independent noise).
+    one (a wandering level below independent noise). Its bias, `-(1 + 3 r) / n` for one level
+    (Kendall, Biometrika 41, 1954), counts once for each level and `_PLACE` times for the place of
+    each cut.
     """
     stretches = [part - np.median(part) for part in np.split(values, list(cuts))]
     n, pieces = len(values), len(stretches)
@@ -204,8 +209,9 @@ def noise_about(values: Array, cuts: Sequence[int]) -> StepNoise:
         sum(float(part[lag:] @ part[:-lag]) for part in centred if len(part) > lag) / squares
         for lag in (1, 2)
     )
-    one += (1.0 + 3.0 * one) * pieces / n
-    two += (1.0 + 3.0 * max(one, 0.0)) * pieces / n
+    fitted = pieces + _PLACE * (pieces - 1)
+    one += (1.0 + 3.0 * one) * fitted / n
+    two += (1.0 + 3.0 * max(one, 0.0)) * fitted / n
     slow = math.sqrt(two) if two > 1.0 / math.sqrt(n) else 0.0
     alike = min(max(one, slow, 0.0), _MOST_ALIKE)
     df = HISTORY_EFFICIENCY * n * (1.0 - alike) / (1.0 + alike) - pieces
