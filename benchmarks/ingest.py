@@ -210,8 +210,7 @@ def filled_part(
         with world.engine.begin() as conn:
             order, attempt, outcome = world.next_boot(conn, an_outcome)
             tx = PgTransaction(conn)
-            found = tx.orders.get(order)
-            assert found is not None
+            found = tx.orders.by_number([order])[order]
             image = tx.builds.by_key([found.build_key])[found.build_key].image_sha256
             assert image is not None
             boot = tx.boots.add(attempt, found, image, outcome)

@@ -308,8 +308,9 @@ def test_boots_of_before_purposes_keep_key_and_perturbation_and_others_get_numbe
         assert [b.id for b in tx.boots.find(*of_kernel, numbers)] == [boot]
         assert tx.boots.find(*of_kernel, numbers._replace(purpose="gate")) == []
         variant = tx.variants.get(kernels[0].variant)
-        assert tx.orders.ensure_boot(mine, variant, 0).id == order.id
-        assert tx.orders.ensure_boot(replace(mine, purpose="gate"), variant, 0).id != order.id
+        assert tx.orders.ensure_boots([(mine, variant)], 0)[0].id == order.id
+        other = (replace(mine, purpose="gate"), variant)
+        assert tx.orders.ensure_boots([other], 0)[0].id != order.id
         with pytest.raises(sa.exc.IntegrityError, match="purpose"), conn.begin_nested():
             conn.execute(sa.text("UPDATE comparison SET purpose = 'Gate 2'"))
 

@@ -13,7 +13,6 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.model.statuses import OrderKind, OrderState
 from swingbot_db.store.rows import Rows
-from swingbot_jobs.contract.orders import SEARCH
 
 _ORDER = (
     "id, kind, key, build_key, variant, testbox, spec, series, k, purpose, state,"
@@ -27,6 +26,22 @@ _AGAIN = """ON CONFLICT (key) DO UPDATE SET priority = GREATEST(o.priority, excl
   ended_at = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.ended_at END,
   state = CASE WHEN o.state IN ('cancelled', 'failed') THEN 'waiting' ELSE o.state END"""
 
+_PLACE_BOOTS = f"""WITH placed AS (
+  INSERT INTO orders AS o
+    (kind, key, build_key, variant, testbox, spec, series, k, purpose, priority)
+  SELECT 'boot', r.key, r.build_key, r.variant, r.testbox, r.spec, r.series, r.k, r.purpose,
+    :priority
+  FROM ROWS FROM (jsonb_to_recordset(CAST(:rows AS jsonb)) AS (key text, build_key text,
+    variant bigint, testbox text, spec text, series text, k int, purpose text)) WITH ORDINALITY
+    AS r (key, build_key, variant, testbox, spec, series, k, purpose, place)
+  ORDER BY r.place {_AGAIN} RETURNING {_ORDER}
+), needed AS (
+  INSERT INTO want (order_id, comparison, bisection)
+  SELECT id, :comparison, :bisection FROM placed
+  WHERE CAST(:comparison AS bigint) IS NOT NULL OR CAST(:bisection AS bigint) IS NOT NULL
+  ON CONFLICT DO NOTHING
+)"""
+
 
 class Orders(Rows):
     def of_untrusted(self) -> set[int]:
@@ -39,50 +54,29 @@ class Orders(Rows):
         }
 
     def ensure_build(self, variant: Variant, priority: int) -> Order:
-        return self._ensure_order("build", f"build:{variant.build_key}", variant, None, priority)
-
-    def ensure_boot(self, key: BootKey, variant: Variant, priority: int) -> Order:
-        return self._ensure_order("boot", str(key), variant, key, priority)
-
-    def _ensure_order(
-        self, kind: OrderKind, key: str, variant: Variant, boot: BootKey | None, priority: int
-    ) -> Order:
-        """Create at most one order per key."""
         row = self.select_one(
-            "INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec, series, k,"
-            " purpose, priority)"
-            " VALUES (:kind, :key, :build_key, :variant, :testbox, :spec, :series, :k, :purpose,"
-            " :priority)"
-            f" {_AGAIN} RETURNING {_ORDER}",
-            kind=kind,
-            key=key,
+            "INSERT INTO orders AS o (kind, key, build_key, variant, priority)"
+            f" VALUES ('build', :key, :build_key, :variant, :priority) {_AGAIN} RETURNING {_ORDER}",
+            key=f"build:{variant.build_key}",
             build_key=variant.build_key,
             variant=variant.id,
-            testbox=boot.testbox if boot else None,
-            spec=boot.spec if boot else None,
-            series=boot.series if boot else None,
-            k=boot.k if boot else None,
-            purpose=boot.purpose if boot else SEARCH,
             priority=priority,
         )
         assert row is not None
         return Order(**row._mapping)
 
     def ensure_boots(
-        self, boots: Sequence[tuple[BootKey, Variant]], priority: int, *, comparison: int
-    ) -> None:
+        self,
+        boots: Sequence[tuple[BootKey, Variant]],
+        priority: int,
+        *,
+        comparison: int | None = None,
+        bisection: int | None = None,
+    ) -> list[Order]:
         # An anchor asks for each boot twice, once for each side.
         rows = {str(key): (key, variant) for key, variant in boots}
-        self.execute(
-            "WITH placed AS (INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec,"
-            " series, k, purpose, priority)"
-            " SELECT 'boot', r.key, r.build_key, r.variant, r.testbox, r.spec, r.series, r.k,"
-            " r.purpose, :priority FROM ROWS FROM (jsonb_to_recordset(CAST(:rows AS jsonb)) AS"
-            " (key text, build_key text, variant bigint, testbox text, spec text, series text,"
-            " k int, purpose text)) WITH ORDINALITY AS r (key, build_key, variant, testbox, spec,"
-            f" series, k, purpose, place) ORDER BY r.place {_AGAIN} RETURNING id)"
-            " INSERT INTO want (order_id, comparison) SELECT id, :comparison FROM placed ON"
-            " CONFLICT DO NOTHING",
+        placed = self.select(
+            f"{_PLACE_BOOTS} SELECT {_ORDER} FROM placed",
             rows=json.dumps(
                 [
                     {**asdict(key), "key": name, "variant": variant.id}
@@ -91,7 +85,10 @@ class Orders(Rows):
             ),
             priority=priority,
             comparison=comparison,
+            bisection=bisection,
         )
+        orders = {row.key: Order(**row._mapping) for row in placed}
+        return [orders[key] for key in rows]
 
     def want(
         self, order: int, *, comparison: int | None = None, bisection: int | None = None
@@ -117,10 +114,6 @@ class Orders(Rows):
             b=bisection,
         )
         return [Order(**row._mapping) for row in rows]
-
-    def get(self, number: int) -> Order | None:
-        row = self.select_one(f"SELECT {_ORDER} FROM orders WHERE id = :id", id=number)
-        return Order(**row._mapping) if row else None
 
     def by_number(self, numbers: Collection[int]) -> dict[int, Order]:
         rows = self.select(

@@ -35,7 +35,10 @@ def test_there_is_one_order_for_a_kernel_and_a_second_asker_only_raises_its_prio
         assert tx.orders.ensure_build(lab.kernels[0], 30).priority == 30
         assert tx.orders.ensure_build(lab.kernels[0], 10).priority == 30
         assert [order.id for order in tx.orders.open()] == [first.id]
-        assert tx.orders.of_build(lab.kernels[0].build_key) == tx.orders.get(first.id)
+        assert (
+            tx.orders.of_build(lab.kernels[0].build_key)
+            == tx.orders.by_number([first.id])[first.id]
+        )
         assert tx.orders.of_build(lab.kernels[1].build_key) is None
 
 
@@ -121,8 +124,8 @@ def test_boots_are_ordered_together_as_they_are_one_by_one(store: Store, lab: La
         assert found[str(keys[1])].id == before.id
         assert [order.budget for order in found.values()] == [6, 3, 3]
         assert {(order.state, order.priority) for order in found.values()} == {("waiting", 30)}
-        for key in keys:
-            assert tx.orders.ensure_boot(key, variant, 0) == found[str(key)]
+        again = tx.orders.ensure_boots(boots, 0)
+        assert again == [found[str(key)] for key in keys[:3]]
 
 
 def test_several_orders_are_read_and_set_at_once(store: Store, lab: Lab) -> None:
@@ -262,7 +265,7 @@ def test_a_reopened_order_is_ready_with_its_new_budget(store: Store, lab: Lab) -
         order = tx.orders.ensure_build(lab.kernels[0], 1)
         tx.orders.set_state(order.id, "done")
         tx.orders.reopen(order.id, 5)
-        again = tx.orders.get(order.id)
+        again = tx.orders.by_number([order.id])[order.id]
         assert again is not None and (again.state, again.budget) == ("ready", 5)
 
 

@@ -214,7 +214,8 @@ def boot_key(lab: Lab, kernel: int = 0, k: int = 0, series: str = "") -> BootKey
 def a_boot_order(
     tx: Transaction, lab: Lab, kernel: int = 0, k: int = 0, series: str = "", priority: int = 10
 ) -> Order:
-    return tx.orders.ensure_boot(boot_key(lab, kernel, k, series), lab.kernels[kernel], priority)
+    boot = boot_key(lab, kernel, k, series), lab.kernels[kernel]
+    return tx.orders.ensure_boots([boot], priority)[0]
 
 
 def a_build(store: Store, lab: Lab, kernel: int = 0, **more: Any) -> str:

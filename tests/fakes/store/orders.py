@@ -25,14 +25,22 @@ class Orders(Noun):
     def ensure_build(self, variant: Variant, priority: int) -> Order:
         return self._ensure("build", f"build:{variant.build_key}", variant, None, priority)
 
-    def ensure_boot(self, key: BootKey, variant: Variant, priority: int) -> Order:
-        return self._ensure("boot", str(key), variant, key, priority)
-
     def ensure_boots(
-        self, boots: Sequence[tuple[BootKey, Variant]], priority: int, *, comparison: int
-    ) -> None:
-        for key, variant in boots:
-            self.want(self.ensure_boot(key, variant, priority).id, comparison=comparison)
+        self,
+        boots: Sequence[tuple[BootKey, Variant]],
+        priority: int,
+        *,
+        comparison: int | None = None,
+        bisection: int | None = None,
+    ) -> list[Order]:
+        orders = [
+            self._ensure("boot", str(key), variant, key, priority)
+            for key, variant in dict(boots).items()
+        ]
+        if comparison is not None or bisection is not None:
+            for order in orders:
+                self.want(order.id, comparison=comparison, bisection=bisection)
+        return orders
 
     def _ensure(
         self,
@@ -99,9 +107,6 @@ class Orders(Noun):
             if (c is not None and c == comparison) or (b is not None and b == bisection)
         }
         return self._where(lambda o: o.id in numbers)
-
-    def get(self, number: int) -> Order | None:
-        return self.db.orders[number].order if number in self.db.orders else None
 
     def by_number(self, numbers: Collection[int]) -> dict[int, Order]:
         return {order.id: order for order in self._where(lambda o: o.id in numbers)}

@@ -57,9 +57,9 @@ def _find_lost(lab: Lab, tx: Transaction) -> None:
     lapses = tx.attempts.lapsed_leases(lease_seconds)
     if not lapses or min(lab.listening(), lab.clock.since_step()) < SETTLE_SECONDS:
         return
+    orders = tx.orders.by_number([lapse.order for lapse in lapses])
     for lapse in lapses:
-        order, why = tx.orders.get(lapse.order), expiry_reason(lapse)
-        assert order is not None
+        order, why = orders[lapse.order], expiry_reason(lapse)
         tx.attempts.declare_dead(lapse.attempt, why)
         if order.state == "running":
             tx.orders.set_state(order.id, "ready")

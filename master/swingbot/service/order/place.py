@@ -21,15 +21,11 @@ def want_boot(
     key: BootKey,
     priority: int,
     *,
-    comparison: int | None = None,
-    bisection: int | None = None,
+    bisection: int,
 ) -> None:
-    """Order one boot and the kernel it needs. A second call changes nothing."""
-    for order in (
-        orders.ensure_build(variant, priority),
-        orders.ensure_boot(key, variant, priority),
-    ):
-        orders.want(order.id, comparison=comparison, bisection=bisection)
+    """Order one boot of a bisection and the kernel it needs. A second call changes nothing."""
+    orders.want(orders.ensure_build(variant, priority).id, bisection=bisection)
+    orders.ensure_boots([(key, variant)], priority, bisection=bisection)
 
 
 def place_comparisons(lab: Lab, tx: Transaction) -> None:

@@ -26,17 +26,18 @@ class Orders(Protocol):
         again, and a failed one gets 3 more attempts.
         """
 
-    def ensure_boot(self, key: BootKey, variant: Variant, priority: int) -> Order:
-        """Return the boot order of `key`; there is one per key.
-
-        A second call has the same effect as in `ensure_build`.
-        """
-
     def ensure_boots(
-        self, boots: Sequence[tuple[BootKey, Variant]], priority: int, *, comparison: int
-    ) -> None:
-        """Do what `ensure_boot` does for each of `boots`, in this order, and record that the
-        comparison needs these orders.
+        self,
+        boots: Sequence[tuple[BootKey, Variant]],
+        priority: int,
+        *,
+        comparison: int | None = None,
+        bisection: int | None = None,
+    ) -> list[Order]:
+        """Return the boot order of each key, in this order; there is one per key.
+
+        A second call has the same effect as in `ensure_build`. Records that the comparison or the
+        bisection needs these orders, if one is given. A key that is given twice counts once.
         """
 
     def want(
@@ -49,9 +50,6 @@ class Orders(Protocol):
 
     def wanted(self, *, comparison: int | None = None, bisection: int | None = None) -> list[Order]:
         """Return the orders that the comparison or the bisection needs, by number."""
-
-    def get(self, number: int) -> Order | None:
-        """Return an order by number; None if it does not exist."""
 
     def by_number(self, numbers: Collection[int]) -> dict[int, Order]:
         """Return these orders by number; those that do not exist are absent."""

@@ -40,8 +40,9 @@ def ingest_outcomes(lab: Lab, faults: Faults) -> None:
 
 
 def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
-    order, outcome = tx.orders.get(attempt.order_id), attempt.outcome
-    assert order is not None and outcome is not None
+    order = tx.orders.by_number([attempt.order_id])[attempt.order_id]
+    outcome = attempt.outcome
+    assert outcome is not None
     tx.attempts.release_lease(attempt.id)
     reason, unfit = (
         outcome.get("reason") or "no reason given",
