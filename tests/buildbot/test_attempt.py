@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,21 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     worker.stop()
 
 
+class Leasing(BaseHTTPRequestHandler):
+    """A service that leases the testbox to whoever asks, for five minutes."""
+
+    def do_GET(self) -> None:
+        lease = {"fence": 1, "seconds": 300.0}
+        body = json.dumps({"attempt": "a1", "wanted": True, "lease": lease}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     text, _ = process.communicate(timeout=60)
     return process.returncode, text
@@ -147,13 +164,32 @@ def test_an_executor_that_is_killed_is_a_fault_of_the_lab_and_never_begins_again
     assert worker.testbox.starts() == 1
 
 
-def test_results_are_kept_and_offered_until_the_service_is_back(
-    worker: Worker, tmp_path: Path
-) -> None:
-    """No service listens: the command waits, the files stay, and nothing is marked as delivered."""
+def test_nothing_is_booted_before_the_service_has_leased_the_testbox(worker: Worker) -> None:
     worker.order["exchange"] = {"url": "http://127.0.0.1:9", "token": "a1." + "0" * 64}
     worker.testbox.let_go()
     command = worker.attempt()
+    log = worker.place / "executor.log"
+    eventually(
+        "it says what it waits for",
+        lambda: log.exists() and "nothing is booted without a lease" in log.read_text(),
+    )
+    assert (command.poll(), worker.testbox.starts()) == (None, 0)
+
+
+def test_results_are_kept_and_offered_until_the_service_is_back(
+    worker: Worker, tmp_path: Path
+) -> None:
+    """The service leases the testbox and goes away: the command waits, the files stay, and nothing
+    is marked as delivered.
+    """
+    with ThreadingHTTPServer(("127.0.0.1", 0), Leasing) as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{service.server_port}"
+        worker.order["exchange"] = {"url": url, "token": "a1." + "0" * 64}
+        command = worker.attempt()
+        eventually("the boot has begun", lambda: worker.testbox.starts() == 1)
+        service.shutdown()
+    worker.testbox.let_go()
     eventually("the work is done", lambda: (worker.place / "outcome.json").exists())
     eventually(
         "it says what it waits for",

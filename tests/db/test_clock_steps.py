@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from swingbot.app.settings import load
+from swingbot.core.model.testbox_state import LeaseHeld
 from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot_db import read
@@ -111,7 +112,7 @@ def test_a_boot_under_way_keeps_its_testbox_and_counts_once(
     name = compared(brain, "rack7")
     turn(brain)
     number, controller = attempt_of(brain), AttemptTransactions(brain.engine)
-    assert controller.hold(number, "lab1") is None
+    assert isinstance(held := controller.hold(number, "lab1"), LeaseHeld)
     turn(brain)
     clocks.move(step=step)
     turn(brain)  # before the controller reports again
@@ -121,7 +122,8 @@ def test_a_boot_under_way_keeps_its_testbox_and_counts_once(
         document = read.comparison(conn, int(name[1:]))
         assert document is not None
         assert all(eta >= 0 for eta in etas(json.loads(json.dumps(document, default=str))))
-    assert controller.hold(number, "lab1") is None
+    assert isinstance(again := controller.hold(number, "lab1"), LeaseHeld)
+    assert again.fence == held.fence
     assert 280 < lease(brain)[1] <= 300
     brain.run()
     (attempts,) = rows(

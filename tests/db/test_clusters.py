@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
+from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
@@ -120,9 +121,10 @@ def test_an_attempt_on_a_cluster_has_all_three_until_it_ends(brain: Brain) -> No
     turn(brain)
     number, attempts = attempt_of(brain, "cs-ab"), AttemptTransactions(brain.engine)
     assert at_work(brain) == {"a": number, "b": number, "cs-ab": number}
-    assert attempts.hold(number, "lab1") is None
+    assert isinstance(attempts.hold(number, "lab1"), LeaseHeld)
     assert {row["holder"] for row in rows(brain, "SELECT holder FROM lease")} == {"lab1"}
-    assert str(attempts.hold(number, "lab2")).startswith("testbox cs-ab is held by controller lab1")
+    assert isinstance(refused := attempts.hold(number, "lab2"), LeaseRefused)
+    assert refused.why.startswith("testbox cs-ab is held by controller lab1")
     assert attempts.tell_phase(number, "running", "server a: the job runs")
     assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["running"] * 3
     fail(brain, "the wire is out")
@@ -190,7 +192,8 @@ def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_te
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
-    assert AttemptTransactions(brain.engine).hold(attempt_of(brain, "cs-ab"), "lab1") is None
+    attempts = AttemptTransactions(brain.engine)
+    assert isinstance(attempts.hold(attempt_of(brain, "cs-ab"), "lab1"), LeaseHeld)
     for name in ("a", "b", "cs-ab"):
         lapse(brain, name)
     number = attempt_of(brain, "cs-ab")

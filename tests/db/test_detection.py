@@ -583,14 +583,18 @@ def test_the_noise_record_says_what_three_boots_on_a_noisy_testbox_prove(
     """-20 %: two modes that spread boots by 12 % explain it, those of 1 % do not."""
     brain.fake.wobble = 0.003
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
-    (head,) = commits(brain, FakeCommit(speed=80))
+    same, head = commits(brain, FakeCommit(), FakeCommit(speed=80))
     brain.watch(base, testboxes=["vm-tcg"])
     request = ComparisonRequest(tree="fake", base=base, head=head, boots=3)
-    with brain.lab.transaction("note") as tx:
-        for job in ("page-fault-process-1", "page-fault-process-2"):
-            if spread is not None:
-                record = NoiseRecord(boot_mean=Spread(sd=spread, df=30.0), boots=45)
-                tx.noise.put("vm-tcg", job, METRIC, record, through=0)
+    before = request_comparison(brain.lab, dataclasses.replace(request, head=same))
+    brain.run()
+    (row,) = [row for row in brain.facts("c", before)["rows"] if row["headline"]]
+    with brain.engine.connect() as conn:  # a record is made of boots
+        through = conn.execute(sa.text("SELECT max(id) FROM boot")).scalar_one()
+    if spread is not None:
+        record = NoiseRecord(boot_mean=Spread(sd=spread, df=30.0), boots=45)
+        with brain.lab.transaction("note") as tx:
+            tx.noise.put("vm-tcg", row["unit_job"], METRIC, record, through=through)
     number = request_comparison(brain.lab, request)
     brain.run()
     found = {row["verdict"] for row in brain.facts("c", number)["rows"] if row["headline"]}

@@ -153,7 +153,7 @@ def test_silence_while_nobody_could_be_heard_loses_nothing(brain: Brain) -> None
     lapse(brain)
     tick(deaf)
     assert attempt_of(brain) == number
-    assert AttemptTransactions(brain.engine).hold(number, "lab1") is None
+    assert isinstance(AttemptTransactions(brain.engine).hold(number, "lab1"), LeaseHeld)
     tick(brain.lab)
     assert attempt_of(brain) == number
 
