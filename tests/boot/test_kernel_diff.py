@@ -74,13 +74,13 @@ def a_build(repo: Path, commit: str, out: Path, site: Site) -> Built:
     assert outcome["status"] == "built" and not outcome["kernel_build"]["cached"], outcome["reason"]
     record = read_record((out / FILE).read_bytes())
     assert outcome["files"][FILE]["sha256"] == sha256(out / FILE)
-    directory = max(
-        (site.cache / "work").glob("linux-*/src/o-vm-x86_64-gcc-0"),
-        key=lambda path: (path / "vmlinux").stat().st_mtime,
+    vmlinux = max(
+        (site.cache / "work").glob("linux-*/src/o-vm-x86_64-gcc-0/vmlinux"),
+        key=lambda path: path.stat().st_mtime,
     )
     built = Built(record, out / "vmlinux", out / "page_alloc.o")
-    shutil.copyfile(directory / "vmlinux", built.vmlinux)
-    shutil.copyfile(directory / OBJECT, built.object)
+    shutil.copyfile(vmlinux, built.vmlinux)
+    shutil.copyfile(vmlinux.parent / OBJECT, built.object)
     assert sha256(built.object) == record.sha256(OBJECT), (
         "another build used the work tree in between; run this again"
     )
