@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 Json = dict[str, Any]
-SCRAPED = {"instance", "job"}  # labels that it adds to each series of ours
+SCRAPED = {"instance", "job"}  # labels that Prometheus adds to each series that it scrapes
 _LABEL_VALUES = re.compile(r"label_values\((.+), (\w+)\)")
 
 

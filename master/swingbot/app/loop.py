@@ -36,8 +36,8 @@ from swingbot_db.loop_lock import LoopLock, SecondLoop
 # Delay after a failed round (database unreachable, disk full), in seconds.
 PAUSE_SECONDS = 5.0
 RETENTION_SECONDS = 3600.0  # for a daily look at all files, which may be millions
-# Orders wait while trees are polled: 900 trees take 10 s on this host and minutes over a network.
-# After this many seconds the rest waits for the next round.
+# Orders wait while trees are polled, one after the other. After this many seconds the remaining
+# trees wait for the next round.
 POLL_SLICE_SECONDS = 1.0
 TICK_SECONDS = 2.0  # longest sleep between two ticks; a notification ends it earlier
 

@@ -45,14 +45,14 @@ class HeldLease:
 
     def hold(self, seconds: float) -> None:
         """Wait until the lease is valid for `seconds` more. Raises InfraError."""
-        give_up, told = self.clock() + self.patience, False
+        give_up, reported = self.clock() + self.patience, False
         while self._until - self.clock() < seconds:
-            if not told:
+            if not reported:
                 self.tell(
                     "Waiting: the service has not renewed the lease, so another controller may "
                     "have the testbox; it is neither powered nor booted meanwhile."
                 )
-                told = True
+                reported = True
             if self.clock() > give_up:
                 raise InfraError(
                     f"The service did not renew the lease for {self.patience:.0f} s, so another "

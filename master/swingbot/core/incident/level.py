@@ -61,7 +61,7 @@ def check_spread(found: float, row: ComparisonRow | None, where: str = AT_THE_TI
     if ratio is not None and (ratio > 1.0) == (found > 1.0):
         return LevelCheck(answer="still", share=None, words=words)
     return LevelCheck(
-        answer="unclear", share=None, words=f"{words}; that is no proof that it is gone"
+        answer="unclear", share=None, words=f"{words}; this does not prove that it is gone"
     )
 
 

@@ -70,12 +70,7 @@ class Link:
         Raises Unreachable if the testbox does not answer within `timeout` seconds, LoginRefused if
         it refuses the login, and InfraError if the script fails.
         """
-        status, text = self._answer(script, timeout, stdin)
-        if status != 0:
-            raise InfraError(
-                f"A command on testbox {self.name} failed with status {status}: {_last(text)}"
-            )
-        return text
+        return self._output(*self._answer(script, timeout, stdin))
 
     def command(self, script: str, *, timeout: float = 60.0) -> str:
         """Run a script that boots the testbox, or prepares that, unless a later lease was seen.
@@ -95,8 +90,12 @@ class Link:
             raise FencedOff(
                 f"Testbox {self.name} belongs to another controller: it has seen lease {seen}, and "
                 f"this controller's lease is {self.fence}; nothing was done. If the service was "
-                f"set up anew with an earlier clock, remove {file} on the testbox."
+                f"reinstalled with an earlier clock, remove {file} on the testbox."
             )
+        return self._output(status, text)
+
+    def _output(self, status: int, text: str) -> str:
+        """Return the output of a script. Raises InfraError if the script failed."""
         if status != 0:
             raise InfraError(
                 f"A command on testbox {self.name} failed with status {status}: {_last(text)}"
