@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,6 @@ import sqlalchemy as sa
 from swingbot.service.ports import Transaction
 
 FIRST: Final = "begin round"
-OUTSIDE: Final = "list trees"  # the first transaction after a round
 INGEST: Final = ("find outcomes", "ingest outcome")
 Begin = Callable[[str], AbstractContextManager[Transaction]]
 
@@ -29,7 +29,7 @@ class Round:
     seconds: float = 0.0
     cpu_seconds: float = 0.0  # of this process
     server_seconds: float = 0.0  # of the processor, used by this process's sessions
-    idle_seconds: float = 0.0  # since the round before: polls of trees, mail, and sleep
+    idle_seconds: float = 0.0  # since the round before: mail and sleep
     steps: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     statements: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
@@ -42,13 +42,15 @@ class Round:
 class RoundClock:
     """Stands between the loop and its transactions. A step lasts from the end of the transaction
     before to the end of its own.
+
+    Polls of trees run in threads beside the rounds: their processor time counts with the round
+    during which it is used, their statements do not.
     """
 
     def __init__(self, engine: sa.Engine, begin: Begin) -> None:
         self._begin = begin
         self._statements = 0
         self._mark = self._cpu = 0.0
-        self._within = False
         self._served = 0.0
         self._sessions: set[int] = set()  # process ids
         self.rounds: list[Round] = []
@@ -59,7 +61,8 @@ class RoundClock:
         engine.dispose()  # sessions from before are not known
 
     def _count(self, *_: Any) -> None:
-        self._statements += 1
+        if threading.current_thread() is threading.main_thread():
+            self._statements += 1
 
     def _connected(self, session: Any, _: Any) -> None:
         self._sessions.add(session.info.backend_pid)
@@ -67,7 +70,7 @@ class RoundClock:
     def _server_seconds(self) -> float:
         """Processor seconds of the open sessions of this process; 0 for a server elsewhere."""
         total = 0.0
-        for session in self._sessions:
+        for session in tuple(self._sessions):
             with suppress(psutil.Error):
                 times = psutil.Process(session).cpu_times()
                 total += times.user + times.system
@@ -75,22 +78,23 @@ class RoundClock:
 
     @contextmanager
     def transaction(self, name: str) -> Iterator[Transaction]:
+        if threading.current_thread() is not threading.main_thread():
+            with self._begin(name) as tx:
+                yield tx
+            return
         if name == FIRST:
             now = time.perf_counter()
             ended = self.rounds[-1] if self.rounds else None
             idle = now - self._mark if ended else 0.0
             self.rounds.append(Round(began=time.time(), idle_seconds=idle))
-            self._mark, self._cpu, self._within = now, time.process_time(), True
+            self._mark, self._cpu = now, time.process_time()
             self._served = self._server_seconds()
-        elif name == OUTSIDE and self._within:
-            self._within = False
-            self.rounds[-1].server_seconds = self._server_seconds() - self._served
         before, began = self._statements, time.time()
         with self._begin(name) as tx:
             yield tx
         if name == "dispatch orders":
             self.dispatches.append((began, time.time()))
-        if self._within:
+        if self.rounds:
             self._add("ingest outcomes" if name in INGEST else name, self._statements - before)
 
     def _add(self, step: str, statements: int) -> None:
@@ -100,6 +104,7 @@ class RoundClock:
         this.statements[step] += statements
         this.seconds += now - self._mark
         this.cpu_seconds += cpu - self._cpu
+        this.server_seconds = self._server_seconds() - self._served
         self._mark, self._cpu = now, cpu
 
     def facts(self) -> dict[str, Any]:

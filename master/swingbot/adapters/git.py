@@ -15,10 +15,11 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from swingbot.adapters import process
 from swingbot.adapters.git_series import apply_series
+from swingbot.adapters.remembered import Remembered
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
 from swingbot.core.model.patches import Patch
 from swingbot.core.model.records import CommitFacts
@@ -43,7 +44,6 @@ _ROBOT: Final = {
     "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
 _PATCH_BYTES: Final = 16 << 20
-REMEMBERED: Final = 500  # cached answers about pairs of commits
 # Format of patches that are compared with each other, regardless of the user's configuration.
 _DIFF: Final = (
     "--diff-algorithm=myers",
@@ -89,12 +89,10 @@ class Mirror:
         self, path: Path, listed: Sequence[str] = ("*",), fetch_bytes: int = FETCH_BYTES
     ) -> None:
         self.path, self._listed, self._fetch_bytes = path, tuple(listed), fetch_bytes
-        self._between: dict[
-            tuple[str, str], tuple[str, ...]
-        ] = {}  # the difference between two commits never changes
-        self._along: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
-        self._copies: dict[tuple[str, str, str], str | None] = {}
-        self._places: dict[tuple[str, str, frozenset[str]], dict[str, int]] = {}
+        self._between: Remembered[tuple[str, str], tuple[str, ...]] = Remembered()
+        self._along: Remembered[tuple[str, str], dict[str, tuple[str, ...]]] = Remembered()
+        self._copies: Remembered[tuple[str, str, str], str | None] = Remembered()
+        self._places: Remembered[tuple[str, str, frozenset[str]], dict[str, int]] = Remembered()
 
     # -- fetching
 
@@ -239,15 +237,14 @@ class Mirror:
 
         The others are left out. Raises GitError if that takes longer than a page may.
         """
-        key = good, bad, frozenset(commits)
-        if key not in self._places:
+        asked = frozenset(commits)
+
+        def ask() -> dict[str, int]:
             arguments = ("rev-list", "--topo-order", "--reverse", f"{good}..{bad}", "--")
             listed = self._git(*arguments, timeout=PLACES_SECONDS).split()
-            self._places[key] = {
-                commit: place for place, commit in enumerate(listed) if commit in key[2]
-            }
-            _forget(self._places)
-        return self._places[key]
+            return {commit: place for place, commit in enumerate(listed) if commit in asked}
+
+        return self._places.get((good, bad, asked), ask)
 
     def changed_paths(self, commit: str) -> tuple[str, ...]:
         """Return the paths that `commit` changes relative to its first parent."""
@@ -266,18 +263,15 @@ class Mirror:
         )
 
     def paths_between(self, old: str, new: str) -> tuple[str, ...]:
-        if (old, new) not in self._between:
-            self._between[old, new] = tuple(
-                self._git("diff", "--name-only", "--no-renames", old, new, "--").splitlines()
-            )
-            _forget(self._between)
-        return self._between[old, new]
+        arguments = ("diff", "--name-only", "--no-renames", old, new, "--")
+        return self._between.get((old, new), lambda: tuple(self._git(*arguments).splitlines()))
 
     def paths_along(self, good: str, bad: str) -> dict[str, tuple[str, ...]]:
         """Return the paths that each commit of `first_parents(good, bad)` changes relative to its
         first parent.
         """
-        if (good, bad) not in self._along:
+
+        def ask() -> dict[str, tuple[str, ...]]:
             arguments = (
                 "log",
                 "--first-parent",
@@ -288,12 +282,12 @@ class Mirror:
                 "--format=%x00%H",
             )
             blocks = self._git(*arguments, f"{good}..{bad}", "--").split("\0")[1:]
-            self._along[good, bad] = {
+            return {
                 lines[0]: tuple(line for line in lines[1:] if line)
                 for lines in map(str.splitlines, blocks)
             }
-            _forget(self._along)
-        return self._along[good, bad]
+
+        return self._along.get((good, bad), ask)
 
     def message(self, commit: str) -> str:
         """Return the whole message of `commit`."""
@@ -381,7 +375,8 @@ class Mirror:
         """Return the commit in good..bad with that patch-id, searched among the latest `most` that
         change the same paths as `like`; None if there is none.
         """
-        if (patch_id, good, bad) not in self._copies:
+
+        def ask() -> str | None:
             paths = [f":(top,literal){path}" for path in self.changed_paths(like)[:100]]
             commits = (
                 self._git(
@@ -390,12 +385,12 @@ class Mirror:
                 if paths
                 else []
             )
-            self._copies[patch_id, good, bad] = next(
+            return next(
                 (commit for commit, id_ in self.patch_ids(commits).items() if id_ == patch_id),
                 None,
             )
-            _forget(self._copies)
-        return self._copies[patch_id, good, bad]
+
+        return self._copies.get((patch_id, good, bad), ask)
 
     def patch(self, commit: str) -> bytes:
         """Return `commit` as a mail for `git am`.
@@ -631,12 +626,6 @@ def _why(done: process.Completed, file_bytes: int | None) -> str:
             "the server redirects, and redirects are not followed; give the address it redirects to"
         )
     return _last_line(done.err) or f"git exited with status {done.rc}"
-
-
-def _forget(known: dict[Any, Any]) -> None:
-    """Drop the oldest entries of a cache that is full."""
-    if len(known) > REMEMBERED:
-        del known[next(iter(known))]
 
 
 def _files(names: Sequence[str]) -> str:

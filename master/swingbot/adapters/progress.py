@@ -1,4 +1,4 @@
-"""Time of the last sign of work from this process's main thread.
+"""Time of the last sign of work from this process's main thread; signs of others do not count.
 
 A sign is a passed checkpoint (each transaction has two), the end of a child process or of a
 database statement, or a chunk of an artifact. While it waits for something that has a time limit,
@@ -7,6 +7,7 @@ it is not stalled.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,36 +25,47 @@ _waits_until = _statement_until = float("-inf")
 def committed() -> None:
     """A checkpoint was passed, or something that was waited for has ended."""
     global _last, _committed
-    _last = _committed = _now()
+    if _in_main_thread():
+        _last = _committed = _now()
 
 
 def made() -> None:
     """Part of a long task is done."""
     global _last
-    _last = _now()
+    if _in_main_thread():
+        _last = _now()
 
 
 def statement_begun() -> None:
     global _statement_until
-    _statement_until = _now() + STATEMENT_SECONDS
+    if _in_main_thread():
+        _statement_until = _now() + STATEMENT_SECONDS
 
 
 def statement_over() -> None:
     global _statement_until
-    _statement_until = float("-inf")
-    made()
+    if _in_main_thread():
+        _statement_until = float("-inf")
+        made()
 
 
 @contextmanager
 def waiting(seconds: float) -> Iterator[None]:
     """The block waits for something that ends after `seconds` at the latest."""
     global _waits_until
+    if not _in_main_thread():
+        yield
+        return
     before, _waits_until = _waits_until, _now() + seconds
     try:
         yield
     finally:
         _waits_until = before
         committed()
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def stalled(seconds: float) -> bool:

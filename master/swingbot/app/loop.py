@@ -19,6 +19,7 @@ from swingbot.adapters.part_heartbeat import PartHeartbeat, beating
 from swingbot.app.keep.backup import KeepError
 from swingbot.app.keep.health_check import beat_file
 from swingbot.app.keep.retain import due, retain
+from swingbot.app.poller import Poller
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import forget_workers, mail_ways, make_outbox, sync_testboxes
 from swingbot.core.model.dispatch import DatabaseAway
@@ -28,7 +29,6 @@ from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
-from swingbot.service.watch.trees import poll_tree
 from swingbot_db.engine import on_statement
 from swingbot_db.listener import Listener
 from swingbot_db.loop_lock import LoopLock, SecondLoop
@@ -36,28 +36,28 @@ from swingbot_db.loop_lock import LoopLock, SecondLoop
 # Delay after a failed round (database unreachable, disk full), in seconds.
 PAUSE_SECONDS = 5.0
 RETENTION_SECONDS = 3600.0  # for a daily look at all files, which may be millions
-# Orders wait while trees are polled, one after the other. After this many seconds the remaining
-# trees wait for the next round.
-POLL_SLICE_SECONDS = 1.0
 TICK_SECONDS = 2.0  # longest sleep between two ticks; a notification ends it earlier
 
 
 class _Alarm:
-    """Sleeps until a notification or a timeout."""
+    """Sleeps until a notification or a timeout; returns whether it was a notification."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._listener: Listener | None = None
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> bool:
         try:
             if self._listener is None:
                 self._listener = Listener(self._engine)
-            if select.select([self._listener], [], [], seconds)[0]:
-                self._listener.heard()
+            if not select.select([self._listener], [], [], seconds)[0]:
+                return False
+            self._listener.heard()
         except DatabaseAway:
             self._listener = None
             time.sleep(min(seconds, PAUSE_SECONDS))
+            return False
+        return True
 
 
 def run(
@@ -76,14 +76,22 @@ def run(
     only, limit = LoopLock(engine), settings.health.stalled_seconds
     only.hold()
     try:
-        with beating(PartHeartbeat(settings.state, "loop"), partial(progress.stalled, limit)):
-            _rounds(settings, engine, lab, only, lambda: bool(stopped) or until())
+        with (
+            beating(PartHeartbeat(settings.state, "loop"), partial(progress.stalled, limit)),
+            Poller(lab, settings.watch.poll_seconds) as poller,
+        ):
+            _rounds(settings, engine, lab, only, poller, lambda: bool(stopped) or until())
     finally:
         only.release()
 
 
 def _rounds(
-    settings: Settings, engine: sa.Engine, lab: Lab, only: LoopLock, over: Callable[[], bool]
+    settings: Settings,
+    engine: sa.Engine,
+    lab: Lab,
+    only: LoopLock,
+    poller: Poller,
+    over: Callable[[], bool],
 ) -> None:
     sync_testboxes(lab)
     forget_workers(settings, lab)
@@ -91,16 +99,15 @@ def _rounds(
         tx.rounds.note_unseen()  # settings, jobs and testboxes may have changed
     mailer, archive = mail_ways(settings)
     outbox, alarm = make_outbox(settings, engine), _Alarm(engine)
-    polled: dict[int, float] = {}
     last_problem, heart = "", Heartbeat(beat_file(settings))
     own_clock = ClockWatch(time.monotonic)
     while not over():
         progress.committed()
-        faults, more = Faults(lab), False
+        faults = Faults(lab)
         try:
             only.hold()  # its session may have ended with the database
             with faults.of("poll trees"):
-                more = poll_due(settings, lab, polled)
+                poller.check()
             with faults.of("round"):
                 tick(lab)
             with faults.of("send mail"):
@@ -121,7 +128,8 @@ def _rounds(
             heart.beat(in_a_line(fault))
             time.sleep(PAUSE_SECONDS)
             continue
-        alarm.sleep(0.0 if more else TICK_SECONDS)
+        if alarm.sleep(TICK_SECONDS):
+            poller.wake()
 
 
 def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime, clock: ClockWatch) -> None:
@@ -135,27 +143,3 @@ def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime, clock: Cl
         return  # a backup is running; the next round tries again
     files = sum(one.goes for one in done.totals.values())
     print(f"retention: deleted {files} files, freed {done.freed} bytes", flush=True)  # noqa: T201
-
-
-def poll_due(
-    settings: Settings,
-    lab: Lab,
-    polled: dict[int, float],
-    clock: Callable[[], float] = time.monotonic,
-) -> bool:
-    """Poll each tree when it is new and then every `watch.poll_seconds`.
-
-    The longest waiting are first. Returns True if some had to be left to the next round. `polled`
-    holds the last time of each tree.
-    """
-    with lab.transaction("list trees") as tx:
-        trees = tx.trees.all()
-    began, last = clock(), {tree.id: polled.get(tree.id, float("-inf")) for tree in trees}
-    due = [tree for tree in trees if began - last[tree.id] >= settings.watch.poll_seconds]
-    for place, tree in enumerate(sorted(due, key=lambda tree: last[tree.id])):
-        now = clock()
-        if place and now - began >= POLL_SLICE_SECONDS:
-            return True
-        polled[tree.id] = now
-        poll_tree(lab, tree)
-    return False
