@@ -22,6 +22,7 @@ from swingbot_db.engine import transaction
 from swingbot_db.listener import Listener
 from swingbot_db.store.compilers import Compilers
 from swingbot_db.store.leases import Leases
+from swingbot_db.store.rows import records
 from swingbot_jobs.contract.compiler import Compiler
 
 Result = Literal["success", "failure", "retry", "cancelled", "exception"]
@@ -113,7 +114,7 @@ def open_dispatches(conn: sa.Connection) -> list[OpenDispatch]:
             """
         )
     )
-    return [OpenDispatch(**row._mapping) for row in rows]
+    return records(OpenDispatch, rows.all())
 
 
 def mark_placed(conn: sa.Connection, dispatch: int, buildset: int, request: int) -> None:

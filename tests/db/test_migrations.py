@@ -352,9 +352,9 @@ def test_builds_of_before_forecasts_have_none_and_take_one(old: sa.Engine) -> No
         builds = PgTransaction(conn).builds
         assert kernel.build_key in builds.by_key([kernel.build_key])
         assert builds.forecasts([kernel.build_key]) == {}
-        builds.put_forecast(kernel.build_key, 300.0)
+        builds.put_forecasts({kernel.build_key: 300.0})
         with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
-            builds.put_forecast(kernel.build_key, -1.0)
+            builds.put_forecasts({kernel.build_key: -1.0})
 
 
 def test_comparisons_of_before_experiments_have_two_arms(old: sa.Engine) -> None:

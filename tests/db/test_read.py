@@ -168,7 +168,7 @@ def boots_of(
 
 
 def forecast(conn: sa.Connection, kernel: make.Kernel, seconds: float) -> None:
-    PgTransaction(conn).builds.put_forecast(kernel.build_key, seconds)
+    PgTransaction(conn).builds.put_forecasts({kernel.build_key: seconds})
 
 
 def test_a_full_build_is_estimated_as_one_whatever_the_builds_before_it_took(

@@ -169,7 +169,7 @@ def test_a_testbox_that_does_not_accept_any_more_is_handed_no_untrusted_order(br
     picky(brain, "vm-icount")
     brain.run()
     with brain.lab.transaction("read") as tx:
-        assert not tx.orders.of_untrusted()
+        assert not tx.orders.ready(())
     with brain.engine.connect() as conn:
         failed = conn.execute(
             sa.text(

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from swingbot.core.plan.lab_queue import LATEST, PendingOrder, end_times, pace, usual_seconds
 from swingbot.core.plan.queue import PRIORITY
+from swingbot_db.turns import JOIN_TURNS, TURNS
 
 from .rows import Row, first, rows
 
@@ -37,10 +38,12 @@ ORDER BY b.built_at DESC LIMIT :limit
 """
 # A handed-out build waits in Buildbot while another build runs there, so its time starts when the
 # latest build ends.
-_PENDING = """
+_PENDING = f"""
+WITH {TURNS}
 SELECT o.id, o.build_key, o.testbox, o.spec, o.priority, f.seconds AS foreseen,
+  asker.who AS asker, served.ago AS served,
   extract(epoch FROM now() - greatest(a.created_at, latest.built_at)) AS elapsed
-FROM orders o
+FROM orders o {JOIN_TURNS}
 LEFT JOIN attempt a ON a.order_id = o.id AND a.state = 'running'
 LEFT JOIN build_forecast f ON o.kind = 'build' AND f.build_key = o.build_key
 LEFT JOIN LATERAL (SELECT max(built_at) AS built_at FROM kernel_build
@@ -119,7 +122,8 @@ class LabQueue:
     def left_with(self, kind: str, boots: Mapping[tuple[str, str, str], int]) -> float | None:
         """Seconds until a request of this kind ends whose orders are not placed yet.
 
-        `boots` counts its boots by (build key, testbox, spec). None if that is not known.
+        `boots` counts its boots by (build key, testbox, spec). The requester counts as somebody
+        without another open request. None if that is not known.
         """
         priority = PRIORITY.get(kind, PRIORITY["watch"])
         ids = count(max(self.pending, default=0) + 1)
@@ -161,6 +165,8 @@ class LabQueue:
             if row["testbox"]
             else self._build(row["foreseen"]),
             elapsed=None if row["elapsed"] is None else max(0.0, float(row["elapsed"])),
+            asker=row["asker"],
+            served=row["served"],
         )
 
     def _build(self, foreseen: float | None) -> float:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from swingbot.core.plan.alerts import AlertSubject, InvalidRuns, QueueState
 from swingbot.core.report.mails.alert import Alert
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 
 LATEST_BOOTS: Final = 20  # boots of a testbox whose invalid runs are counted
 _ALERT = "id, kind, testbox, reason, began_at, ended_at"
@@ -55,7 +55,7 @@ class Alerts(Rows):
             " BY x.name",
             boots=LATEST_BOOTS,
         )
-        return [InvalidRuns(**row._mapping) for row in rows]
+        return records(InvalidRuns, rows)
 
     def queue_stillness(self) -> QueueState:
         row = self.select_one(

@@ -9,7 +9,7 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.model.statuses import AttemptState
 from swingbot.core.plan.testbox_rules import LeaseExpiry
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 
 
 class Attempts(Rows):
@@ -26,7 +26,7 @@ class Attempts(Rows):
             state=state,
             ingested=ingested,
         )
-        return [Attempt(**row._mapping) for row in rows]
+        return records(Attempt, rows)
 
     def made(self, order: int) -> tuple[int, float, str | None]:
         return self.made_of([order])[order]
@@ -120,7 +120,7 @@ class Attempts(Rows):
             " AND a.state = 'running' ORDER BY l.testbox",
             longest=longest,
         )
-        return [LeaseExpiry(**row._mapping) for row in rows]
+        return records(LeaseExpiry, rows)
 
     def clock(self) -> float:
         return float(self.scalar("SELECT extract(epoch FROM clock_timestamp())::float"))

@@ -15,7 +15,7 @@ from swingbot.core.model.records import (
     Variant,
 )
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
-from swingbot_db.store.rows import Rows, iso_time
+from swingbot_db.store.rows import Rows, iso_time, records
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
 
@@ -106,7 +106,7 @@ class Bisections(Rows):
             " WHERE bisection = :b ORDER BY asked_at, idx, k",
             b=bisection,
         )
-        return [WantedBoot(**row._mapping) for row in rows]
+        return records(WantedBoot, rows)
 
     def add_want(self, bisection: int, wanted: WantedBoot) -> None:
         self.execute(

@@ -11,7 +11,7 @@ from swingbot.core.model.records import (
     BootRecord,
     Order,
 )
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 
 
 class Boots(Rows):
@@ -56,7 +56,7 @@ class Boots(Rows):
             purpose=numbers.purpose,
             ks=list(numbers.ks),
         )
-        return [BootRecord(**row._mapping) for row in rows]
+        return records(BootRecord, rows)
 
     def values(self, boot: int) -> dict[tuple[str, str], list[float]]:
         rows = self.select(

@@ -62,13 +62,12 @@ class KernelBuilds(Rows):
         )
         return [PastBuild(**row._mapping) for row in reversed(rows)]
 
-    def put_forecast(self, build_key: str, seconds: float) -> None:
+    def put_forecasts(self, seconds: Mapping[str, float]) -> None:
         self.execute(
-            "INSERT INTO build_forecast (build_key, seconds) VALUES (:key, :seconds)"
-            " ON CONFLICT (build_key) DO UPDATE SET seconds = excluded.seconds, foreseen_at ="
-            " now()",
-            key=build_key,
-            seconds=seconds,
+            "INSERT INTO build_forecast (build_key, seconds) SELECT key, value::float8 FROM"
+            " jsonb_each_text(CAST(:seconds AS jsonb)) ON CONFLICT (build_key) DO UPDATE SET"
+            " seconds = excluded.seconds, foreseen_at = now()",
+            seconds=json.dumps(seconds),
         )
 
     def forecasts(self, build_keys: Iterable[str]) -> dict[str, float]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from swingbot.core.model.records import WorkerCompiler
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 from swingbot_jobs.contract.compiler import Compiler
 
 _PUT: Final = (
@@ -45,7 +45,7 @@ class Compilers(Rows):
         self.execute("DELETE FROM worker_compiler WHERE worker <> ALL(:names)", names=list(workers))
 
     def all(self) -> list[WorkerCompiler]:
-        return [WorkerCompiler(**row._mapping) for row in self.select(_ALL)]
+        return records(WorkerCompiler, self.select(_ALL))
 
     def of_builds(self) -> dict[int, str]:
         return {row.id: row.compiler for row in self.select(_OF_BUILDS)}

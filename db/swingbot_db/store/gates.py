@@ -9,7 +9,7 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.proof.gates import GateRow
 from swingbot_db.store.comparisons import Comparisons
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 
 
 class Gates(Rows):
@@ -40,7 +40,7 @@ class Gates(Rows):
             " incident_gate WHERE incident = :i ORDER BY gate",
             i=incident,
         )
-        return [GateRow(**row._mapping) for row in rows]
+        return records(GateRow, rows)
 
     def put(self, incident: int, gate: GateRow) -> None:
         self.execute(

@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from swingbot.core.model.records import TreeHistory
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 
 _PUT: Final = """INSERT INTO tree_history AS h (tree, testbox, unit_job, metric, upto, findings)
   VALUES (:tree, :testbox, :unit_job, :metric, :upto, CAST(:findings AS jsonb))
@@ -31,4 +31,4 @@ class Histories(Rows):
         )
 
     def of(self, tree: int) -> list[TreeHistory]:
-        return [TreeHistory(**row._mapping) for row in self.select(_OF, tree=tree)]
+        return records(TreeHistory, self.select(_OF, tree=tree))

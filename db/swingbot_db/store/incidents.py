@@ -11,7 +11,7 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import IncidentAct, IncidentStatus
 from swingbot_db.store.comparisons import Comparisons
 from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY, UPWARDS
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 from swingbot_db.store.sightings import Sightings
 
 # A first mail waits for all measurements of its culprit; later findings go into an update.
@@ -84,7 +84,7 @@ class Incidents(Rows):
             f" {more}",
             **values,
         )
-        return [Incident(**row._mapping) for row in rows]
+        return records(Incident, rows)
 
     def set_status(
         self, number: int, status: IncidentStatus, merged_into: int | None = None

@@ -8,16 +8,20 @@ from dataclasses import asdict
 
 from swingbot.core.model.records import (
     BootKey,
+    OpenOrder,
     Order,
+    ReadyOrder,
     Variant,
 )
 from swingbot.core.model.statuses import OrderKind, OrderState
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
+from swingbot_db.turns import JOIN_TURNS, TURNS
 
 _ORDER = (
-    "id, kind, key, build_key, variant, testbox, spec, series, k, purpose, state,"
-    " reason, priority, budget"
+    "id, kind, key, build_key, variant, testbox, spec, series, k, purpose, state, "
+    "reason, priority, budget"
 )
+_OPEN_ORDER = ", ".join(OpenOrder._fields)
 # A further request raises the priority of an order; a cancelled or failed one is retried with a new
 # budget.
 _AGAIN = """ON CONFLICT (key) DO UPDATE SET priority = GREATEST(o.priority, excluded.priority),
@@ -42,17 +46,16 @@ _PLACE_BOOTS = f"""WITH placed AS (
   ON CONFLICT DO NOTHING
 )"""
 
+_READY = f"""WITH {TURNS}
+SELECT {", ".join(f"o.{name}" for name in _ORDER.split(", "))}, v.trust, asker.who AS asker,
+  served.ago AS served
+FROM orders o JOIN variant v ON v.id = o.variant {JOIN_TURNS}
+WHERE o.state = 'ready' AND (o.testbox IS NULL OR NOT o.testbox = ANY(:leased)
+  OR EXISTS (SELECT FROM attempt t WHERE t.order_id = o.id))
+ORDER BY o.priority DESC, o.id"""
+
 
 class Orders(Rows):
-    def of_untrusted(self) -> set[int]:
-        return {
-            row.id
-            for row in self.select(
-                "SELECT o.id FROM orders o JOIN variant v ON v.id = o.variant WHERE o.kind ="
-                " 'boot' AND o.state = 'ready' AND v.trust = 'untrusted'"
-            )
-        }
-
     def ensure_build(self, variant: Variant, priority: int) -> Order:
         row = self.select_one(
             "INSERT INTO orders AS o (kind, key, build_key, variant, priority)"
@@ -113,7 +116,7 @@ class Orders(Rows):
             c=comparison,
             b=bisection,
         )
-        return [Order(**row._mapping) for row in rows]
+        return records(Order, rows)
 
     def by_number(self, numbers: Collection[int]) -> dict[int, Order]:
         rows = self.select(
@@ -135,12 +138,21 @@ class Orders(Rows):
             budget=budget,
         )
 
-    def open(self) -> list[Order]:
+    def open(self, kind: OrderKind | None = None) -> list[OpenOrder]:
         rows = self.select(
-            f"SELECT {_ORDER} FROM orders WHERE state IN ('waiting', 'ready', 'running') ORDER BY"
-            " priority DESC, id"
+            f"SELECT {_OPEN_ORDER} FROM orders WHERE state IN ('waiting', 'ready', 'running')"
+            " AND kind = coalesce(:kind, kind) ORDER BY priority DESC, id",
+            kind=kind,
         )
-        return [Order(**row._mapping) for row in rows]
+        return [OpenOrder._make(row) for row in rows]
+
+    def ready(self, leased: Collection[str]) -> list[ReadyOrder]:
+        rows = self.select(_READY, leased=list(leased))
+        orders = records(Order, rows, without=["trust", "asker", "served"])
+        return [
+            ReadyOrder(order=order, trust=row.trust, asker=row.asker, served=row.served)
+            for order, row in zip(orders, rows, strict=True)
+        ]
 
     def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
         self.set_states([number], state, reason)
@@ -164,7 +176,7 @@ class Orders(Rows):
             kind=kind,
             keys=list(build_keys),
         )
-        return [Order(**row._mapping) for row in rows]
+        return records(Order, rows)
 
     def answered(self) -> set[int]:
         rows = self.select(
@@ -200,7 +212,7 @@ class Orders(Rows):
             " WHERE w.order_id = o.id AND (c.status IN ('waiting', 'running') OR b.status ="
             " 'running')) ORDER BY o.id"
         )
-        return [Order(**row._mapping) for row in rows]
+        return records(Order, rows)
 
     def of_anchors(self) -> set[int]:
         rows = self.select(

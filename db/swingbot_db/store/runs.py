@@ -14,7 +14,7 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.raw.changes import ChangedValues
 from swingbot.core.raw.result_root import ResultRootParts, result_root
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 from swingbot_jobs.reading.result import ParsedRun, Samples
 
 _COPY_ROWS: Final = 50_000  # rows of one COPY buffer: some MB
@@ -121,7 +121,7 @@ class Runs(Rows):
             most=most,
             program=program,
         )
-        return [StoredBoot(**row._mapping) for row in rows]
+        return records(StoredBoot, rows)
 
     def count_boots_with_results(self, program: str | None = None) -> int:
         return int(self.scalar(f"SELECT count(*) {_WITH_RESULTS}", program=program))

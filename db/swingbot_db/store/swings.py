@@ -15,7 +15,7 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.model.statuses import SwingState
 from swingbot_db.store.fragments import UPWARDS
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 
 _LEVELS = """
 SELECT c.id AS comparison, c.head AS variant, v.commit, (r.detail->'head'->>'mean')::double
@@ -54,7 +54,7 @@ class Swings(Rows):
             " WHERE state = ANY(:states) ORDER BY id",
             states=list(states),
         )
-        return [Swing(**row._mapping) for row in rows]
+        return records(Swing, rows)
 
     def set_state(self, number: int, state: SwingState, bisection: int | None = None) -> None:
         self.execute(
@@ -76,7 +76,7 @@ class Swings(Rows):
             metric=metric,
             most=most,
         )
-        return [Level(**row._mapping) for row in rows]
+        return records(Level, rows)
 
     def last(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int

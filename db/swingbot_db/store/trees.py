@@ -14,7 +14,7 @@ from swingbot.core.model.records import (
     Tree,
 )
 from swingbot.core.model.statuses import ChangeKind
-from swingbot_db.store.rows import Rows
+from swingbot_db.store.rows import Rows, records
 
 _TREE = (
     "id, name, url, branch, base_commit, tip_commit, job_files, testboxes, paths,"
@@ -86,7 +86,7 @@ class Trees(Rows):
             " FROM comparison WHERE change = c.id)"
             " AND EXISTS (SELECT FROM tree WHERE id = c.tree AND state = 'watched') ORDER BY id"
         )
-        return [Change(**row._mapping) for row in rows]
+        return records(Change, rows)
 
 
 def _tree(row: sa.Row[Any]) -> Tree:

@@ -70,9 +70,11 @@ def test_a_change_is_noted_once_and_moves_the_tip(store: Store, lab: Lab) -> Non
 def test_the_latest_forecast_of_a_build_is_kept(store: Store, lab: Lab) -> None:
     one, other = (kernel.build_key for kernel in lab.kernels[:2])
     with store.transaction() as tx:
-        tx.builds.put_forecast(one, 300.0)
-        tx.builds.put_forecast(one, 12.0)
-        assert tx.builds.forecasts([one, other]) == {one: 12.0}
+        tx.builds.put_forecasts({one: 300.0})
+        tx.builds.put_forecasts({one: 12.0, other: 1e-7})
+        tx.builds.put_forecasts({})
+        assert tx.builds.forecasts([one, other]) == {one: 12.0, other: 1e-7}
+        assert tx.builds.forecasts([one]) == {one: 12.0}
         assert tx.builds.forecasts([]) == {}
 
 

@@ -238,15 +238,41 @@ def test_orders_of_anchors_are_open_and_wanted_by_one(store: Store, lab: Lab) ->
         assert tx.orders.of_anchors() == {orders[0]}
 
 
-def test_ready_boots_of_untrusted_kernels_are_named(store: Store, lab: Lab) -> None:
+def test_open_orders_of_one_kind(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        boot, build = a_boot_order(tx, lab), tx.orders.ensure_build(lab.kernels[0], 1)
+        assert [order.id for order in tx.orders.open("boot")] == [boot.id]
+        assert [order.id for order in tx.orders.open("build")] == [build.id]
+
+
+def test_ready_orders_come_by_priority_with_the_trust_of_their_kernels(
+    store: Store, lab: Lab
+) -> None:
     with store.transaction() as tx:
         kernel = a_variant(tx, lab.tree, 7, trust="untrusted")
         odd = Lab(tree=lab.tree, kernels=[kernel], spec=lab.spec)
-        boots = [a_boot_order(tx, odd, k=k).id for k in range(2)]
-        tx.orders.set_state(boots[0], "ready")
-        tx.orders.set_state(a_boot_order(tx, lab).id, "ready")
-        tx.orders.set_state(tx.orders.ensure_build(kernel, 1).id, "ready")
-        assert tx.orders.of_untrusted() == {boots[0]}
+        boot, waiting = (a_boot_order(tx, odd, k=k).id for k in range(2))
+        high = a_boot_order(tx, lab, priority=90).id
+        build = tx.orders.ensure_build(kernel, 1).id
+        tx.orders.set_states([boot, high, build], "ready")
+        ready = [(order.id, order.trust) for order in tx.orders.ready(())]
+        assert ready == [(high, "trusted"), (boot, "untrusted"), (build, "untrusted")]
+        assert waiting not in dict(ready)
+
+
+def test_untried_boots_of_leased_testboxes_are_not_ready(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        untried, tried = (a_boot_order(tx, lab, k=k) for k in range(2))
+        build = tx.orders.ensure_build(lab.kernels[0], 1).id
+        tx.orders.set_states([untried.id, tried.id, build], "ready")
+        tx.attempts.add(tried.id, 1)
+        assert untried.testbox is not None
+        assert {order.id for order in tx.orders.ready([untried.testbox])} == {tried.id, build}
+        assert {order.id for order in tx.orders.ready(["another"])} == {
+            untried.id,
+            tried.id,
+            build,
+        }
 
 
 def test_failed_orders_are_found_by_kind_and_key(store: Store, lab: Lab) -> None:

@@ -64,8 +64,8 @@ class KernelBuilds(Noun):
             if (self._variant(row).kconfig, self._variant(row).compiler) == (kconfig, compiler)
         ]
 
-    def put_forecast(self, build_key: str, seconds: float) -> None:
-        self.db.forecasts[build_key] = seconds
+    def put_forecasts(self, seconds: Mapping[str, float]) -> None:
+        self.db.forecasts.update(seconds)
 
     def forecasts(self, build_keys: Iterable[str]) -> dict[str, float]:
         return {key: self.db.forecasts[key] for key in build_keys if key in self.db.forecasts}

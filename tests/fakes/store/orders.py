@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from swingbot.core.model.records import BootKey, Order, Variant
+from swingbot.core.model.records import BootKey, OpenOrder, Order, ReadyOrder, Variant
 from swingbot.core.model.statuses import OrderKind, OrderState
 from swingbot_jobs.contract.orders import SEARCH
 from tests.fakes.store.tables import Noun, OrderRow, Refused
@@ -15,13 +15,6 @@ OPEN = ("waiting", "ready", "running")
 
 
 class Orders(Noun):
-    def of_untrusted(self) -> set[int]:
-        return {
-            o.id
-            for o in self._where(lambda o: o.kind == "boot" and o.state == "ready")
-            if self.db.variants[o.variant].trust == "untrusted"
-        }
-
     def ensure_build(self, variant: Variant, priority: int) -> Order:
         return self._ensure("build", f"build:{variant.build_key}", variant, None, priority)
 
@@ -117,8 +110,23 @@ class Orders(Noun):
     def reopen(self, number: int, budget: int) -> None:
         self._put(number, state="ready", reason=None, budget=budget)
 
-    def open(self) -> list[Order]:
-        return sorted(self._where(lambda o: o.state in OPEN), key=lambda o: (-o.priority, o.id))
+    def open(self, kind: OrderKind | None = None) -> list[OpenOrder]:
+        return [
+            OpenOrder(*(getattr(order, name) for name in OpenOrder._fields))
+            for order in self._urgent_first()
+            if order.state in OPEN and kind in (None, order.kind)
+        ]
+
+    def ready(self, leased: Collection[str]) -> list[ReadyOrder]:
+        tried = {attempt.order for attempt in self.db.attempts.values()}
+        return [
+            ReadyOrder(order=order, trust=self.db.variants[order.variant].trust)
+            for order in self._urgent_first()
+            if order.state == "ready" and (order.testbox not in leased or order.id in tried)
+        ]
+
+    def _urgent_first(self) -> list[Order]:
+        return sorted(self._where(lambda _: True), key=lambda o: (-o.priority, o.id))
 
     def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
         self._put(number, state=state, reason=reason)

@@ -153,6 +153,18 @@ class WorkerCompiler:
     problem: str | None = None
 
 
+class OpenOrder(NamedTuple):
+    """What a round needs to know of each order that is not over; there may be ten thousands."""
+
+    id: int
+    kind: OrderKind
+    build_key: str
+    variant: int
+    testbox: str | None  # None: a build
+    state: OrderState
+    priority: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     id: int
@@ -174,6 +186,28 @@ class Order:
     def over(self) -> bool:
         """Whether the order is over."""
         return self.state in ("done", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyOrder:
+    """An order that may be handed out, with what decides who is next (`core/plan/turns.py`)."""
+
+    order: Order
+    trust: Trust  # of its kernel
+    asker: str | None = None
+    served: float | None = None  # seconds
+
+    @property
+    def id(self) -> int:
+        return self.order.id
+
+    @property
+    def testbox(self) -> str | None:
+        return self.order.testbox
+
+    @property
+    def priority(self) -> int:
+        return self.order.priority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Predict when open orders end, by playing the queue of the lab forward. Times are in seconds.
 
-The rules are those of `core/plan/queue.py`: by priority, then in the order of the requests; a
+The rules are those of `core/plan/queue.py`: by priority, then by turn (`core/plan/turns.py`); a
 testbox runs one boot at a time, and a boot waits for its kernel. What is not known here (failed
 builds, requests that are still to come) is not foreseen.
 """
@@ -16,6 +16,7 @@ from statistics import median
 from typing import Final
 
 from swingbot.core.plan.costs import seconds_left
+from swingbot.core.plan.turns import Turn, turns
 
 # Number of latest boots, and of latest builds, that an estimate rests on: few, so that it follows
 # a machine that became slower.
@@ -35,6 +36,8 @@ class PendingOrder:
     priority: int = 0
     seconds: float = math.inf  # usual duration from hand-out to result; infinite: not known
     elapsed: float | None = None  # since it was handed out; None: still queued
+    asker: str | None = None
+    served: float | None = None  # seconds since the asker was last served
 
 
 def usual_seconds(latest: Sequence[float]) -> float | None:
@@ -73,12 +76,12 @@ def end_times(pending: Iterable[PendingOrder], builders: int = 1) -> dict[int, f
 
 def _builds(builds: Sequence[PendingOrder], builders: int) -> dict[int, float]:
     """More builds are handed out than there are workers; the first of them run."""
-    queue = sorted(
-        builds,
-        key=lambda one: (
-            (0, -one.elapsed, one.id) if one.elapsed is not None else (1, -one.priority, one.id)
-        ),
-    )
+    running = [one for one in builds if one.elapsed is not None]
+    turn = turns(one for one in builds if one.elapsed is None)
+    queue = [
+        *sorted(running, key=lambda one: (-(one.elapsed or 0.0), one.id)),
+        *sorted((one for one in builds if one.id in turn), key=lambda one: turn[one.id]),
+    ]
     free = [0.0] * max(1, builders)
     ends = {}
     for place, order in enumerate(queue):
@@ -104,16 +107,17 @@ def _boots(boots: Sequence[PendingOrder], built: dict[str, float]) -> dict[int, 
         if order.elapsed is None
     ]
     heapify(coming)
-    ready: list[tuple[int, int, PendingOrder]] = []
+    turn = turns(order for _, _, order in coming)
+    ready: list[tuple[Turn, PendingOrder]] = []
     while coming or ready:
         if not ready:
             now = max(now, coming[0][0])
         while coming and coming[0][0] <= now:
             _, id, order = heappop(coming)
-            heappush(ready, (-order.priority, id, order))
-        _, id, order = heappop(ready)
+            heappush(ready, (turn[id], order))
+        _, order = heappop(ready)
         now += order.seconds
-        ends[id] = now
+        ends[order.id] = now
     return ends
 
 

@@ -53,7 +53,7 @@ def choose(
     nodes: Mapping[str, Collection[str]] = MappingProxyType({}),
     kernels: KernelQueue | None = None,
 ) -> list[Order]:
-    """Select the orders to hand out now from `ready` (highest priority first).
+    """Select the orders to hand out now from `ready` (highest priority first, then by turn).
 
     `busy` counts open dispatches per builder. `leased` are testboxes at work, `usable` those that
     may take work, `nodes` the members of each cluster. A cluster starts when all of its nodes are

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swingbot.core.bisect.state import Belief, BisectionState
-from swingbot.core.model.records import Bisection, Order, Variant
+from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.plan.queue import AHEAD, KERNELS_AHEAD
 from swingbot.core.plan.speculative_builds import builds_ahead
 from swingbot.service.ports import Lab, Transaction
@@ -36,11 +36,9 @@ def build_ahead(
 
 
 def _idle(lab: Lab, orders: Orders) -> bool:
-    return not any(_comes_first(lab, order) for order in orders.open())
-
-
-def _comes_first(lab: Lab, order: Order) -> bool:
-    if order.testbox is None:
-        return order.priority > AHEAD
-    testbox = lab.testboxes.present.get(order.testbox)
-    return testbox is None or not testbox.repeatable
+    repeatable = {name for name, testbox in lab.testboxes.present.items() if testbox.repeatable}
+    builds = orders.open(kind="build")  # few, and in a busy lab there is always one
+    if any(order.priority > AHEAD for order in builds):
+        return False
+    testboxes = {order.testbox or "" for order in orders.open(kind="boot")}
+    return all(name in repeatable for name in testboxes)

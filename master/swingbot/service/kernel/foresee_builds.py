@@ -13,11 +13,25 @@ from swingbot.service.ports.builds import KernelBuilds
 
 
 def foresee_open_builds(lab: Lab, tx: Transaction) -> None:
-    """Forecast the builds ordered since the last round, queued behind the existing ones."""
-    orders = [order for order in tx.orders.open() if order.kind == "build"]
+    """Forecast the builds ordered since the last round, each behind the one queued before it.
+
+    Earlier forecasts stay as they are.
+    """
+    orders = tx.orders.open("build")
     keys = {order.build_key for order in orders}
-    if keys - tx.builds.forecasts(keys).keys() - tx.builds.by_key(keys).keys():
-        foresee_builds(lab, tx, [tx.variants.get(order.variant) for order in orders])
+    new = keys - tx.builds.forecasts(keys).keys() - tx.builds.by_key(keys).keys()
+    queue = [
+        (
+            tx.variants.get(before.variant) if before is not None else None,
+            tx.variants.get(order.variant),
+        )
+        for before, order in zip([None, *orders], orders, strict=False)
+        if order.build_key in new
+    ]
+    seconds = _seconds_behind(lab, tx.builds, queue)
+    tx.builds.put_forecasts(
+        {kernel.build_key: each for (_, kernel), each in zip(queue, seconds, strict=True)}
+    )
 
 
 def foresee_builds(lab: Lab, tx: Transaction, kernels: Sequence[Variant]) -> None:
@@ -27,18 +41,25 @@ def foresee_builds(lab: Lab, tx: Transaction, kernels: Sequence[Variant]) -> Non
     built = tx.builds.by_key([kernel.build_key for kernel in kernels])
     missing = {kernel.build_key: kernel for kernel in kernels if kernel.build_key not in built}
     seconds = build_seconds(lab, tx.builds, list(missing.values()))
-    for key, each in zip(missing, seconds, strict=True):
-        tx.builds.put_forecast(key, each)
+    tx.builds.put_forecasts(dict(zip(missing, seconds, strict=True)))
 
 
 def build_seconds(lab: Lab, builds: KernelBuilds, kernels: Sequence[Variant]) -> list[float]:
     """Return the build time of each kernel in seconds, built in sequence: each build starts from
     the work tree of the one before.
     """
+    return _seconds_behind(lab, builds, list(zip([None, *kernels], kernels, strict=False)))
+
+
+def _seconds_behind(
+    lab: Lab, builds: KernelBuilds, queue: Sequence[tuple[Variant | None, Variant]]
+) -> list[float]:
+    """Return the build time of the second kernel of each pair in seconds; the first is built just
+    before it.
+    """
     seconds = []
-    before: Variant | None = None
     past: dict[tuple[str, str], tuple[Costs, list[str]]] = {}
-    for kernel in kernels:
+    for before, kernel in queue:
         configuration = kernel.kconfig, kernel.compiler
         if configuration not in past:
             past[configuration] = _past(lab, builds, *configuration)
@@ -46,7 +67,6 @@ def build_seconds(lab: Lab, builds: KernelBuilds, kernels: Sequence[Variant]) ->
         beside = before is not None and (before.kconfig, before.compiler) == configuration
         stands = [before.commit] if before is not None and beside else trees
         seconds.append(_cheapest(lab, learnt, stands, kernel.commit))
-        before = kernel
     return seconds
 
 

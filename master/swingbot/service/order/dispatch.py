@@ -7,6 +7,7 @@ from typing import Final
 from swingbot.core.model.records import Attempt, Order
 from swingbot.core.plan.kernel_queue import KernelQueue, workers_by_compiler
 from swingbot.core.plan.queue import builder_of, choose, patience
+from swingbot.core.plan.turns import turns
 from swingbot.service.lab.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.lab.watch_testboxes import unscreened
 from swingbot.service.ports import Lab, Transaction
@@ -41,20 +42,21 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     anchors = tx.orders.of_anchors() if anchors_only else set()
     attempts_by: dict[int, int] = {}
     ready, handing = [], []
-    untrusted = tx.orders.of_untrusted()
-    for order in tx.orders.open():
-        if (
-            order.id in untrusted
-            and (testbox := lab.testboxes.present.get(order.testbox or "")) is not None
-            and not accepted("untrusted", testbox.accepts)
-        ):
+    leased = tx.attempts.leased()
+    waiting = tx.orders.ready(leased)
+    turn = turns(waiting)
+    for order, trust in sorted(
+        ((one.order, one.trust) for one in waiting), key=lambda one: turn[one[0].id]
+    ):
+        testbox = lab.testboxes.present.get(order.testbox or "")
+        if testbox is not None and not accepted(trust, testbox.accepts):
             tx.orders.set_state(
                 order.id,
                 "failed",
-                f"{testbox.name} accepts only trusted kernels, and this kernel is untrusted",
+                f"{testbox.name} accepts only trusted kernels, and this kernel is {trust}",
             )
             continue
-        if order.state != "ready" or (order.testbox in anchors_only and order.id not in anchors):
+        if order.testbox in anchors_only and order.id not in anchors:
             continue
         handing.append(order)
     made = tx.attempts.made_of([order.id for order in handing])
@@ -79,7 +81,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     for order in choose(
         ready,
         busy=tx.attempts.open_dispatches(),
-        leased=tx.attempts.leased(),
+        leased=leased,
         usable=fit,
         nodes=nodes,
         kernels=KernelQueue(

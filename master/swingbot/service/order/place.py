@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from swingbot.core.model.records import BootKey, Comparison, Order, Variant
+from swingbot.core.model.records import BootKey, Comparison, OpenOrder, Variant
 from swingbot.core.model.statuses import OrderState
 from swingbot.core.plan.blocks import block_order
 from swingbot.core.plan.boot_series import series_for
@@ -122,7 +122,9 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
             tx.orders.set_states(numbers, state)
 
 
-def _held(lab: Lab, tx: Transaction, orders: Sequence[Order], unbuilt: Collection[str]) -> set[int]:
+def _held(
+    lab: Lab, tx: Transaction, orders: Sequence[OpenOrder], unbuilt: Collection[str]
+) -> set[int]:
     """Return boots of comparisons that wait for the kernel of the other side, so that the sides
     alternate.
 
@@ -145,6 +147,6 @@ def _held(lab: Lab, tx: Transaction, orders: Sequence[Order], unbuilt: Collectio
     return held
 
 
-def _settle(settled: Mapping[OrderState, list[int]], order: Order, state: OrderState) -> None:
+def _settle(settled: Mapping[OrderState, list[int]], order: OpenOrder, state: OrderState) -> None:
     if order.state != state:
         settled[state].append(order.id)

@@ -6,11 +6,11 @@ The same key gives the same image, or nothing is booted.
 from __future__ import annotations
 
 from swingbot.core.model.artifact import Pruned
-from swingbot.core.model.records import Order
+from swingbot.core.model.records import OpenOrder
 from swingbot.service.ports import Lab, Transaction
 
 
-def build_again(lab: Lab, tx: Transaction, boot: Order, pruned: Pruned) -> None:
+def build_again(lab: Lab, tx: Transaction, boot: OpenOrder, pruned: Pruned) -> None:
     """Make a boot order wait until its kernel is rebuilt; fail it if that was already tried since
     the kernel was pruned.
     """

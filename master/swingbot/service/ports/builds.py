@@ -29,8 +29,8 @@ class KernelBuilds(Protocol):
         Simulated ones count too: a lab is simulated as a whole or not at all.
         """
 
-    def put_forecast(self, build_key: str, seconds: float) -> None:
-        """Store the forecast of a build in seconds. It replaces an earlier forecast."""
+    def put_forecasts(self, seconds: Mapping[str, float]) -> None:
+        """Store the forecast of each build key in seconds. It replaces an earlier forecast."""
 
     def forecasts(self, build_keys: Iterable[str]) -> dict[str, float]:
         """Return the forecast seconds of these builds, by key; keys without a forecast are

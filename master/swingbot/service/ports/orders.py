@@ -7,7 +7,9 @@ from typing import Protocol
 
 from swingbot.core.model.records import (
     BootKey,
+    OpenOrder,
     Order,
+    ReadyOrder,
     Variant,
 )
 from swingbot.core.model.statuses import OrderKind, OrderState
@@ -15,9 +17,6 @@ from swingbot.core.model.statuses import OrderKind, OrderState
 
 class Orders(Protocol):
     """Orders, and the comparisons and bisections that need them."""
-
-    def of_untrusted(self) -> set[int]:
-        """Return the numbers of ready boot orders with an untrusted kernel."""
 
     def ensure_build(self, variant: Variant, priority: int) -> Order:
         """Return the build order of the variant's build key; there is one per key.
@@ -60,9 +59,17 @@ class Orders(Protocol):
     def reopen(self, number: int, budget: int) -> None:
         """Make an ended order ready again, with `budget` attempts in total."""
 
-    def open(self) -> list[Order]:
-        """Return the orders that are waiting, ready or running: highest priority first, then by
-        number.
+    def open(self, kind: OrderKind | None = None) -> list[OpenOrder]:
+        """Return the orders of this kind, or of both, that are waiting, ready or running: highest
+        priority first, then by number.
+        """
+
+    def ready(self, leased: Collection[str]) -> list[ReadyOrder]:
+        """Return the ready orders with the trust of their kernels and with who requested them, in
+        the order of `open`.
+
+        Without boots on the testboxes `leased` that nobody has tried yet: they can neither start
+        nor be abandoned now, and most orders of a busy lab are of this kind.
         """
 
     def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
