@@ -1,8 +1,9 @@
 """Kill the brain before and after every database commit and every call to the outside: the same
 culprit, nothing twice.
 
-The points are numbered by `swingbot.service.checkpoint`; a sample of them is tried on each run, all
-of them with SWINGBOT_CRASH_ALL=1. Which sample is picked depends on the number of points alone.
+The points are numbered by `swingbot.service.checkpoint`; a sample of them is tried on each run.
+Which sample is picked depends on the number of points alone. With SWINGBOT_CRASH_ALL=1 a brain is
+also killed after each of its commits, one life after the other.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
 from swingbot_db.engine import make_engine
-from tests.db.crash_points import tried, unhurried
+from tests.db.crash_points import ALL, unhurried
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.mail import brain_environment, running_smtpd
 
@@ -81,7 +83,6 @@ def sample(length: int) -> list[int]:
     return list(range(1 + length % step, length + 1, step))
 
 
-@unhurried
 def test_a_brain_killed_at_any_point_comes_to_the_same_end(
     tmp_path: Path, fresh_databases: Callable[[], str]
 ) -> None:
@@ -97,7 +98,7 @@ def test_a_brain_killed_at_any_point_comes_to_the_same_end(
     assert expected["reports"] == ["sent"]
     length = len(log.read_text().splitlines())
     assert length > 50
-    for point in tried(range(1, length + 1), sample(length)):
+    for point in sample(length):
         url = fresh_databases()
         environment = brain_environment(tmp_path / f"killed-{point}", url)
         settings = load(environ=environment)
@@ -109,3 +110,33 @@ def test_a_brain_killed_at_any_point_comes_to_the_same_end(
         name = log.read_text().splitlines()[point - 1]
         assert what_happened(url) == expected, f"killed at {name}"
         assert len(letters(settings.maildir)) == 1, f"killed at {name}"
+
+
+@unhurried
+@pytest.mark.skipif(not ALL, reason="takes about half an hour; SWINGBOT_CRASH_ALL=1 runs it")
+def test_a_brain_killed_after_each_commit_comes_to_the_same_end(
+    tmp_path: Path, fresh_databases: Callable[[], str]
+) -> None:
+    """Each life makes one step. A death before a commit leaves what the death before it left."""
+    repo = tmp_path / "linux"
+    base, *made = make_fakelinux(repo, COMMITS)
+    url = fresh_databases()
+    environment = brain_environment(tmp_path / "state", url)
+    with running_smtpd(load(environ=environment)):
+        lives = subprocess.run(
+            [sys.executable, "-m", "tests.fakes.brain", str(repo), base],
+            env={**os.environ, **environment, "BRAIN_DIES": "1"},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout
+    assert int(lives.split()[-1]) > 100
+    happened = what_happened(url)
+    assert happened["culprits"] == [made[CULPRIT - 1]]
+    assert happened["reports"] == ["sent"]
+    assert [happened[f"boots {what}"] for what in ("counted twice", "without all their runs")] == [
+        0,
+        0,
+    ]
+    assert (happened["leases"], happened["open orders"]) == (0, 0)
+    assert len(letters(load(environ=environment).maildir)) == 1

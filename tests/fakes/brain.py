@@ -1,13 +1,16 @@
 """A loop without its process: the brain ticks and a fake lab works until nothing moves any more.
 
 As a program (`python -m tests.fakes.brain REPO BASE`) it registers the tree and runs to rest,
-so that a test can kill it anywhere.
+so that a test can kill it anywhere. With BRAIN_DIES=1 it dies after each
+transaction that wrote something, and lives again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from swingbot.app.settings import Settings, load
 from swingbot.app.wiring import connect, mail_ways, make_lab, sync_testboxes
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.service.checkpoint import on_checkpoint
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
@@ -127,8 +131,48 @@ def make_brain(settings: Settings, engine: sa.Engine, repo: Path) -> Brain:
     )
 
 
-if __name__ == "__main__":
+def die_after_a_commit(engine: sa.Engine) -> None:
+    """Kill this process at the next checkpoint at which the database has changed since now."""
+
+    def completed() -> int:
+        with engine.connect() as conn:
+            return int(
+                conn.execute(
+                    sa.text("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+                ).scalar_one()
+            )
+
+    began = completed()
+
+    def look() -> None:
+        if completed() != began:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    on_checkpoint(look)
+
+
+def work(repo: Path, base: str, *, mortal: bool = False) -> None:
+    """Register the tree and run to rest, or, if mortal, to the first commit."""
     found = load(environ=os.environ)
-    brain = make_brain(found, connect(found), Path(sys.argv[1]))
-    brain.watch(sys.argv[2])
+    brain = make_brain(found, connect(found), repo)
+    brain.watch(base)
+    if mortal:
+        die_after_a_commit(brain.engine)
     brain.run()
+
+
+def live(repo: Path, base: str) -> None:
+    """Live again after each death; print the number of lives."""
+    for life in itertools.count(1):
+        child = os.fork()
+        if not child:
+            work(repo, base, mortal=True)
+            os._exit(0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if ended != -signal.SIGKILL:
+            print(life, flush=True)
+            sys.exit(ended)
+
+
+if __name__ == "__main__":
+    (live if os.environ.get("BRAIN_DIES") else work)(Path(sys.argv[1]), sys.argv[2])

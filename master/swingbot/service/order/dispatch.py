@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from swingbot.core.model.records import Attempt, Order
@@ -27,50 +28,15 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     """
     if lab.no_room is not None and lab.no_room(1.0) is not None:
         return
-    states = tx.testboxes.states()
-    usable = {
-        name
-        for name, state in states.items()
-        if state == "active" and name in lab.testboxes.present
-    }
-    quarantined = {
-        name
-        for name, state in states.items()
-        if state == "quarantined" and name in lab.testboxes.present
-    }
+    by_state: dict[str, set[str]] = {"active": set(), "quarantined": set()}
+    for name, state in tx.testboxes.states().items():
+        if name in lab.testboxes.present:
+            by_state.setdefault(state, set()).add(name)
+    usable, quarantined = by_state["active"], by_state["quarantined"]
     anchors_only = quarantined | unscreened(lab, tx.testboxes)
-    anchors = tx.orders.of_anchors() if anchors_only else set()
-    attempts_by: dict[int, int] = {}
-    ready, handing = [], []
     leased = tx.attempts.leased()
-    waiting = tx.orders.ready(leased)
-    turn = turns(waiting)
-    for order, trust in sorted(
-        ((one.order, one.trust) for one in waiting), key=lambda one: turn[one[0].id]
-    ):
-        testbox = lab.testboxes.present.get(order.testbox or "")
-        if testbox is not None and not accepted(trust, testbox.accepts):
-            tx.orders.set_state(
-                order.id,
-                "failed",
-                f"{testbox.name} accepts only trusted kernels, and this kernel is {trust}",
-            )
-            continue
-        if order.testbox in anchors_only and order.id not in anchors:
-            continue
-        handing.append(order)
-    made = tx.attempts.made_of([order.id for order in handing])
-    for order in handing:
-        attempts, ago, reason = made[order.id]
-        if attempts >= order.budget:
-            tx.orders.set_state(
-                order.id,
-                "failed",
-                f"abandoned after {attempts} attempts; the last: {reason or 'unknown reason'}",
-            )
-        elif not 0 <= ago < patience(attempts):  # negative: the clock was set back
-            attempts_by[order.id] = attempts
-            ready.append(order)
+    startable = _startable(lab, tx, leased, anchors_only)
+    attempts = _within_budget(tx, startable)
     # the health of a cluster is that of its nodes
     fit = {
         name for name in usable | quarantined if set(lab.testboxes.present[name].nodes) <= usable
@@ -79,7 +45,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
         name: testbox.nodes for name, testbox in lab.testboxes.present.items() if testbox.nodes
     }
     for order in choose(
-        ready,
+        [order for order in startable if order.id in attempts],
         busy=tx.attempts.open_dispatches(),
         leased=leased,
         usable=fit,
@@ -90,7 +56,47 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
             workers=workers_by_compiler(tx.compilers.all()),
         ),
     ):
-        _hand_out(lab, tx, order, attempts_by[order.id] + 1)
+        _hand_out(lab, tx, order, attempts[order.id] + 1)
+
+
+def _startable(
+    lab: Lab, tx: Transaction, leased: Collection[str], anchors_only: Collection[str]
+) -> list[Order]:
+    """Return the ready orders that their testbox may take, in turn; fail those that it refuses."""
+    waiting = tx.orders.ready(leased)
+    turn = turns(waiting)
+    anchors = tx.orders.of_anchors() if anchors_only else set()
+    startable = []
+    for one in sorted(waiting, key=lambda one: turn[one.id]):
+        testbox = lab.testboxes.present.get(one.testbox or "")
+        if testbox is not None and not accepted(one.trust, testbox.accepts):
+            tx.orders.set_state(
+                one.id,
+                "failed",
+                f"{testbox.name} accepts only trusted kernels, and this kernel is {one.trust}",
+            )
+        elif one.testbox not in anchors_only or one.id in anchors:
+            startable.append(one.order)
+    return startable
+
+
+def _within_budget(tx: Transaction, orders: Sequence[Order]) -> dict[int, int]:
+    """Return the number of attempts so far of each order that may start now; fail those without
+    budget.
+    """
+    made = tx.attempts.made_of([order.id for order in orders])
+    found = {}
+    for order in orders:
+        attempts, ago, reason = made[order.id]
+        if attempts >= order.budget:
+            tx.orders.set_state(
+                order.id,
+                "failed",
+                f"abandoned after {attempts} attempts; the last: {reason or 'unknown reason'}",
+            )
+        elif not 0 <= ago < patience(attempts):  # negative: the clock was set back
+            found[order.id] = attempts
+    return found
 
 
 def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
