@@ -595,6 +595,9 @@ def test_the_noise_record_says_what_three_boots_on_a_noisy_testbox_prove(
         record = NoiseRecord(boot_mean=Spread(sd=spread, df=30.0), boots=45)
         with brain.lab.transaction("note") as tx:
             tx.noise.put("vm-tcg", row["unit_job"], METRIC, record, through=through)
+        (planned,) = plan_comparison(brain.lab, request).resolves
+        assert planned.resolves_pct is not None
+        assert planned.resolves_pct > 200 * spread  # 2.7 spreads and more
     number = request_comparison(brain.lab, request)
     brain.run()
     found = {row["verdict"] for row in brain.facts("c", number)["rows"] if row["headline"]}

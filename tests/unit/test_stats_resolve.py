@@ -140,3 +140,31 @@ def test_published_percentages_come_out_digit_by_digit(table: dict[str, Any]) ->
         )
         assert f"{found.change_pct:+.1f}%" == row["printed"]
         assert found.verdict == "unclear", "one number a side proves nothing"
+
+
+@pytest.mark.parametrize("boots", [3, 4])
+def test_few_boots_resolve_what_the_noise_record_allows(boots: int) -> None:
+    """Planned power is that of the comparison itself, which needs a change beyond the modes."""
+    noise = KnownNoise(run=0.0, boot=0.02, sd_at_most=0.025)
+    plan = plan_comparison(noise, 1, boots, False)
+    assert math.isfinite(plan.resolves_pct)
+    assert plan.words().startswith(f"{boots} boots a side resolve ")
+    rng = np.random.default_rng(boots)
+    rule = Rule(better="higher", min_effect_pct=0.0, sd_at_most=0.025)
+    effect = math.log1p(plan.resolves_pct / 100.0)
+    found = 0
+    for _ in range(600):
+        sides = [
+            [BootRuns(k=k, values=(math.exp(level + rng.normal(0.0, 0.02)),)) for k in range(boots)]
+            for level in (0.0, effect)
+        ]
+        found += compare(sides[0], sides[1], rule).changed
+    assert found / 600 == pytest.approx(plan.power, abs=0.06)
+
+
+def test_without_a_noise_record_three_boots_resolve_nothing() -> None:
+    plan = plan_comparison(KnownNoise(run=0.0, boot=0.02), 1, 3, False)
+    assert plan.words().startswith("3 boots a side resolve nothing")
+    assert plan.boots_for(1000.0) == 4
+    known = KnownNoise(run=0.0, boot=0.02, sd_at_most=0.025)
+    assert plan_comparison(known, 1, 3, False).boots_for(1000.0) == 2

@@ -45,6 +45,23 @@ def more_together(n: int, m: int, most: float, alpha: float) -> int:
     return more
 
 
+@lru_cache(maxsize=1024)
+def least_apart(n: int, alpha: float) -> float:
+    """Return how far apart n and n boots must be, in multiples of the largest possible spread, so
+    that two modes explain it with P below `alpha` only.
+    """
+    if separation_p(n, n) < alpha:
+        return 0.0
+    low, high = 2.0, 4.0
+    while separation_p(n, n, most_in_smaller_mode(high, 1.0)) >= alpha:
+        high *= 2.0
+    for _ in range(30):
+        middle = (low + high) / 2.0
+        few = separation_p(n, n, most_in_smaller_mode(middle, 1.0)) < alpha
+        low, high = (low, middle) if few else (middle, high)
+    return high
+
+
 @lru_cache(maxsize=64)
 def fewest_apart(rows: int) -> int:
     """Return the boots per side required so that modes are unlikely to separate any of `rows` rows.

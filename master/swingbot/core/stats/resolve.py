@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from scipy.special import chdtri, nctdtr, ndtr, stdtrit
 
+from swingbot.core.stats.modes import least_apart
 from swingbot.core.stats.simultaneous import (
     Edge,
     Forest,
@@ -79,13 +80,14 @@ class Resolution:
         float  # smallest change that gets a verdict with probability `power`; inf if none does
     )
     table: PlannedRows | None = None  # simultaneous rows; None: a single comparison
+    sd_at_most: float | None = None  # as in `KnownNoise`
 
     def boots_for(self, pct: float) -> int | None:
         """Return the boots per side that show a change of `pct` percent; None if none suffices."""
         if not pct > 0 or not math.isfinite(pct):
             raise ValueError(f"a change of {pct} % cannot be resolved; give a number above 0")
         effect = math.log1p(pct / 100.0)
-        high = _fewest(self.paired)
+        high = self.fewest
         low = high - 1
         while self._power(high, effect) < self.power:
             low, high = high, high * 2
@@ -107,9 +109,7 @@ class Resolution:
         one = f"{self.boots} boot{'s' * (self.boots != 1)} {each} resolve{'s' * (self.boots == 1)}"
         if math.isinf(self.resolves_pct):
             said = (
-                f"{one} nothing"
-                if self.boots < _fewest(self.paired)
-                else f"{one} nothing on this testbox"
+                f"{one} nothing" if self.boots < self.fewest else f"{one} nothing on this testbox"
             )
         else:
             where = f" in a table of {self.table.rows} rows" if self.table else ""
@@ -118,6 +118,20 @@ class Resolution:
                 return said
         need = self.boots_for(wanted_pct)
         return f"{said}; {wanted_pct:g} % " + (f"needs {need}" if need else "is out of reach here")
+
+    @property
+    def fewest(self) -> int:
+        """The boots per side below which no comparison has a direction."""
+        return 2 if self.paired or self.sd_at_most is not None else FEWEST_UNPAIRED
+
+    def least(self, boots: int) -> float:
+        """Return the smallest effect that two modes of boots do not explain."""
+        if self.paired or self.sd_at_most is None:
+            return 0.0
+        if self.table is not None and boots >= FEWEST_UNPAIRED:
+            return 0.0  # arms that agree in their spread have no separate modes
+        rows = self.table.rows if self.table is not None else 1
+        return self.sd_at_most * least_apart(boots, self.alpha / rows)
 
     def _power(self, boots: int, effect: float) -> float:
         return _power_in(self, boots, effect)
@@ -130,13 +144,15 @@ class KnownNoise:
     `run` is the spread of a run within its boot, `boot` that between boots. On a paired testbox,
     `boot` is what pairing does not cancel, so that a pair difference has twice these variances.
     `df` are the degrees of freedom behind these estimates; few make answers larger. `layout` is
-    frozen into each image. Raises ValueError for a negative spread.
+    frozen into each image. No larger spread of a boot mean than `sd_at_most`, modes included, is
+    compatible with the noise record; None: unknown. Raises ValueError for a negative spread.
     """
 
     run: float
     boot: float
     df: float = math.inf
     layout: float = 0.0
+    sd_at_most: float | None = None
 
     def __post_init__(self) -> None:
         if not (
@@ -209,13 +225,16 @@ def _planned(
         power=power,
         resolves_pct=math.inf,
         table=table,
+        sd_at_most=noise.sd_at_most,
     )
-    return replace(blank, resolves_pct=_smallest(blank)) if boots >= _fewest(paired) else blank
+    return replace(blank, resolves_pct=_smallest(blank)) if boots >= blank.fewest else blank
 
 
 def _power_in(plan: Resolution, boots: int, effect: float) -> float:
     if plan.table is not None:
         return _power_of_row(plan, plan.table, boots, effect)
+    if plan.least(boots) > 0.0:
+        return _power_beyond(plan, boots, effect)
     return power_of(
         boots,
         effect,
@@ -225,11 +244,6 @@ def _power_in(plan: Resolution, boots: int, effect: float) -> float:
         df=plan.df,
         layout=plan.layout,
     )
-
-
-def _fewest(paired: bool) -> int:
-    """Return the boots per side below which no comparison has a direction."""
-    return 2 if paired else FEWEST_UNPAIRED
 
 
 def power_of(
@@ -245,6 +259,18 @@ def power_of(
     total = np.sqrt(variance + 2.0 * layout**2)
     dfs = own * (total * total / variance) ** 2
     return float(np.mean(1.0 - nctdtr(dfs, effect / total, stdtrit(dfs, 1.0 - alpha / 2.0))))
+
+
+def _power_beyond(plan: Resolution, boots: int, effect: float) -> float:
+    """Return the same as `power_of` where the measured effect must also exceed `plan.least`.
+
+    Averaged over the spread of the boots at equally likely points.
+    """
+    true = plan.sd**2 * _scatter(plan.df)[:, None] * 2.0 / boots
+    share, own = _own_shares(float(boots - 1), plan.paired)
+    fixed = 2.0 * plan.layout**2
+    half = np.maximum(_half(true * share.T, fixed, own.T, plan.alpha), plan.least(boots))
+    return float(np.mean(ndtr((effect - half) / np.sqrt(true + fixed))))
 
 
 def _scatter(df: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -265,7 +291,7 @@ def _power_of_row(plan: Resolution, table: PlannedRows, boots: int, effect: floa
     true = plan.sd**2 * _scatter(plan.df)[:, None, None] * 2.0 / boots
     share, own = _own_shares(each, plan.paired)
     mine, fixed = true * share, 2.0 * plan.layout**2
-    half = _half(mine, fixed, own, alpha)
+    half = np.maximum(_half(mine, fixed, own, alpha), plan.least(boots))
     if table.own_share * table.rows > 1.0:
         all_df = each * (table.rows * table.information if plan.paired else table.arms)
         part = each * (1.0 if plan.paired else 2.0)

@@ -99,7 +99,7 @@ def _of_metric(
     """Return the detectable effect of one metric; None without a noise record."""
     record = tx.noise.get(testbox, job.name, metric.name)
     definition = lab.testboxes.known(testbox)
-    rule = rule_of(definition, metric, job)
+    rule = rule_of(definition, metric, job, record)
     spread = _spread(record, definition.repeatable)
     if record is None or spread is None:
         return None
@@ -108,6 +108,7 @@ def _of_metric(
         boot=spread[0],
         df=spread[1],
         layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
+        sd_at_most=rule.sd_at_most,
     )
     resolution: Resolution = plan_family(
         noise,
