@@ -21,6 +21,11 @@ SELECT f.tree, f.testbox, f.unit_job, f.metric, 'spread', f.tips->(f.findings->'
 FROM f
 WHERE jsonb_typeof(f.findings->'spread') = 'object'
 UNION ALL
+SELECT f.tree, f.testbox, f.unit_job, f.metric, 'boots_spread', f.tips->(f.findings->'boots_spread'->>'at')->>'commit', f.tips->(f.findings->'boots_spread'->>'at')->>'comparison', NULL, NULL, NULL,
+       (f.findings->'boots_spread'->>'times')::double precision, (f.findings->'boots_spread'->>'p')::double precision
+FROM f
+WHERE jsonb_typeof(f.findings->'boots_spread') = 'object'
+UNION ALL
 SELECT f.tree, f.testbox, f.unit_job, f.metric, 'modes', NULL, NULL, (f.findings->'modes'->>'apart_pct')::double precision, NULL, NULL, NULL, NULL
 FROM f
 WHERE jsonb_typeof(f.findings->'modes') = 'object';

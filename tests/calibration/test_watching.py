@@ -17,12 +17,16 @@ import pytest
 from swingbot.core.model.records import Order
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.metric_rules import metric_of, rule_of
+from swingbot.core.plan.screen import TipBoots
 from tests.calibration.watching import (
     BOOTS,
     WORLDS,
     accepted,
     judged,
     levels_after,
+    spread_alarms,
+    spread_found,
+    spreads_after,
     swings,
     watch,
 )
@@ -49,6 +53,17 @@ def test_a_change_of_two_and_a_half_spreads_is_suspected() -> None:
     found = watch(WORLDS["2 %"], branches=40, effect=-0.05, seed=13)
     assert found.found_by(1) >= 0.8
     assert found.found_by(3) >= 0.9
+
+
+@pytest.mark.parametrize("world", ["2 %", "t with 2 df, 1 %", "testbox wanders, rho 0.95, 2 %"])
+def test_the_spread_of_equal_kernels_raises_no_alarm(world: str) -> None:
+    """At most 1 alarm in 10 000 tips; of 6000 more than 5 come with P below 1e-4."""
+    assert spread_alarms(WORLDS[world], 6000, seed=14) <= 5
+
+
+def test_three_times_the_spread_between_boots_is_noticed_within_40_tips() -> None:
+    found = spread_found(WORLDS["2 %"], 3.0, branches=20, seed=15)
+    assert sum(tips is not None for tips in found) >= 19
 
 
 class NoisyLab(MemoryLab):
@@ -109,6 +124,7 @@ def test_the_simulated_branch_is_judged_as_the_use_cases_judge_it() -> None:
     (testbox,) = memory.lab.testboxes.present.values()
     rule = rule_of(testbox, metric_of(memory.lab.programs, METRIC), a_job())
     levels: list[float] = []
+    spreads: list[TipBoots] = []
     asked_more = alarms = 0
     for tip in range(tips):
         sides = world.kernels[tip].id, world.kernels[tip + 1].id
@@ -118,8 +134,8 @@ def test_the_simulated_branch_is_judged_as_the_use_cases_judge_it() -> None:
             )
         memory.tip = tip
         memory.run()
-        seen = judged(TableTestbox(number, sides, tip), 0.0, 0.0, levels, rule)
-        levels = levels_after(seen, levels)
+        seen = judged(TableTestbox(number, sides, tip), 0.0, 0.0, levels, spreads, rule)
+        levels, spreads = levels_after(seen, levels), spreads_after(seen, spreads)
         with memory.store.transaction() as tx:
             comparison = tx.comparisons.get(number)
             (row,) = [r for r in tx.comparisons.rows(number) if r.headline]

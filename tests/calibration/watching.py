@@ -2,7 +2,8 @@
 decides with.
 
 `python -m tests.calibration.watching TIPS [WORLD ...]` prints the tables of docs/statistics.md,
-"From a swing to a bisection".
+"From a swing to a bisection"; `TIPS spreads` instead of worlds the one about the spread between
+boots.
 
 A branch has levels that are reset after an alarm, as the service does it;
 a tip gets the boots that `boots_wanted` asks for and is judged by `suspect`.
@@ -17,15 +18,17 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from swingbot.core.bisect.thresholds import SPREAD_PAIRS, SPREAD_STEP_ALPHA
 from swingbot.core.plan.screen import (
     MetricHistory,
     SuspectedSwing,
+    TipBoots,
     boots_wanted,
     screen_rule,
     suspect,
@@ -33,8 +36,11 @@ from swingbot.core.plan.screen import (
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import UNKNOWN, EvidenceThresholds, PairPrior
 from swingbot.core.stats.rows import BootRuns, Rule
+from swingbot.core.stats.tip_spreads import TipSpread, latest_change, tip_spread
 from swingbot.core.thresholds import CREEP_TIPS, SCREEN_BOOTS
+from tests.calibration.score import wilson
 from tests.calibration.test_detection import decide
+from tests.calibration.test_recorded import KERNELS, limit
 
 Array = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -43,7 +49,9 @@ BOOTS: Final = 3  # a side
 BEFORE: Final = 110  # tips of a branch before the first that counts
 TIPS: Final = 200  # of a branch that count
 STEPS: Final = 10  # tips that a change of the branch stays for
+SPREAD_LIMIT: Final = 40  # tips after which a change of the spread counts as not found
 PAIRS: Final = 20
+SOURCES: Final = ("base", "history", "creep", "spread")
 RULE: Final = Rule(better="higher", min_effect_pct=1.0)
 MIN_EFFECT: Final = math.log1p(0.01)
 RECORD_DF: Final = 24.0
@@ -151,14 +159,23 @@ class Judged:
     alarm: SuspectedSwing | None
     boots: int  # a side
     level: float  # of the tip, for the tips after it
+    spread: TipBoots  # likewise
 
 
 def judged(
-    testbox: Boots, base: float, tip: float, levels: Sequence[float], rule: Rule = RULE
+    testbox: Boots,
+    base: float,
+    tip: float,
+    levels: Sequence[float],
+    spreads: Sequence[TipBoots],
+    rule: Rule = RULE,
 ) -> Judged:
     """One tip, as the service takes it through stage 1. Base and tip are booted in turn."""
     past = MetricHistory(
-        levels=levels, min_effect=math.log1p(rule.min_effect_pct / 100.0), first=BOOTS
+        levels=levels,
+        spreads=spreads,
+        min_effect=math.log1p(rule.min_effect_pct / 100.0),
+        first=BOOTS,
     )
     sides: tuple[list[BootRuns], list[BootRuns]] = ([], [])
     wanted: int | None = BOOTS
@@ -171,28 +188,47 @@ def judged(
         wanted = boots_wanted(row, boots, len(boots), past)
     final = compare(*sides, rule)
     assert final.head.mean is not None
-    return Judged(alarm=suspect(final, boots, past), boots=len(boots), level=final.head.mean)
+    return Judged(
+        alarm=suspect(final, boots, past),
+        boots=len(boots),
+        level=final.head.mean,
+        spread=TipBoots(mean=final.head.mean, stddev=final.head.stddev, boots=final.head.boots),
+    )
 
 
 def levels_after(judged: Judged, levels: Sequence[float]) -> list[float]:
     """Levels for the next tip: older ones say nothing any more after an alarm of theirs that was
     none.
     """
-    lost = judged.alarm is not None and judged.alarm.source != "base"
+    lost = judged.alarm is not None and judged.alarm.source in ("history", "creep")
     return [judged.level, *(() if lost else levels)][: max(CREEP_TIPS)]
 
 
-def watch(noise: Noise, branches: int, effect: float = 0.0, seed: int = 1) -> Watched:
-    """Branches of a metric that nothing happens to, or (`effect`) that changes once and stays."""
+def spreads_after(judged: Judged, spreads: Sequence[TipBoots]) -> list[TipBoots]:
+    """Spreads for the next tip: only an alarm about the spread makes older ones obsolete."""
+    lost = judged.alarm is not None and judged.alarm.source == "spread"
+    return [judged.spread, *(() if lost else spreads)][: max(CREEP_TIPS)]
+
+
+def watch(
+    noise: Noise, branches: int, effect: float = 0.0, seed: int = 1, *, record: bool = False
+) -> Watched:
+    """Branches of a metric that nothing happens to, or (`effect`) that changes once and stays.
+
+    `record`: each branch has a noise record of KERNELS kernels, which says what two modes explain.
+    """
     found = Watched()
     for branch in range(branches):
         rng = np.random.default_rng([seed, branch])
         tips = BEFORE + (STEPS if effect else TIPS)
         testbox, levels, caught = Testbox(noise, rng, tips * 2 * SCREEN_BOOTS), list[float](), -1
+        spreads: list[TipBoots] = []
+        known = limit(lambda rng, boots: noise(rng, (1, boots))[0], rng, KERNELS)
+        rule = replace(RULE, sd_at_most=known) if record else RULE
         for tip in range(tips):
             late = tip - BEFORE
             now, before = (effect if late >= 0 else 0.0), (effect if late >= 1 else 0.0)
-            seen = judged(testbox, before, now, levels)
+            seen = judged(testbox, before, now, levels, spreads, rule)
             alarm = seen.alarm
             if late >= 0:
                 found.tips += 1
@@ -200,9 +236,51 @@ def watch(noise: Noise, branches: int, effect: float = 0.0, seed: int = 1) -> Wa
                 if alarm is not None:
                     found.suspected[alarm.source, 1 if alarm.effect > 0 else -1] += 1
                     caught = late if caught < 0 and alarm.effect * effect > 0 else caught
-            levels = levels_after(seen, levels)
+            levels, spreads = levels_after(seen, levels), spreads_after(seen, spreads)
         found.found.append(caught)
     return found
+
+
+def spread_alarms(noise: Noise, tips: int, seed: int = 3) -> int:
+    """Alarms about the spread between boots of a branch that nothing happens to: base and tip
+    booted in turn, BOOTS a side."""
+    drawn = np.exp(noise(np.random.default_rng([seed, 0]), (1, 2 * BOOTS * tips))[0])
+    before: list[TipSpread] = []
+    alarms = 0
+    for tip in drawn.reshape(tips, BOOTS, 2)[:, :, 1]:
+        before = [*before, _spread(tip)][-1 - max(CREEP_TIPS) :]
+        if latest_change(before) is not None:
+            alarms, before = alarms + 1, before[-1:]
+    return alarms
+
+
+def spread_found(noise: Noise, times: float, branches: int, seed: int = 4) -> list[int | None]:
+    """Tips after which boots that spread `times` as far raise an alarm, by branch; None: more than
+    SPREAD_LIMIT."""
+    found: list[int | None] = []
+    for branch in range(branches):
+        rng = np.random.default_rng([seed, branch])
+        tips = BEFORE + SPREAD_LIMIT
+        drawn = noise(rng, (1, 2 * BOOTS * tips))[0].reshape(tips, BOOTS, 2)[:, :, 1]
+        drawn[BEFORE:] *= times
+        spreads = [_spread(tip) for tip in np.exp(drawn)]
+        found.append(
+            next(
+                (
+                    late
+                    for late in range(1, SPREAD_LIMIT + 1)
+                    if latest_change(spreads[late + BEFORE - 101 : late + BEFORE]) is not None
+                ),
+                None,
+            )
+        )
+    return found
+
+
+def _spread(boots: Array) -> TipSpread:
+    spread = tip_spread(float(boots.mean()), float(boots.std(ddof=1)), len(boots))
+    assert spread is not None
+    return spread
 
 
 def accepted(noise: Noise, count: int, *, record: bool, seed: int = 2) -> dict[int, float]:
@@ -226,30 +304,61 @@ def accepted(noise: Noise, count: int, *, record: bool, seed: int = 2) -> dict[i
 
 def swings(found: Watched, passed: dict[int, float]) -> float:
     """False swings a tip, both directions: the boots of stage 2 are fresh,
-    so the two stages are independent.
+    so the two stages are independent. `passed` is of changes of the level.
     """
-    return sum(found.share(side=side) * passed[side] for side in (-1, 1))
+    levels = sum(
+        found.share(source, side) * passed[side]
+        for source in SOURCES
+        for side in (-1, 1)
+        if source != "spread"
+    )
+    return levels + found.share("spread") * len(SPREAD_PAIRS) * SPREAD_STEP_ALPHA
+
+
+def spreads(tips: int) -> None:
+    """Print how often the spread alone raises an alarm, and after how many tips."""
+    print("| noise | alarms in 10 000 tips | twice: tips until found, % | 3 times | 5 times |")
+    print("|---|---|---|---|---|")
+    for name, noise in WORLDS.items():
+        cells = []
+        for times in (2.0, 3.0, 5.0):
+            found = spread_found(noise, times, max(20, tips // 1000))
+            late = sorted(tip for tip in found if tip is not None)
+            middle = f"{late[len(late) // 2]}" if late else "-"
+            cells.append(f"{middle}, {100 * len(late) / len(found):.0f} %")
+        alarms = 1e4 * spread_alarms(noise, tips) / tips
+        print(f"| {name} | {alarms:.2f} | " + " | ".join(cells) + " |", flush=True)
+
+
+def row(name: str, tips: int, *, record: bool) -> str:
+    """A row of the first table; intervals are those of the share of tips that is suspected."""
+    found = watch(WORLDS[name], max(1, tips // TIPS), record=record)
+    passed = accepted(WORLDS[name], 4 * tips, record=record)
+    low, high = wilson(sum(found.suspected.values()), found.tips)
+    share, rate = found.share(), 1e4 * swings(found, passed)
+    factor = rate / share if share else 1e4 * sum(passed.values()) / 2
+    cells = [
+        name,
+        "yes" if record else "no",
+        str(found.tips),
+        f"{100 * share:.2f} ({100 * low:.2f} .. {100 * high:.2f})",
+        " / ".join(f"{100 * found.share(s):.2f}" for s in SOURCES),
+        f"{100 * sum(passed.values()):.2f}",
+        f"{rate:.2f} ({low * factor:.2f} .. {high * factor:.2f})",
+        f"{found.boots / found.tips:.2f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
 
 
 def main(tips: int, names: Sequence[str]) -> None:
     print(
-        "| nothing changes | suspected % | base / history / creep | stage 2 accepts %,"
-        " no record / record | swings in 10 000 | boots a tip |"
+        "| nothing changes | record | tips | suspected % (95 %) | base / history / creep / spread |"
+        " stage 2 accepts % | swings in 10 000 (95 %) | boots a tip |"
     )
-    print("|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|")
     for name in names or WORLDS:
-        found = watch(WORLDS[name], max(1, tips // TIPS))
-        passed = [accepted(WORLDS[name], 4 * tips, record=record) for record in (False, True)]
-        sources = " / ".join(f"{100 * found.share(s):.2f}" for s in ("base", "history", "creep"))
-        stage_2 = " / ".join(f"{100 * sum(p.values()):.2f}" for p in passed)
-        rates = " / ".join(f"{1e4 * swings(found, p):.2f}" for p in passed)
-        print(
-            (
-                f"| {name} | {100 * found.share():.2f} | {sources} | {stage_2} | {rates} |"
-                f" {found.boots / found.tips:.2f} |"
-            ),
-            flush=True,
-        )
+        for record in (False, True):
+            print(row(name, tips, record=record), flush=True)
     print("\n| change that stays | suspected at once % | within 3 tips | within 10 | boots a tip |")
     print("|---|---|---|---|---|")
     for name, effect in CHANGES:
@@ -263,5 +372,7 @@ def main(tips: int, names: Sequence[str]) -> None:
         )
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[2:] == ["spreads"]:
+    spreads(int(sys.argv[1]))
+elif __name__ == "__main__":
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 4000, sys.argv[2:])

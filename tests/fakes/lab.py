@@ -35,8 +35,10 @@ _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_numbe
   WHERE d.state = ANY(:states) AND a.state = 'running' ORDER BY d.id"""
 
 
-# What is in an image. `note` has no effect; `bound` is a speed that only the usual build has.
+# What is in an image. `note` has no effect; `bound` is a speed that only the usual build has;
+# `noise` multiplies `FakeLab.wobble`.
 _OF_IMAGE = ("speed", "code", "header", "boots", "note", "bound")
+_NOISE = "noise"
 # What any monitor sees that a job asks for; its run is twice as slow as the others.
 PROFILE = (
     b"# Samples: 1K of event 'cycles'\n    30.00%     7.00%  [kernel.kallsyms]  [k] "
@@ -155,7 +157,7 @@ class FakeLab:
         laid_out |= {"kconfig": row.kconfig} if "+" in row.kconfig else {}
         laid_out |= {"compiled_by": self.compiled_by} if self.compiled_by else {}
         image = json.dumps(
-            {key: state[key] for key in _OF_IMAGE if key in state} | laid_out
+            {key: state[key] for key in (*_OF_IMAGE, _NOISE) if key in state} | laid_out
         ).encode()
         files = {
             "bzImage": self._store(image),
@@ -180,7 +182,8 @@ class FakeLab:
         # the same for all kernels at the same k of a purpose
         number = row.k + (0 if row.purpose == "search" else sum(row.purpose.encode()))
         shift = 1 + 0.002 * ((number * 7919) % 11 - 5)
-        shift *= self.level * (1 + self.wobble * _gauss(row.order_id, row.k))
+        wobble = self.wobble * image.get(_NOISE, 1)
+        shift *= self.level * (1 + wobble * _gauss(row.order_id, row.k))
         files: dict[str, bytes] = {}
         runs = []
         for job in row.unit_jobs:

@@ -29,13 +29,16 @@ GROUP BY v.commit, v.id, v.subject, x.id ORDER BY x.id
 _WATCHED = """
 SELECT r.testbox, r.unit_job, r.metric, r.detail->>'unit' AS unit, c.id AS comparison, v.commit,
   v.subject,
-       (r.detail->'head'->>'mean')::double precision AS mean
+       (r.detail->'head'->>'mean')::double precision AS mean,
+       (r.detail->'head'->>'stddev')::double precision AS stddev,
+       (r.detail->'head'->>'boots')::integer AS boots
 FROM comparison_pair c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
 WHERE c.tree = (SELECT max(id) FROM tree WHERE name = :tree) AND c.kind = 'watch'
   AND c.status = 'done'
   AND (r.detail->>'headline')::boolean AND r.detail->'head'->>'mean' IS NOT NULL
 ORDER BY r.testbox, r.unit_job, r.metric, c.id DESC
 """
+_OF_LEVEL = ("commit", "subject", "mean", "stddev", "boots")
 MOST = 60  # tips in one plot
 MOST_LEVELS = 1000  # of one metric
 
@@ -43,8 +46,8 @@ MOST_LEVELS = 1000  # of one metric
 def levels(conn: sa.Connection, tree: str) -> list[Row]:
     """Levels of each headline metric over the tips of a branch, oldest first.
 
-    Each is {testbox, unit_job, metric, unit, levels: [{comparison, commit, subject, mean}]} with
-    the last `MOST_LEVELS` levels. Raises NotFound if the tree does not exist.
+    Each is {testbox, unit_job, metric, unit, levels: [{comparison, commit, subject, mean,
+    stddev, boots}]} with the last `MOST_LEVELS` levels. Raises NotFound if the tree does not exist.
     """
     if not rows(conn, "SELECT 1 FROM tree WHERE name = :tree LIMIT 1", tree=tree):
         raise NotFound(f"tree {tree!r} does not exist; `swingbot tree list` lists all trees")
@@ -54,7 +57,7 @@ def levels(conn: sa.Connection, tree: str) -> list[Row]:
         names = ("testbox", "unit_job", "metric", "unit")
         entry = entries.setdefault(key, {name: row[name] for name in names} | {"levels": []})
         if len(entry["levels"]) < MOST_LEVELS:
-            level = {name: row[name] for name in ("commit", "subject", "mean")}
+            level = {name: row[name] for name in _OF_LEVEL}
             entry["levels"].append({"comparison": shown("comparison", row["comparison"])} | level)
     return [entry | {"levels": entry["levels"][::-1]} for entry in entries.values()]
 

@@ -38,7 +38,8 @@ JOIN sample s ON s.run = r.id AND s.metric = :metric
 WHERE t.name = :tree GROUP BY v.id, kb.build_key, x.id ORDER BY x.id
 """
 _MARKS: Final = """
-SELECT s.id, s.comparison, s.testbox, s.direction, s.change_pct, s.state, s.bisection, v.commit
+SELECT s.id, s.comparison, s.testbox, s.direction, s.change_pct, s.state, s.bisection, v.commit,
+  s.source, (s.evidence->>'spread_ratio')::double precision AS spread_ratio
 FROM swing s JOIN comparison_pair c ON c.id = s.comparison JOIN variant v ON v.id = c.head
 JOIN tree t ON t.id = c.tree
 WHERE t.name = :tree AND s.unit_job = :unit_job AND s.metric = :metric

@@ -12,6 +12,7 @@ LIMIT: Final = 50
 # A swing changes while its cause is searched for: `updated` is when this last became known.
 _SWINGS: Final = """
 SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state,
+  s.source, (s.evidence->>'spread_ratio')::double precision AS spread_ratio,
   s.bisection, t.name AS tree, c.created_at AS published,
   greatest(c.created_at, c.ended_at, b.ended_at, i.created_at) AS updated,
   i.id AS incident, v.commit, v.subject

@@ -31,6 +31,7 @@ WHERE a.state = 'running' ORDER BY a.id
 """
 _SWINGS = """
 SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state,
+  s.source, (s.evidence->>'spread_ratio')::double precision AS spread_ratio,
   s.bisection, c.created_at, t.name AS tree,
        x.facts->>'label' AS label
 FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree
@@ -56,6 +57,7 @@ WITH of_swing AS (
   FROM largest
 )
 SELECT l.id, l.comparison, l.testbox, l.unit_job, l.metric, l.direction, l.change_pct, l.state,
+  l.source, (l.evidence->>'spread_ratio')::double precision AS spread_ratio,
   l.bisection, l.created_at, l.tree, x.facts->>'label' AS label, l.further AS more, l.incident,
   v.commit AS culprit, v.subject, v.author, m.id AS report, m.state AS report_state
 FROM latest l JOIN testbox x ON x.name = l.testbox LEFT JOIN incident i ON i.id = l.incident

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,13 +13,14 @@ from swingbot.core.model.records import (
     NewSwing,
     Swing,
 )
-from swingbot.core.model.statuses import SwingState
+from swingbot.core.model.statuses import SwingSource, SwingState
 from swingbot_db.store.fragments import UPWARDS
 from swingbot_db.store.rows import Rows, records
 
 _LEVELS = """
 SELECT c.id AS comparison, c.head AS variant, v.commit, (r.detail->'head'->>'mean')::double
-  precision AS mean, (r.detail->'head'->>'boots')::integer AS boots
+  precision AS mean, (r.detail->'head'->>'stddev')::double precision AS stddev,
+  (r.detail->'head'->>'boots')::integer AS boots
 FROM comparison_pair c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
 WHERE c.tree = :tree AND c.kind = 'watch' AND c.status = 'done' AND c.id < :before
   AND (r.testbox, r.unit_job, r.metric) = (:testbox, :job, :metric)
@@ -79,18 +80,26 @@ class Swings(Rows):
         return records(Level, rows)
 
     def last(
-        self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
+        self,
+        tree: int,
+        testbox: str,
+        unit_job: str,
+        metric: str,
+        *,
+        before: int,
+        refuted: Sequence[SwingSource] = ("history", "creep"),
     ) -> int | None:
         comparison = self.scalar(
             "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree ="
             " :tree AND c.id < :before"
             " AND (s.testbox, s.unit_job, s.metric) = (:testbox, :job, :metric) AND s.state <>"
-            " 'known' AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
+            " 'known' AND (s.state <> 'refuted' OR s.source = ANY(:refuted))",
             tree=tree,
             before=before,
             testbox=testbox,
             job=unit_job,
             metric=metric,
+            refuted=list(refuted),
         )
         assert comparison is None or isinstance(comparison, int)
         return comparison

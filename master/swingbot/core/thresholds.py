@@ -146,6 +146,15 @@ SCREEN_ANCHOR_TIPS: Final = 5
 SCREEN_BEFORE_SHARE: Final = 0.5
 # Degrees of freedom, for each level, of what levels differ in: pairs of levels overlap.
 CREEP_EFFICIENCY: Final = 0.5
+# Last tips whose spread between boots is compared with that of the tips before them. Fewer: three
+# times the spread is noticed late.
+SPREAD_TIPS: Final = (4, 6, 8, 12, 16, 24)
+# P of an alarm about the spread for a tip, over all of these comparisons. Larger: pairs are booted
+# for nothing (up to SPREAD_PAIRS[-1] of them); smaller: more tips pass before a change is noticed.
+SPREAD_TIPS_P: Final = 1e-4
+# Factor between the typical spreads before and after from which a change matters. Smaller: what no
+# affordable number of boots confirms; larger: a doubled spread goes unnoticed.
+SPREAD_TIPS_TIMES: Final = 2.0
 # Boots a side that an unclear row may be extended to. More: a noisy metric holds the testbox for an
 # hour a tip.
 SCREEN_BOOTS: Final = 12

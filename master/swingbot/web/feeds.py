@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from swingbot.core.text.plain import clean, cut
 
-from .filters import percent
+from .filters import swing_change
 from .ports import Connection, Row
 from .snapshot_reader import SnapshotReader
 
@@ -97,7 +97,7 @@ def _words(entry: Row) -> tuple[str, str, str | None]:
         )
     if entry["kind"] == "state":
         return f"{entry['was']} -> {entry['state']}", entry["why"] or "no reason given", None
-    change = f"{entry['metric']} {percent(entry['change_pct'])} {entry['direction']}"
+    change = f"{entry['metric']} {swing_change(entry)} {entry['direction']}"
     summary = f"{entry['unit_job']} on {entry['testbox']} in {entry['tree']}: {entry['state']}"
     if entry["incident"]:
         culprit = f"{entry['commit'][:12]} {entry['subject']}"

@@ -12,6 +12,7 @@ from swingbot.core.model.comparison_row import folded
 from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings import Findings
 from swingbot.core.stats.findings_text import tell
+from swingbot.core.text.numbers import times_the_spread
 from swingbot.core.text.plain import cut
 
 MISSING = "–"  # a missing value is never shown as 0
@@ -54,6 +55,14 @@ def interval(value: list[float | None] | None) -> str:
     if not value or None in value:
         return MISSING
     return f"{percent(value[0])} … {percent(value[1])}"
+
+
+def swing_change(swing: Mapping[str, Any]) -> str:
+    """What a swing changes: the level in percent, or the spread between boots."""
+    if swing["source"] != "spread":
+        return percent(swing["change_pct"])
+    ratio = swing["spread_ratio"]
+    return times_the_spread(ratio) if ratio is not None else "the spread between boots"
 
 
 def history_lines(findings: Mapping[str, Any]) -> list[str]:
@@ -163,6 +172,7 @@ FILTERS: dict[str, Callable[..., str | Sequence[Any]]] = {
     "folded": folded,
     "patch_counts": patch_counts,
     "history_lines": history_lines,
+    "swing_change": swing_change,
     "probability": probability,
     "duration": duration,
     "when": when,

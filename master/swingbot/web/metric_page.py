@@ -21,6 +21,7 @@ from swingbot.core.text.plain import cut
 from swingbot.service.ports import Git, GitError, Lab
 
 from .csv_attachment import csv_attachment
+from .filters import swing_change
 from .metric_plot import HistoryMark, NoiseBand, metric_plot
 from .pages import picture
 from .plot import PlotSubject
@@ -355,7 +356,7 @@ def _marks(document: Row, testbox: str, at: Mapping[str, int]) -> list[HistoryMa
             column=at[swing["commit"]],
             id=swing["comparison"],
             href=f"/comparison/{swing['comparison']}",
-            words=f"swing of {swing['change_pct']:+.1f} %, {swing['state'].replace('_', ' ')}",
+            words=f"swing of {swing_change(swing)}, {swing['state'].replace('_', ' ')}",
             kind="swing",
         )
         for swing in document["swings"]

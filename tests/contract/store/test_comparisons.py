@@ -327,6 +327,21 @@ def test_older_levels_end_at_the_last_swing(store: Store, lab: Lab) -> None:
         assert tx.swings.last(*key, before=tips[2]) == tips[0]
 
 
+def test_spreads_end_at_a_refuted_change_of_the_spread_and_levels_do_not(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        tips = [a_tip(tx, lab) for _ in range(3)]
+        key = (lab.tree.id, TESTBOX, UNIT_JOB, METRIC)
+        for tip, source in zip(tips, ("spread", "history"), strict=False):
+            anchor = lab.kernels[0].id if source == "spread" else None
+            swing = a_swing(tx, tip, "suspected", source=source, anchor=anchor)
+            tx.swings.weigh(swing.id, "refuted", {})
+        assert tx.swings.last(*key, before=tips[2], refuted=("spread",)) == tips[0]
+        assert tx.swings.last(*key, before=tips[2]) == tips[1]
+        assert tx.swings.last(*key, before=tips[1]) is None
+
+
 def test_what_known_culprits_make_leaves_the_levels_before_it_in_force(
     store: Store, lab: Lab
 ) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from swingbot.core.model.records import Level, NewSwing, Swing
-from swingbot.core.model.statuses import SwingState
+from swingbot.core.model.statuses import SwingSource, SwingState
 from tests.fakes.store.tables import Noun, Refused, SwingRow
 
 
@@ -61,13 +61,21 @@ class Swings(Noun):
                         variant=comparison.head,
                         commit=self.db.variants[comparison.head].commit,
                         mean=measured.head.mean,
+                        stddev=measured.head.stddev,
                         boots=measured.head.boots,
                     )
                 )
         return found[:most]
 
     def last(
-        self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
+        self,
+        tree: int,
+        testbox: str,
+        unit_job: str,
+        metric: str,
+        *,
+        before: int,
+        refuted: Sequence[SwingSource] = ("history", "creep"),
     ) -> int | None:
         return max(
             (
@@ -77,7 +85,7 @@ class Swings(Noun):
                 and swing.comparison < before
                 and _key(swing)[1:] == (testbox, unit_job, metric)
                 and swing.state != "known"
-                and (swing.state != "refuted" or swing.source not in ("base", "expected"))
+                and (swing.state != "refuted" or swing.source in refuted)
             ),
             default=None,
         )

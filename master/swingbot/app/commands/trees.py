@@ -21,6 +21,7 @@ from swingbot.app.commands.context import (
 from swingbot.core.plan.branch_patches import tally
 from swingbot.core.stats.findings import look
 from swingbot.core.stats.findings_text import tell
+from swingbot.core.stats.tip_spreads import tip_spread
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import (
     NewTree,
@@ -289,7 +290,16 @@ def history(
             for row in read.levels(conn, name)
             if metric in (None, row["metric"]) and testbox in (None, row["testbox"])
         ]
-    findings = [look([level["mean"] for level in row["levels"]]) for row in rows]
+    findings = [
+        look(
+            [level["mean"] for level in row["levels"]],
+            spreads=[
+                tip_spread(level["mean"], level["stddev"], level["boots"])
+                for level in row["levels"]
+            ],
+        )
+        for row in rows
+    ]
     if json_:
         say_json([row | {"findings": s.to_json()} for row, s in zip(rows, findings, strict=True)])
         return

@@ -433,7 +433,8 @@ class Swing:
     state: SwingState
     bisection: int | None
     source: SwingSource = "base"  # what raised the alarm
-    # variant to compare with in place of the base: an older tip (creep) or an expected commit
+    # variant to compare with in place of the base: an older tip (creep, spread), or an expected
+    # commit
     anchor: int | None = None
     upto: int | None = None  # last variant of the search range, if not the tip
     proof: int | None = None  # comparison whose pairs proved or refuted it
@@ -476,4 +477,5 @@ class Level:
     variant: int
     commit: str
     mean: float  # of boot means, in the metric's unit
+    stddev: float | None = None  # between boots, in the metric's unit; None for a single boot
     boots: int

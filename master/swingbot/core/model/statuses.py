@@ -47,7 +47,7 @@ Direction = Literal["worse", "better", "changed"]
 SwingState = Literal[
     "suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found", "known"
 ]
-SwingSource = Literal["base", "history", "creep", "expected"]  # what raised the alarm
+SwingSource = Literal["base", "history", "creep", "spread", "expected"]  # what raised the alarm
 GateAnswer = Literal["pass", "fail", "not run"]  # of a completed gate
 GateStatus = GateAnswer | Literal["running"]
 IncidentStatus = Literal["open", "expected", "fixed", "invalid", "duplicate", "closed"]

@@ -17,7 +17,9 @@ from swingbot.core.incident.level import beyond, in_percent, log_ratio
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import SwingSource
 from swingbot.core.stats.history import baseline, sd_between
+from swingbot.core.stats.moments import stddev
 from swingbot.core.stats.rows import Rule
+from swingbot.core.stats.tip_spreads import latest_change, tip_spread
 from swingbot.core.thresholds import (
     CREEP_EFFICIENCY,
     CREEP_P_SHARE,
@@ -44,8 +46,19 @@ class SuspectedSwing:
     source: SwingSource
     effect: float
     p: float
-    anchor: int | None = None  # creep: number of tips back; an index into the levels, latest first
+    # creep and spread: number of tips back; an index into the levels (spreads), latest first
+    anchor: int | None = None
+    times: float | None = None  # spread: that of the boots, in multiples of what it was
     why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TipBoots:
+    """The boots of an earlier tip; `stddev` is between boots, None for a single one."""
+
+    mean: float
+    stddev: float | None
+    boots: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +66,8 @@ class MetricHistory:
     """History of a metric on a branch before a tip."""
 
     levels: Sequence[float] = ()  # of earlier tips, latest first
+    # Spreads between boots of earlier tips and their means, latest first; they may go back further
+    spreads: Sequence[TipBoots] = ()
     min_effect: float  # log ratio (or share)
     # Boots per side of every tip; later boots test what these raised. None: boots are repeatable.
     first: int | None = None
@@ -66,7 +81,9 @@ def suspect(row: ComparisonRow, tip: Sequence[float], past: MetricHistory) -> Su
         effect = log_ratio(row.change_pct)
         why = f"{row.change_pct:+.2f} % against its base, {row.verdict}"
         return SuspectedSwing(source="base", effect=effect, p=0.0, why=why)
-    return against_levels(tip, past) if row.verdict != "invalid" else None
+    if row.verdict == "invalid":
+        return None
+    return against_levels(tip, past) or against_spreads(tip, past)
 
 
 def boots_wanted(
@@ -202,6 +219,43 @@ def against_anchors(
                 why=f"{in_percent(effect)} against the tip {back} back, p = {p:.2g}",
             )
     return None
+
+
+def against_spreads(tip: Sequence[float], past: MetricHistory) -> SuspectedSwing | None:
+    """Compare the spread between boots of the last tips with that of the tips before them.
+
+    The place of the change is not certain: its anchor is half as many tips further back. Boots of
+    a repeatable testbox do not spread by chance.
+    """
+    if past.first is None:
+        return None
+    known = [
+        (back, tip_spread(boots.mean, boots.stddev, boots.boots), boots.mean)
+        for back, boots in enumerate(past.spreads)
+    ][::-1]
+    tips = [(back, spread, mean) for back, spread, mean in known if spread is not None]
+    mean = math.fsum(tip) / max(len(tip), 1)
+    own = tip_spread(mean, stddev(tip) if len(tip) > 1 else None, len(tip))
+    if own is None:
+        return None
+    change = latest_change([*(spread for _, spread, _ in tips), own])
+    if change is None:
+        return None
+    late = len(tips) + 1 - change.at
+    anchor, _, _ = tips[max(0, change.at - 1 - late // 2)]
+    older, now = _scaled([[level for _, _, level in tips[: change.at]], [mean]])
+    effect = float(now[0] - np.median(older))
+    return SuspectedSwing(
+        source="spread",
+        effect=effect,
+        p=change.p,
+        anchor=anchor,
+        times=change.times,
+        why=(
+            f"{change.times:.2g} times the spread between boots in the last {late} tips, p ="
+            f" {change.p:.1g}; {in_percent(effect)} against the median of the tips before"
+        ),
+    )
 
 
 def against_expected(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from swingbot.core.bisect.thresholds import SPREAD_PAIRS, SPREAD_STEP_ALPHA
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import Direction
 from swingbot.core.stats.compare import BootRuns
+from swingbot.core.stats.evidence import Answer
+from swingbot.core.stats.spread_change import spread_change
 from swingbot.core.thresholds import EXPLAINED_SHARE
 
 
@@ -69,3 +73,59 @@ def direction_of(effect: float, better: str | None) -> Direction:
     if better is None:
         return "changed"
     return "better" if (effect > 0) == (better == "higher") else "worse"
+
+
+def direction_of_spread(times: float, better: str | None) -> Direction:
+    """Return the direction of a change of the spread between boots by this factor."""
+    if better is None:
+        return "changed"
+    return "worse" if times > 1.0 else "better"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadDecision:
+    """What pairs say of a suspected change of the spread between boots."""
+
+    answer: Answer
+    pairs: int
+    mean: float  # change of the level: log ratio, or share
+    spread_ratio: float | None  # head's spread over base's, if shown
+    reason: str
+
+
+def decide_spread(
+    base: Sequence[BootRuns], head: Sequence[BootRuns], form: str, *, wider: bool
+) -> SpreadDecision:
+    """Decide whether the boots of head spread further than those of base (`wider`), or less far.
+
+    Their spreads are compared after each number of pairs in `SPREAD_PAIRS`, at `SPREAD_STEP_ALPHA`
+    each. Depends only on the boots, not on when it is called.
+    """
+    sides = [
+        {boot.k: math.fsum(boot.values) / len(boot.values) for boot in side if boot.values}
+        for side in (base, head)
+    ]
+    ks = sorted(sides[0].keys() & sides[1].keys())
+    positive = form == "ratio" and all(value > 0 for side in sides for value in side.values())
+    levels = [[math.log(side[k]) if positive else side[k] for k in ks] for side in sides]
+    mean = math.fsum(pair_differences(base, head, form)) / max(len(ks), 1)
+    for pairs in (pairs for pairs in SPREAD_PAIRS if pairs <= len(ks)):
+        ratio = spread_change(levels[0][:pairs], levels[1][:pairs], SPREAD_STEP_ALPHA)
+        if ratio is not None and (ratio > 1.0) == wider:
+            return SpreadDecision(
+                answer="accept",
+                pairs=pairs,
+                mean=mean,
+                spread_ratio=ratio,
+                reason=f"{ratio:.2g} times the spread between boots in {pairs} pairs",
+            )
+    more = len(ks) < SPREAD_PAIRS[-1]
+    return SpreadDecision(
+        answer="more" if more else "reject",
+        pairs=len(ks),
+        mean=mean,
+        spread_ratio=None,
+        reason=(
+            f"{len(ks)} pairs show no change of the spread between boots" + (" yet" if more else "")
+        ),
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy.special import fdtrc, stdtr
 
 from swingbot.core.stats.history import Array, baseline, robust_sd
 from swingbot.core.stats.steps import LevelStep, StepNoise, find_steps, noise_about
+from swingbot.core.stats.tip_spreads import SpreadChange, TipSpread, change_within
 from swingbot.core.thresholds import (
     CREEP_MARGIN,
     HISTORY_EFFICIENCY,
@@ -68,15 +69,6 @@ class Creep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpreadChange:
-    """A change of spread at point `at`, by a factor of `times`."""
-
-    at: int
-    times: float
-    p: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Modes:
     """Two groups of points, `apart_pct` percent apart; `share` of the points are in the smaller."""
 
@@ -100,7 +92,8 @@ class Findings:
     noise_pct: float  # standard deviation of a point about its level
     alike: float  # autocorrelation of adjacent points
     creep: Creep | None = None
-    spread: SpreadChange | None = None
+    spread: SpreadChange | None = None  # of the points about their level
+    boots_spread: SpreadChange | None = None  # of the boots of a point
     modes: Modes | None = None
     latest: Latest | None = None
     anchor: Findings | None = None  # of the anchor kernel measured with each point
@@ -116,7 +109,7 @@ class Findings:
         Raises KeyError or TypeError for anything else.
         """
         parts = {
-            name: kind(**given[name]) if given[name] is not None else None
+            name: kind(**given[name]) if given.get(name) is not None else None
             for name, kind in _PARTS.items()
         }
         return Findings(
@@ -133,6 +126,7 @@ class Findings:
 _PARTS: Final[Mapping[str, Callable[..., Any]]] = {
     "creep": Creep,
     "spread": SpreadChange,
+    "boots_spread": SpreadChange,
     "modes": Modes,
     "latest": Latest,
 }
@@ -146,11 +140,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def look(values: Sequence[float], anchors: Sequence[float] | None = None) -> Findings:
+def look(
+    values: Sequence[float],
+    anchors: Sequence[float] | None = None,
+    spreads: Sequence[TipSpread | None] = (),
+) -> Findings:
     """Analyse values, oldest first.
 
-    `anchors` are measurements of one fixed kernel, one for each value. Raises ValueError without
-    values.
+    `anchors` are measurements of one fixed kernel, one for each value, `spreads` those between the
+    boots of each value. Raises ValueError without values.
     """
     if not values:
         raise ValueError("a history needs at least one value")
@@ -173,6 +171,7 @@ def look(values: Sequence[float], anchors: Sequence[float] | None = None) -> Fin
         alike=noise.alike,
         creep=creep,
         spread=_spread(residuals, noise),
+        boots_spread=_boots_spread(spreads),
         modes=modes,
         latest=latest,
         anchor=anchor,
@@ -269,6 +268,12 @@ def _spread(residuals: Array, noise: StepNoise) -> SpreadChange | None:
         if best is None or p < best.p:
             best = SpreadChange(at=at, times=right / left, p=p)
     return best if best is not None and best.p < HISTORY_TREND_P else None
+
+
+def _boots_spread(spreads: Sequence[TipSpread | None]) -> SpreadChange | None:
+    known = [(at, spread) for at, spread in enumerate(spreads) if spread is not None]
+    change = change_within([spread for _, spread in known])
+    return replace(change, at=known[change.at][0]) if change is not None else None
 
 
 def _modes(values: Array) -> tuple[Modes | None, npt.NDArray[np.bool_]]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from swingbot.core.stats.findings import Findings
+from swingbot.core.stats.tip_spreads import SpreadChange
 from swingbot.core.text.numbers import count
 
 
@@ -34,6 +35,8 @@ def tell(findings: Findings, x: Sequence[str] | Mapping[int, str]) -> list[str]:
             f"spread: {findings.spread.times:.2g} times as large from {x[findings.spread.at]} on,"
             f" p = {findings.spread.p:.1g}"
         )
+    if findings.boots_spread is not None:
+        lines.append(_boots_spread(findings, findings.boots_spread, x))
     if findings.modes is not None:
         lines.append(
             f"two modes: {findings.modes.apart_pct:.2g} % apart,"
@@ -52,6 +55,19 @@ def tell(findings: Findings, x: Sequence[str] | Mapping[int, str]) -> list[str]:
     if not (findings.changes or findings.creep):
         lines.append("no step and no creep")
     return lines
+
+
+def _boots_spread(
+    findings: Findings, spread: SpreadChange, x: Sequence[str] | Mapping[int, str]
+) -> str:
+    moved = findings.creep is not None or any(
+        change.first <= spread.at <= change.last for change in findings.changes
+    )
+    return (
+        f"spread between boots: {spread.times:.2g} times as large from {x[spread.at]} on"
+        + ("" if moved else ", level unchanged")
+        + f", p = {spread.p:.1g}"
+    )
 
 
 def percent(pct: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, TreeHistory
 from swingbot.core.stats.findings import Findings, look
+from swingbot.core.stats.tip_spreads import tip_spread
 from swingbot.core.thresholds import HISTORY_TIPS
 from swingbot.service.ports import Transaction
 
@@ -17,7 +18,10 @@ def note_history(tx: Transaction, comparison: Comparison, row: ComparisonRow) ->
     levels = tx.swings.recent_levels(
         comparison.tree, *row.key, before=comparison.id + 1, most=HISTORY_TIPS
     )[::-1]
-    findings = look([level.mean for level in levels])
+    findings = look(
+        [level.mean for level in levels],
+        spreads=[tip_spread(level.mean, level.stddev, level.boots) for level in levels],
+    )
     tips = {
         str(at): {
             "commit": levels[at].commit,
@@ -44,6 +48,7 @@ def _named(findings: Findings) -> set[int]:
         named |= {change.at, change.first, change.last}
     for level in findings.levels:
         named |= {level.first, level.last}
-    if findings.spread is not None:
-        named.add(findings.spread.at)
+    for spread in (findings.spread, findings.boots_spread):
+        if spread is not None:
+            named.add(spread.at)
     return named

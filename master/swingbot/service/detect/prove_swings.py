@@ -12,6 +12,7 @@ import dataclasses
 import math
 from typing import Final, Literal
 
+from swingbot.core.bisect.thresholds import SPREAD_PAIRS
 from swingbot.core.model.records import Comparison, NewComparison, Swing, base_and_head
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_series import series_of
@@ -93,13 +94,19 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
                 comparison.base if swing.anchor is None else swing.anchor,
                 comparison.head if swing.upto is None else swing.upto,
             ),
-            boots=MIN_PAIRS_REPEATABLE if repeatable else MIN_PAIRS,
+            boots=_first_pairs(swing, repeatable),
             parts=[(swing.testbox, own)],
             first_k=first_k,
             request_key=_request_of(swing),
         )
     )
     tx.swings.set_proof(swing.id, proof)
+
+
+def _first_pairs(swing: Swing, repeatable: bool) -> int:
+    if swing.source == "spread":
+        return SPREAD_PAIRS[0]
+    return MIN_PAIRS_REPEATABLE if repeatable else MIN_PAIRS
 
 
 def _request_of(swing: Swing) -> str:
@@ -175,11 +182,13 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
 
 
 def _boots_of_proof(lab: Lab, tx: Transaction, comparison: Comparison, swing: Swing) -> int | None:
-    if (
-        decide(lab, tx, comparison, swing).answer != "more"
-        or comparison.boots >= MAX_PAIRS + SPARE_PAIRS
-    ):
+    most = SPREAD_PAIRS[-1] if swing.source == "spread" else MAX_PAIRS
+    decision = decide(lab, tx, comparison, swing)
+    if decision.answer != "more" or comparison.boots >= most + SPARE_PAIRS:
         return None
+    if swing.source == "spread":
+        lost = comparison.boots - decision.pairs
+        return lost + next(pairs for pairs in SPREAD_PAIRS if pairs > decision.pairs)
     return comparison.boots + (
         ROUND_PAIRS_REPEATABLE if lab.testboxes.known(swing.testbox).repeatable else ROUND_PAIRS
     )
@@ -208,7 +217,9 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
     return boots or None
 
 
-def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decision:
+def decide(
+    lab: Lab, tx: Transaction, proof: Comparison, swing: Swing
+) -> Decision | plan.SpreadDecision:
     """Return the decision about `swing` from the pairs of `proof` so far.
 
     It depends only on the boots, not on when it is called.
@@ -232,6 +243,8 @@ def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decisi
         for image in images
     ]
     rule = rule_of(lab.testboxes.known(testbox), metric_of(lab.programs, swing.metric), job)
+    if swing.source == "spread":
+        return plan.decide_spread(sides[0], sides[1], rule.form, wider=swing.direction != "better")
     return sequential(
         plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, tx, swing, job)
     )
@@ -280,10 +293,12 @@ def weigh_swings(lab: Lab, tx: Transaction) -> None:
             continue
         decision = decide(lab, tx, proof, swing)
         (job,) = tx.specs.get(proof.parts[0][1])
-        evidence = dataclasses.asdict(decision) | {
-            "wanted": wanted(*gate_of(lab, tx, swing, job)),
-            "bf": min(decision.bf, 1e12),
-        }
+        evidence = dataclasses.asdict(decision)
+        if isinstance(decision, Decision):
+            evidence |= {
+                "wanted": wanted(*gate_of(lab, tx, swing, job)),
+                "bf": min(decision.bf, 1e12),
+            }
         if decision.answer == "accept":
             tx.swings.weigh(swing.id, "open", evidence, 100.0 * math.expm1(decision.mean))
         elif not another_stretch(lab, tx, swing):
@@ -292,11 +307,16 @@ def weigh_swings(lab: Lab, tx: Transaction) -> None:
                 order_anchor(tx, swing.testbox)  # the testbox may have moved
 
 
-def _why(swing: Swing, decision: Decision) -> dict[str, str]:
+def _why(swing: Swing, decision: Decision | plan.SpreadDecision) -> dict[str, str]:
     """Return the reason of a decision.
 
-    A shift against the history that disappears in pairs is caused by the testbox.
+    A shift against the history, or a spread, that disappears in pairs is caused by the testbox.
     """
+    if swing.source == "spread" and decision.answer == "reject":
+        return {
+            "reason": "the boots of the testbox spread differently, not those of the kernel:"
+            f" {decision.reason}"
+        }
     if swing.source == "history" and decision.answer == "reject":
         return {
             "reason": "the testbox moved, not the kernel: pairs of base and tip show no such "

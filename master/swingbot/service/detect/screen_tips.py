@@ -96,12 +96,13 @@ def _compare_with_expected(
 def _alarm(
     lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow, tip: list[float]
 ) -> tuple[screen.SuspectedSwing, int | None] | None:
-    """Return what stands out about a row, and the variant of the anchor if it is a creep; None if
+    """Return what stands out about a row, and the variant of the anchor if it has one; None if
     nothing does."""
     alarm = screen.suspect(row, tip, past_of(lab, tx, comparison, row.key, row.min_effect))
     if alarm is None or alarm.anchor is None:
         return (alarm, None) if alarm is not None else None
-    anchor = levels_before(tx, comparison, row.key)[alarm.anchor]
+    before = spreads_before if alarm.source == "spread" else levels_before
+    anchor = before(tx, comparison, row.key)[alarm.anchor]
     return (alarm, anchor.variant) if _descends(lab, tx, comparison, anchor) else None
 
 
@@ -112,6 +113,10 @@ def past_of(
     ratio (or share)."""
     return screen.MetricHistory(
         levels=[level.mean for level in levels_before(tx, comparison, key)],
+        spreads=[
+            screen.TipBoots(mean=level.mean, stddev=level.stddev, boots=level.boots)
+            for level in spreads_before(tx, comparison, key)
+        ],
         min_effect=min_effect,
         first=None if lab.testboxes.known(key[0]).repeatable else lab.settings.watch_boots,
         day_sd=day_sd(tx.noise.get(*key)),
@@ -127,6 +132,16 @@ def levels_before(tx: Transaction, comparison: Comparison, key: Key) -> list[Lev
     )
     for fix in _fixes(tx, comparison.tree, key):
         since = max([since, *(level.comparison for level in levels if level.comparison < fix)])
+    return [level for level in levels if level.comparison >= since]
+
+
+def spreads_before(tx: Transaction, comparison: Comparison, key: Key) -> list[Level]:
+    """Return the earlier tips whose boots may spread as those of this tip: since the last swing, or
+    the last suspected change of the spread. A testbox that moved spreads boots as before."""
+    since = tx.swings.last(comparison.tree, *key, before=comparison.id, refuted=("spread",)) or 0
+    levels = tx.swings.recent_levels(
+        comparison.tree, *key, before=comparison.id, most=max(CREEP_TIPS)
+    )
     return [level for level in levels if level.comparison >= since]
 
 
@@ -171,7 +186,11 @@ def _note(
     alarm: screen.SuspectedSwing,
     anchor: int | None,
 ) -> None:
-    direction = plan.direction_of(alarm.effect, row.better)
+    direction = (
+        plan.direction_of(alarm.effect, row.better)
+        if alarm.times is None
+        else plan.direction_of_spread(alarm.times, row.better)
+    )
     suspect = direction == "worse" or (direction == "better" and lab.settings.bisect_improvements)
     if suspect or alarm.source in ("base", "expected"):
         swings.add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from swingbot.core.model.records import (
@@ -10,7 +10,7 @@ from swingbot.core.model.records import (
     NewSwing,
     Swing,
 )
-from swingbot.core.model.statuses import SwingState
+from swingbot.core.model.statuses import SwingSource, SwingState
 
 
 class Swings(Protocol):
@@ -36,10 +36,19 @@ class Swings(Protocol):
         """
 
     def last(
-        self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
+        self,
+        tree: int,
+        testbox: str,
+        unit_job: str,
+        metric: str,
+        *,
+        before: int,
+        refuted: Sequence[SwingSource] = ("history", "creep"),
     ) -> int | None:
-        """Return the latest comparison before `before` in which this metric swung or was suspected
-        because of its history; None if there is none. Older levels are obsolete. Swings made by
+        """Return the latest comparison before `before` in which this metric swung; None if there is
+        none. Older levels are obsolete.
+
+        A refuted swing counts if its source is in `refuted`: the testbox moved. Swings made by
         known culprits are ignored, because they leave the level unchanged.
         """
 
