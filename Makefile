@@ -4,7 +4,8 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 # Tests of one file share expensive fixtures, so each file runs in a single process.
 PARALLEL := -n $(shell nproc) --dist loadfile
-# Unit tests spend much of their time waiting for processes and timeouts.
+# Unit tests, and those of the database and Buildbot, spend much of their time waiting for processes,
+# heartbeats and timeouts.
 ONE_MORE := -n $(shell expr $$(nproc) + 1) --dist loadfile
 STAGE := @.ci/stage
 # Tests start hundreds of processes; without cached bytecode each of them would recompile swingbot.
@@ -39,7 +40,7 @@ browser: setup ## install Chromium for the browser tests
 	@.ci/browser
 
 test-db: browser ## stores, views, dashboards, Buildbot with real processes, a crash at every checkpoint
-	@$(PYTEST) $(PARALLEL) tests/db tests/buildbot tests/contract
+	@$(PYTEST) $(ONE_MORE) tests/db tests/buildbot tests/contract
 
 base-kernel: setup ## create the kernel repository and the base builds in the cache (one full build)
 	@$(BIN)/python -m tests.kernels
