@@ -56,6 +56,8 @@ _DIFF: Final = (
 
 
 FETCH_SECONDS: Final = 3600.0  # a whole kernel history takes half an hour over a slow line
+# A remote that does not answer keeps a thread from polling other trees.
+TIP_SECONDS: Final = 60.0
 PLACES_SECONDS: Final = 10.0  # a page waits for it; 150 000 commits take 2 s
 FETCH_BYTES: Final = 20 << 30  # per fetch; a whole kernel history has 5 GiB
 # For every command that reaches a remote, in addition to the single allowed protocol: never contact
@@ -146,7 +148,7 @@ class Mirror:
             answer = self._git(
                 *(*_CAREFUL, "ls-remote", "--exit-code", "--", address, f"refs/heads/{branch}"),
                 what=what,
-                timeout=300,
+                timeout=TIP_SECONDS,
                 protocol=source.protocol,
             )
         return answer.split()[0]
