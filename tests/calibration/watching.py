@@ -49,6 +49,7 @@ BOOTS: Final = 3  # a side
 BEFORE: Final = 110  # tips of a branch before the first that counts
 TIPS: Final = 200  # of a branch that count
 STEPS: Final = 10  # tips that a change of the branch stays for
+COARSE: Final = "0.7 %, in steps of 2 %"
 SPREAD_LIMIT: Final = 40  # tips after which a change of the spread counts as not found
 PAIRS: Final = 20
 SOURCES: Final = ("base", "history", "creep", "spread")
@@ -105,7 +106,7 @@ WORLDS: Final[dict[str, Noise]] = {
     "1 %, 3 % of boots at 40 %": modes(0.03, 0.9, 0.01),
     "t with 2 df, 1 %": student(0.01),
     "2 %, heavy tails": heavy(0.02),
-    "0.7 %, in steps of 2 %": rounded(0.007, 0.02),
+    COARSE: rounded(0.007, 0.02),
     "testbox wanders, rho 0.8, 1 %": wander(0.01, 0.8),
     "testbox wanders, rho 0.95, 2 %": wander(0.02, 0.95),
 }
@@ -254,15 +255,17 @@ def spread_alarms(noise: Noise, tips: int, seed: int = 3) -> int:
     return alarms
 
 
-def spread_found(noise: Noise, times: float, branches: int, seed: int = 4) -> list[int | None]:
+def spread_found(name: str, times: float, branches: int, seed: int = 4) -> list[int | None]:
     """Tips after which boots that spread `times` as far raise an alarm, by branch; None: more than
     SPREAD_LIMIT."""
     found: list[int | None] = []
     for branch in range(branches):
         rng = np.random.default_rng([seed, branch])
         tips = BEFORE + SPREAD_LIMIT
-        drawn = noise(rng, (1, 2 * BOOTS * tips))[0].reshape(tips, BOOTS, 2)[:, :, 1]
+        drawn = WORLDS[name](rng, (1, 2 * BOOTS * tips))[0].reshape(tips, BOOTS, 2)[:, :, 1]
         drawn[BEFORE:] *= times
+        if name == COARSE:  # the scale is as coarse as before
+            drawn[BEFORE:] = rounded(0.007 * times, 0.02)(rng, (SPREAD_LIMIT, BOOTS))
         spreads = [_spread(tip) for tip in np.exp(drawn)]
         found.append(
             next(
@@ -322,7 +325,7 @@ def spreads(tips: int) -> None:
     for name, noise in WORLDS.items():
         cells = []
         for times in (2.0, 3.0, 5.0):
-            found = spread_found(noise, times, max(20, tips // 1000))
+            found = spread_found(name, times, max(20, tips // 1000))
             late = sorted(tip for tip in found if tip is not None)
             middle = f"{late[len(late) // 2]}" if late else "-"
             cells.append(f"{middle}, {100 * len(late) / len(found):.0f} %")

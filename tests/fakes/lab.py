@@ -52,7 +52,8 @@ class FakeLab:
 
     `infra` names how many attempts in all are lost to the lab before things work;
     `level` is what the testboxes make of everything (another value: they moved),
-    `wobble` the relative spread of one boot, always the same for the same boot.
+    `wobble` the relative spread of one boot, always the same for the same boot;
+    `steady`: whatever else was ordered before it, so that a test decides alike each time.
     `bound_to`: what makes a build other than the usual one, "layout" (another link order) or
     "kconfig" (a fragment more). `same_code`: the records of all kernels are equal,
     whatever the images do; `blind` testboxes measure the same speed on every kernel.
@@ -64,6 +65,7 @@ class FakeLab:
     infra: int = 0
     level: float = 1.0
     wobble: float = 0.0
+    steady: bool = False
     bound_to: frozenset[str] = frozenset({"layout", "kconfig"})
     same_code: bool = False
     blind: frozenset[str] = frozenset()
@@ -183,7 +185,8 @@ class FakeLab:
         number = row.k + (0 if row.purpose == "search" else sum(row.purpose.encode()))
         shift = 1 + 0.002 * ((number * 7919) % 11 - 5)
         wobble = self.wobble * image.get(_NOISE, 1)
-        shift *= self.level * (1 + wobble * _gauss(row.order_id, row.k))
+        boot = (row.commit, row.purpose, row.k) if self.steady else (row.order_id, row.k)
+        shift *= self.level * (1 + wobble * _gauss(*boot))
         files: dict[str, bytes] = {}
         runs = []
         for job in row.unit_jobs:

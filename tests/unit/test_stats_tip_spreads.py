@@ -64,6 +64,22 @@ def test_one_tip_raises_no_alarm_however_wild() -> None:
     assert latest_change([*tips(rng, 99, 0.01), TipSpread(sd=10.0, df=2)]) is None
 
 
+def test_a_coarse_scale_hides_no_change() -> None:
+    """Of 0.7 % in steps of 2 % most tips have no spread at all."""
+    rng = np.random.default_rng(10)
+
+    def coarse(count: int, sd: float) -> list[TipSpread]:
+        drawn = np.round(rng.normal(0.0, sd, (count, 3)) / 0.02) * 0.02
+        return [TipSpread(sd=float(each), df=2) for each in drawn.std(axis=1, ddof=1)]
+
+    quiet = coarse(80, 0.007)
+    assert np.median([tip.sd for tip in quiet]) == 0.0
+    change = latest_change(quiet + coarse(12, 0.035))
+    assert change is not None
+    assert change.times > 2.0
+    assert latest_change(quiet) is None
+
+
 def test_more_boots_for_a_tip_are_no_change() -> None:
     """The spread of few boots is usually smaller than the true one."""
     rng = np.random.default_rng(5)

@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri, ndtr
 
+from swingbot.core.stats.moments import mean
 from swingbot.core.stats.robust import median
 from swingbot.core.thresholds import (
     HISTORY_TREND_P,
     SCREEN_FEWEST_TIPS,
+    SPREAD_FLOOR,
     SPREAD_TIPS,
     SPREAD_TIPS_P,
     SPREAD_TIPS_TIMES,
@@ -92,12 +94,16 @@ def change_within(tips: Sequence[TipSpread]) -> SpreadChange | None:
 
 
 def _if_large(values: Array, at: int, p: float) -> SpreadChange | None:
-    before, after = median(values[:at].tolist()), median(values[at:].tolist())
-    if not min(before, after) > 0.0:
-        return None
-    times = after / before
+    times = _middle(values[at:]) / _middle(values[:at])
     large = max(times, 1.0 / times) >= SPREAD_TIPS_TIMES
     return SpreadChange(at=at, times=times, p=p) if large else None
+
+
+def _middle(values: Array) -> float:
+    """Return the median spread; the mean where half of the tips or more have none, because a coarse
+    scale hides it."""
+    spreads = values.tolist()
+    return max(median(spreads) or mean(spreads), SPREAD_FLOOR)
 
 
 def _u(values: Array, at: int) -> float:
