@@ -492,6 +492,20 @@ def a_boot(
     return boot
 
 
+_ADD_SAMPLES = """
+WITH added AS MATERIALIZED (
+  SELECT n.run, n.metric::text AS metric, n.seq, n.value, x.testbox, r.unit_job
+  FROM ({query}) n JOIN run r ON r.id = n.run JOIN boot x ON x.id = r.boot
+), numbered AS (
+  INSERT INTO measured_metric (testbox, unit_job, metric)
+  SELECT DISTINCT testbox, unit_job, metric FROM added ORDER BY 1, 2, 3
+  ON CONFLICT (testbox, unit_job, metric) DO UPDATE SET metric = excluded.metric RETURNING *
+)
+INSERT INTO sample (run, measured, seq, value) SELECT a.run, m.id, a.seq, a.value
+FROM added a JOIN numbered m USING (testbox, unit_job, metric)
+"""
+
+
 def a_run(
     conn: sa.Connection,
     boot: int,
@@ -512,8 +526,30 @@ def a_run(
     }
     run = int(_insert(conn, "run", row))
     for metric, value in (samples or {}).items():
-        _insert(conn, "sample", {"run": run, "metric": metric, "value": value}, returning=None)
+        a_sample(conn, run, metric, value)
     return run
+
+
+def a_sample(conn: sa.Connection, run: int, metric: str, value: float, seq: int = 0) -> None:
+    """One value of a run; also in the tables of before metrics had numbers."""
+    row = {"run": run, "metric": metric, "value": value, "seq": seq}
+    named = conn.execute(
+        sa.text(
+            "SELECT FROM information_schema.columns WHERE table_schema = 'swingbot'"
+            " AND (table_name, column_name) = ('sample', 'metric')"
+        )
+    )
+    if named.rowcount:
+        _insert(conn, "sample", row, returning=None)
+    else:
+        add_samples(
+            conn, "SELECT :run AS run, :metric AS metric, :seq AS seq, :value AS value", row
+        )
+
+
+def add_samples(conn: sa.Connection, query: str, params: Mapping[str, Any] | None = None) -> None:
+    """Add the samples that `query` gives, in its columns run, metric, seq and value."""
+    conn.execute(sa.text(_ADD_SAMPLES.format(query=query)), dict(params or {}))
 
 
 def a_comparison(

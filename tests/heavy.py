@@ -21,6 +21,7 @@ from swingbot.adapters.artifacts import ArtifactDirectory, secret
 from swingbot.app.settings import Settings, load
 from swingbot.core.model.dispatch import token
 from swingbot_db.engine import make_engine
+from tests import builders as make
 from tests import scenario
 from tests.attack.target import Target
 from tests.fakes.mail import brain_environment
@@ -53,12 +54,10 @@ def fill(conn: sa.Connection, settings: Settings) -> tuple[str, str, int]:
         ),
         {"boot": lab.boot},
     ).one()
-    conn.execute(
-        sa.text(
-            "INSERT INTO sample (run, metric, seq, value) SELECT :run, 'vmstat.column-' || n / "
-            "1000,"
-            " n % 1000, n FROM generate_series(0, :most - 1) AS g (n)"
-        ),
+    make.add_samples(
+        conn,
+        "SELECT :run AS run, 'vmstat.column-' || n / 1000 AS metric, n % 1000 AS seq, n AS value"
+        " FROM generate_series(0, :most - 1) AS g (n)",
         {"run": run.id, "most": SAMPLES},
     )
     sha256, size = _results(ArtifactDirectory(settings.artifacts), run.unit_job)

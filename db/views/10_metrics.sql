@@ -2,19 +2,18 @@
 
 -- One row per boot, unit job and metric: the mean of its runs. A boot counts for every variant with this kernel image.
 CREATE OR REPLACE VIEW v_boot_metrics AS
-SELECT x.booted_at AS "time", t.name AS tree, x.testbox, box.facts->>'label' AS label, r.unit_job, s.metric,
+SELECT x.booted_at AS "time", t.name AS tree, x.testbox, box.facts->>'label' AS label, m.unit_job, m.metric,
        v.commit, v.subject, 'v' || v.id AS variant, 'x' || x.id AS boot, x.k, x.series,
-       avg(s.value) AS mean, count(DISTINCT r.id) AS runs, x.purpose,
+       b.mean, b.runs::bigint AS runs, x.purpose,
        v.compiler, v.kconfig, v.layout, v.patches <> '[]'::jsonb AS patched, v.origin
 FROM boot x
 JOIN testbox box ON box.name = x.testbox
 JOIN kernel_build kb ON kb.image_sha256 = x.image_sha256
 JOIN variant v ON v.build_key = kb.build_key
 JOIN tree t ON t.id = v.tree
-JOIN run r ON r.boot = x.id
-JOIN sample s ON s.run = r.id
-WHERE x.origin = 'measured'
-GROUP BY x.id, t.name, box.name, r.unit_job, s.metric, v.id;   -- by the testbox's key: hashing its facts for each sample would take most of the time
+JOIN measured_metric m ON m.testbox = x.testbox
+JOIN boot_mean b ON b.measured = m.id AND b.boot = x.id
+WHERE x.origin = 'measured';
 
 -- One row per variant (a commit with a compiler, kernel configuration and layout): mean of boot means and the standard deviation between boots
 -- (NULL for one boot). `time` is its first measurement; `is_tip`: its commit was the tip of its branch, or the base of the first change, and it

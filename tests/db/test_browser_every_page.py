@@ -87,10 +87,7 @@ def _long_names(web: Served) -> None:
             ),
             {"job": LONG_JOB, "metric": metric, "detail": json.dumps(_RECORD)},
         )
-        conn.execute(
-            sa.text("INSERT INTO sample (run, metric, value) VALUES (:run, :metric, 1234567.5)"),
-            {"run": run, "metric": metric},
-        )
+        make.a_sample(conn, run, metric, 1234567.5)
 
 
 _RECORD = {

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 
-import sqlalchemy as sa
-
+from tests import builders as make
 from tests.db.test_web import Site, own_site, page
 
 __all__ = ["own_site"]
 
 # 3 blocks of order 0 and 1, and after the run as many of order 1 as the boot's k says more
 _ADD = """
-INSERT INTO sample (run, metric, value)
-SELECT r.id, 'buddyinfo.' || m.moment || '.Node.0.zone.DMA32.' || o.n,
-       CASE WHEN m.moment = 'after' AND o.n = 1 THEN 3 + x.k ELSE 3 END
+SELECT r.id AS run, 'buddyinfo.' || m.moment || '.Node.0.zone.DMA32.' || o.n AS metric, 0 AS seq,
+       CASE WHEN m.moment = 'after' AND o.n = 1 THEN 3 + x.k ELSE 3 END AS value
 FROM run r JOIN boot x ON x.id = r.boot
 CROSS JOIN (VALUES ('before'), ('after')) AS m (moment) CROSS JOIN generate_series(0, 1) AS o (n)
 WHERE r.status = 'ok'
@@ -22,7 +20,7 @@ WHERE r.status = 'ok'
 
 
 def with_free_memory(site: Site) -> Site:
-    site.conn.execute(sa.text(_ADD))
+    make.add_samples(site.conn, _ADD)
     site.conn.commit()
     return site
 

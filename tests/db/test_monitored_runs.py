@@ -69,8 +69,8 @@ def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain:
     assert (lock["base"]["runs"], lock["base"]["mean"], lock["verdict"]) == (5, 7.0, "same")
     with brain.engine.connect() as conn:
         beside = (
-            "SELECT r.number, r.reason, s.metric FROM run r JOIN sample s ON s.run = r.id "
-            "WHERE s.metric LIKE '%.beside.%'"
+            "SELECT r.number, r.reason, m.metric FROM run r JOIN sample s ON s.run = r.id "
+            "JOIN measured_metric m ON m.id = s.measured WHERE m.metric LIKE '%.beside.%'"
         )
         kept = conn.execute(sa.text(beside)).all()
     assert {row.number for row in kept} == {2}

@@ -512,7 +512,8 @@ def values(brain: Brain, metric: str) -> list[float]:
         row.value
         for row in rows(
             brain,
-            "SELECT value FROM sample WHERE metric = :metric ORDER BY run, seq",
+            "SELECT value FROM sample s JOIN measured_metric m ON m.id = s.measured"
+            " WHERE m.metric = :metric ORDER BY run, seq",
             metric=metric,
         )
     ]

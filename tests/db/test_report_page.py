@@ -74,7 +74,8 @@ def test_the_history_of_a_metric_has_the_tips_in_order_and_the_commits_that_were
     values = {boot["boot"]: boot["mean"] for point in found for boot in point["boots"]}
     query = (
         "SELECT 'x' || r.boot AS boot, avg(s.value) AS mean FROM run r JOIN sample s ON "
-        "s.run = r.id WHERE s.metric = :m GROUP BY r.boot"
+        "s.run = r.id JOIN measured_metric m ON m.id = s.measured WHERE m.metric = :m"
+        " GROUP BY r.boot"
     )
     means = {row.boot: row.mean for row in site.conn.execute(sa.text(query), {"m": make.METRIC})}
     assert values == {boot: means[boot] for boot in values}

@@ -402,9 +402,13 @@ def test_an_alias_stands_under_its_original_and_has_no_row_or_plot(own_site: Sit
 
 def test_lists_and_noise_fold_aliases_and_say_what_a_comparison_found(own_site: Site) -> None:
     site = own_site
+    make.add_samples(
+        site.conn,
+        "SELECT run, :alias AS metric, seq, value FROM sample s"
+        " JOIN measured_metric m ON m.id = s.measured WHERE m.metric = :metric",
+        {"alias": "page-fault.total_ops", "metric": make.METRIC},
+    )
     for statement in (
-        "INSERT INTO sample (run, metric, seq, value) SELECT run, :alias, seq, value FROM sample"
-        " WHERE metric = :metric",
         "INSERT INTO comparison_row SELECT comparison, testbox, spec, unit_job, :alias, verdict,"
         " change_pct, detail || jsonb_build_object('metric', CAST(:alias AS text), 'alias_of',"
         " metric) FROM comparison_row WHERE metric = :metric",
@@ -510,11 +514,11 @@ def test_running_things_look_again_and_finished_ones_do_not(site: Site) -> None:
 
 def test_hundreds_of_numbers_of_monitors_do_not_hide_the_benchmarks_own(own_site: Site) -> None:
     site = own_site
-    add = (
-        "INSERT INTO sample (run, metric, value) SELECT r.id, 'buddyinfo.zone.' || n, n FROM "
-        "run r, generate_series(100, 399) AS n"
+    make.add_samples(
+        site.conn,
+        "SELECT r.id AS run, 'buddyinfo.zone.' || n AS metric, 0 AS seq, n AS value"
+        " FROM run r, generate_series(100, 399) AS n",
     )
-    site.conn.execute(sa.text(add))
     site.conn.commit()
     text = page(site, f"/boot/x{site.lab.boot}")
     assert make.METRIC in text

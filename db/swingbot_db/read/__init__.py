@@ -12,7 +12,12 @@ from swingbot_db.probe import check
 
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
-from .comparisons import comparison, list_comparisons, samples_of_comparison
+from .comparisons import (
+    boot_means_of_comparison,
+    comparison,
+    list_comparisons,
+    samples_of_comparison,
+)
 from .compilers import list_compilers
 from .experiments import (
     experiment,
@@ -57,6 +62,7 @@ __all__ = [
     "NotFound",
     "bisection",
     "boot",
+    "boot_means_of_comparison",
     "boot_order",
     "boot_times",
     "build_time",

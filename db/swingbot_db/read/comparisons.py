@@ -45,7 +45,7 @@ WITH side AS (
     JOIN variant v ON v.id = a.variant
     JOIN kernel_build kb ON kb.build_key = v.build_key
     WHERE c.id = :id AND kb.image_sha256 IS NOT NULL
-), of_side AS (
+), of_side AS MATERIALIZED (  -- a few boots, which the planner takes for thousands
     SELECT s.side, s.arm, p.spec AS part, x.*
     FROM side s
     JOIN comparison_part p ON p.comparison = s.id
@@ -63,9 +63,19 @@ _BOOTS = (
 _FACTS = SIDES + "SELECT side, testbox, spec, k, facts FROM of_side"
 _SAMPLES = SIDES + (
     "SELECT x.side, x.id AS boot, x.testbox, x.k, x.booted_at, x.origin, r.unit_job, r.number AS"
-    " run, s.metric, s.seq, s.value "
+    " run, m.metric, s.seq, s.value "
     "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
-    "ORDER BY x.testbox, r.unit_job, s.metric, x.side, x.k, r.number, s.seq"
+    "JOIN measured_metric m ON m.id = s.measured "
+    "WHERE CAST(:metrics AS text[]) IS NULL OR m.metric LIKE ANY(CAST(:metrics AS text[])) "
+    "ORDER BY x.testbox, r.unit_job, m.metric, x.side, x.k, r.number, s.seq"
+)
+_MEANS = SIDES + (
+    ", compared AS MATERIALIZED (SELECT m.id, m.testbox, m.unit_job, m.metric"
+    " FROM measured_metric m JOIN (SELECT DISTINCT testbox, unit_job, metric FROM comparison_row"
+    " WHERE comparison = :id) r USING (unit_job, metric, testbox)) "
+    "SELECT x.side, x.id AS boot, m.testbox, m.unit_job, m.metric, b.mean AS value "
+    "FROM of_side x JOIN compared m ON m.testbox = x.testbox "
+    "JOIN boot_mean b ON b.measured = m.id AND b.boot = x.id ORDER BY x.k, x.id"
 )
 _ORDERS = """
 SELECT o.id, o.kind, o.testbox, o.k, o.state, o.reason, o.build_key
@@ -224,10 +234,24 @@ def _eta(row: Row, queue: estimate.LabQueue) -> float | None:
     )
 
 
-def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
-    """Samples of both sides: side, boot, testbox, k, unit_job, run, metric, seq, value."""
+def samples_of_comparison(
+    conn: sa.Connection, id: int | str, metrics: list[str] | None = None
+) -> list[Row]:
+    """Samples of both sides: side, boot, testbox, k, unit_job, run, metric, seq, value.
+
+    `metrics`: only metrics that match one of these LIKE patterns. All of them are tens of thousands
+    of rows; `samples` of `read/raw.py` reads them in pages.
+    """
     number = by_id(conn, _COMPARISON, "comparison", id)["id"]
-    return [row | {"boot": shown("boot", row["boot"])} for row in rows(conn, _SAMPLES, id=number)]
+    samples = rows(conn, _SAMPLES, id=number, metrics=metrics)
+    return [row | {"boot": shown("boot", row["boot"])} for row in samples]
+
+
+def boot_means_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
+    """The boots behind each row: side, boot, testbox, unit_job, metric, value (the boot's mean)."""
+    number = by_id(conn, _COMPARISON, "comparison", id)["id"]
+    means = rows(conn, _MEANS, id=number)
+    return [row | {"boot": shown("boot", row["boot"])} for row in means]
 
 
 def list_comparisons(

@@ -59,9 +59,10 @@ GROUP BY r.unit_job, r.metric ORDER BY r.unit_job, r.metric
 _MEASURED = SIDES + (
     ", latest AS (SELECT DISTINCT ON (testbox, part) id, testbox FROM of_side WHERE outcome = 'up'"
     " ORDER BY testbox, part, id DESC) "
-    "SELECT r.unit_job, s.metric, array_agg(DISTINCT x.testbox ORDER BY x.testbox) AS testboxes "
+    "SELECT m.unit_job, m.metric, array_agg(DISTINCT x.testbox ORDER BY x.testbox) AS testboxes "
     "FROM latest x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
-    "GROUP BY r.unit_job, s.metric ORDER BY r.unit_job, s.metric"
+    "JOIN measured_metric m ON m.id = s.measured "
+    "GROUP BY m.unit_job, m.metric ORDER BY m.unit_job, m.metric"
 )
 _BOOTS = (
     SIDES
@@ -70,11 +71,12 @@ _BOOTS = (
     " ORDER BY testbox, part, k, arm"
 )
 _SAMPLES = SIDES + (
-    "SELECT x.arm, x.id AS boot, x.testbox, x.k, r.unit_job, r.number AS run, s.metric, s.seq,"
+    "SELECT x.arm, x.id AS boot, x.testbox, x.k, r.unit_job, r.number AS run, m.metric, s.seq,"
     " s.value "
     "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
-    "WHERE CAST(:metrics AS text[]) IS NULL OR s.metric LIKE ANY(CAST(:metrics AS text[])) "
-    "ORDER BY x.testbox, r.unit_job, s.metric, x.arm, x.k, r.number, s.seq"
+    "JOIN measured_metric m ON m.id = s.measured "
+    "WHERE CAST(:metrics AS text[]) IS NULL OR m.metric LIKE ANY(CAST(:metrics AS text[])) "
+    "ORDER BY x.testbox, r.unit_job, m.metric, x.arm, x.k, r.number, s.seq"
 )
 _ORDERS = """
 SELECT o.id, o.kind, o.testbox, o.spec, o.k, o.state, o.reason, o.build_key

@@ -16,15 +16,14 @@ WHERE t.id = (SELECT max(id) FROM tree WHERE name = :tree) ORDER BY ch.id DESC L
 """
 # Boots are shared by image, so a boot counts for every commit whose kernel is that image.
 _LEVELS = """
-SELECT v.commit, v.id AS variant, v.subject, x.id AS boot, avg(s.value) AS mean, count(DISTINCT
-  r.id) AS runs, min(x.booted_at) AS booted_at
+SELECT v.commit, v.id AS variant, v.subject, x.id AS boot, b.mean, b.runs, x.booted_at
 FROM variant v JOIN tree t ON t.id = v.tree
 JOIN kernel_build kb ON kb.build_key = v.build_key
 JOIN boot x ON x.image_sha256 = kb.image_sha256 AND x.testbox = :testbox AND x.origin = 'measured'
-JOIN run r ON r.boot = x.id AND r.unit_job = :unit_job
-JOIN sample s ON s.run = r.id AND s.metric = :metric
-WHERE t.name = :tree AND v.layout = 0 AND v.commit = ANY(:commits)
-GROUP BY v.commit, v.id, v.subject, x.id ORDER BY x.id
+JOIN measured_metric m
+  ON (m.unit_job, m.metric, m.testbox) = (:unit_job, :metric, x.testbox)
+JOIN boot_mean b ON b.measured = m.id AND b.boot = x.id
+WHERE t.name = :tree AND v.layout = 0 AND v.commit = ANY(:commits) ORDER BY x.id
 """
 _WATCHED = """
 SELECT r.testbox, r.unit_job, r.metric, r.detail->>'unit' AS unit, c.id AS comparison, v.commit,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -27,15 +27,15 @@ WHERE t.name = :tree AND v.commit = ANY(:commits) ORDER BY p.bisection, p.idx
 # Boots are shared by image, so a boot counts for every commit whose kernel is that image.
 _BOOTS: Final = """
 SELECT v.commit, v.id AS variant, v.subject, v.author, v.kconfig, v.compiler, v.layout, v.origin,
-  kb.build_key, x.id AS boot, x.testbox, avg(s.value) AS mean, count(DISTINCT r.id) AS runs,
-  min(x.booted_at) AS booted_at,
+  kb.build_key, x.id AS boot, x.testbox, b.mean, b.runs, x.booted_at,
   (SELECT min(a.name) FROM comparison_arm a
     WHERE a.variant = v.id AND a.name ~ '^v[0-9]+[.][0-9]') AS called
 FROM variant v JOIN tree t ON t.id = v.tree JOIN kernel_build kb ON kb.build_key = v.build_key
 JOIN boot x ON x.image_sha256 = kb.image_sha256
-JOIN run r ON r.boot = x.id AND r.unit_job = :unit_job AND r.status = 'ok'
-JOIN sample s ON s.run = r.id AND s.metric = :metric
-WHERE t.name = :tree GROUP BY v.id, kb.build_key, x.id ORDER BY x.id
+JOIN measured_metric m
+  ON (m.unit_job, m.metric, m.testbox) = (:unit_job, :metric, x.testbox)
+JOIN boot_mean b ON b.measured = m.id AND b.boot = x.id
+WHERE t.name = :tree ORDER BY x.id
 """
 _MARKS: Final = """
 SELECT s.id, s.comparison, s.testbox, s.direction, s.change_pct, s.state, s.bisection, v.commit,
@@ -74,27 +74,40 @@ SELECT x.name, x.state, x.tbox_group, x.facts->>'label' AS label,
     WHERE x.state = 'gone' AND o.state <> 'gone' AND o.tbox_group = x.tbox_group) AS others
 FROM testbox x WHERE x.name = ANY(:names) OR x.name = :name ORDER BY x.name
 """
-# Unit jobs and metrics that the tree's kernels have on the testbox.
+# Unit jobs and metrics of the last boots of the tree's kernels on the testbox.
 _CHOICES: Final = """
-SELECT DISTINCT r.unit_job, s.metric
-FROM variant v JOIN tree t ON t.id = v.tree JOIN kernel_build kb ON kb.build_key = v.build_key
-JOIN boot x ON x.image_sha256 = kb.image_sha256
-JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id
-WHERE t.name = :tree AND x.testbox = :testbox
+SELECT DISTINCT m.unit_job, m.metric
+FROM (
+  SELECT x.id FROM variant v JOIN tree t ON t.id = v.tree
+    JOIN kernel_build kb ON kb.build_key = v.build_key
+    JOIN boot x ON x.image_sha256 = kb.image_sha256
+  WHERE t.name = :tree AND x.testbox = :testbox ORDER BY x.id DESC LIMIT :boots
+) x
+CROSS JOIN measured_metric m JOIN boot_mean b ON b.measured = m.id AND b.boot = x.id
+WHERE m.testbox = :testbox
+"""
+_CHOICE_BOOTS: Final = 50
+_MEASURED: Final = """
+SELECT 1 FROM measured_metric
+WHERE (testbox, unit_job, metric) = (:testbox, :unit_job, :metric)
 """
 _TREES: Final = """
 SELECT t.name AS tree, x.testbox, count(DISTINCT x.id) AS boots
-FROM sample s JOIN run r ON r.id = s.run JOIN boot x ON x.id = r.boot
+FROM measured_metric m JOIN boot_mean b ON b.measured = m.id JOIN boot x ON x.id = b.boot
 JOIN kernel_build kb ON kb.image_sha256 = x.image_sha256
 JOIN variant v ON v.build_key = kb.build_key JOIN tree t ON t.id = v.tree
-WHERE s.metric = :metric AND r.unit_job = :unit_job
+WHERE m.unit_job = :unit_job AND m.metric = :metric
+  AND (CAST(:testbox AS text) = '' OR m.testbox = :testbox)
 GROUP BY 1, 2 ORDER BY 1, 2
 """
 
 
-def metric_places(conn: sa.Connection, unit_job: str, metric: str) -> list[Row]:
-    """Trees and testboxes with boots that report the metric: {tree, testbox, boots}."""
-    return rows(conn, _TREES, unit_job=unit_job, metric=metric)
+def metric_places(conn: sa.Connection, unit_job: str, metric: str, testbox: str = "") -> list[Row]:
+    """Trees and testboxes with boots that report the metric: {tree, testbox, boots}.
+
+    `testbox`: only this one; '' for all.
+    """
+    return rows(conn, _TREES, unit_job=unit_job, metric=metric, testbox=testbox)
 
 
 def metric_history(conn: sa.Connection, tree: str, testbox: str, unit_job: str, metric: str) -> Row:
@@ -202,7 +215,7 @@ def _no_boots(conn: sa.Connection, testbox: str, boots: list[Row], place: dict[s
         return f"{why}; it was measured on {', '.join(elsewhere)}"
     if known is None:
         return f"testbox {testbox[:80]!r} does not exist; /testboxes lists all testboxes"
-    choices = rows(conn, _CHOICES, tree=place["tree"], testbox=testbox)
+    choices = rows(conn, _CHOICES, tree=place["tree"], testbox=testbox, boots=_CHOICE_BOOTS)
     if not choices:
         return f"testbox {testbox[:80]} has booted no kernel of tree {tree} with a result"
     here = [row["metric"] for row in choices if row["unit_job"] == place["unit_job"]]
@@ -220,15 +233,13 @@ def _no_boots(conn: sa.Connection, testbox: str, boots: list[Row], place: dict[s
     )
 
 
-def known_names(conn: sa.Connection, tree: str, testbox: str, joined: str) -> tuple[str, str]:
-    """Split `unit job/metric`, either of which may contain `/`, at the place that exists."""
+def known_names(conn: sa.Connection, testbox: str, joined: str) -> tuple[str, str]:
+    """Split `unit job/metric`, either of which may contain `/`, where the testbox measured it."""
     parts = joined.split("/")
     choices = [("/".join(parts[:at]), "/".join(parts[at:])) for at in range(1, len(parts))]
     if len(choices) == 1:
         return choices[0]
-    sql = _CHOICES + " AND (r.unit_job, s.metric) = (:unit_job, :metric) LIMIT 1"
-    place: dict[str, Any] = {"tree": tree, "testbox": testbox}
     for unit_job, metric in choices:
-        if first(conn, sql, **place, unit_job=unit_job, metric=metric):
+        if first(conn, _MEASURED, testbox=testbox, unit_job=unit_job, metric=metric):
             return unit_job, metric
     return choices[0] if choices else (joined, "")

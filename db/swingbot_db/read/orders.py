@@ -63,8 +63,9 @@ _RUNS = (
     " BY unit_job, number"
 )
 _SAMPLES = (
-    "SELECT s.run, s.metric, s.seq, s.value FROM sample s JOIN run r ON r.id = s.run"
-    " WHERE r.boot = :id ORDER BY s.run, s.metric, s.seq"
+    "SELECT s.run, m.metric, s.seq, s.value FROM sample s JOIN run r ON r.id = s.run"
+    " JOIN measured_metric m ON m.id = s.measured"
+    " WHERE r.boot = :id ORDER BY s.run, m.metric, s.seq"
 )
 _VARIANTS_OF_KEY = """
 SELECT v.id, v.commit, v.subject, t.name AS tree, v.kconfig, v.compiler, v.layout, v.trust

@@ -36,25 +36,28 @@ FROM run r LEFT JOIN result_root rr ON rr.id = r.result_root WHERE r.boot = ANY(
 """
 _SAMPLES = f"""
 SELECT {_RUN}, v.commit, x.id AS boot, x.k, x.purpose, x.testbox, r.unit_job, r.number AS run,
-  s.metric, s.seq, s.value, x.origin, x.booted_at
+  m.metric, s.measured, s.seq, s.value, x.origin, x.booted_at
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
   JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id
+  JOIN measured_metric m ON m.id = s.measured
 LEFT JOIN result_root rr ON rr.id = r.result_root
-WHERE r.id = ANY(:runs) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq
+WHERE r.id = ANY(:runs) ORDER BY x.id, r.unit_job, r.number, m.metric, s.seq
 """
-# One run with more samples than fit on a page, by its primary key from (metric, seq) on.
+# One run with more samples than fit on a page, by its primary key from (measured, seq) on.
 _SAMPLES_AFTER = _SAMPLES.replace(
-    "WHERE r.id = ANY(:runs) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq",
-    "WHERE r.id = :run AND s.run = :run AND (s.metric, s.seq) > (:metric, :seq)"
-    " ORDER BY s.metric, s.seq LIMIT :most",
+    "WHERE r.id = ANY(:runs) ORDER BY x.id, r.unit_job, r.number, m.metric, s.seq",
+    "WHERE r.id = :run AND s.run = :run AND (s.measured, s.seq) > (:measured, :seq)"
+    " ORDER BY s.measured, s.seq LIMIT :most",
 )
 _COUNTS = """
 SELECT r.id, (SELECT count(*) FROM sample s WHERE s.run = r.id) AS samples
 FROM run r WHERE r.boot = ANY(:ids) ORDER BY r.boot, r.unit_job, r.number
 """
 _RUN_SAMPLES = """
-SELECT metric, seq, value FROM sample WHERE run = :run AND (metric, seq) > (:metric, :seq)
-ORDER BY metric, seq LIMIT :most
+SELECT m.metric, s.measured, s.seq, s.value FROM sample s
+JOIN measured_metric m ON m.id = s.measured
+WHERE s.run = :run AND (s.measured, s.seq) > (:measured, :seq)
+ORDER BY s.measured, s.seq LIMIT :most
 """
 _KERNELS = (
     "SELECT build_key, files FROM kernel_build WHERE build_key = ANY(:keys) ORDER BY build_key"
@@ -192,6 +195,7 @@ def sample_pages(reading: Reading, id: str) -> Iterator[list[Row]]:
         for runs in _paged(counts):
             for page in _pages_of(reading, runs):
                 for row in page:
+                    del row["measured"]
                     row["boot"] = shown("boot", row["boot"])
                     row["side"] = "+".join(roles[row["boot"]])
                 yield page
@@ -221,12 +225,12 @@ def _pages_of(reading: Reading, runs: list[int]) -> Iterator[list[Row]]:
 
 
 def _after(reading: Reading, sql: str, run: int) -> Iterator[list[Row]]:
-    metric, seq = "", -1
+    measured, seq = 0, -1
     while True:
         with reading() as conn:
-            page = rows(conn, sql, run=run, metric=metric, seq=seq, most=PAGE_SAMPLES)
+            page = rows(conn, sql, run=run, measured=measured, seq=seq, most=PAGE_SAMPLES)
         if page:
-            metric, seq = page[-1]["metric"], page[-1]["seq"]
+            measured, seq = page[-1]["measured"], page[-1]["seq"]
             yield page
         if len(page) < PAGE_SAMPLES:
             return

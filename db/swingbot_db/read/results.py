@@ -59,11 +59,12 @@ ORDER BY name
 _VALUES: Final = """
 SELECT r.boot, r.unit_job, s.metric, array_agg(s.value ORDER BY r.number) AS "values"
 FROM run r
-JOIN LATERAL (SELECT s.metric, avg(s.value) AS value FROM sample s WHERE s.run = r.id
+JOIN LATERAL (SELECT m.metric, avg(s.value) AS value FROM sample s
+  JOIN measured_metric m ON m.id = s.measured WHERE s.run = r.id
   AND CASE WHEN CAST(:pattern AS text) IS NULL
-      THEN split_part(s.metric, '.', 1) = ANY(CAST(:programs AS text[]))
-      ELSE s.metric ILIKE :pattern END
-  GROUP BY s.metric) AS s ON true
+      THEN split_part(m.metric, '.', 1) = ANY(CAST(:programs AS text[]))
+      ELSE m.metric ILIKE :pattern END
+  GROUP BY m.metric) AS s ON true
 WHERE r.boot = ANY(:boots) AND r.status = 'ok'
 GROUP BY r.boot, r.unit_job, s.metric ORDER BY r.unit_job, s.metric, r.boot LIMIT :most
 """

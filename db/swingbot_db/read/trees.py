@@ -56,13 +56,18 @@ _LATEST_BOOTS = (
     " boot WHERE testbox = :name ORDER BY id DESC LIMIT 30"
 )
 _METRICS = """
-SELECT r.unit_job, s.metric, x.testbox, count(*) AS samples, count(DISTINCT x.id) AS boots,
-  max(x.booted_at) AS latest,
-       (SELECT n.detail FROM noise_record n WHERE (n.testbox, n.unit_job, n.metric) = (x.testbox,
-         r.unit_job, s.metric)) AS noise
-FROM sample s JOIN run r ON r.id = s.run JOIN boot x ON x.id = r.boot
-{where} GROUP BY 1, 2, 3 ORDER BY s.metric LIKE 'perf-stat.%', s.metric, r.unit_job, x.testbox
-  LIMIT :limit
+SELECT m.unit_job, m.metric, m.testbox, c.samples, c.boots,
+  (SELECT x.booted_at FROM boot x WHERE x.id = c.latest) AS latest,
+  (SELECT n.detail FROM noise_record n
+    WHERE (n.testbox, n.unit_job, n.metric) = (m.testbox, m.unit_job, m.metric)) AS noise
+FROM (
+  SELECT m.id, m.unit_job, m.metric, m.testbox FROM measured_metric m {where}
+  ORDER BY m.metric LIKE 'perf-stat.%', m.metric, m.unit_job, m.testbox LIMIT :limit
+) m CROSS JOIN LATERAL (
+  SELECT sum(b.samples) AS samples, count(*) AS boots, max(b.boot) AS latest
+  FROM boot_mean b WHERE b.measured = m.id
+) c WHERE c.boots > 0  -- the samples of a metric may all be gone
+ORDER BY m.metric LIKE 'perf-stat.%', m.metric, m.unit_job, m.testbox
 """
 
 
@@ -167,9 +172,10 @@ def list_metrics(
 
     `noise` is the noise record, `noise_pct` the standard deviation of a boot mean in percent; both
     are None before there is a record. `alias_of` names another metric that is the same number.
+    `latest` is when the boot with the highest number began.
     """
     clause, params = where(
-        filters, {"testbox": "x.testbox", "unit_job": "r.unit_job", "metric": "s.metric"}
+        filters, {"testbox": "m.testbox", "unit_job": "m.unit_job", "metric": "m.metric"}
     )
     metrics = rows(conn, _METRICS.format(where=clause), limit=limit, **params)
     repeated = aliases(conn)

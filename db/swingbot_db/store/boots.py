@@ -60,9 +60,10 @@ class Boots(Rows):
 
     def values(self, boot: int) -> dict[tuple[str, str], list[float]]:
         rows = self.select(
-            "SELECT r.unit_job, s.metric, avg(s.value) AS value FROM run r JOIN sample s ON s.run"
-            " = r.id WHERE r.boot = :boot AND r.status = 'ok'"
-            " GROUP BY r.unit_job, s.metric, r.number ORDER BY r.unit_job, s.metric, r.number",
+            "SELECT r.unit_job, m.metric, avg(s.value) AS value FROM run r JOIN sample s ON s.run"
+            " = r.id JOIN measured_metric m ON m.id = s.measured"
+            " WHERE r.boot = :boot AND r.status = 'ok'"
+            " GROUP BY r.unit_job, m.metric, r.number ORDER BY r.unit_job, m.metric, r.number",
             boot=boot,
         )
         values: dict[tuple[str, str], list[float]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Final
 
@@ -17,8 +17,18 @@ from swingbot.core.raw.result_root import ResultRootParts, result_root
 from swingbot_db.store.rows import Rows, records
 from swingbot_jobs.reading.result import ParsedRun, Samples
 
+NumberedSamples = Mapping[int, Sequence[float]]  # values by the number of their metric
 _COPY_ROWS: Final = 50_000  # rows of one COPY buffer: some MB
-_ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_NUMBERS = """
+SELECT id, unit_job, metric FROM measured_metric
+WHERE testbox = :testbox AND unit_job = ANY(:jobs)
+"""
+_NEW_NUMBERS = """
+INSERT INTO measured_metric (testbox, unit_job, metric)
+SELECT :testbox, n.unit_job, n.metric
+FROM unnest(CAST(:jobs AS text[]), CAST(:metrics AS text[])) AS n (unit_job, metric)
+ORDER BY n.unit_job, n.metric ON CONFLICT DO NOTHING
+"""
 _MEASURED = """
 SELECT t.tbox_group, x.facts ->> 'rootfs' AS rootfs, v.kconfig, v.layout, v.compiler,
   kb.compiler_version, v.commit, s.unit_jobs
@@ -59,7 +69,32 @@ class Runs(Rows):
             root_runs=[number for _, number in places],
         )
         ids = {(row.unit_job, row.number): row.id for row in inserted}
-        self._copy_samples((ids[run.unit_job, run.number], run.samples) for run in runs)
+        testbox = self.scalar("SELECT testbox FROM boot WHERE id = :boot", boot=boot)
+        numbers = self._numbers(
+            testbox, {(run.unit_job, metric) for run in runs for metric in run.samples}
+        )
+        self._copy_samples(
+            (ids[run.unit_job, run.number], _numbered(run.unit_job, run.samples, numbers))
+            for run in runs
+        )
+
+    def _numbers(self, testbox: str, measured: Set[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        """Numbers of all metrics of these unit jobs there; those that are new get one."""
+        jobs = sorted({unit_job for unit_job, _ in measured})
+        known = self._known_numbers(testbox, jobs)
+        if new := sorted(measured - known.keys()):  # sorted: two writers cannot deadlock
+            self.execute(
+                _NEW_NUMBERS,
+                testbox=testbox,
+                jobs=[unit_job for unit_job, _ in new],
+                metrics=[metric for _, metric in new],
+            )
+            known = self._known_numbers(testbox, jobs)
+        return known
+
+    def _known_numbers(self, testbox: str, jobs: Sequence[str]) -> dict[tuple[str, str], int]:
+        rows = self.select(_NUMBERS, testbox=testbox, jobs=list(jobs))
+        return {(row.unit_job, row.metric): row.id for row in rows}
 
     def _places(self, boot: int, runs: Sequence[ParsedRun]) -> list[tuple[int, int]]:
         """(result root, number in it) for each run.
@@ -99,13 +134,13 @@ class Runs(Rows):
             following[name] += 1
         return places
 
-    def _copy_samples(self, runs: Iterable[tuple[int, Samples]]) -> None:
+    def _copy_samples(self, runs: Iterable[tuple[int, NumberedSamples]]) -> None:
         lines = _lines(runs)
         cursor = self.conn.connection.cursor()
         try:
             while text := "".join(islice(lines, _COPY_ROWS)):
                 cursor.copy_expert(
-                    "COPY sample (run, metric, seq, value) FROM STDIN", io.StringIO(text)
+                    "COPY sample (run, measured, seq, value) FROM STDIN", io.StringIO(text)
                 )
         finally:
             cursor.close()
@@ -134,8 +169,9 @@ class Runs(Rows):
         )
         samples: dict[int, Samples] = {}
         for row in self.select(
-            "SELECT s.run, s.metric, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot"
-            " = :boot ORDER BY 1, 2, s.seq",
+            "SELECT s.run, m.metric, s.value FROM sample s JOIN run r ON r.id = s.run"
+            " JOIN measured_metric m ON m.id = s.measured WHERE r.boot = :boot"
+            " ORDER BY 1, 2, s.seq",
             boot=boot,
         ):
             samples.setdefault(row.run, {}).setdefault(row.metric, []).append(row.value)
@@ -162,23 +198,18 @@ class Runs(Rows):
                 ),
             )
         if changes:
-            self.execute(
-                "DELETE FROM sample WHERE run = :run AND metric = ANY(:metrics)",
+            testbox = self.scalar(
+                "SELECT x.testbox FROM run r JOIN boot x ON x.id = r.boot WHERE r.id = :run",
                 run=old.id,
-                metrics=list(changes),
             )
-            self._copy_samples(
-                [
-                    (
-                        old.id,
-                        {
-                            metric: list(change.new)
-                            for metric, change in changes.items()
-                            if change.new
-                        },
-                    )
-                ]
+            numbers = self._numbers(testbox, {(old.unit_job, metric) for metric in changes})
+            self.execute(
+                "DELETE FROM sample WHERE run = :run AND measured = ANY(:numbers)",
+                run=old.id,
+                numbers=[numbers[old.unit_job, metric] for metric in changes],
             )
+            samples = {metric: list(change.new) for metric, change in changes.items() if change.new}
+            self._copy_samples([(old.id, _numbered(old.unit_job, samples, numbers))])
         self.execute(
             "UPDATE run SET status = :status, reason = :reason, seconds = :seconds, parser ="
             " :parser WHERE id = :id",
@@ -200,10 +231,15 @@ class Runs(Rows):
         )
 
 
-def _lines(runs: Iterable[tuple[int, Samples]]) -> Iterator[str]:
+def _numbered(
+    unit_job: str, samples: Samples, numbers: Mapping[tuple[str, str], int]
+) -> NumberedSamples:
+    return {numbers[unit_job, metric]: values for metric, values in samples.items()}
+
+
+def _lines(runs: Iterable[tuple[int, NumberedSamples]]) -> Iterator[str]:
     """Rows in COPY's text format; `repr` of a float round-trips."""
     for run, samples in runs:
-        for metric, values in samples.items():
-            name = metric.translate(_ESCAPED)
+        for measured, values in samples.items():
             for seq, value in enumerate(values):
-                yield f"{run}\t{name}\t{seq}\t{float(value)!r}\n"
+                yield f"{run}\t{measured}\t{seq}\t{float(value)!r}\n"

@@ -72,6 +72,8 @@ class MeasuredTest:
 def measured_tests(rows: Sequence[Row], samples: Iterable[Row] = ()) -> list[MeasuredTest]:
     """The rows of a comparison by test and testbox, in their order, aliases folded.
 
+    `samples`: rows of `read.boot_means_of_comparison`, or samples, whose means are computed.
+
     All benchmark metrics share one axis, and the counters of each test another.
     """
     means = _boot_means(samples)

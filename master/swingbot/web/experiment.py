@@ -5,7 +5,6 @@ With `?metric=`, the page of one metric.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from .experiment_plot import BootValues, PlotRow, effects_plot, values_plot
 from .experiment_sheet import sheet_with_beside
 from .pages import picture
 from .plot import PlotSubject
-from .plot_rows import program_of
+from .plot_rows import like, program_of
 from .ports import Connection, OpenArtifact, Row
 from .render import Renderer, is_json
 from .snapshot_reader import SnapshotReader
@@ -45,7 +44,6 @@ _OPEN_TABLES: Final = 2  # tables that are unfolded
 _BOOTS: Final = 2000  # boots listed one by one
 _LIVE: Final = 6  # metrics plotted before anything is judged
 _OTHERS: Final = 400  # further metrics listed
-_LIKE: Final = re.compile(r"[\\%_]")  # special characters of LIKE patterns
 _LONGEST: Final = 300  # characters of a metric's or unit job's name in an address
 
 
@@ -116,8 +114,9 @@ class ExperimentPages:
         place = _place_of(request)
         with self._source.reading() as conn:
             document, sheet = self._read(conn, request, place)
-            pattern = _LIKE.sub(r"\\\g<0>", place.metric)
-            samples = self._source.read.samples_of_experiment(conn, document["id"], [pattern])
+            samples = self._source.read.samples_of_experiment(
+                conn, document["id"], [like(place.metric)]
+            )
         boots = _values(samples, place)
         if not boots and _block(sheet, place) is None and not _has_part(document, place):
             raise _no_plot(document, place)

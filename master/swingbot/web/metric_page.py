@@ -64,15 +64,14 @@ class MetricPages:
             return RedirectResponse("/metrics")
         testbox = _text(request, "testbox")
         with self._source.reading() as conn:
-            places = self._source.read.metric_places(conn, unit_job, metric)
-        chosen = [one for one in places if testbox in ("", one["testbox"])]
-        if not chosen:
+            places = self._source.read.metric_places(conn, unit_job, metric, testbox)
+        if not places:
             raise NotFound(
                 f"no boot has reported {metric!r} of {unit_job!r}; /metrics lists all metrics"
             )
         links = [
             one | {"href": metric_page(one["tree"], one["testbox"], unit_job, metric)}
-            for one in chosen
+            for one in places
         ]
         if len(links) == 1:
             return RedirectResponse(links[0]["href"])
@@ -87,7 +86,7 @@ class MetricPages:
             raise NotFound("this page does not exist: its address has no valid names")
         kconfig, compiler = (_text(request, name) for name in ("kconfig", "compiler"))
         with self._source.reading() as conn:
-            unit_job, metric = self._source.read.known_names(conn, tree, testbox, names)
+            unit_job, metric = self._source.read.known_names(conn, testbox, names)
             if not metric:
                 raise NotFound(
                     "an address of a metric is /metric/<tree>/<testbox>/<unit job>/<metric>"

@@ -14,10 +14,11 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.comparison_row import Key, folded, key_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.testbox_state import TIME_USES
+from swingbot.core.stats.free_memory import PREFIXES
 
 from . import comparison_plot, free_memory, incident, kernel_change, plot
 from . import report as report_page
-from .plot_rows import is_of, plotted, program_of, programs_of
+from .plot_rows import is_of, like, own_metrics, plotted, program_of, programs_of
 from .ports import Connection, OpenArtifact, Row
 from .render import Renderer, is_json
 from .reproduction import Kits
@@ -157,26 +158,32 @@ class Pages:
         )
 
     def _comparison(self, conn: Connection, document: Row) -> Row:
-        samples = self._source.read.samples_of_comparison(conn, document["id"])
+        read = self._source.read
+        metrics = [*own_metrics(document), *(f"{prefix}%" for prefix in PREFIXES)]
+        samples = read.samples_of_comparison(conn, document["id"], metrics)
         shown = plotted(document, samples)
+        means = read.boot_means_of_comparison(conn, document["id"])
         return {
             "kits": self._kits is not None,
-            **comparison_plot.result_of(document["rows"], samples),
+            **comparison_plot.result_of(document["rows"], means),
             "plots": [_title(key) for key in shown[:_PLOTS]],
             "values": _values(document, samples),
             "free_memory": free_memory.of_comparison(samples),
         }
 
     def comparison_plot(self, request: Request) -> Response:
+        read, number = self._source.read, request.path_params["number"]
         with self._source.reading() as conn:
-            document = self._source.read.comparison(conn, request.path_params["id"])
-            samples = self._source.read.samples_of_comparison(conn, document["id"])
-        keys = plotted(document, samples)
-        number = request.path_params["number"]
-        if number >= len(keys):
-            raise NotFound(
-                f"comparison {document['id']} has {len(keys)} plots; plot {number} does not exist"
-            )
+            document = read.comparison(conn, request.path_params["id"])
+            own = read.samples_of_comparison(conn, document["id"], own_metrics(document))
+            keys = plotted(document, own)
+            if number >= len(keys):
+                raise NotFound(
+                    f"comparison {document['id']} has {len(keys)} plots; plot {number} does not"
+                    " exist"
+                )
+            metric = [like(keys[number][2])]
+            samples = read.samples_of_comparison(conn, document["id"], metric)
         mine = [row for row in samples if key_of(row) == keys[number]]
         return picture(plot.comparison_plot(_shown(document, keys[number]), mine))
 

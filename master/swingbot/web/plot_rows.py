@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from swingbot.core.model.comparison_row import CHANGED, Key, key_of
 
 from .ports import Row
+
+_LIKE: Final = re.compile(r"[\\%_]")  # special characters of LIKE patterns
+
+
+def like(metric: str) -> str:
+    """Return the LIKE pattern that matches this metric alone, or the beginning of one."""
+    return _LIKE.sub(r"\\\g<0>", metric)
 
 
 def program_of(metric: str) -> str:
@@ -16,6 +26,11 @@ def programs_of(comparison: Row) -> set[str]:
     return {job["program"] for part in comparison["parts"] for job in part["unit_jobs"]}
 
 
+def own_metrics(comparison: Row) -> list[str]:
+    """Return LIKE patterns of the metrics that the benchmarks of a comparison report."""
+    return [f"{like(program)}.%" for program in sorted(programs_of(comparison))]
+
+
 def is_of(metric: str, unit_job: str) -> bool:
     """Return True if the benchmark itself reported the metric, judged by the unit job's name."""
     return program_of(metric) in unit_job
@@ -24,7 +39,8 @@ def is_of(metric: str, unit_job: str) -> bool:
 def plotted(comparison: Row, samples: list[Row]) -> list[Key]:
     """Return the keys to plot, in row order: benchmark metrics, and counters that changed.
 
-    Aliases are left out because another plot has the same points.
+    Aliases are left out because another plot has the same points. `samples`: at least those of
+    `own_metrics`.
     """
     rows = comparison["rows"]
     keys = [

@@ -7,7 +7,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit
 
 from . import plot
-from .plot_rows import plotted
+from .plot_rows import own_metrics, plotted
 from .ports import Connection, ReadModels, Row
 from .reproduction import Kits
 
@@ -47,7 +47,8 @@ def _plot_number(
     """Return the number of the comparison's plot that shows the headline."""
     if comparison is None or headline is None:
         return None
-    keys = plotted(comparison, read.samples_of_comparison(conn, comparison["id"]))
+    samples = read.samples_of_comparison(conn, comparison["id"], own_metrics(comparison))
+    keys = plotted(comparison, samples)
     key = key_of(headline)
     return keys.index(key) if key in keys else None
 
