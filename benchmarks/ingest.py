@@ -53,6 +53,8 @@ from tests import builders as make
 QUICK, FULL = 200_000, 10_000_000
 PARSED_BOOTS = 20
 SLOW_MS = 200
+AGAIN, PANELS_AGAIN = 20, 5  # times that a query or page, and a panel, is asked after the first
+TABLES = ["sample", "boot_mean", "measured_metric"]  # grow with the samples
 BYTES = 300  # of the disk for a sample, with its share of indexes and of the write-ahead log
 PROGRAMS = Path(__file__).parents[1] / "jobs" / "programs"
 
@@ -179,8 +181,8 @@ def _pattern(engine: sa.Engine) -> dict[str, list[float]]:
     with engine.connect() as conn:
         for row in conn.execute(
             sa.text(
-                "SELECT metric, value FROM sample WHERE run = (SELECT min(id) FROM run) ORDER BY"
-                " metric, seq"
+                "SELECT m.metric, s.value FROM sample s JOIN measured_metric m"
+                " ON m.id = s.measured WHERE s.run = (SELECT min(id) FROM run) ORDER BY 1, s.seq"
             )
         ):
             pattern.setdefault(row.metric, []).append(row.value)
@@ -239,14 +241,16 @@ def _moved(pattern: Mapping[str, list[float]], boot: int, run: int) -> dict[str,
 
 
 def sizes(conn: sa.Connection) -> dict[str, int]:
-    """Bytes on disk of the table of samples and its indexes, and of everything."""
+    """Bytes on disk of TABLES and their indexes, and of everything."""
     found = conn.execute(
         sa.text(
-            "SELECT 'table sample', pg_table_size('sample') UNION ALL SELECT 'index ' ||"
-            " indexrelname, pg_relation_size(indexrelid)"
-            " FROM pg_stat_user_indexes WHERE relname = 'sample' UNION ALL SELECT 'database',"
-            " pg_database_size(current_database())"
-        )
+            "SELECT 'table ' || relname, pg_table_size(relid) FROM pg_stat_user_tables"
+            " WHERE relname = ANY(:tables)"
+            " UNION ALL SELECT 'index ' || indexrelname, pg_relation_size(indexrelid)"
+            " FROM pg_stat_user_indexes WHERE relname = ANY(:tables)"
+            " UNION ALL SELECT 'database', pg_database_size(current_database())"
+        ),
+        {"tables": TABLES},
     )
     return {row[0]: int(row[1]) for row in found}
 
@@ -274,9 +278,9 @@ def measure(
                 of = sizes(conn)
                 total = conn.execute(sa.text("SELECT count(*) FROM sample")).scalar_one()
             say("asking")
-            asked = timed(world, "hackbench.throughput", 5)
+            asked = timed(world, "hackbench.throughput", sorted(pattern), AGAIN)
             say("asking what the dashboards ask")
-            boards = panels(engine, 2)
+            boards = panels(engine, PANELS_AGAIN)
         finally:
             engine.dispose()
     return {
@@ -318,17 +322,28 @@ def show(found: Mapping[str, Any]) -> None:
             f"  {name:28} {size / 1e6:9.1f} MB  {size / max(1, found['samples']):6.1f} bytes a"
             " sample"
         )
-    print(f"\n{'query':52} {'rows':>8} {'first ms':>10} {'then ms':>10}")
+    print(f"\n{'query':48} {'rows':>8} " + " ".join(f"{name:>10}" for name in COLUMNS))
     for row in found["queries"]:
-        first, then = (
-            f"{row[key]:.1f}" if row[key] is not None else "over 60 s"
-            for key in ("first_ms", "median_ms")
-        )
-        print(f"{row['query']:52} {row['rows']:8} {first:>10} {then:>10}")
-    slow = [row for row in found["panels"] if row["max_ms"] >= SLOW_MS]
+        print(f"{row['query']:48} {row['rows']:8} {_figures(row)}")
+    slow = [row for row in found["panels"] if row["p95_ms"] >= SLOW_MS]
     print(f"\n{len(slow)} of {len(found['panels'])} queries of dashboards took over {SLOW_MS} ms:")
     for row in slow or found["panels"][:3]:
-        print(f"{row['max_ms']:8.0f} ms at most, {row['median_ms']:8.0f} median  {row['query']}")
+        print(f"{_figures(row)}  {row['query']}")
+
+
+COLUMNS = {
+    "first": "first_ms",
+    "p50": "p50_ms",
+    "p95": "p95_ms",
+    "CPU p50": "cpu_p50_ms",
+    "CPU p95": "cpu_p95_ms",
+}
+
+
+def _figures(row: Timed) -> str:
+    return " ".join(
+        f"{row[key]:10.1f}" if row[key] is not None else " over 60 s" for key in COLUMNS.values()
+    )
 
 
 def _refuse(parser: argparse.ArgumentParser, given: argparse.Namespace, samples: int) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
+from starlette.testclient import TestClient
 
+from benchmarks.meter import Costs, Meter
 from benchmarks.samples_world import BOOTS_OF_A_COMMIT, JOBS, TESTBOXES, TREE, World
+from swingbot.app.web import service
 from swingbot_db import read
+from swingbot_db.engine import make_engine
 from swingbot_db.store import PgTransaction
 from tests import builders as make
 from tests.dashboards import answered, dashboards, make_reader
@@ -24,7 +27,32 @@ SIDE_BOOTS = 10  # of the comparison that is read
 Timed = dict[str, Any]
 
 
-def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], int]]:
+def a_compared_pair(world: World, metrics: list[str]) -> int:
+    """A comparison of the first commit with the last one of its tree, with a row for each metric:
+    dashboards and pages choose from what was compared.
+    """
+    known = sa.text("SELECT max(id) FROM comparison WHERE status = 'done'")
+    with world.engine.begin() as conn:
+        found = conn.execute(known).scalar()
+        if found is not None:
+            return int(found)
+        testboxes = world.testboxes[: len(TESTBOXES)]
+        number = make.a_comparison(
+            conn,
+            world.trees[0],
+            world.commits[0],
+            world.commits[(len(world.commits) - 1) // len(world.trees) * len(world.trees)],
+            testboxes,
+            boots=min(SIDE_BOOTS, BOOTS_OF_A_COMMIT) // len(TESTBOXES),
+        )
+        for testbox in testboxes:
+            for job in JOBS:
+                for metric in metrics:
+                    make.a_row(conn, number, testbox, metric, unit_job=job)
+        return number
+
+
+def queries(compared: int, metric: str) -> dict[str, Callable[[sa.Connection], int]]:
     """Name -> a query that gives its number of rows."""
     chosen = {"tree": TREE, "testbox": TESTBOXES[0], "job": JOBS[0], "metric": metric}
     where = "WHERE tree = :tree AND testbox = :testbox AND unit_job = :job AND metric = :metric"
@@ -32,16 +60,6 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
     def sql(text: str) -> Callable[[sa.Connection], int]:
         return lambda conn: len(conn.execute(sa.text(text), chosen).all())
 
-    with world.engine.begin() as conn:
-        boots = SIDE_BOOTS // 2
-        compared = make.a_comparison(
-            conn,
-            world.trees[0],
-            world.commits[0],
-            world.commits[(len(world.commits) - 1) // len(world.trees) * len(world.trees)],
-            world.testboxes[: len(TESTBOXES)],
-            boots=min(boots, BOOTS_OF_A_COMMIT // len(TESTBOXES)),
-        )
     return {
         "panel: metric over commits (v_metric_over_commits)": sql(
             f'SELECT "time", mean, stddev FROM v_metric_over_commits {where} ORDER BY 1'
@@ -55,19 +73,16 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
         ),
         "panel: one commit, all metrics (v_boot_metrics)": sql(
             "SELECT metric, mean FROM v_boot_metrics WHERE tree = :tree AND commit ="
-            f" '{world.commits[0].commit}'"
+            " (SELECT commit FROM variant ORDER BY id LIMIT 1)"
         ),
         "panel: boots of the lab (v_boots)": sql(
             'SELECT * FROM v_boots ORDER BY "time" DESC LIMIT 100'
         ),
-        "page: a boot": lambda conn: len(read.boot(conn, "x1")["runs"]),
-        "page: samples of a comparison": lambda conn: len(
-            read.samples_of_comparison(conn, compared)
-        ),
+        "all samples of a comparison": lambda conn: len(read.samples_of_comparison(conn, compared)),
         "raw: samples.csv of a comparison": lambda conn: sum(
             1 for _ in read.samples(conn, f"c{compared}")
         ),
-        "page: result roots": lambda conn: len(read.result_children(conn, ("hackbench",))),
+        "raw: its first page": lambda conn: len([next(read.samples(conn, f"c{compared}"))]),
         "brain: boots for the noise records of a testbox": lambda conn: len(
             PgTransaction(conn).noise.measured_boots(TESTBOXES[0])
         ),
@@ -75,61 +90,107 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
     }
 
 
-def timed(world: World, metric: str, again: int) -> list[Timed]:
-    """First time and the median of the next ones, in ms.
+def addresses(world: World, compared: int, metric: str) -> dict[str, str]:
+    """Name -> the address of a page that reads samples."""
+    with world.engine.connect() as conn:
+        document = read.comparison(conn, compared)
+    kernels = "&".join(
+        f"kernel={document[side]['id']}" for side in ("base_variant", "head_variant")
+    )
+    both = f"/results?tree={TREE}&{kernels}"
+    testbox, job = TESTBOXES[0], JOBS[0]
+    of_metric = f"unit_job={job.replace('%', '%25')}&metric={metric}"
+    result = f"{job.replace('%', '%25')}/{metric}"
+    return {
+        "page: metrics": "/metrics",
+        "page: metrics of a testbox": f"/metrics?testbox={testbox}",
+        "page: where a metric is measured": f"/metric?{of_metric}",
+        "page: the same on one testbox": f"/metric?testbox={testbox}&{of_metric}",
+        "page: a metric over commits": f"/metric/{TREE}/{testbox}/{result}",
+        "page: a metric that is not there": f"/metric/{TREE}/{testbox}/{result}x",
+        "page: a comparison": f"/comparison/c{compared}",
+        "page: a plot of it": f"/plot/c{compared}/0.svg",
+        "page: its table as text": f"/comparison/c{compared}/lkp.txt",
+        "page: results of two kernels": both,
+        "page: the same, all counters": f"{both}&metric=.",
+        "page: kernels with results": f"/results?tree={TREE}",
+        "page: a boot": "/boot/x1",
+        "page: a testbox": f"/testbox/{testbox}",
+        "page: a tree": f"/tree/{TREE}",
+        "page: overview": "/",
+        "page: result roots": "/raw/result/hackbench/",
+        "page: raw files of a comparison": f"/raw/c{compared}/",
+    }
 
-    A query that needs over a minute is given up and has no time.
+
+@contextmanager
+def _client(world: World) -> Iterator[TestClient]:
+    """The web service with all its pages, and connections of its own."""
+    engine = make_engine(world.engine.url)
+    try:
+        app = service(world.settings, engine)
+        with TestClient(app, base_url=world.settings.web_url) as client:
+            client.headers["accept"] = "text/html"  # /metrics is for Prometheus otherwise
+            yield client
+    finally:
+        engine.dispose()
+
+
+def _asked(client: TestClient, address: str) -> int:
+    answer = client.get(address)
+    if answer.status_code not in (200, 404):
+        raise RuntimeError(f"{address}: {answer.status_code} {answer.text[:200]}")
+    return len(answer.content)
+
+
+def timed(world: World, metric: str, metrics: list[str], again: int) -> list[Timed]:
+    """Costs of each query and page. A query that needs over a minute has none.
+
+    `rows` are bytes for a page.
     """
-    table = []
-    for name, ask in queries(world, metric).items():
-        times, rows = [], 0
-        try:
-            for _ in range(1 + again):
-                with world.engine.connect() as conn:
-                    conn.execute(sa.text("SET statement_timeout = '60s'"))
-                    began = time.perf_counter()
-                    rows = ask(conn)
-                    times.append(1000 * (time.perf_counter() - began))
-        except sa.exc.OperationalError:
-            times = []
-        table.append(
-            {
-                "query": name,
-                "rows": rows,
-                "first_ms": times[0] if times else None,
-                "median_ms": statistics.median(times[1:]) if times else None,
-            }
-        )
+    compared, meter, table = a_compared_pair(world, metrics), Meter(world.engine), []
+    try:
+        for name, ask in queries(compared, metric).items():
+            with world.engine.connect() as conn:
+                conn.execute(sa.text("SET statement_timeout = '60s'"))
+                table.append(meter.repeat(partial(ask, conn), again).facts(name))
+                conn.rollback()
+        with _client(world) as client:
+            for name, address in addresses(world, compared, metric).items():
+                table.append(meter.repeat(partial(_asked, client, address), again).facts(name))
+    finally:
+        meter.close()
     return table
 
 
 def _timed_panel(
-    conn: sa.Connection, board: str, times: dict[str, list[float]], sql: str
+    conn: sa.Connection, meter: Meter, board: str, costs: dict[str, Costs], sql: str
 ) -> tuple[list[str], list[Any]]:
-    began = time.perf_counter()
-    found = run_panel(conn, sql)
-    words = " ".join(sql.split())
-    times[f"{board}: {words[:120]}"].append(1000 * (time.perf_counter() - began))
-    return found
+    answer: list[tuple[list[str], list[Any]]] = []
+
+    def question() -> int:
+        answer.append(run_panel(conn, sql))
+        return len(answer[0][1])
+
+    meter.ask(costs[f"{board}: {' '.join(sql.split())[:120]}"], question)
+    return answer[0]
 
 
 def panels(engine: sa.Engine, again: int) -> list[Timed]:
-    """Every query of every dashboard over three years, as Grafana asks at a viewer's first visit:
-    the slowest of `1 + again` times and their median, in ms, slowest first.
+    """Every query of every dashboard over three years, as Grafana asks at a viewer's first visit,
+    asked `1 + again` times; the slowest first.
     """
-    now, times = datetime.now(UTC), defaultdict[str, list[float]](list)
+    now, costs, meter = datetime.now(UTC), defaultdict[str, Costs](Costs), Meter(engine)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
         make_reader(conn)
         for dashboard in dashboards():
             for _ in range(1 + again):
                 answered(
-                    partial(_timed_panel, conn, dashboard["uid"], times),
+                    partial(_timed_panel, conn, meter, dashboard["uid"], costs),
                     dashboard,
                     now - timedelta(days=3 * 365),
                     now + timedelta(minutes=1),
                 )
-    table = [
-        {"query": name, "n": len(each), "median_ms": statistics.median(each), "max_ms": max(each)}
-        for name, each in times.items()
-    ]
-    return sorted(table, key=lambda row: -row["max_ms"])
+    meter.close()
+    table = [each.facts(name) for name, each in costs.items()]
+    return sorted(table, key=lambda row: -row["p95_ms"])

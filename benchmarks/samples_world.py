@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.app.settings import load
+from swingbot.app.settings import Settings, load
 from swingbot.app.wiring import make_lab
 from swingbot.service.ports import Lab
 from swingbot_db.migrate import upgrade
@@ -30,6 +30,7 @@ class World:
     """Trees whose commits are measured in turn, each on two testboxes."""
 
     engine: sa.Engine
+    settings: Settings
     lab: Lab
     trees: list[int]
     testboxes: list[make.Testbox]
@@ -66,7 +67,8 @@ class World:
 def a_world(engine: sa.Engine, state: Path, trees: int, testboxes: int) -> World:
     """The world in a database, which is filled with trees and testboxes if it is new."""
     upgrade(engine)
-    lab = make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine)
+    settings = load(environ={"SWINGBOT_PATHS_STATE": str(state)})
+    lab = make_lab(settings, engine)
     with engine.begin() as conn:
         known = conn.execute(sa.text("SELECT name FROM testbox")).all()
         names = [row.name for row in known] or [
@@ -82,7 +84,7 @@ def a_world(engine: sa.Engine, state: Path, trees: int, testboxes: int) -> World
         commits = conn.execute(sa.text(_COMMITS)).all()
         boots = conn.execute(sa.text("SELECT count(*) FROM boot")).scalar_one()
     kernels = [make.Kernel(**row._mapping) for row in commits]
-    return World(engine, lab, numbers, made, kernels, boots)
+    return World(engine, settings, lab, numbers, made, kernels, boots)
 
 
 def an_outcome(order: int, results: Mapping[str, Any] | None = None) -> dict[str, Any]:
