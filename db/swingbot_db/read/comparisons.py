@@ -67,7 +67,7 @@ _SAMPLES = SIDES + (
     "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
     "JOIN measured_metric m ON m.id = s.measured "
     "WHERE CAST(:metrics AS text[]) IS NULL OR m.metric LIKE ANY(CAST(:metrics AS text[])) "
-    "ORDER BY x.testbox, r.unit_job, m.metric, x.side, x.k, r.number, s.seq"
+    "ORDER BY s.measured, x.arm, x.k, r.number, s.seq"  # numbers: names take most of the time
 )
 _MEANS = SIDES + (
     ", compared AS MATERIALIZED (SELECT m.id, m.testbox, m.unit_job, m.metric"
