@@ -55,7 +55,7 @@ PARSED_BOOTS = 20
 SLOW_MS = 200
 AGAIN, PANELS_AGAIN = 20, 5  # times that a query or page, and a panel, is asked after the first
 TABLES = ["sample", "boot_mean", "measured_metric"]  # grow with the samples
-BYTES = 300  # of the disk for a sample, with its share of indexes and of the write-ahead log
+BYTES = 160  # of the disk for a sample, with its share of indexes and of the write-ahead log
 PROGRAMS = Path(__file__).parents[1] / "jobs" / "programs"
 
 Timed = dict[str, Any]
