@@ -28,7 +28,9 @@ _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 # first bind-mounted over a directory of /proc, which is a separate mount and is made private
 # before, so that no other mount namespace sees it.
 _CHROOT: Final = (
-    'mount --make-rprivate /proc && mount --rbind / /proc/fs && exec chroot /proc/fs "$@"'
+    "mount --make-rprivate /proc && mount --rbind / /proc/fs"
+    # chroot is in /usr/sbin, which the PATH of the command need not have.
+    ' && exec "$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)" /proc/fs "$@"'
 )
 
 Way = Literal["root", "root in a chroot", "user"]
