@@ -12,6 +12,7 @@ import itertools
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,13 @@ JOB = JobFile(
 )
 METRIC = "page-fault.per_process_ops"
 
+# Longer together than the longest pause between two attempts (`core/plan/queue.py`).
+PAUSES, PAUSE_SECONDS = 60, 5.0
+
+
+class NoRest(AssertionError):
+    """Something is open and nothing happens."""
+
 
 @dataclasses.dataclass(kw_only=True)
 class Brain:
@@ -58,7 +66,7 @@ class Brain:
             send_due(PostgresOutbox(self.engine), mailer, archive, self.lab.now())
             if self.fake.work() == 0 and self.idle():
                 return
-        raise AssertionError("the brain does not come to rest")
+        raise NoRest("the brain does not come to rest")
 
     def without(self, testbox: str) -> Lab:
         """The lab as it is once the file of this testbox is gone."""
@@ -156,9 +164,16 @@ def work(repo: Path, base: str, *, mortal: bool = False) -> None:
     found = load(environ=os.environ)
     brain = make_brain(found, connect(found), repo)
     brain.watch(base)
-    if mortal:
-        die_after_a_commit(brain.engine)
-    brain.run()
+    if not mortal:
+        return brain.run()
+    die_after_a_commit(brain.engine)
+    for _ in range(PAUSES):  # an attempt that died with its brain is repeated after a pause
+        try:
+            return brain.run()
+        except NoRest:
+            time.sleep(PAUSE_SECONDS)
+    with brain.engine.connect() as conn:
+        raise NoRest(str(read.open_work(conn)))
 
 
 def live(repo: Path, base: str) -> None:
