@@ -113,7 +113,7 @@ def test_a_brain_killed_at_any_point_comes_to_the_same_end(
 
 
 @unhurried
-@pytest.mark.skipif(not ALL, reason="takes about half an hour; SWINGBOT_CRASH_ALL=1 runs it")
+@pytest.mark.skipif(not ALL, reason="takes an hour or more; SWINGBOT_CRASH_ALL=1 runs it")
 def test_a_brain_killed_after_each_commit_comes_to_the_same_end(
     tmp_path: Path, fresh_databases: Callable[[], str]
 ) -> None:

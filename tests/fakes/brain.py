@@ -166,6 +166,7 @@ def work(repo: Path, base: str, *, mortal: bool = False) -> None:
     brain.watch(base)
     if not mortal:
         return brain.run()
+    brain.fake.end_delivered()
     die_after_a_commit(brain.engine)
     for _ in range(PAUSES):  # an attempt that died with its brain is repeated after a pause
         try:
