@@ -16,7 +16,6 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,13 +25,13 @@ from benchmarks.fleet_world import Size, move_branch, tree_name, worker_names
 from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Role
 from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.ports import Lab, RequestError
-from swingbot_db import access
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
 from tests.fakes.lab import FakeLab
+from tests.fakes.people import a_person
 
 LOOK_SECONDS: Final = 0.1  # between two looks for what was dispatched
 # An executor asks every 5 s, and every third time renews its lease: the writes of this player are
@@ -169,25 +168,12 @@ class Player:
             )
             name = f"asker {asker}"
             try:
-                asked = self.submitter.ask(self.person(name), request)
+                # An operator, who has no quota.
+                asked = self.submitter.ask(a_person(self.engine, name, Role.OPERATOR), request)
             except RequestError as error:
                 print(error, file=sys.stderr)
                 continue
             self.asked.setdefault(name, []).append(int(asked.id.removeprefix("c")))
-
-    def person(self, name: str) -> Person:
-        """An operator, who has no quota."""
-        with self.engine.begin() as conn:
-            token = access.create(
-                conn,
-                who=name,
-                role=Role.OPERATOR,
-                digest=f"{next(self.order):064d}",
-                life=timedelta(days=1),
-                note=None,
-                by="benchmark",
-            )
-        return Person(who=name, role=Role.OPERATOR, token=token)
 
     def count(self) -> None:
         with self.engine.connect() as conn:

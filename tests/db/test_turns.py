@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,14 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
-from swingbot.core.access.roles import Person, Role
+from swingbot.core.access.roles import Role
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
-from swingbot_db import access
 from swingbot_db.read.estimate import LabQueue
 from tests.db.racks import environment, rows
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import JOB, Brain, make_brain
+from tests.fakes.people import a_person
 
 BOOTS = 3
 
@@ -56,20 +55,8 @@ class People:
 
     def ask(self, who: str, *numbers: int, boots: int = BOOTS) -> None:
         for number in numbers:
-            self.submitter.ask(self._person(who), wanted(number, boots=boots))
-
-    def _person(self, who: str) -> Person:
-        with self.brain.engine.begin() as conn:
-            token = access.create(
-                conn,
-                who=who,
-                role=Role.SUBMITTER,
-                digest=f"{self.brain.count('access_token'):064d}",
-                life=timedelta(days=1),
-                note=None,
-                by="test",
-            )
-        return Person(who=who, role=Role.SUBMITTER, token=token)
+            person = a_person(self.brain.engine, who, Role.SUBMITTER)
+            self.submitter.ask(person, wanted(number, boots=boots))
 
     def served(self) -> list[str]:
         """Whose boots were handed out on rack7, in this order."""

@@ -15,6 +15,7 @@ from swingbot.app import poller as module
 from swingbot.app.poller import LIST_SECONDS, POLLS, Poller
 from swingbot.core.model.records import Tree
 from swingbot.service.ports import Lab
+from tests.buildbot.lab import eventually
 
 EVERY = 60.0
 
@@ -57,13 +58,6 @@ def all_due(poller: Poller) -> list[int]:
         poller.poll(tree)
         found.append(tree.id)
     return found
-
-
-def eventually(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_each_tree_is_polled_at_once_and_again_when_it_is_due(trees: Trees) -> None:
@@ -119,10 +113,13 @@ def test_a_remote_that_does_not_answer_delays_no_other_tree(trees: Trees) -> Non
 
     trees.poll = poll
     with Poller(trees.lab, 0.001):
-        eventually(lambda: all(trees.polled.count(number) > 3 for number in trees.numbers[1:]))
+        eventually(
+            "the others are polled",
+            lambda: all(trees.polled.count(number) > 3 for number in trees.numbers[1:]),
+        )
         assert trees.polled.count(0) == 1
         answers.set()
-        eventually(lambda: trees.polled.count(0) > 3)
+        eventually("it is polled again", lambda: trees.polled.count(0) > 3)
     ended = len(trees.polled)
     time.sleep(0.05)
     assert len(trees.polled) == ended, "no thread polls after the end"
@@ -135,12 +132,12 @@ def test_the_end_does_not_wait_for_a_remote_that_does_not_answer(
     answers = threading.Event()
     trees.poll = lambda _: cast(None, answers.wait(60))
     with trees.poller():
-        eventually(lambda: len(trees.polled) == POLLS)
+        eventually("all threads poll", lambda: len(trees.polled) == POLLS)
     assert not answers.is_set()
     answers.set()
 
 
-def test_a_fault_is_told_until_the_tree_was_polled_again_or_is_gone(trees: Trees) -> None:
+def test_a_fault_is_reported_until_the_tree_is_polled_again_or_removed(trees: Trees) -> None:
     poller = trees.poller()
 
     def poll(number: int) -> None:

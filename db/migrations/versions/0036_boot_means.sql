@@ -1,7 +1,7 @@
 -- The mean of each metric in each boot is kept, so that panels and lists read means instead of all samples; and a sample names its metric
 -- by a number: 83 bytes with its key instead of 147 with the name in both, and no index by metric (127 bytes).
 
-DROP VIEW IF EXISTS v_metric_over_commits, v_boot_metrics;              -- they read names from the table; made anew after the migrations
+DROP VIEW IF EXISTS v_metric_over_commits, v_boot_metrics;              -- they read names from the table; recreated after the migrations
 
 CREATE TABLE measured_metric (                                          -- one row for each metric that a testbox ever measured
     id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -54,7 +54,7 @@ ALTER TABLE boot_mean
     ADD CONSTRAINT boot_mean_has_samples CHECK (runs > 0 AND samples >= runs);
 
 -- Computes the means whose samples are in the transition table `changed`. New samples of boots without means, as ingest adds them, are all
--- that there are; otherwise the means are computed anew from all samples that are there now. OFFSET 0: row by row through an index,
+-- that there are; otherwise the means are recomputed from all current samples. OFFSET 0: row by row through an index,
 -- whatever the planner thought of the tables when the session began.
 CREATE FUNCTION mean_of_boots() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -68,7 +68,7 @@ class Poller:
     def check(self) -> None:
         """Raise the fault of a tree's last poll, if there was one.
 
-        A remote that cannot be read is no fault: it is recorded with the tree.
+        The error of an unreadable remote is recorded with the tree instead.
         """
         with self._changed:
             for fault in self._faults.values():

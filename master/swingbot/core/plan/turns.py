@@ -23,7 +23,7 @@ class Waiting(Protocol):
 
     @property
     def asker(self) -> str | None:
-        """Who requested it; None for work that nobody requested."""
+        """Who requested it; None for the service's own work."""
 
     @property
     def served(self) -> float | None:

@@ -28,11 +28,11 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     """
     if lab.no_room is not None and lab.no_room(1.0) is not None:
         return
-    by_state: dict[str, set[str]] = {"active": set(), "quarantined": set()}
-    for name, state in tx.testboxes.states().items():
-        if name in lab.testboxes.present:
-            by_state.setdefault(state, set()).add(name)
-    usable, quarantined = by_state["active"], by_state["quarantined"]
+    states = tx.testboxes.states()
+    usable, quarantined = (
+        {name for name in lab.testboxes.present if states.get(name) == state}
+        for state in ("active", "quarantined")
+    )
     anchors_only = quarantined | unscreened(lab, tx.testboxes)
     leased = tx.attempts.leased()
     startable = _startable(lab, tx, leased, anchors_only)

@@ -68,7 +68,7 @@ class Orders(Protocol):
         """Return the ready orders with the trust of their kernels and with who requested them, in
         the order of `open`.
 
-        Without boots on the testboxes `leased` that nobody has tried yet: they can neither start
+        Leaves out untried boots on the testboxes `leased`: they can neither start
         nor be abandoned now, and most orders of a busy lab are of this kind.
         """
 
