@@ -26,8 +26,8 @@ from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.roles import Role
-from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.table.request import ComparisonRequest
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
 from tests.fakes.lab import FakeLab

@@ -13,11 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.core.experiment.references import references
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.stats.family import compare_family
 from swingbot.core.stats.rows import BootRuns, Rule
+from swingbot.core.table.references import references
 from swingbot_db.engine import make_engine
 from tests import builders as make
 

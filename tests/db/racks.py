@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from swingbot.app.wiring import mail_ways, make_outbox
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.report.send import send_due
+from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.ports import RequestError
+from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.migrate import upgrade

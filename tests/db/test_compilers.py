@@ -15,14 +15,14 @@ from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.wiring import forget_workers
-from swingbot.core.experiment.layout import Axis
-from swingbot.service.compare.experiment import (
+from swingbot.core.table.layout import Axis
+from swingbot.service.ports import RequestError
+from swingbot.service.table.experiment import (
     ExperimentRequest,
     plan_experiment,
     request_experiment,
 )
-from swingbot.service.compare.kernels import KernelRequest
-from swingbot.service.ports import RequestError
+from swingbot.service.table.kernels import KernelRequest
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_jobs.contract.compiler import Compiler

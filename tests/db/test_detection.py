@@ -22,14 +22,14 @@ from swingbot.core.model.noise import NoiseRecord, Spread
 from swingbot.core.model.records import JobFile
 from swingbot.core.plan.costs import FULL_SECONDS
 from swingbot.core.plan.noise import noise_prior
-from swingbot.service.compare.request import (
+from swingbot.service.detect.measure_noise import measure_noise
+from swingbot.service.lab.set_testboxes import quarantine, resume
+from swingbot.service.ports import RequestError
+from swingbot.service.table.request import (
     ComparisonRequest,
     plan_comparison,
     request_comparison,
 )
-from swingbot.service.detect.measure_noise import measure_noise
-from swingbot.service.lab.set_testboxes import quarantine, resume
-from swingbot.service.ports import RequestError
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read

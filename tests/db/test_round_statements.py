@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from swingbot.app.settings import load
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
+from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db.engine import make_engine
 from tests.db.racks import compared, environment, turn, workers

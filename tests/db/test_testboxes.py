@@ -16,10 +16,10 @@ from swingbot.app.settings import load
 from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.core.plan.alerts import InvalidRuns, QueueState
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.lab.alert_operator import alert_operator
 from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
+from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions

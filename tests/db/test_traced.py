@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.proof.gates import GateResult
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.prove.trace import BOOTS, TraceOrder, trace_order, traced
+from swingbot.service.table.request import ComparisonRequest, request_comparison
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment

@@ -16,9 +16,9 @@ from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.patchset.read import read_file
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.kernel.variants import in_layout, variant_of
 from swingbot.service.ports import RequestError
+from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.watch.trees import known_tree
 from swingbot_db import read
 from swingbot_db.attempts import order_facts

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.core.access.roles import Role
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
+from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db.read.estimate import LabQueue
 from tests.db.racks import environment, rows

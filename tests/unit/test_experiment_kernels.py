@@ -12,8 +12,8 @@ from swingbot.adapters.git import Mirror
 from swingbot.core.model.records import Tree
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_file
-from swingbot.service.compare.kernels import KernelRequest, NamedKernel, kernels_of
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.table.kernels import KernelRequest, NamedKernel, kernels_of
 from swingbot.service.watch.trees import tree_of
 from tests.fakes.memory_lab import MemoryLab
 from tests.patch_series import ENVIRONMENT, Change, git, mailbox, make_repo

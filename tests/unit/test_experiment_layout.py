@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swingbot.core.experiment.layout import Axis, BadLayout, lay_out
-from swingbot.core.experiment.references import references
+from swingbot.core.table.layout import Axis, BadLayout, lay_out
+from swingbot.core.table.references import references
 
 COMPILERS = Axis(name="compiler", values=(("gcc-11", "gcc-11"), ("gcc-12", "gcc-12")))
 THP = Axis(

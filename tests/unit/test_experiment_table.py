@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.experiment.references import references
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.report.experiment.experiment_formats import (
     as_changelog,
@@ -27,6 +26,7 @@ from swingbot.core.report.experiment.experiment_sheet import (
 )
 from swingbot.core.stats.family import compare_family
 from swingbot.core.stats.rows import BootRuns, Rule
+from swingbot.core.table.references import references
 from swingbot.core.text.numbers import readings, two_digits
 from swingbot.core.text.plain import columns
 

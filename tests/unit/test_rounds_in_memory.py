@@ -14,11 +14,11 @@ from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.steer import hint, logbook, resume, skip
-from swingbot.service.compare.cancel import cancel_comparison
 from swingbot.service.faults import Faults
 from swingbot.service.order.dispatch import dispatch_orders
 from swingbot.service.order.place import place_comparisons, settle_orders
 from swingbot.service.ports import RequestError
+from swingbot.service.table.cancel import cancel_comparison
 from swingbot.service.tick import tick
 from tests.contract.store.world import (
     TESTBOX,

@@ -15,11 +15,11 @@ from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
-from swingbot.service.compare.ask_experiment import ask_experiment, plan_asked
-from swingbot.service.compare.experiment import ExperimentRequest, Planned
-from swingbot.service.compare.request import ComparisonRequest
-from swingbot.service.compare.submit import RequestCost, ask_comparison, foresee_cost
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.table.ask_experiment import ask_experiment, plan_asked
+from swingbot.service.table.experiment import ExperimentRequest, Planned
+from swingbot.service.table.request import ComparisonRequest
+from swingbot.service.table.submit import RequestCost, ask_comparison, foresee_cost
 from swingbot.web.compare import OverQuota, SubmittedComparison
 from swingbot.web.experiment_form import SubmittedExperiment
 from swingbot_db import access, read

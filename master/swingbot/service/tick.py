@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.start import bisect_swings
-from swingbot.service.compare.judge import judge_comparisons
-from swingbot.service.compare.request import compare_changes
 from swingbot.service.detect.check_anchors import check_anchors
 from swingbot.service.detect.measure_noise import measure_noise
 from swingbot.service.detect.prove_swings import extend_comparisons, prove_swings, weigh_swings
@@ -33,6 +31,8 @@ from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.draft_first import draft_reports
 from swingbot.service.report.draft_followups import draft_followups
 from swingbot.service.result.ingest import ingest_outcomes
+from swingbot.service.table.judge import judge_comparisons
+from swingbot.service.table.request import compare_changes
 
 Step = Callable[[Lab, Transaction], None]
 

@@ -25,9 +25,9 @@ from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, SeriesError
 from swingbot.core.patchset.read import read_file
 from swingbot.core.stats.looks import MOST_LOOKS
-from swingbot.service.compare.request import ComparisonRequest
-from swingbot.service.compare.submit import RequestCost
 from swingbot.service.ports import GitError, RequestError
+from swingbot.service.table.request import ComparisonRequest
+from swingbot.service.table.submit import RequestCost
 
 from . import json_body
 from .forms import FORM_HEADERS, Forms, same_site

@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.statuses import ReferenceRule
@@ -26,6 +25,7 @@ from swingbot.core.report.experiment.experiment_sheet import (
     ExperimentSheet,
     sheet_of_experiment,
 )
+from swingbot.core.table.references import WORDS
 from swingbot.core.text.numbers import readings, rounded_up
 from swingbot.core.text.plain import clean
 

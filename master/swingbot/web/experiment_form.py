@@ -16,14 +16,14 @@ from starlette.routing import Route
 
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
-from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.former_names import with_former_names
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.patchset.model import PatchSeries
-from swingbot.service.compare.experiment import DEFAULT_BOOTS, ExperimentRequest, Planned
-from swingbot.service.compare.kernels import KernelRequest
+from swingbot.core.table.references import WORDS
 from swingbot.service.ports import GitError, RequestError
+from swingbot.service.table.experiment import DEFAULT_BOOTS, ExperimentRequest, Planned
+from swingbot.service.table.kernels import KernelRequest
 
 from .compare import (
     Fields,

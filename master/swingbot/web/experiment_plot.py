@@ -8,9 +8,9 @@ from html import escape
 from statistics import fmean
 from typing import Final
 
-from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow
 from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.table.references import WORDS
 from swingbot.core.text.numbers import rounded_up
 from swingbot.core.text.plain import clean, cut
 

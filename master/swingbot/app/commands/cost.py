@@ -11,8 +11,8 @@ import click
 from swingbot.app.commands import text
 from swingbot.core.model.former_names import with_former_names
 from swingbot.core.text.plain import cut
-from swingbot.service.compare.cost import ExperimentCost
 from swingbot.service.ports import RequestError
+from swingbot.service.table.cost import ExperimentCost
 
 
 def cost_lines(cost: ExperimentCost) -> list[str]:

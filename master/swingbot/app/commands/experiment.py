@@ -30,19 +30,19 @@ from swingbot.app.commands.requests import (
     wait_option,
     yes_option,
 )
-from swingbot.core.experiment.layout import Axis
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.table.layout import Axis
 from swingbot.core.text.plain import cut
-from swingbot.service.compare.experiment import (
+from swingbot.service.ports import RequestError
+from swingbot.service.table.experiment import (
     DEFAULT_BOOTS,
     ExperimentRequest,
     Planned,
     plan_experiment,
     request_experiment,
 )
-from swingbot.service.compare.kernels import KernelRequest, NamedKernel
-from swingbot.service.ports import RequestError
+from swingbot.service.table.kernels import KernelRequest, NamedKernel
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,8 +13,8 @@ from swingbot.adapters.patch_files import patch_sources
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_series
 from swingbot.core.stats.looks import MOST_LOOKS
-from swingbot.service.compare.kernels import NamedKernel
 from swingbot.service.ports import RequestError
+from swingbot.service.table.kernels import NamedKernel
 
 LARGEST: Final = 1 << 20  # bytes of an experiment file
 

@@ -17,9 +17,9 @@ from swingbot.app.commands.requests import (
     yes_option,
 )
 from swingbot.core.model import ids
-from swingbot.service.compare.extend import Extension, ExtensionRequest, plan_extension
-from swingbot.service.compare.extend import extend as extend_it
 from swingbot.service.ports import RequestError
+from swingbot.service.table.extend import Extension, ExtensionRequest, plan_extension
+from swingbot.service.table.extend import extend as extend_it
 
 
 @click.command()

@@ -31,13 +31,13 @@ from swingbot.core.report.experiment.experiment_formats import as_text
 from swingbot.core.stats.looks import MOST_LOOKS
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
-from swingbot.service.compare.cancel import cancel_comparison
-from swingbot.service.compare.request import (
+from swingbot.service.ports import RequestError
+from swingbot.service.table.cancel import cancel_comparison
+from swingbot.service.table.request import (
     ComparisonRequest,
     plan_comparison,
     request_comparison,
 )
-from swingbot.service.ports import RequestError
 from swingbot.web.experiment_sheet import sheet_with_beside
 from swingbot_db import read
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
-from swingbot.core.experiment.references import WORDS
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.plan.blocks import block_order
@@ -25,6 +24,7 @@ from swingbot.core.reproduce import Row as KitRow
 from swingbot.core.reproduce.lineage import MOST_OWN, Lineage, chain, lineages
 from swingbot.core.reproduce.names import directory_names
 from swingbot.core.reproduce.tables import patch_path
+from swingbot.core.table.references import WORDS
 from swingbot.core.text.plain import cut
 from swingbot.service.report import kit_parts
 from swingbot.service.report.kit_parts import Gathering, Row

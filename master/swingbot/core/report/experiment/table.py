@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from swingbot.core.experiment.references import WORDS
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.report.experiment.experiment_sheet import (
@@ -15,6 +14,7 @@ from swingbot.core.report.experiment.experiment_sheet import (
     ExperimentSheet,
     SheetKernel,
 )
+from swingbot.core.table.references import WORDS
 from swingbot.core.text.numbers import levels, readings, rounded_up
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 

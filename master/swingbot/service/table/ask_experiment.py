@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from swingbot.service.compare.experiment import (
+from swingbot.service.ports import Lab, RequestError
+from swingbot.service.table.experiment import (
     ExperimentRequest,
     Planned,
     plan_experiment,
     request_experiment,
 )
-from swingbot.service.compare.submit import MOST_BOOTS, branch_commit
-from swingbot.service.ports import Lab, RequestError
+from swingbot.service.table.submit import MOST_BOOTS, branch_commit
 from swingbot.service.watch.trees import tree_of
 
 MOST_KERNELS: Final = 50

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from swingbot.core.model.records import JobFile, NewComparison, Tree, Variant, base_and_head
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import SeriesPatch
-from swingbot.service.compare.cost import ExperimentCost, cost_of
-from swingbot.service.compare.dry_run import rehearse
-from swingbot.service.compare.find_existing import asked_before
 from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.table.cost import ExperimentCost, cost_of
+from swingbot.service.table.dry_run import rehearse
+from swingbot.service.table.find_existing import asked_before
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.trust import least

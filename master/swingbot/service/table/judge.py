@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from swingbot.core.model.comparison_row import Key
 from swingbot.core.model.records import Comparison, Order, Variant
 from swingbot.core.stats.looks import Look, keyed
-from swingbot.service.compare.rows import ArmKernel, TestboxPart
 from swingbot.service.detect.screen_tips import screen_tip
 from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.table.rows import ArmKernel, TestboxPart
 
 
 def judge_comparisons(lab: Lab, tx: Transaction) -> None:

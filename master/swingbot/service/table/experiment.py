@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from swingbot.core.experiment.layout import Axis, BadLayout, LayoutRow, lay_out
-from swingbot.core.experiment.references import references
 from swingbot.core.model.records import Arm, JobFile, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.plan.settings import with_settings
+from swingbot.core.table.layout import Axis, BadLayout, LayoutRow, lay_out
+from swingbot.core.table.references import references
 from swingbot.service.check_compiler import check_compiler
-from swingbot.service.compare.cost import ExperimentCost, cost_of
-from swingbot.service.compare.dry_run import rehearse
-from swingbot.service.compare.find_existing import asked_before
-from swingbot.service.compare.kernels import ExperimentKernel, KernelRequest, kernels_of
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.table.cost import ExperimentCost, cost_of
+from swingbot.service.table.dry_run import rehearse
+from swingbot.service.table.find_existing import asked_before
+from swingbot.service.table.kernels import ExperimentKernel, KernelRequest, kernels_of
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.kconfig import NoKconfig, joined

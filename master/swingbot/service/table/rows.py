@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from swingbot.core.experiment.references import references
 from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow, Key
 from swingbot.core.model.records import Arm, Comparison
 from swingbot.core.model.statuses import ReferenceRule
@@ -15,6 +14,7 @@ from swingbot.core.plan.metric_rules import makes_row, metric_of, rule_of, runs_
 from swingbot.core.stats.compare import BootRuns, Rule
 from swingbot.core.stats.family import compare_family, recoveries
 from swingbot.core.stats.looks import FIRST_LOOK, Look
+from swingbot.core.table.references import references
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import Values, boots_of
 from swingbot.service.result.differences import Differences, differences_of

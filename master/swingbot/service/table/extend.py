@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from swingbot.core.experiment.layout import KERNEL, MOST_ROWS, row_name
-from swingbot.core.experiment.references import condition
 from swingbot.core.model.records import Arm, Comparison, NewComparison
 from swingbot.core.stats.looks import Look
-from swingbot.service.compare.cost import ExperimentCost, cost_of, widest_family
-from swingbot.service.compare.detectable_effects import detectable_effects
-from swingbot.service.compare.dry_run import rehearse
-from swingbot.service.compare.experiment import MOST_BOOTS
-from swingbot.service.compare.find_existing import known_comparison
-from swingbot.service.compare.kernels import NamedKernel, kernel_named
+from swingbot.core.table.layout import KERNEL, MOST_ROWS, row_name
+from swingbot.core.table.references import condition
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.table.cost import ExperimentCost, cost_of, widest_family
+from swingbot.service.table.detectable_effects import detectable_effects
+from swingbot.service.table.dry_run import rehearse
+from swingbot.service.table.experiment import MOST_BOOTS
+from swingbot.service.table.find_existing import known_comparison
+from swingbot.service.table.kernels import NamedKernel, kernel_named
 
 # Comparisons that people request; the service uses the others to prove swings and watch trees.
 EXTENDED: Final = ("asked", "experiment")

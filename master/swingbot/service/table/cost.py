@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from swingbot.core.experiment.references import references
 from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
 from swingbot.core.plan.boot_series import series_of
 from swingbot.core.stats.looks import Look
-from swingbot.service.compare.detectable_effects import DetectableEffect, detectable_effects
+from swingbot.core.table.references import references
 from swingbot.service.kernel.foresee_builds import build_seconds
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.table.detectable_effects import DetectableEffect, detectable_effects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

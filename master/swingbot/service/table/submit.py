@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from swingbot.core.model.records import Tree
-from swingbot.service.compare.request import DEFAULT_BOOTS, ComparisonRequest, request_comparison
 from swingbot.service.ports import GitError, Lab, RequestError
+from swingbot.service.table.request import DEFAULT_BOOTS, ComparisonRequest, request_comparison
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.trust import Trust

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Final
 
-from swingbot.core.experiment.layout import MOST_ROWS
 from swingbot.core.model.records import CommitFacts, Tree
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import PatchSeries, SeriesPatch
+from swingbot.core.table.layout import MOST_ROWS
 from swingbot.service.kernel.variants import resolve_commit
 from swingbot.service.ports import GitError, Lab, RequestError
 

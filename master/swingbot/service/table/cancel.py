@@ -5,8 +5,8 @@ Orders that nothing else needs are cancelled in the next round.
 
 from __future__ import annotations
 
-from swingbot.service.compare.find_existing import known_comparison
 from swingbot.service.ports import Lab
+from swingbot.service.table.find_existing import known_comparison
 
 
 def cancel_comparison(lab: Lab, number: int, *, experiment: bool = False) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from swingbot.core.experiment.layout import KERNEL
 from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.table.layout import KERNEL
 
 WORDS: Final[Mapping[ReferenceRule, str]] = {
     "above": "the row above",

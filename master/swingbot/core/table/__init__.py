@@ -1,0 +1,1 @@
+"""Tables of kernels: their rows, and the reference of each row."""

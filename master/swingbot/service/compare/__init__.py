@@ -1,1 +1,0 @@
-"""Comparisons: request, estimate, judge, cancel."""

@@ -1,0 +1,1 @@
+"""Tables of kernels: request, estimate, judge, cancel."""
