@@ -1,8 +1,8 @@
 """Comparisons of few boots where the noise record says how far boots spread. Seeded.
 
 `python -m tests.calibration.test_recorded 10000 [WORLD ...]` prints the tables of
-docs/statistics.md, "Modes": equal kernels that get a direction, in percent, and (without names of
-worlds) the power beside Welch's test.
+docs/calibration-results.md, "A noise record and few boots": equal kernels that get a direction, in
+percent, and (without names of worlds) the power beside Welch's test.
 
 The records are those of `estimate`, from boots of other kernels in the same world.
 """

@@ -1,9 +1,9 @@
 """How often watching a branch is wrong, and what it finds: tip after tip through what the service
 decides with.
 
-`python -m tests.calibration.watching TIPS [WORLD ...]` prints the tables of docs/statistics.md,
-"From a swing to a bisection"; `TIPS spreads` instead of worlds the one about the spread between
-boots.
+`python -m tests.calibration.watching TIPS [WORLD ...]` prints the tables of
+docs/calibration-results.md, "Watching a branch"; `TIPS spreads` instead of worlds the one about
+the spread between boots.
 
 A branch has levels that are reset after an alarm, as the service does it;
 a tip gets the boots that `boots_wanted` asks for and is judged by `suspect`.

@@ -11,6 +11,8 @@ from typing import Final
 
 import pytest
 
+from tests.calibration import results
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES: Final = sorted(
     [
@@ -212,6 +214,12 @@ def test_every_section_that_a_file_cites_exists() -> None:
                 missing.append((file, page, section))
     assert cited >= 20
     assert missing == []
+
+
+def test_the_page_of_calibration_results_is_made_from_its_data() -> None:
+    assert (ROOT / "docs" / "calibration-results.md").read_text() == results.page(), (
+        "python -m tests.calibration.results >docs/calibration-results.md"
+    )
 
 
 def test_every_page_is_in_the_index() -> None:
