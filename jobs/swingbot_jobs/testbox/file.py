@@ -45,7 +45,9 @@ def load_all(directory: Path) -> dict[str, Testbox]:
 
     Raises TestboxError for the first invalid file.
     """
-    testboxes = (load_file(path) for path in sorted(directory.glob("*.yaml")))
+    paths = sorted(directory.glob("*.yaml"))
+    tunings = _tunings(directory) if paths else {}
+    testboxes = (_load(path, tunings) for path in paths)
     return {testbox.name: testbox for testbox in testboxes}
 
 
@@ -53,11 +55,17 @@ def load_file(path: Path) -> Testbox:
     """Read `<workers>/testboxes/<name>.yaml` with the tuning list that it names,
     from `<workers>/tuning/`.
     """
+    return _load(path, _tunings(path.parent))
+
+
+def _tunings(directory: Path) -> dict[str, tuning.Tuning]:
     try:
-        tunings = tuning.load_all(path.parent.parent / "tuning")
+        return tuning.load_all(directory.parent / "tuning")
     except tuning.TuningError as error:
         raise TestboxError(str(error)) from error
 
+
+def _load(path: Path, tunings: Mapping[str, tuning.Tuning]) -> Testbox:
     def find(name: str) -> Testbox | None:
         node = path.with_name(f"{name}.yaml")
         return (

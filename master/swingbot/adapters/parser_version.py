@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -60,15 +61,17 @@ def _closure(files: list[Path]) -> list[Path]:
     return sorted(seen, key=lambda file: (file.parent.name, file.name))
 
 
-def imported(source: str) -> Iterator[Path]:
-    """Yield the paths that modules of `swingbot_jobs` imported by `source` would have; a path may
+@cache  # the programs share most of what they import
+def imported(source: str) -> tuple[Path, ...]:
+    """Return the paths that modules of `swingbot_jobs` imported by `source` would have; a path may
     not exist.
     """
     try:
         with _PARSING:
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return  # it cannot be imported either
+        return ()  # it cannot be imported either
+    found: dict[Path, None] = {}
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -80,4 +83,5 @@ def imported(source: str) -> Iterator[Path]:
             package, *rest = name.split(".")
             if package == _SHARED.name:
                 place = _SHARED.joinpath(*rest)
-                yield from (place / "__init__.py", place.with_suffix(".py"))
+                found |= {place / "__init__.py": None, place.with_suffix(".py"): None}
+    return tuple(found)
