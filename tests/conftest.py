@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,16 @@ os.environ.setdefault("SWINGBOT_TEST_KERNEL", "cache")
 # A busy machine fails no property: an example may take any time.
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")
+
+
+@pytest.fixture
+def host_files() -> Iterator[tuple[Path, Path]]:
+    """A file of this user's home and one of the checkout, for a test to look for behind walls.
+
+    Not their directories: below either may be the environment that the walls show.
+    """
+    with tempfile.NamedTemporaryFile(dir=Path.home(), prefix=".swingbot-test-") as file:
+        yield Path(file.name), Path(__file__).resolve().parents[1] / "pyproject.toml"
 
 
 @pytest.fixture(scope="session")

@@ -113,23 +113,25 @@ def test_an_answer_of_another_form_is_refused(
 LOOK = """
 import json, os, sys
 answer = json.load(sys.stdin)["answer"]
-seen = [path for path in (PATH, "/etc/shadow", "/root") if os.path.exists(path)]
+seen = [path for path in ("/etc/shadow", *PATHS) if os.path.exists(path)]
 os.write(answer, json.dumps(dict(refused=f"user {os.getuid()} sees {seen}")).encode())
 """
 
 
 @pytest.mark.skipif(not walls.untested(), reason="no walls on this host")
 def test_the_reader_of_a_boot_sees_nothing_of_the_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, host_files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = written(tmp_path, GOOD)
-    start = LOOK.replace("{", "{{").replace("}", "}}").replace("PATH", repr(str(results)))
+    paths = tuple(map(str, (results, *host_files)))
+    start = LOOK.replace("{", "{{").replace("}", "}}").replace("PATHS", repr(paths))
     monkeypatch.setattr(limited_reader, "_START", start)
     report = read_boot(results, unit_jobs=[JOB])
     assert report.runs[0]["reason"] == "the results could not be read: user 65532 sees []"
     # a wall that cannot be set up is left out, and the reader still has no capability to write
     monkeypatch.setattr(walls.Sandbox, "run", no_walls)
-    assert "/etc/shadow" in read_boot(results, unit_jobs=[JOB]).runs[0]["reason"]
+    seen = read_boot(results, unit_jobs=[JOB]).runs[0]["reason"]
+    assert [path in seen for path in ("/etc/shadow", *paths)] == [True] * 4
 
 
 def no_walls(*_: object, **__: object) -> None:

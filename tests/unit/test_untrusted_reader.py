@@ -130,7 +130,8 @@ for name, act in (
     ("connect", lambda: socket.create_connection(("127.0.0.1", {port}), 5)),
     ("see", lambda: open({outside!r})),
     ("signal", lambda: os.kill({pid}, 0)),
-    ("mount", lambda: os.listdir("/root")),
+    ("home", lambda: open({home!r})),
+    ("checkout", lambda: open({checkout!r})),
 ):
     try:
         act()
@@ -145,6 +146,7 @@ os.write(answer, json.dumps({{"refused": "did " + " ".join(said)}}).encode())
 def test_the_child_can_neither_write_nor_connect_nor_see_the_host(
     objects: Path,
     tmp_path: Path,
+    host_files: tuple[Path, Path],
     monkeypatch: pytest.MonkeyPatch,
     sandbox: walls.Sandbox | None,
 ) -> None:
@@ -154,15 +156,21 @@ def test_the_child_can_neither_write_nor_connect_nor_see_the_host(
     os.chown(objects / "theirs", USERS["untrusted"], USERS["untrusted"])
     outside = tmp_path / "secret"
     outside.touch()
+    home, checkout = host_files
     attempts = ATTEMPTS.format(
-        theirs=str(objects / "theirs"), outside=str(outside), port=22, pid=os.getpid()
+        theirs=str(objects / "theirs"),
+        outside=str(outside),
+        home=str(home),
+        checkout=str(checkout),
+        port=22,
+        pid=os.getpid(),
     )
     monkeypatch.setattr(limited_reader, "_START", attempts.replace("{", "{{").replace("}", "}}"))
     child = LimitedReader(
         module="", sandbox=sandbox, memory_bytes=MIB, seconds=60, cpu_seconds=9, visible=(objects,)
     )
     # without walls it can still read the host's files
-    seen = "did" if sandbox else "did see signal mount"
+    seen = "did" if sandbox else "did see signal home checkout"
     with pytest.raises(CannotRead, match=f"^{seen} *$"):
         child.answer({})
 
