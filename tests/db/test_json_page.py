@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tests.database import fresh
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
+from tests.json_page import Page, shapes
 
 Documents = dict[str, list[Any]]
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,16 +163,6 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     lab.run("lint", "jobs", "lint", jobs)
 
 
-PAGE = (ROOT / "docs" / "json.md").read_text()
-_ROW = re.compile(r"^\| `([\w-]+)`(\??) \| (.+?) \| ", re.MULTILINE)
-_SCALARS: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-    "null": (type(None),),
-    "object": (dict,),
-}
 # Names of documents that are not those of a shape, or lists of one.
 SHAPE_OF = {
     "comparison asked for": "comparison",
@@ -201,72 +192,9 @@ IN_WORDS = {
 }
 
 
-@dataclass
-class Page:
-    """The tables of the page: shape -> key -> (optional, type). `used` and `seen` are what
-    documents had."""
-
-    shapes: dict[str, dict[str, tuple[bool, str]]]
-    used: set[str] = field(default_factory=set)
-
-    def check(self, value: Any, kind: str, where: str) -> list[str]:
-        """What is wrong with a value of a documented type; nothing if it fits one of the
-        alternatives."""
-        problems: list[str] = []
-        for option in kind.split(" or "):
-            problems = self._one(value, option.strip(), where)
-            if not problems:
-                return []
-        return problems
-
-    def _one(self, value: Any, kind: str, where: str) -> list[str]:
-        if kind == "any":
-            return []
-        outer, of, inner = kind.partition(" of ")
-        if of and outer in ("list", "map"):
-            items: Iterable[tuple[object, Any]]
-            if outer == "list" and isinstance(value, list):
-                items = enumerate(value)
-            elif outer == "map" and isinstance(value, dict):
-                items = value.items()
-            else:
-                return [f"{where}: {value!r:.80} is not a {kind}"]
-            return [
-                wrong for key, item in items for wrong in self.check(item, inner, f"{where}.{key}")
-            ]
-        if linked := re.fullmatch(r"\[(.+)\]\(#.+\)", kind):
-            return self.shape(value, linked[1], where)
-        plain = _SCALARS[kind]
-        fits = isinstance(value, plain) and (bool in plain or not isinstance(value, bool))
-        return [] if fits else [f"{where}: {value!r:.80} is not {kind}"]
-
-    def shape(self, value: Any, name: str, where: str) -> list[str]:
-        """What is wrong with an object whose keys have a table."""
-        keys = self.shapes[name]
-        if not isinstance(value, dict):
-            return [f"{where}: {value!r:.80} is not a {name}"]
-        self.used.add(name)
-        missing = {key for key, (optional, _) in keys.items() if not optional} - value.keys()
-        problems = [
-            f"{where}.{key} is in the page ({name}), not in the document" for key in missing
-        ]
-        for key, item in value.items():
-            if key not in keys:
-                problems.append(f"{where}.{key} is in the document, not in the page ({name})")
-            else:
-                problems += self.check(item, keys[key][1], f"{where}.{key}")
-        return problems
-
-
 @pytest.fixture(scope="module")
 def page() -> Page:
-    sections = re.split(r"^### (.+)$", PAGE, flags=re.MULTILINE)[1:]
-    return Page(
-        {
-            title: {key: (bool(mark), kind) for key, mark, kind in _ROW.findall(text)}
-            for title, text in zip(sections[::2], sections[1::2], strict=True)
-        }
-    )
+    return Page(shapes())
 
 
 def test_every_document_has_the_keys_and_types_that_the_page_gives(
