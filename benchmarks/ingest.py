@@ -162,7 +162,7 @@ def parsed_part(world: World) -> tuple[Timed | None, dict[str, list[float]]]:
             file = {"sha256": sha256, "size": len(content)}
             world.next_boot(conn, partial(an_outcome, results=file))
     clock = Clock(world.engine)
-    faults = Faults(world.lab)
+    faults = Faults(world.lab.transaction)
     ingest_outcomes(world.lab, faults)
     faults.tell()
     with world.engine.connect() as conn:

@@ -177,11 +177,11 @@ def test_a_cluster_does_not_work_while_one_of_its_testboxes_may_not(
     brain: Brain, take_out: object
 ) -> None:
     built(brain)
-    take_out(brain.lab, "b", "new fans")  # type: ignore[operator]
+    take_out(brain.lab.transaction, "b", "new fans")  # type: ignore[operator]
     asked(brain, "cs-ab")
     turn(brain, 2)
     assert at_work(brain) == {}
-    resume(brain.lab, "b")
+    resume(brain.lab.transaction, "b")
     turn(brain)
     assert set(at_work(brain)) == {"a", "b", "cs-ab"}
 

@@ -67,7 +67,7 @@ def place(
         testboxes=["vm-icount"],
         paths=(),
     )
-    assert poll_tree(lab, add_tree(lab, tree)) is None
+    assert poll_tree(lab.transaction, lab.git, add_tree(lab, tree)) is None
     return Place(lab.git, conn, commits, tmp_path / "mails")
 
 

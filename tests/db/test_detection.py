@@ -428,7 +428,7 @@ def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_unti
 
 
 def test_an_operator_takes_a_testbox_out_and_lets_it_work_again(brain: Brain) -> None:
-    quarantine(brain.lab, "vm-icount", "smells of smoke")
+    quarantine(brain.lab.transaction, "vm-icount", "smells of smoke")
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     commits(brain, FakeCommit())
     brain.watch(base)
@@ -436,11 +436,11 @@ def test_an_operator_takes_a_testbox_out_and_lets_it_work_again(brain: Brain) ->
         tick(brain.lab)
         brain.fake.work()
     assert not [done for done in brain.fake.done if done[0] == "boot"]
-    resume(brain.lab, "vm-icount")
+    resume(brain.lab.transaction, "vm-icount")
     brain.run()
     assert [done for done in brain.fake.done if done[0] == "boot"]
     with pytest.raises(RequestError, match="testbox 'toaster' does not exist; choose from"):
-        resume(brain.lab, "toaster")
+        resume(brain.lab.transaction, "toaster")
 
 
 def test_the_command_line_shows_and_moves_testboxes(

@@ -183,7 +183,7 @@ def test_what_a_person_does_is_open_until_the_loop_has_seen_it(brain: Brain) -> 
     brain.poll()
     assert look(brain)["open"] == dict.fromkeys(look(brain)["open"], 0) | {"unseen": 1}
     to_the_end(brain)
-    drain(brain.lab, "vm-icount", "a new fan")
+    drain(brain.lab.transaction, "vm-icount", "a new fan")
     assert look(brain)["open"]["unseen"] == 1
     go_quiet(brain)
     assert look(brain)["idle"]
@@ -200,7 +200,7 @@ def test_a_new_tree_is_open_until_it_was_polled(brain: Brain) -> None:
     assert look(brain)["open"] == dict.fromkeys(look(brain)["open"], 0) | {"trees": 1}
     with brain.lab.transaction("read") as tx:
         (tree,) = tx.trees.all()
-    poll_tree(brain.lab, tree)  # a problem is an answer, too
+    poll_tree(brain.lab.transaction, brain.lab.git, tree)  # a problem is an answer, too
     go_quiet(brain)
     assert look(brain)["idle"]
 
@@ -214,7 +214,7 @@ def test_a_round_that_failed_has_seen_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(Incidents, "to_report", broken)
         for why in ("a new fan", "a new disk"):
-            drain(brain.lab, "vm-tcg", why)
+            drain(brain.lab.transaction, "vm-tcg", why)
             with pytest.raises(ExceptionGroup, match="the table is damaged"):
                 tick(brain.lab)
             assert look(brain)["open"]["unseen"] > 0
@@ -232,7 +232,7 @@ def test_a_change_that_commits_while_a_round_runs_is_left_to_the_next_one(
     go_quiet(brain)
     with engine.connect() as slow, slow.begin() as transaction:
         slow.execute(sa.text("UPDATE mail_switch SET why = 'slow'"))
-        drain(brain.lab, "vm-tcg", "a new fan")
+        drain(brain.lab.transaction, "vm-tcg", "a new fan")
         with brain.lab.transaction("begin round") as tx:
             seen = tx.rounds.unseen()
         transaction.commit()

@@ -67,13 +67,13 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
         bisection, good = tx.bisections.get(number), tx.bisections.points(number)[0][0]
         assert bisection is not None
         tx.bisections.add_want(number, WantedBoot(0, 900, "confirm", layout=2))
-        laid_out = in_layout(brain.lab, tx, good, 2)
+        laid_out = in_layout(brain.lab.kconfigs, tx.trees, tx.variants, good, 2)
         assert (
-            laid_out == in_layout(brain.lab, tx, good, 2)
+            laid_out == in_layout(brain.lab.kconfigs, tx.trees, tx.variants, good, 2)
             and laid_out.commit == good.commit
             and laid_out.build_key != good.build_key
         )
-        assert in_layout(brain.lab, tx, good, 0) == good
+        assert in_layout(brain.lab.kconfigs, tx.trees, tx.variants, good, 0) == good
         want_boot(
             brain.lab, tx.orders, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number
         )

@@ -95,7 +95,7 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
     number, _ = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
     rounds(brain, 2)
     testbox = brain.facts("b", number)["testbox"]
-    drain(brain.lab, testbox, "its fan is loud")
+    drain(brain.lab.transaction, testbox, "its fan is loud")
     tick(brain.lab)
     why = (
         f"testbox {testbox} is drained: its fan is loud; run `swingbot testbox resume {testbox}` "
@@ -116,7 +116,7 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
     )
     assert "waiting for a testbox" in page
     assert "Waiting: testbox" in page
-    let_work(brain.lab, testbox)
+    let_work(brain.lab.transaction, testbox)
     brain.run()
     assert (brain.facts("b", number)["status"], brain.facts("b", number)["waits"]) == (
         "culprit",
@@ -330,7 +330,7 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
     assert "predates journals" in swingbot("bisect", "replay", old).output
     assert swingbot("bisect", "log", old).output.count("\n") > 20
     assert swingbot("bisect", "visualize", old, "--ascii", "--width", "90").exit_code == 0
-    advance_bisections(brain.lab, Faults(brain.lab))
+    advance_bisections(brain.lab, Faults(brain.lab.transaction))
     log = swingbot("bisect", "log", running).output
     assert log.count("# result: ") == 4  # at once: what was there when the journal began
     done = swingbot("bisect", "replay", running)

@@ -182,7 +182,7 @@ def test_failures_in_a_row_quarantine_a_testbox_and_its_order_goes_on_elsewhere(
         event["why"] for event in facts_of(brain)["events"]
     }
     assert rows(brain, "SELECT FROM orders WHERE state IN ('waiting', 'ready', 'running')") == []
-    resume(brain.lab, "rack7")
+    resume(brain.lab.transaction, "rack7")
     turn(brain)
     assert (state(brain), facts_of(brain)["now"]["failures"]) == ("idle", 0)
     assert sorted(sent(brain)) == [
@@ -206,7 +206,7 @@ def test_a_bisection_its_proof_and_its_mail_go_on_at_another_testbox(brain: Brai
         brain.fake.work()
     before = rows(brain, "SELECT count(*) AS n FROM boot WHERE testbox = 'rack7'")[0]["n"]
     assert before > 0
-    quarantine(brain.lab, "rack7", "failed: the power is off")
+    quarantine(brain.lab.transaction, "rack7", "failed: the power is off")
     brain.fake.work()
     brain.run()
     found = brain.facts("b")
@@ -224,7 +224,7 @@ def test_a_bisection_its_proof_and_its_mail_go_on_at_another_testbox(brain: Brai
 def test_without_another_testbox_an_order_waits_with_a_fresh_budget_until_the_testbox_is_back(
     brain: Brain,
 ) -> None:
-    drain(brain.lab, "rack8", "its twin is away")
+    drain(brain.lab.transaction, "rack8", "its twin is away")
     name = compared(brain, "rack7")
     turn(brain)
     for _ in range(3):
@@ -241,7 +241,7 @@ def test_without_another_testbox_an_order_waits_with_a_fresh_budget_until_the_te
     assert waits.startswith("testbox rack7 is quarantined: failed: 3 attempts in a row")
     assert waits in problems
     assert comparison["eta_seconds"] is None
-    resume(brain.lab, "rack7")
+    resume(brain.lab.transaction, "rack7")
     brain.run()
     with brain.engine.connect() as conn:
         comparison = read.comparison(conn, name)
@@ -325,14 +325,14 @@ def test_a_new_testbox_votes_after_its_screening_and_a_changed_one_after_another
 @pytest.mark.parametrize("brain", [3], indirect=True)
 def test_a_testbox_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Brain) -> None:
     name = compared(brain, "rack7")
-    drain(brain.lab, "rack8", "its twin is away")
+    drain(brain.lab.transaction, "rack8", "its twin is away")
     dead = DeadLab(engine=brain.engine, artifacts=brain.settings.artifacts, repo=brain.repo)
     for _ in range(6):
         tick(brain.lab)
         dead.work()
     assert facts_of(brain)["reason"] == "screening: 0 of 3 anchor boots came up"
     assert sent(brain) == ["testbox rack7 is quarantined"]
-    resume(brain.lab, "rack7")
+    resume(brain.lab.transaction, "rack7")
     brain.run()
     with brain.engine.connect() as conn:
         assert (read.comparison(conn, name)["status"], facts_of(brain)["now"]["screening"]) == (
@@ -431,11 +431,27 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_reported_once_each(brai
         assert isinstance(queue, QueueState)
     for _ in range(2):
         with brain.lab.transaction("alert operator") as tx:
-            alert_operator(brain.lab, tx)
+            alert_operator(
+                brain.lab.settings,
+                brain.lab.now,
+                brain.lab.awake,
+                brain.lab.no_room,
+                tx.testboxes,
+                tx.reports,
+                tx.alerts,
+            )
     assert sorted(sent(brain)) == ["many runs on testbox rack7 are invalid", "the queue is stuck"]
     young = dataclasses.replace(brain.lab, awake=lambda: 60.0)
     with brain.lab.transaction("alert operator") as tx:
-        alert_operator(young, tx)  # this loop has not looked for so long: it cannot say
+        alert_operator(
+            young.settings,
+            young.now,
+            young.awake,
+            young.no_room,
+            tx.testboxes,
+            tx.reports,
+            tx.alerts,
+        )  # this loop has not looked for so long: it cannot say
     assert "over: the queue is moving again" in sent(brain)
 
 
@@ -496,7 +512,7 @@ def test_the_command_line_says_since_when_and_why(
         result = CliRunner().invoke(main, words, env=environment(tmp_path, db_url))
         return result.exit_code, result.output
 
-    drain(brain.lab, "rack7", "new disk")
+    drain(brain.lab.transaction, "rack7", "new disk")
     assert "drained, still running" in swingbot("testbox", "list")[1]
     code, output = swingbot("testbox", "show", "rack7")
     assert (code, output.splitlines()[0]) == (0, "rack7  drained: new disk")

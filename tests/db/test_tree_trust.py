@@ -69,8 +69,8 @@ def test_a_tree_that_exists_keeps_its_level(brain: Brain) -> None:
     with brain.engine.begin() as conn:
         make.a_tree(conn, "old", url=URL)
         make.a_tree(conn, "stranger", url=URL, trust="untrusted")
-    assert trust_of_new_tree(brain.lab, "old", URL, None) == "trusted"
-    assert trust_of_new_tree(brain.lab, "stranger", URL, None) == "untrusted"
-    assert trust_of_new_tree(brain.lab, "new", URL, "trusted") == "trusted"
+    assert trust_of_new_tree(brain.lab.transaction, "old", URL, None) == "trusted"
+    assert trust_of_new_tree(brain.lab.transaction, "stranger", URL, None) == "untrusted"
+    assert trust_of_new_tree(brain.lab.transaction, "new", URL, "trusted") == "trusted"
     with pytest.raises(RequestError, match="--trust"):
-        trust_of_new_tree(brain.lab, "new", URL, None)
+        trust_of_new_tree(brain.lab.transaction, "new", URL, None)

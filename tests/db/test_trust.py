@@ -138,17 +138,26 @@ def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_l
             "trusted",
             "untrusted",
         ]
-        tree = known_tree(brain.lab, "fake")
-        assert variant_of(brain.lab, tx, tree, head.commit).trust == "untrusted"
-        assert in_layout(brain.lab, tx, head, 2).trust == "untrusted"
+        tree = known_tree(brain.lab.transaction, "fake")
+        assert (
+            variant_of(brain.lab.git, brain.lab.kconfigs, tx.variants, tree, head.commit).trust
+            == "untrusted"
+        )
+        assert in_layout(brain.lab.kconfigs, tx.trees, tx.variants, head, 2).trust == "untrusted"
 
 
 def test_all_of_an_untrusted_tree_is_untrusted(brain: Brain) -> None:
     brain.watch(brain.lab.git.resolve("fake", "base"), name="stranger", trust="untrusted")
     with brain.lab.transaction("read") as tx:
-        tree = known_tree(brain.lab, "stranger")
+        tree = known_tree(brain.lab.transaction, "stranger")
         assert (
-            variant_of(brain.lab, tx, tree, brain.lab.git.resolve("stranger", "tip")).trust
+            variant_of(
+                brain.lab.git,
+                brain.lab.kconfigs,
+                tx.variants,
+                tree,
+                brain.lab.git.resolve("stranger", "tip"),
+            ).trust
             == "untrusted"
         )
 

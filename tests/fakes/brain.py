@@ -75,9 +75,8 @@ class Brain:
             for name, definition in self.lab.testboxes.present.items()
             if name != testbox
         }
-        return load_testboxes(
-            dataclasses.replace(self.lab, testboxes=KnownTestboxes(present=others))
-        )
+        known = load_testboxes(self.lab.transaction, KnownTestboxes(present=others))
+        return dataclasses.replace(self.lab, testboxes=known)
 
     def idle(self) -> bool:
         with self.engine.connect() as conn:
@@ -101,12 +100,12 @@ class Brain:
                 },
             ),
         )
-        assert poll_tree(self.lab, tree) is None
+        assert poll_tree(self.lab.transaction, self.lab.git, tree) is None
 
     def poll(self) -> None:
         with self.lab.transaction("read") as tx:
             (tree,) = tx.trees.all()
-        assert poll_tree(self.lab, tree) is None
+        assert poll_tree(self.lab.transaction, self.lab.git, tree) is None
 
     def facts(self, kind: str, number: int = 1) -> dict[str, Any]:
         with self.engine.connect() as conn:

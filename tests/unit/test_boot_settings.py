@@ -266,7 +266,15 @@ def parts(
         return "spec"
 
     specs = SimpleNamespace(add=add)
-    made = resolve_parts(cast(Lab, lab), cast(Specs, specs), files, ["box"], {}, trust)
+    made = resolve_parts(
+        cast(Lab, lab).programs,
+        cast(Lab, lab).testboxes,
+        cast(Specs, specs),
+        files,
+        ["box"],
+        {},
+        trust,
+    )
     assert made == [("box", "spec")]
     return kept
 

@@ -146,14 +146,14 @@ def test_a_series_with_too_many_patches_is_refused_before_it_is_applied(world: W
 
 def test_the_tree_may_be_left_out_if_only_one_has_the_commits(world: World, tmp_path: Path) -> None:
     refs = world.commits[:2]
-    assert tree_of(world.lab, None, refs).name == "one"
+    assert tree_of(world.lab.transaction, world.lab.git, None, refs).name == "one"
     other = make_repo(tmp_path / "other.git", [Change(files={"x": b"x\n"}, message="other")])
     a_tree(world.lab, "two", str(tmp_path / "other.git"), other[0], other[0])
     world.lab.git.fetch_branch("two", str(tmp_path / "other.git"), "main")
-    assert tree_of(world.lab, None, refs).name == "one"
-    assert tree_of(world.lab, None, other).name == "two"
+    assert tree_of(world.lab.transaction, world.lab.git, None, refs).name == "one"
+    assert tree_of(world.lab.transaction, world.lab.git, None, other).name == "two"
     with pytest.raises(RequestError, match="^no tree has .*; name one with --tree: one, two$"):
-        tree_of(world.lab, None, [refs[0], other[0]])
+        tree_of(world.lab.transaction, world.lab.git, None, [refs[0], other[0]])
 
 
 def test_commits_that_several_trees_have_need_a_tree(world: World) -> None:
@@ -161,8 +161,8 @@ def test_commits_that_several_trees_have_need_a_tree(world: World) -> None:
     world.lab.git.fetch_branch("copy", str(world.repo), "main")
     refs = world.commits[:2]
     with pytest.raises(RequestError) as refused:
-        tree_of(world.lab, None, refs)
+        tree_of(world.lab.transaction, world.lab.git, None, refs)
     assert str(refused.value) == (
         f"several trees have {refs[0]}, {refs[1]}; choose one with --tree: copy, one"
     )
-    assert tree_of(world.lab, "copy", refs).name == "copy"
+    assert tree_of(world.lab.transaction, world.lab.git, "copy", refs).name == "copy"

@@ -42,7 +42,7 @@ class World:
     def look(self) -> None:
         with self.memory.store.transaction() as tx:
             tree = tx.trees.get(self.tree.id)
-        assert poll_tree(self.memory.lab, tree) is None
+        assert poll_tree(self.memory.lab.transaction, self.memory.lab.git, tree) is None
         self.run()
 
     def run(self) -> None:

@@ -384,7 +384,7 @@ def test_a_step_that_is_shown_nothing_new_is_noted_once() -> None:
     tick(memory.lab)
     before = len(memory.store.db.steps)
     for _ in range(3):
-        advance_bisections(memory.lab, Faults(memory.lab))
+        advance_bisections(memory.lab, Faults(memory.lab.transaction))
     assert len(memory.store.db.steps) == before > 0
 
 

@@ -103,7 +103,7 @@ def _rounds(
     own_clock = ClockWatch(time.monotonic)
     while not over():
         progress.committed()
-        faults = Faults(lab)
+        faults = Faults(lab.transaction)
         try:
             only.hold()  # its session may have ended with the database
             with faults.of("poll trees"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -105,7 +106,8 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     cached_lab = functools.cache(lambda: make_lab(settings, engine))
 
     def lab() -> Lab:
-        return load_testboxes(cached_lab())
+        lab = cached_lab()
+        return replace(lab, testboxes=load_testboxes(lab.transaction, lab.testboxes))
 
     source = SnapshotReader(engine, read)
     incidents = IncidentPages(source, renderer, forms, lab)

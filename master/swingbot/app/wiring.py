@@ -74,11 +74,12 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
         raise SettingsError("mail.to is empty; set it to at least one recipient of reports")
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     began = time.monotonic()
-    lab = Lab(
+    testboxes = KnownTestboxes(present=load_all(workers / "testboxes"))
+    return Lab(
         transaction=begin,
         git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
         artifacts=ArtifactDirectory(settings.artifacts),
-        testboxes=KnownTestboxes(present=load_all(workers / "testboxes")),
+        testboxes=load_testboxes(begin, testboxes),
         programs=programs,
         parsers=parser_versions(programs),
         kconfigs=load_kconfigs(workers / "kconfig"),
@@ -96,7 +97,6 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
         clock=ClockWatch(time.monotonic),
         results=ChildResultReader(Path(settings.paths.jobs) / "programs"),
     )
-    return load_testboxes(lab)
 
 
 def _lab_settings(settings: Settings, recipients: tuple[str, ...]) -> LabSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from swingbot.service.ports import Lab
+from swingbot.service.ports.transaction import OpenTransaction
 
 
 class Faults:
@@ -15,8 +15,8 @@ class Faults:
     round is skipped and the exception of the transaction reaches the caller.
     """
 
-    def __init__(self, lab: Lab) -> None:
-        self._lab = lab
+    def __init__(self, transaction: OpenTransaction) -> None:
+        self._transaction = transaction
         self.found: list[tuple[str, Exception]] = []
 
     @contextmanager
@@ -25,7 +25,7 @@ class Faults:
         try:
             yield
         except Exception as fault:
-            with self._lab.transaction("look"):
+            with self._transaction("look"):
                 pass
             self.found.append((what, fault))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from swingbot.core.mail.encoding import Envelope, encode
@@ -12,8 +12,8 @@ from swingbot.core.mail.message import Mail
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportKind
 from swingbot.core.moderation.filing import Filing
-from swingbot.service.ports import Lab, Transaction
-from swingbot.service.ports.reports import NewReport
+from swingbot.service.ports import LabSettings
+from swingbot.service.ports.reports import NewReport, Reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +36,24 @@ class WrittenMail:
     facts: Mapping[str, Any] | None = None
 
 
-def store_mail(lab: Lab, tx: Transaction, written: WrittenMail) -> None:
+def store_mail(
+    settings: LabSettings, now: Callable[[], datetime], reports: Reports, written: WrittenMail
+) -> None:
     """Add the report and its message; a report that is already stored stays as it is."""
     to, cc = written.filing.addressed.to, written.filing.addressed.cc
     message = encode(
         written.mail,
         Envelope(
-            sender=lab.settings.sender,
+            sender=settings.sender,
             to=to,
             cc=cc,
             message_id=written.message_id,
-            date=lab.now(),
+            date=now(),
             report=ids.show("report", written.number),
-            list_id="" if written.kind == "alert" else lab.settings.mail.list_id,
+            list_id="" if written.kind == "alert" else settings.mail.list_id,
         ),
     )
-    tx.reports.add(
+    reports.add(
         NewReport(
             number=written.number,
             incident=written.incident,

@@ -6,6 +6,7 @@ Safe to stop at any line and to start again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.start import bisect_swings
@@ -70,19 +71,37 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("attribute incidents", attribute_incidents),
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
-    ("boot anchors", boot_anchors),
+    (
+        "boot anchors",
+        lambda lab, tx: boot_anchors(
+            lab.testboxes.present, lab.settings, tx.testboxes, tx.comparisons, tx.anchors
+        ),
+    ),
     # 5. Assign work. Testboxes before orders: work that waits for a quarantined testbox may move to
     # another one of its group.
     ("watch testboxes", watch_testboxes),
-    ("screen testboxes", screen_testboxes),
+    (
+        "screen testboxes",
+        lambda lab, tx: screen_testboxes(
+            lab.testboxes.present, lab.settings, tx.testboxes, tx.boots, tx.comparisons, tx.anchors
+        ),
+    ),
     ("place comparisons", place_comparisons),
     ("settle orders", settle_orders),
     ("give up arms", give_up_arms),
-    ("foresee builds", foresee_open_builds),
+    (
+        "foresee builds",
+        lambda lab, tx: foresee_open_builds(lab.git, tx.variants, tx.orders, tx.builds),
+    ),
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
     # 6. Report lab problems that remain.
-    ("alert operator", alert_operator),
+    (
+        "alert operator",
+        lambda lab, tx: alert_operator(
+            lab.settings, lab.now, lab.awake, lab.no_room, tx.testboxes, tx.reports, tx.alerts
+        ),
+    ),
 )
 
 
@@ -100,8 +119,8 @@ def tick(lab: Lab) -> None:
     # Before loading anything for the round: loaded data is then at least as new as these changes.
     with lab.transaction("begin round") as tx:
         unseen = tx.rounds.unseen()
-    lab = load_testboxes(lab)
-    faults = Faults(lab)
+    lab = replace(lab, testboxes=load_testboxes(lab.transaction, lab.testboxes))
+    faults = Faults(lab.transaction)
     # Outcomes first: all decisions depend on them. Settle their orders before bisections look,
     # which would otherwise wait a round.
     with faults.of("outcomes"):

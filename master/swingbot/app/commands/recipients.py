@@ -30,7 +30,7 @@ def recipients(
     """
     lab = session.lab
     commit = lab.git.resolve(tree, commit)
-    watched = known_tree(lab, tree)
+    watched = known_tree(lab.transaction, tree)
     chosen, problem = would_go_to(
         lab,
         tree,

@@ -171,7 +171,7 @@ def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> 
 
     Its orders wait until `swingbot testbox resume`.
     """
-    set_testboxes.quarantine(session.lab, name, reason)
+    set_testboxes.quarantine(session.lab.transaction, name, reason)
     _moved(
         session,
         name,
@@ -188,7 +188,7 @@ def quarantine(session: CommandContext, name: str, reason: str, json_: bool) -> 
 @guarded
 def drain(session: CommandContext, name: str, reason: str, json_: bool) -> None:
     """Drain a testbox. Running boots finish; no new ones start until `resume`."""
-    set_testboxes.drain(session.lab, name, reason)
+    set_testboxes.drain(session.lab.transaction, name, reason)
     _moved(
         session,
         name,
@@ -235,7 +235,7 @@ def check(session: CommandContext, name: str, here: bool, json_: bool) -> None:
 @guarded
 def resume(session: CommandContext, name: str, json_: bool) -> None:
     """Return a testbox to service. Earlier boots of its anchor no longer serve as reference."""
-    set_testboxes.resume(session.lab, name)
+    set_testboxes.resume(session.lab.transaction, name)
     _moved(session, name, f"testbox {name} is active", json_)
 
 

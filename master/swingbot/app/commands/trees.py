@@ -118,7 +118,7 @@ def add(
     settings = session.settings
     url = str(Path(url).absolute()) if url.startswith(("./", "../")) else url
     try:
-        level = trust_of_new_tree(session.lab, name, url, trust)
+        level = trust_of_new_tree(session.lab.transaction, name, url, trust)
     except RequestError as error:
         raise RequestError(f"{error}; {_with_trust()}") from None
     click.echo(
@@ -141,7 +141,9 @@ def add(
             trust=level,
         ),
     )
-    problem = poll_tree(session.lab, known_tree(session.lab, name))
+    problem = poll_tree(
+        session.lab.transaction, session.lab.git, known_tree(session.lab.transaction, name)
+    )
     if problem is not None:
         raise RequestError(problem)
     with session.reading() as conn:
@@ -318,7 +320,9 @@ def history(
 @guarded
 def poll(session: CommandContext, name: str, json_: bool) -> None:
     """Poll a branch now. Otherwise it is polled every `watch.poll_seconds`."""
-    problem = poll_tree(session.lab, known_tree(session.lab, name))
+    problem = poll_tree(
+        session.lab.transaction, session.lab.git, known_tree(session.lab.transaction, name)
+    )
     if problem is not None:
         raise RequestError(problem)
     with session.reading() as conn:
@@ -335,7 +339,7 @@ def poll(session: CommandContext, name: str, json_: bool) -> None:
 @guarded
 def remove(session: CommandContext, name: str) -> None:
     """Stop watching a tree. Its results are kept; running work continues."""
-    watched = known_tree(session.lab, name)
+    watched = known_tree(session.lab.transaction, name)
     with session.lab.transaction("remove tree") as tx:
         tx.trees.remove(watched.id)
     click.echo(f"tree {name} is no longer watched; its results are kept")

@@ -94,7 +94,9 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
     elif isinstance(action, Measure):
         for request in action.requests:
             tx.bisections.add_want(bisection.id, request)
-            variant = in_layout(lab, tx, variants[request.idx], request.layout)
+            variant = in_layout(
+                lab.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
+            )
             want_boot(
                 lab,
                 tx.orders,
@@ -141,7 +143,9 @@ def _observe(
     for request in tx.bisections.wants(bisection.id):
         if request.key in seen:
             continue
-        variant = in_layout(lab, tx, variants[request.idx], request.layout)
+        variant = in_layout(
+            lab.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
+        )
         build = (tx.builds.by_key([variant.build_key]) if request.layout else builds).get(
             variant.build_key
         )

@@ -29,11 +29,13 @@ def hand_over(lab: Lab, tx: Transaction, bisection: Bisection, variants: Sequenc
         return  # its boots are compared at equal numbers, which two testboxes do not share
     reasons = tx.testboxes.reasons()
     barred = [
-        index for index, name in enumerate(bisection.testboxes) if is_barred(lab, reasons, name)
+        index
+        for index, name in enumerate(bisection.testboxes)
+        if is_barred(lab.testboxes.present, reasons, name)
     ]
     if not barred:
         return
-    fit = fit_testboxes(lab, tx.testboxes)
+    fit = fit_testboxes(lab.testboxes.present, lab.settings, tx.testboxes)
     for index in barred:
         bisection = _hand_over(lab, tx, bisection, variants, index, fit)
 
@@ -80,7 +82,7 @@ def _hand_over(
         if before is not None:
             tx.orders.unwant(before.id, bisection=bisection.id)
         tx.bisections.move_want(bisection.id, *want.key, target)
-        variant = in_layout(lab, tx, variants[want.idx], want.layout)
+        variant = in_layout(lab.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout)
         key = boot_key(moved, variant, want.k, target)
         want_boot(lab, tx.orders, variant, key, PRIORITY["bisection"], bisection=bisection.id)
     return moved
@@ -89,7 +91,7 @@ def _hand_over(
 def _order_key(
     lab: Lab, tx: Transaction, bisection: Bisection, variants: Sequence[Variant], want: WantedBoot
 ) -> str:
-    variant = in_layout(lab, tx, variants[want.idx], want.layout)
+    variant = in_layout(lab.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout)
     return str(boot_key(bisection, variant, want.k, want.testbox))
 
 

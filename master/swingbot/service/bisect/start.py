@@ -68,8 +68,8 @@ class ResolvedBisection:
 
 def start_bisection(lab: Lab, request: BisectionRequest) -> int:
     """Record a bisection and return its number. Raises RequestError."""
-    tree = tree_of(lab, request.tree, [request.good, request.bad])
-    ends = [resolve_commit(lab, tree, ref) for ref in (request.good, request.bad)]
+    tree = tree_of(lab.transaction, lab.git, request.tree, [request.good, request.bad])
+    ends = [resolve_commit(lab.git, tree, ref) for ref in (request.good, request.bad)]
     if not lab.git.is_ancestor(*ends):
         ends.reverse()
     if not lab.git.is_ancestor(*ends) or ends[0] == ends[1]:
@@ -82,11 +82,21 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
         trust = trust_in(tx.variants, tree, lab.git.facts(ends[1]), vouched=request.trusted)
         named = request.testbox
         testboxes = pick_testboxes(
-            lab, [named] if named else _first_for(lab, tree, trust), trust, asked=bool(named)
+            lab.testboxes,
+            lab.settings,
+            [named] if named else _first_for(lab, tree, trust),
+            trust,
+            asked=bool(named),
         )
         testboxes = _alike(lab, tx.testboxes, testboxes)
         parts = resolve_parts(
-            lab, tx.specs, request.job_files or tree.job_files, testboxes, request.overrides, trust
+            lab.programs,
+            lab.testboxes,
+            tx.specs,
+            request.job_files or tree.job_files,
+            testboxes,
+            request.overrides,
+            trust,
         )
         if len({spec for _, spec in parts}) > 1:
             raise RequestError(
@@ -213,7 +223,7 @@ def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Var
             trust = trust_in(tx.variants, new.tree, lab.git.facts(commit), vouched=new.vouched)
             points.append(
                 (
-                    variant_of(lab, tx, new.tree, commit, trust=trust),
+                    variant_of(lab.git, lab.kconfigs, tx.variants, new.tree, commit, trust=trust),
                     weight(changed.get(commit, ())) * new.factors.get(commit, 1.0)
                     if points
                     else 0.0,

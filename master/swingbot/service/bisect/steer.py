@@ -118,7 +118,9 @@ def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
     points = tx.bisections.points(bisection.id)
     for want in tx.bisections.wants(bisection.id):
         if want.key not in seen:
-            variant = in_layout(lab, tx, points[want.idx][0], want.layout)
+            variant = in_layout(
+                lab.kconfigs, tx.trees, tx.variants, points[want.idx][0], want.layout
+            )
             want_boot(
                 lab,
                 tx.orders,
@@ -191,7 +193,7 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
             raise RequestError(
                 f"{ref!r} is the prefix of {len(matches)} commits of b{number}; give more digits"
             )
-        commit = points[matches[0]][0].commit if matches else resolve_commit(lab, tree, ref)
+        commit = points[matches[0]][0].commit if matches else resolve_commit(lab.git, tree, ref)
         if commit not in index:
             raise RequestError(
                 f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; "

@@ -37,7 +37,7 @@ def check_anchors(lab: Lab, tx: Transaction) -> None:
 
 def _check(lab: Lab, tx: Transaction, comparison: Comparison) -> None:
     testbox, spec = comparison.parts[0]
-    (image,) = images_of(tx, [tx.variants.get(comparison.base)])
+    (image,) = images_of(tx.builds, [tx.variants.get(comparison.base)])
     if image is None:
         tx.comparisons.set_status(comparison.id, "failed", "the anchor kernel is not built")
         return

@@ -81,7 +81,9 @@ def level_after(
         if not line or low == len(line) - 1:
             return None
         lab.git.keep(line[low])
-        return variant_of(lab, tx, tx.trees.get(comparison.tree), line[low]).id
+        return variant_of(
+            lab.git, lab.kconfigs, tx.variants, tx.trees.get(comparison.tree), line[low]
+        ).id
     except GitError:
         return None
 

@@ -148,7 +148,7 @@ def extend_comparisons(lab: Lab, tx: Transaction) -> None:
 def _images(tx: Transaction, comparison: Comparison) -> list[str] | None:
     """Return the image sha256 of base and head; None if one is not built or both are equal."""
     images = all_images_of(
-        tx, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
+        tx.builds, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
     )
     return images if images is not None and images[0] != images[1] else None
 
@@ -304,7 +304,9 @@ def weigh_swings(lab: Lab, tx: Transaction) -> None:
         elif not another_stretch(lab, tx, swing):
             tx.swings.weigh(swing.id, "refuted", evidence | _why(swing, decision))
             if decision.answer == "reject":
-                order_anchor(tx, swing.testbox)  # the testbox may have moved
+                order_anchor(
+                    tx.comparisons, tx.anchors, swing.testbox
+                )  # the testbox may have moved
 
 
 def _why(swing: Swing, decision: Decision | plan.SpreadDecision) -> dict[str, str]:

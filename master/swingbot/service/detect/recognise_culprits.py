@@ -223,7 +223,7 @@ def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
     It depends only on the boots, not on when it is called.
     """
     incident = tx.incidents.get(int((pairs.request_key or "").split(":")[1]))
-    images = all_images_of(tx, [tx.variants.get(n) for n in (pairs.base, pairs.head)])
+    images = all_images_of(tx.builds, [tx.variants.get(n) for n in (pairs.base, pairs.head)])
     (testbox, spec), definition = pairs.parts[0], lab.testboxes.known(pairs.parts[0][0])
     sightings = [
         s
@@ -321,8 +321,12 @@ def _narrow(
     stretches = _stretches(lab, tx, comparison, [c.commit for c in copies if c.commit is not None])
     ends = [
         (
-            variant_of(lab, tx, tree, first).id if first is not None else None,
-            variant_of(lab, tx, tree, last).id if last is not None else None,
+            variant_of(lab.git, lab.kconfigs, tx.variants, tree, first).id
+            if first is not None
+            else None,
+            variant_of(lab.git, lab.kconfigs, tx.variants, tree, last).id
+            if last is not None
+            else None,
         )
         for first, last in stretches
     ]

@@ -77,7 +77,10 @@ def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
         NewComparison(
             kind="attribute",
             tree=tree.id,
-            arms=base_and_head(variant_of(lab, tx, tree, culprit["parent"]).id, sighting.culprit),
+            arms=base_and_head(
+                variant_of(lab.git, lab.kconfigs, tx.variants, tree, culprit["parent"]).id,
+                sighting.culprit,
+            ),
             boots=ATTRIBUTE_SPREAD_BOOTS if spread else ATTRIBUTE_BOOTS,
             parts=_own_part(tx, sighting.bisection)
             if spread
@@ -109,7 +112,9 @@ def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str
     bisection = tx.bisections.get(number)
     assert bisection is not None
     try:
-        watched = resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust)
+        watched = resolve_parts(
+            lab.programs, lab.testboxes, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust
+        )
     except RequestError:
         watched = []  # a job or testbox of the tree has changed; the bisection's own are enough
     specs = [spec for testbox, spec in watched if testbox == bisection.testbox]

@@ -47,7 +47,7 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
                 kind="asked",
                 tree=tree.id,
                 arms=base_and_head(
-                    variant_of(lab, tx, tree, culprit["parent"]).id,
+                    variant_of(lab.git, lab.kconfigs, tx.variants, tree, culprit["parent"]).id,
                     _tip(lab, tx, tree, tree.tip_commit),
                 ),
                 boots=_boots(lab, bisection, conclusion),
@@ -69,7 +69,7 @@ def _boots(lab: Lab, bisection: Bisection, conclusion: Mapping[str, Any]) -> int
 
 def _tip(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
     lab.git.keep(commit)
-    return variant_of(lab, tx, tree, commit).id
+    return variant_of(lab.git, lab.kconfigs, tx.variants, tree, commit).id
 
 
 def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:

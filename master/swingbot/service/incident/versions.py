@@ -160,4 +160,4 @@ def kept_variant(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
     rebase.
     """
     lab.git.keep(commit)
-    return variant_of(lab, tx, tree, commit).id
+    return variant_of(lab.git, lab.kconfigs, tx.variants, tree, commit).id

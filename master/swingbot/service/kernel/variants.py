@@ -6,16 +6,18 @@ from dataclasses import replace
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
-from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.ports import Git, GitError, RequestError
+from swingbot.service.ports.trees import Trees
 from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.build_key import build_key
-from swingbot_jobs.contract.kconfig import joined
+from swingbot_jobs.contract.kconfig import Kconfigs, joined
 from swingbot_jobs.contract.trust import Trust, key_at
 
 
 def variant_of(
-    lab: Lab,
-    tx: Transaction,
+    git: Git,
+    kconfigs: Kconfigs,
+    variants: Variants,
     tree: Tree,
     commit: str,
     origin: VariantOrigin = "branch",
@@ -24,13 +26,13 @@ def variant_of(
     """Return the variant of `commit` with the tree's configuration and compiler, creating it if
     needed. `trust` None: use `trust_in`.
     """
-    facts = lab.git.facts(commit)
-    level = trust or trust_in(tx.variants, tree, facts)
+    facts = git.facts(commit)
+    level = trust or trust_in(variants, tree, facts)
     key = key_at(
-        build_key(facts.tree_hash, tree.kconfig, lab.kconfigs[tree.kconfig], tree.compiler, 0),
+        build_key(facts.tree_hash, tree.kconfig, kconfigs[tree.kconfig], tree.compiler, 0),
         level,
     )
-    return tx.variants.add(tree, facts, key, origin, trust=level)
+    return variants.add(tree, facts, key, origin, trust=level)
 
 
 def trust_in(variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:
@@ -46,21 +48,36 @@ def trust_in(variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: boo
     return "trusted"
 
 
-def in_layout(lab: Lab, tx: Transaction, variant: Variant, layout: int) -> Variant:
+def in_layout(
+    kconfigs: Kconfigs, trees: Trees, variants: Variants, variant: Variant, layout: int
+) -> Variant:
     """Return the same code as `variant` in another layout; layout 0 is `variant` itself."""
     return (
-        variant if layout == variant.layout else _again(lab, tx, variant, variant.kconfig, layout)
+        variant
+        if layout == variant.layout
+        else _again(kconfigs, trees, variants, variant, variant.kconfig, layout)
     )
 
 
-def with_fragment(lab: Lab, tx: Transaction, variant: Variant, fragment: str) -> Variant:
+def with_fragment(
+    kconfigs: Kconfigs, trees: Trees, variants: Variants, variant: Variant, fragment: str
+) -> Variant:
     """Return `variant` built with one more fragment of the kernel configuration
     (docs/kernel-builds.md). Raises NoKconfig if the fragment does not exist.
     """
-    return _again(lab, tx, variant, joined(variant.kconfig, fragment), variant.layout)
+    return _again(
+        kconfigs, trees, variants, variant, joined(variant.kconfig, fragment), variant.layout
+    )
 
 
-def _again(lab: Lab, tx: Transaction, variant: Variant, kconfig: str, layout: int) -> Variant:
+def _again(
+    kconfigs: Kconfigs,
+    trees: Trees,
+    variants: Variants,
+    variant: Variant,
+    kconfig: str,
+    layout: int,
+) -> Variant:
     """Return the commit of `variant` built by the same compiler, in another configuration or
     layout.
     """
@@ -72,23 +89,23 @@ def _again(lab: Lab, tx: Transaction, variant: Variant, kconfig: str, layout: in
         author=variant.author,
     )
     key = key_at(
-        build_key(variant.tree_hash, kconfig, lab.kconfigs.text(kconfig), variant.compiler, layout),
+        build_key(variant.tree_hash, kconfig, kconfigs.text(kconfig), variant.compiler, layout),
         variant.trust,
     )
-    tree = replace(tx.trees.get(variant.tree), kconfig=kconfig, compiler=variant.compiler)
-    return tx.variants.add(tree, facts, key, "branch", layout, variant.trust)
+    tree = replace(trees.get(variant.tree), kconfig=kconfig, compiler=variant.compiler)
+    return variants.add(tree, facts, key, "branch", layout, variant.trust)
 
 
-def resolve_commit(lab: Lab, tree: Tree, ref: str) -> str:
+def resolve_commit(git: Git, tree: Tree, ref: str) -> str:
     """Resolve a unique prefix, `base`, `tip`, tag or branch to a commit of the tree, fetching it if
     the mirror lacks it. Raises RequestError.
     """
     try:
         try:
-            return lab.git.resolve(tree.name, ref)
+            return git.resolve(tree.name, ref)
         except GitError as not_here:
             if "more than one" in str(not_here):
                 raise
-            return lab.git.resolve_remote(tree.name, tree.url, ref)
+            return git.resolve_remote(tree.name, tree.url, ref)
     except GitError as error:
         raise RequestError(str(error)) from None

@@ -7,51 +7,66 @@ and repeats none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+
 from swingbot.core.mail.encoding import message_id
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.plan.alerts import DISK, QueueState, changes
 from swingbot.core.report.mails.alert import Alert, alert_mail
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import LabSettings
+from swingbot.service.ports.alerts import Alerts
+from swingbot.service.ports.reports import Reports
+from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.store_mail import WrittenMail, store_mail
 
 
-def alert_operator(lab: Lab, tx: Transaction) -> None:
+def alert_operator(
+    settings: LabSettings,
+    now: Callable[[], datetime],
+    awake: Callable[[], float],
+    no_room: Callable[[float], str | None] | None,
+    testboxes: Testboxes,
+    reports: Reports,
+    alerts: Alerts,
+) -> None:
     """Open alerts for new problems and close those that are over."""
-    open_ = tx.alerts.open()
-    queue = tx.alerts.queue_stillness()
-    awake = QueueState(
+    open_ = alerts.open()
+    queue = alerts.queue_stillness()
+    stillness = QueueState(
         orders=queue.orders,
         oldest=queue.oldest,
-        still_seconds=min(queue.still_seconds, lab.awake()),
+        still_seconds=min(queue.still_seconds, awake()),
     )
-    alerts = changes(
+    news = changes(
         open_,
-        tx.testboxes.all(),
-        tx.testboxes.reasons(),
-        tx.alerts.invalid_runs(),
-        awake,
-        lab.settings.testboxes,
-        _no_room(lab, DISK in open_),
+        testboxes.all(),
+        testboxes.reasons(),
+        alerts.invalid_runs(),
+        stillness,
+        settings.testboxes,
+        _no_room(no_room, DISK in open_),
     )
-    for subject, reason in alerts.begun.items():
-        _write(lab, tx, *tx.alerts.begin(subject, reason))
-    for subject in (*alerts.over, *alerts.quiet):
-        number, alert = tx.alerts.end(subject)
-        if subject in alerts.over:
-            _write(lab, tx, number, alert)
+    for subject, reason in news.begun.items():
+        _write(settings, now, reports, *alerts.begin(subject, reason))
+    for subject in (*news.over, *news.quiet):
+        number, alert = alerts.end(subject)
+        if subject in news.over:
+            _write(settings, now, reports, number, alert)
 
 
-def _no_room(lab: Lab, alerted: bool) -> str | None:
+def _no_room(no_room: Callable[[float], str | None] | None, alerted: bool) -> str | None:
     """Return why the disk is too full, or None.
 
     Once alerted, the alert ends only with half as much space again, so that it does not flap at the
     limit.
     """
-    return None if lab.no_room is None else lab.no_room(1.5 if alerted else 1.0)
+    return None if no_room is None else no_room(1.5 if alerted else 1.0)
 
 
-def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
-    settings = lab.settings
+def _write(
+    settings: LabSettings, now: Callable[[], datetime], reports: Reports, number: int, alert: Alert
+) -> None:
     if not settings.testboxes.mails:
         return
     revision = 1 if alert.ended is None else 2
@@ -68,10 +83,11 @@ def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
         )
     mail = alert_mail(alert, url=settings.web_url)
     store_mail(
-        lab,
-        tx,
+        settings,
+        now,
+        reports,
         WrittenMail(
-            number=tx.reports.reserve(),
+            number=reports.reserve(),
             alert=number,
             kind="alert",
             revision=revision,

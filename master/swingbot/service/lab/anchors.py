@@ -4,12 +4,17 @@ testbox that moved.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.boot_numbers import BootPurpose
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import LabSettings
+from swingbot.service.ports.anchors import Anchors
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.testboxes import Testboxes
+from swingbot_jobs.testbox.definition import Testbox
 
 # Boots per anchor: two show whether boots differ; on a repeatable testbox they are the same two
 # each time.
@@ -19,15 +24,17 @@ BOOTS: Final = 2
 RETRY_SECONDS: Final = 600.0
 
 
-def boot_anchors(lab: Lab, tx: Transaction) -> None:
+def boot_anchors(
+    present: Mapping[str, Testbox],
+    settings: LabSettings,
+    testboxes: Testboxes,
+    comparisons: Comparisons,
+    anchors: Anchors,
+) -> None:
     """Order an anchor for each testbox that has been idle long enough, and for each that an anchor
     quarantined.
     """
-    reasons = {
-        name: reason
-        for name, reason in tx.testboxes.reasons().items()
-        if name in lab.testboxes.present
-    }
+    reasons = {name: reason for name, reason in testboxes.reasons().items() if name in present}
     active = [name for name, (state, _) in reasons.items() if state == "active"]
     moved = [
         name
@@ -35,26 +42,32 @@ def boot_anchors(lab: Lab, tx: Transaction) -> None:
         if state == "quarantined" and (why or "").startswith(MOVED)
     ]
     for names, queue, needed in (
-        (active, True, lab.settings.idle_aa_seconds),
+        (active, True, settings.idle_aa_seconds),
         (moved, False, RETRY_SECONDS),
     ):
-        for name, rest in tx.testboxes.idle_seconds(names, queue=queue).items():
+        for name, rest in testboxes.idle_seconds(names, queue=queue).items():
             if 0 < needed <= rest:
-                order_anchor(tx, name)
+                order_anchor(comparisons, anchors, name)
 
 
-def order_anchor(tx: Transaction, testbox: str) -> None:
+def order_anchor(comparisons: Comparisons, anchors: Anchors, testbox: str) -> None:
     """Boot the kernel of the last anchor again, so that results can be compared; without one, the
     base of the latest comparison of a watched tree.
 
     Orders nothing if an anchor is in progress, or if no kernel is known yet.
     """
-    known = tx.anchors.kernel(testbox)
-    if known is not None and not tx.anchors.of_testbox(testbox, "waiting", "running"):
-        compare_anchor(tx, testbox, known, BOOTS)
+    known = anchors.kernel(testbox)
+    if known is not None and not anchors.of_testbox(testbox, "waiting", "running"):
+        compare_anchor(comparisons, anchors, testbox, known, BOOTS)
 
 
-def compare_anchor(tx: Transaction, testbox: str, kernel: tuple[int, int, str], boots: int) -> None:
+def compare_anchor(
+    comparisons: Comparisons,
+    anchors: Anchors,
+    testbox: str,
+    kernel: tuple[int, int, str],
+    boots: int,
+) -> None:
     """Order `boots` boots of one kernel (tree, variant, spec) as both sides of a comparison.
 
     They have the boot numbers of the kernel's last anchor, which they are compared with: another
@@ -65,12 +78,12 @@ def compare_anchor(tx: Transaction, testbox: str, kernel: tuple[int, int, str], 
     last = next(
         (
             anchor
-            for anchor in reversed(tx.anchors.of_testbox(testbox, "done"))
+            for anchor in reversed(anchors.of_testbox(testbox, "done"))
             if anchor.base == variant and anchor.parts == parts
         ),
         None,
     )
-    tx.comparisons.add(
+    comparisons.add(
         NewComparison(
             kind="anchor",
             tree=tree,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swingbot.service.ports import Lab
+from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.service.ports.transaction import OpenTransaction
 
 
-def load_testboxes(lab: Lab) -> Lab:
-    """Return the lab with the removed testboxes that the database remembers."""
-    with lab.transaction("load testboxes") as tx:
-        remembered = tx.testboxes.remembered(lab.testboxes.present.keys())
-    return replace(lab, testboxes=replace(lab.testboxes, remembered=remembered))
+def load_testboxes(transaction: OpenTransaction, testboxes: KnownTestboxes) -> KnownTestboxes:
+    """Add the removed testboxes that the database remembers."""
+    with transaction("load testboxes") as tx:
+        remembered = tx.testboxes.remembered(testboxes.present.keys())
+    return replace(testboxes, remembered=remembered)

@@ -6,34 +6,37 @@ from typing import Final
 
 from swingbot.core.model.statuses import TestboxState
 from swingbot.core.model.testbox_state import Quarantined, Released
-from swingbot.service.ports import Lab, RequestError
+from swingbot.service.ports import RequestError
+from swingbot.service.ports.transaction import OpenTransaction
 
 RESUMED: Final = "the testbox was resumed later"
 
 
-def quarantine(lab: Lab, testbox: str, reason: str) -> None:
+def quarantine(transaction: OpenTransaction, testbox: str, reason: str) -> None:
     """Quarantine a testbox by hand: orders wait until `resume`. Raises RequestError."""
-    _set(lab, testbox, "quarantined", reason)
+    _set(transaction, testbox, "quarantined", reason)
 
 
-def drain(lab: Lab, testbox: str, reason: str) -> None:
+def drain(transaction: OpenTransaction, testbox: str, reason: str) -> None:
     """Drain a testbox: running work completes, nothing new starts until `resume`.
 
     Raises RequestError.
     """
-    _set(lab, testbox, "drained", reason)
+    _set(transaction, testbox, "drained", reason)
 
 
-def resume(lab: Lab, testbox: str) -> None:
+def resume(transaction: OpenTransaction, testbox: str) -> None:
     """Resume a testbox in its current state: it is not compared with earlier anchors any more.
 
     Raises RequestError.
     """
-    _set(lab, testbox, "active", None)
+    _set(transaction, testbox, "active", None)
 
 
-def _set(lab: Lab, testbox: str, state: TestboxState, reason: str | None) -> None:
-    with lab.transaction("set testbox") as tx:
+def _set(
+    transaction: OpenTransaction, testbox: str, state: TestboxState, reason: str | None
+) -> None:
+    with transaction("set testbox") as tx:
         known = tx.testboxes.reasons()
         if testbox not in known or known[testbox][0] == "gone":
             names = ", ".join(

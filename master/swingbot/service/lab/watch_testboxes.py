@@ -4,7 +4,7 @@ and testboxes that must show their noise first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison
@@ -25,10 +25,17 @@ from swingbot.core.plan.testbox_rules import (
     screening_boots,
     stand_in,
 )
+from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.lab.anchors import compare_anchor
 from swingbot.service.lab.move_testboxes import bar, gave_up
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Lab, LabSettings, Transaction
+from swingbot.service.ports.anchors import Anchors
+from swingbot.service.ports.attempts import Attempts
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.orders import Orders
 from swingbot.service.ports.testboxes import Testboxes
+from swingbot_jobs.testbox.definition import Testbox
 
 # An expired lease means nothing if the web service was unreachable: workers get this long to report
 # once it is reachable. They poll every 5 s.
@@ -45,68 +52,80 @@ def watch_testboxes(lab: Lab, tx: Transaction) -> None:
     """Find lost controllers, repair states after a crash, and let other testboxes take over from
     quarantined ones.
     """
-    _find_lost(lab, tx)
-    _set_straight(lab, tx)
-    _hand_over(lab, tx)
+    present = lab.testboxes.present
+    _find_lost(
+        present, lab.settings, lab.clock, lab.listening, tx.orders, tx.testboxes, tx.attempts
+    )
+    _set_straight(present, tx.testboxes, tx.attempts)
+    _hand_over(present, lab.settings, tx.testboxes, tx.comparisons)
 
 
-def _find_lost(lab: Lab, tx: Transaction) -> None:
-    lease_seconds = lab.settings.testboxes.lease_seconds
-    if lab.clock.look(tx.attempts.clock()):
-        tx.attempts.restart_leases(lease_seconds)  # whoever is silent loses it after that time
-    lapses = tx.attempts.lapsed_leases(lease_seconds)
-    if not lapses or min(lab.listening(), lab.clock.since_step()) < SETTLE_SECONDS:
+def _find_lost(
+    present: Mapping[str, Testbox],
+    settings: LabSettings,
+    clock: SteadyClock,
+    listening: Callable[[], float],
+    orders: Orders,
+    testboxes: Testboxes,
+    attempts: Attempts,
+) -> None:
+    lease_seconds = settings.testboxes.lease_seconds
+    if clock.look(attempts.clock()):
+        attempts.restart_leases(lease_seconds)  # whoever is silent loses it after that time
+    lapses = attempts.lapsed_leases(lease_seconds)
+    if not lapses or min(listening(), clock.since_step()) < SETTLE_SECONDS:
         return
-    orders = tx.orders.by_number([lapse.order for lapse in lapses])
+    lapsed = orders.by_number([lapse.order for lapse in lapses])
     for lapse in lapses:
-        order, why = orders[lapse.order], expiry_reason(lapse)
-        tx.attempts.declare_dead(lapse.attempt, why)
+        order, why = lapsed[lapse.order], expiry_reason(lapse)
+        attempts.declare_dead(lapse.attempt, why)
         if order.state == "running":
-            tx.orders.set_state(order.id, "ready")
-        gave_up(lab, tx, order, why, silent=True)
+            orders.set_state(order.id, "ready")
+        gave_up(present, settings, orders, testboxes, order, why, silent=True)
 
 
-def _set_straight(lab: Lab, tx: Transaction) -> None:
+def _set_straight(present: Mapping[str, Testbox], testboxes: Testboxes, attempts: Attempts) -> None:
     """Make the state of each testbox consistent with whether it may work and whether it has an
     attempt.
     """
     reasons, leased, known = (
-        tx.testboxes.reasons(),
-        tx.attempts.leased(),
-        {testbox.testbox: testbox for testbox in tx.testboxes.all()},
+        testboxes.reasons(),
+        attempts.leased(),
+        {testbox.testbox: testbox for testbox in testboxes.all()},
     )
-    for name in lab.testboxes.present:
+    for name in present:
         if name not in reasons:
             continue
-        (target, reason), testbox = reasons[name], known.get(name) or tx.testboxes.lock(name)
+        (target, reason), testbox = reasons[name], known.get(name) or testboxes.lock(name)
         if name not in leased and testbox.state in WORKING:
-            testbox = tx.testboxes.move(name, AttemptCancelled("its attempt has ended"))
+            testbox = testboxes.move(name, AttemptCancelled("its attempt has ended"))
         if target == "quarantined" and testbox.state is not TestboxPhase.QUARANTINED:
-            tx.testboxes.move(name, Quarantined(reason or "no reason given"))
+            testboxes.move(name, Quarantined(reason or "no reason given"))
         elif target != "quarantined" and testbox.state is TestboxPhase.QUARANTINED:
-            tx.testboxes.move(name, Released("it may work again"))
+            testboxes.move(name, Released("it may work again"))
 
 
-def _hand_over(lab: Lab, tx: Transaction) -> None:
+def _hand_over(
+    present: Mapping[str, Testbox],
+    settings: LabSettings,
+    testboxes: Testboxes,
+    comparisons: Comparisons,
+) -> None:
     """Move comparisons that wait for a quarantined testbox to another one of its group, starting
     from their first boot.
     """
-    reasons = tx.testboxes.reasons()
-    barred = {name for name in reasons if is_barred(lab, reasons, name)}
+    reasons = testboxes.reasons()
+    barred = {name for name in reasons if is_barred(present, reasons, name)}
     if not barred:
         return
-    fit = fit_testboxes(lab, tx.testboxes)
-    for comparison in tx.comparisons.open():
+    fit = fit_testboxes(present, settings, testboxes)
+    for comparison in comparisons.open():
         if not _movable(comparison):
             continue
         for name, spec in comparison.parts:
-            other = (
-                stand_in(lab.testboxes.present[name], lab.testboxes.present, fit)
-                if name in barred
-                else None
-            )
-            if other is not None and tx.comparisons.move_part(comparison.id, name, spec, other):
-                tx.testboxes.add_event(
+            other = stand_in(present[name], present, fit) if name in barred else None
+            if other is not None and comparisons.move_part(comparison.id, name, spec, other):
+                testboxes.add_event(
                     name,
                     TestboxPhase.QUARANTINED,
                     TestboxPhase.QUARANTINED,
@@ -121,62 +140,82 @@ def _movable(comparison: Comparison) -> bool:
     return comparison.kind not in _OF_ONE or len({name for name, _ in comparison.parts}) == 1
 
 
-def is_barred(lab: Lab, reasons: Mapping[str, tuple[str, str | None]], name: str) -> bool:
+def is_barred(
+    present: Mapping[str, Testbox], reasons: Mapping[str, tuple[str, str | None]], name: str
+) -> bool:
     """Whether a testbox is quarantined, and not because its level moved: another one of its group
     can do its work.
     """
     state, why = reasons.get(name, ("", None))
-    return (
-        state == "quarantined"
-        and name in lab.testboxes.present
-        and not (why or "").startswith(MOVED)
-    )
+    return state == "quarantined" and name in present and not (why or "").startswith(MOVED)
 
 
-def fit_testboxes(lab: Lab, testboxes: Testboxes) -> set[str]:
+def fit_testboxes(
+    present: Mapping[str, Testbox], settings: LabSettings, testboxes: Testboxes
+) -> set[str]:
     """Return the testboxes that can take over work."""
     lost = {testbox.testbox for testbox in testboxes.all() if testbox.state is TestboxPhase.LOST}
     active = {name for name, (state, _) in testboxes.reasons().items() if state == "active"}
-    return active - lost - unscreened(lab, testboxes)
+    return active - lost - unscreened(present, settings, testboxes)
 
 
-def unscreened(lab: Lab, testboxes: Testboxes) -> set[str]:
+def unscreened(
+    present: Mapping[str, Testbox], settings: LabSettings, testboxes: Testboxes
+) -> set[str]:
     """Return the testboxes that must show their noise before their results count: they get only
     anchor boots.
     """
     needing = [
         name
-        for name, testbox in lab.testboxes.present.items()
-        if screening_boots(testbox, lab.settings.testboxes) > 0
+        for name, testbox in present.items()
+        if screening_boots(testbox, settings.testboxes) > 0
     ]
     screenings = testboxes.screenings(needing)
     return {name for name, screening in screenings.items() if not screening.screened}
 
 
-def screen_testboxes(lab: Lab, tx: Transaction) -> None:
+def screen_testboxes(
+    present: Mapping[str, Testbox],
+    settings: LabSettings,
+    testboxes: Testboxes,
+    boots: Boots,
+    comparisons: Comparisons,
+    anchors: Anchors,
+) -> None:
     """Boot an anchor often enough on each testbox that is new or has changed hardware, to obtain
     its noise record.
     """
-    states = tx.testboxes.states()
+    states = testboxes.states()
     needed = {
-        name: screening_boots(testbox, lab.settings.testboxes)
-        for name, testbox in lab.testboxes.present.items()
+        name: screening_boots(testbox, settings.testboxes) for name, testbox in present.items()
     }
-    tx.testboxes.ask_screening(needed)
+    testboxes.ask_screening(needed)
     names = [
         name
-        for name, boots in needed.items()
-        if boots > 0 and states.get(name) in ("active", "drained")
+        for name, count in needed.items()
+        if count > 0 and states.get(name) in ("active", "drained")
     ]
-    screenings, facts = tx.testboxes.screenings(names), tx.boots.latest_facts_of(names)
+    screenings, facts = testboxes.screenings(names), boots.latest_facts_of(names)
     for name in names:
-        now = hardware(lab.testboxes.present[name], facts[name])
-        if not _changed(tx, name, screenings[name].hardware, now):
-            _screen(tx, name, screenings[name], needed[name], active=states[name] == "active")
+        now = hardware(present[name], facts[name])
+        if not _changed(testboxes, anchors, name, screenings[name].hardware, now):
+            _screen(
+                testboxes,
+                comparisons,
+                anchors,
+                name,
+                screenings[name],
+                needed[name],
+                active=states[name] == "active",
+            )
 
 
 def _changed(
-    tx: Transaction, testbox: str, known: Mapping[str, Any] | None, now: Mapping[str, Any]
+    testboxes: Testboxes,
+    anchors: Anchors,
+    testbox: str,
+    known: Mapping[str, Any] | None,
+    now: Mapping[str, Any],
 ) -> bool:
     """Record the hardware of a testbox.
 
@@ -184,27 +223,36 @@ def _changed(
     """
     why = hardware_changes(known or {}, now)
     if known is None or why is not None or now.keys() - known.keys():
-        tx.testboxes.lock(testbox)  # creates the row
-        tx.testboxes.set_hardware(testbox, {**(known or {}), **now}, changed=why is not None)
+        testboxes.lock(testbox)  # creates the row
+        testboxes.set_hardware(testbox, {**(known or {}), **now}, changed=why is not None)
     if why is None:
         return False
-    _note(tx.testboxes, testbox, f"{CHANGED}{why}; it is screened again")
-    for anchor in tx.anchors.of_testbox(testbox, "done"):
-        tx.anchors.mark(anchor.id, f"{CHANGED}{why}")
+    _note(testboxes, testbox, f"{CHANGED}{why}; it is screened again")
+    for anchor in anchors.of_testbox(testbox, "done"):
+        anchors.mark(anchor.id, f"{CHANGED}{why}")
     return True
 
 
-def _screen(tx: Transaction, name: str, screening: Screening, needed: int, *, active: bool) -> None:
+def _screen(
+    testboxes: Testboxes,
+    comparisons: Comparisons,
+    anchors: Anchors,
+    name: str,
+    screening: Screening,
+    needed: int,
+    *,
+    active: bool,
+) -> None:
     if screening.screened:
         return
     if screening.boots >= needed:
-        tx.testboxes.set_screened(name)
-        _note(tx.testboxes, name, f"screened: {screening.boots} anchor boots gave its noise record")
-    elif active and not tx.anchors.of_testbox(name, "waiting", "running"):
+        testboxes.set_screened(name)
+        _note(testboxes, name, f"screened: {screening.boots} anchor boots gave its noise record")
+    elif active and not anchors.of_testbox(name, "waiting", "running"):
         if screening.tried:
-            bar(tx.testboxes, name, f"{UNFIT}{screening.boots} of {needed} anchor boots came up")
-        elif kernel := tx.anchors.kernel(name) or tx.anchors.asked_kernel(name):
-            compare_anchor(tx, name, kernel, needed)
+            bar(testboxes, name, f"{UNFIT}{screening.boots} of {needed} anchor boots came up")
+        elif kernel := anchors.kernel(name) or anchors.asked_kernel(name):
+            compare_anchor(comparisons, anchors, name, kernel, needed)
 
 
 def _note(testboxes: Testboxes, name: str, why: str) -> None:

@@ -33,7 +33,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
         {name for name in lab.testboxes.present if states.get(name) == state}
         for state in ("active", "quarantined")
     )
-    anchors_only = quarantined | unscreened(lab, tx.testboxes)
+    anchors_only = quarantined | unscreened(lab.testboxes.present, lab.settings, tx.testboxes)
     leased = tx.attempts.leased()
     startable = _startable(lab, tx, leased, anchors_only)
     attempts = _within_budget(tx, startable)
@@ -106,7 +106,7 @@ def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
             if not tx.attempts.take_lease(testbox, attempt):
                 # rolls this tick back; the next one sees the lease
                 raise AssertionError(f"testbox {testbox} is leased twice")
-        hand_out(lab, tx.testboxes, order.testbox, attempt)
+        hand_out(lab.testboxes.present, tx.testboxes, order.testbox, attempt)
     tx.orders.set_state(order.id, "running")
     tx.attempts.add_dispatch(order.id, attempt, number, 1, builder_of(order))
 
@@ -122,7 +122,7 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
         )
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")
-            withdrew(lab, tx, order, "the order was cancelled")
+            withdrew(lab.testboxes.present, tx.testboxes, order, "the order was cancelled")
         elif (age := lab.clock.age(attempt.age_seconds)) > limit:
             _give_up(
                 lab,
@@ -165,4 +165,6 @@ def _give_up(
 ) -> None:
     tx.attempts.declare_dead(attempt.id, reason)
     tx.orders.set_state(order.id, "ready")
-    gave_up(lab, tx, order, reason, silent=silent)
+    gave_up(
+        lab.testboxes.present, lab.settings, tx.orders, tx.testboxes, order, reason, silent=silent
+    )

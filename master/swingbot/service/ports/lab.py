@@ -5,7 +5,6 @@ database.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Protocol
@@ -23,7 +22,7 @@ from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.ports.results import ResultReader
-from swingbot.service.ports.transaction import Transaction
+from swingbot.service.ports.transaction import OpenTransaction
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.language.program import Program
 
@@ -85,6 +84,12 @@ class Artifacts(Protocol):
         """Return when and why a file was pruned; None if it was not, or was stored again."""
 
 
+# (commit, base) -> whom the base names for the commit. May raise NoMaintainers.
+Maintainers = Callable[[str, str], tuple[MaintainerEntry, ...]]
+# (Message-ID or "", subject, author) -> the patch's own mail
+ListArchive = Callable[[str, str, str], PostedMail | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
     """The settings that decisions depend on (described in `app/settings.py`)."""
@@ -120,7 +125,7 @@ def _always() -> float:
 class Lab:
     """Everything that a use case can reach: the store, configuration, and external services."""
 
-    transaction: Callable[[str], AbstractContextManager[Transaction]]
+    transaction: OpenTransaction
     git: Git
     artifacts: Artifacts
     testboxes: KnownTestboxes
@@ -129,13 +134,8 @@ class Lab:
     kconfigs: Kconfigs
     settings: LabSettings
     now: Callable[[], datetime]
-    maintainers: Callable[[str, str], tuple[MaintainerEntry, ...]] | None = (
-        None  # (commit, base) -> whom the base names for the commit; None: disabled. May raise
-        # NoMaintainers
-    )
-    list_archive: Callable[[str, str, str], PostedMail | None] | None = (
-        None  # (Message-ID or "", subject, author) -> the patch's own mail; None: no archive
-    )
+    maintainers: Maintainers | None = None  # None: disabled
+    list_archive: ListArchive | None = None  # None: no archive
     no_room: Callable[[float], str | None] | None = (
         None  # the reason if the free disk space is below so many times the limit for dispatching
     )

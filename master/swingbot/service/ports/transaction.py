@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from swingbot.service.ports.alerts import Alerts
@@ -81,3 +83,7 @@ class Transaction(Protocol):
     def alerts(self) -> Alerts: ...
     @property
     def rounds(self) -> Rounds: ...
+
+
+# Begins a transaction; its name labels its checkpoints.
+OpenTransaction = Callable[[str], AbstractContextManager[Transaction]]

@@ -193,7 +193,7 @@ def _seen(
     no statement.
     """
     images = all_images_of(
-        tx, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
+        tx.builds, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
     )
     if images is None or case.job is None:
         return None
@@ -306,7 +306,7 @@ def _same_images(tx: Transaction, case: MeasuredCulprit, comparison: Comparison)
         (case.parent, tx.variants.get(comparison.base)),
         (case.culprit, tx.variants.get(comparison.head)),
     )
-    images = images_of(tx, [variant for pair in pairs for variant in pair])
+    images = images_of(tx.builds, [variant for pair in pairs for variant in pair])
     return images[0] == images[1] and images[2] == images[3]
 
 

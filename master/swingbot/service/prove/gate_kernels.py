@@ -129,14 +129,14 @@ def _removed(testbox: str) -> GateResult:
 
 
 def _reproduced(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    return in_layout(lab, tx, case.parent, OTHER_LAYOUT), in_layout(
-        lab, tx, case.culprit, OTHER_LAYOUT
+    return in_layout(lab.kconfigs, tx.trees, tx.variants, case.parent, OTHER_LAYOUT), in_layout(
+        lab.kconfigs, tx.trees, tx.variants, case.culprit, OTHER_LAYOUT
     )
 
 
 def _layout(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    return with_fragment(lab, tx, case.parent, ALIGNED), with_fragment(
-        lab, tx, case.culprit, ALIGNED
+    return with_fragment(lab.kconfigs, tx.trees, tx.variants, case.parent, ALIGNED), with_fragment(
+        lab.kconfigs, tx.trees, tx.variants, case.culprit, ALIGNED
     )
 
 
@@ -146,7 +146,7 @@ def _tip(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
         return tip
     if tip == case.culprit.commit:
         return GateResult(status="pass", reason="the commit is the tip")
-    return case.parent, variant_of(lab, tx, case.tree, tip)
+    return case.parent, variant_of(lab.git, lab.kconfigs, tx.variants, case.tree, tip)
 
 
 def _series(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
@@ -158,7 +158,7 @@ def _series(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResu
         return GateResult(status="not run", reason=end.reason)
     if end.commit == case.culprit.commit:
         return GateResult(status="pass", reason="the commit is the last of its series")
-    return case.parent, variant_of(lab, tx, case.tree, end.commit)
+    return case.parent, variant_of(lab.git, lab.kconfigs, tx.variants, case.tree, end.commit)
 
 
 def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
@@ -173,8 +173,8 @@ def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResu
         without = lab.git.without(tip, case.culprit.commit)
     except CannotRevert as error:
         return GateResult(status="not run", reason=str(error))
-    return variant_of(lab, tx, case.tree, tip), variant_of(
-        lab, tx, case.tree, without, "request", trust=case.tree.trust
+    return variant_of(lab.git, lab.kconfigs, tx.variants, case.tree, tip), variant_of(
+        lab.git, lab.kconfigs, tx.variants, case.tree, without, "request", trust=case.tree.trust
     )
 
 
@@ -218,7 +218,7 @@ def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     )
     if testbox is None:
         return _removed(case.bisection.testbox)
-    images = all_images_of(tx, [case.parent, case.culprit])
+    images = all_images_of(tx.builds, [case.parent, case.culprit])
     if case.headline is None or case.job is None or images is None:
         return GateResult(status="not run", reason="one side has no boots to compare")
     series, spec = series_for(testbox, comparison), case.headline.spec

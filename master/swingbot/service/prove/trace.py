@@ -51,7 +51,10 @@ def trace_order(
         )
         if not names:
             return executed.no_call(change)
-        kernels = [with_fragment(lab, tx, variant, TRACED) for variant in (parent, culprit)]
+        kernels = [
+            with_fragment(lab.kconfigs, tx.trees, tx.variants, variant, TRACED)
+            for variant in (parent, culprit)
+        ]
     except (NoRecord, BadRecord, NoKconfig) as error:
         return GateResult(status="not run", reason=str(error))
     watched = replace(job, runs=1, warmup=0, monitors=(executed.MONITOR,), functions=names)

@@ -34,8 +34,9 @@ def draft_digests(lab: Lab, tx: Transaction) -> None:
         to = settings.recipients if settings.mail.dry_run else readers
         identity = message_id(week_name(monday), "digest", 1, settings.domain)
         store_mail(
-            lab,
-            tx,
+            lab.settings,
+            lab.now,
+            tx.reports,
             WrittenMail(
                 number=number,
                 kind="digest",

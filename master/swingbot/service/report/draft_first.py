@@ -100,8 +100,9 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     # a further revision only if all earlier ones were withdrawn
     revision = tx.reports.next_revision(incident, "first")
     store_mail(
-        lab,
-        tx,
+        lab.settings,
+        lab.now,
+        tx.reports,
         WrittenMail(
             number=number,
             incident=incident,

@@ -256,7 +256,9 @@ def _side_by_side(
         ),
         None,
     )
-    images = all_images_of(tx, [tx.variants.get(number) for number in (own.base, latest.head)])
+    images = all_images_of(
+        tx.builds, [tx.variants.get(number) for number in (own.base, latest.head)]
+    )
     if spec is None or images is None:
         return None
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
@@ -323,8 +325,9 @@ def _draft(
         ),
     )
     store_mail(
-        lab,
-        tx,
+        lab.settings,
+        lab.now,
+        tx.reports,
         WrittenMail(
             number=number,
             incident=case.incident,

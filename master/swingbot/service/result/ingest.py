@@ -49,9 +49,11 @@ def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
         outcome["status"] == "infra" and outcome.get("fault") == "order",
     )
     if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
-        withdrew(lab, tx, order, reason)  # not a failure of its testbox
+        withdrew(lab.testboxes.present, tx.testboxes, order, reason)  # not a failure of its testbox
     else:
-        outcome_came(lab, tx, order, outcome["status"], outcome.get("reason"))
+        outcome_came(
+            lab.testboxes.present, lab.settings, tx, order, outcome["status"], outcome.get("reason")
+        )
     if unfit and order.state == "running":
         tx.orders.set_state(order.id, "failed", reason)
         return

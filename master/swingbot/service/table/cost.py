@@ -73,7 +73,7 @@ def cost_of(
     return ExperimentCost(
         kernels=len(keys),
         builds=len(missing),
-        build_seconds=sum(build_seconds(lab, tx.builds, list(missing.values()))),
+        build_seconds=sum(build_seconds(lab.git, tx.builds, list(missing.values()))),
         unbuilt={
             arm.name: build.trouble
             for arm, variant in zip(new.arms, variants, strict=True)

@@ -88,7 +88,7 @@ def _laid_out(
 ) -> tuple[Planned, NewComparison]:
     if not 1 <= request.boots <= MOST_BOOTS:
         raise RequestError(f"boots per row must be between 1 and {MOST_BOOTS}, got {request.boots}")
-    tree = tree_of(lab, request.tree, request.kernels.refs)
+    tree = tree_of(lab.transaction, lab.git, request.tree, request.kernels.refs)
     kernels = kernels_of(lab, tree, request.kernels)
     try:
         rows = lay_out([kernel.name for kernel in kernels], request.axes, request.exclude)
@@ -100,12 +100,22 @@ def _laid_out(
     }
     trust = least(list(levels.values()))
     testboxes = pick_testboxes(
-        lab, request.testboxes or tree.testboxes, trust, asked=bool(request.testboxes)
+        lab.testboxes,
+        lab.settings,
+        request.testboxes or tree.testboxes,
+        trust,
+        asked=bool(request.testboxes),
     )
     parts = [
         (testbox, _watched(lab, tx, spec, request.beside))
         for testbox, spec in resolve_parts(
-            lab, tx.specs, request.job_files or tree.job_files, testboxes, request.overrides, trust
+            lab.programs,
+            lab.testboxes,
+            tx.specs,
+            request.job_files or tree.job_files,
+            testboxes,
+            request.overrides,
+            trust,
         )
     ]
     by_name = {kernel.name: kernel for kernel in kernels}
@@ -172,7 +182,9 @@ def _variant(
     compiler = row.values.get("compiler") or tree.compiler
     check_compiler(tx.compilers, compiler)
     built = replace(tree, kconfig=kconfig, compiler=compiler)
-    return variant_of(lab, tx, built, kernel.facts.commit, kernel.origin, level)
+    return variant_of(
+        lab.git, lab.kconfigs, tx.variants, built, kernel.facts.commit, kernel.origin, level
+    )
 
 
 def _arm(

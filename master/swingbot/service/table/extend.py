@@ -138,7 +138,9 @@ def _arms(
         for like in _conditions(comparison):
             of = tx.variants.get(like.variant)
             built = replace(tree, kconfig=of.kconfig, compiler=of.compiler)
-            variant = variant_of(lab, tx, built, kernel.facts.commit, kernel.origin, level)
+            variant = variant_of(
+                lab.git, lab.kconfigs, tx.variants, built, kernel.facts.commit, kernel.origin, level
+            )
             arms.append(_like(like, kernel.name, variant.id, comparison))
     names = [arm.name for arm in (*comparison.arms, *arms)]
     twice = [name for name in names if names.count(name) > 1]

@@ -71,7 +71,7 @@ def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKe
         raise RequestError(
             "a range cannot be combined with --base or --series; give one or the other"
         )
-    good, bad = (resolve_commit(lab, tree, ref) for ref in request.range)
+    good, bad = (resolve_commit(lab.git, tree, ref) for ref in request.range)
     if good == bad or not lab.git.is_ancestor(good, bad):
         raise RequestError(
             f"{request.range[0]}..{request.range[1]} is empty: {request.range[0]} is not an"
@@ -112,7 +112,7 @@ def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[Exper
         raise RequestError(
             f"the series has {count} patches; at most {MOST_ROWS - 1} are allowed in one experiment"
         )
-    base = resolve_commit(lab, tree, request.base)
+    base = resolve_commit(lab.git, tree, request.base)
     yield ExperimentKernel(name=_short(request.base), facts=lab.git.facts(base), origin="request")
     if request.series is not None:
         patches = request.series.patches
@@ -131,7 +131,7 @@ def kernel_named(lab: Lab, tree: Tree, base: str, request: NamedKernel) -> Exper
     """Return a named kernel, with its patches applied on `base`. Raises RequestError."""
     try:
         if request.ref is not None:
-            facts = lab.git.facts(resolve_commit(lab, tree, request.ref))
+            facts = lab.git.facts(resolve_commit(lab.git, tree, request.ref))
             return ExperimentKernel(name=request.name, facts=facts, origin="request")
         commit = lab.git.apply_series(base, request.patches)[-1]
         return ExperimentKernel(name=request.name, facts=lab.git.facts(commit), origin="patch")

@@ -56,7 +56,7 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
         number, new = asked_before(tx, new)
         if number is not None:
             return number
-        foresee_builds(lab, tx, kernels)
+        foresee_builds(lab.git, tx.builds, kernels)
         return tx.comparisons.add(new)
 
 
@@ -72,8 +72,8 @@ def plan_comparison(lab: Lab, request: ComparisonRequest) -> ExperimentCost:
 
 def _resolved(lab: Lab, request: ComparisonRequest) -> tuple[Tree, tuple[str, str]]:
     """Return the tree, and the commits of base and head, the latter with its patches applied."""
-    tree = tree_of(lab, request.tree, [request.base, request.head])
-    base, head = (resolve_commit(lab, tree, ref) for ref in (request.base, request.head))
+    tree = tree_of(lab.transaction, lab.git, request.tree, [request.base, request.head])
+    base, head = (resolve_commit(lab.git, tree, ref) for ref in (request.base, request.head))
     try:
         if request.patches:
             head = lab.git.apply_series(head, request.patches)[-1]
@@ -95,10 +95,15 @@ def _laid_out(
         for commit in commits
     ]
     testboxes = pick_testboxes(
-        lab, request.testboxes or tree.testboxes, least(levels), asked=bool(request.testboxes)
+        lab.testboxes,
+        lab.settings,
+        request.testboxes or tree.testboxes,
+        least(levels),
+        asked=bool(request.testboxes),
     )
     parts = resolve_parts(
-        lab,
+        lab.programs,
+        lab.testboxes,
         tx.specs,
         request.job_files or tree.job_files,
         testboxes,
@@ -119,7 +124,7 @@ def _laid_out(
     )
     origins: list[VariantOrigin] = ["request", "patch" if request.patches else "request"]
     variants = [
-        variant_of(lab, tx, tree, commit, origin, level)
+        variant_of(lab.git, lab.kconfigs, tx.variants, tree, commit, origin, level)
         for commit, origin, level in zip(commits, origins, levels, strict=True)
     ]
     new = NewComparison(
@@ -144,10 +149,18 @@ def compare_changes(lab: Lab, tx: Transaction) -> None:
                 tree=tree.id,
                 change=change.id,
                 arms=base_and_head(
-                    variant_of(lab, tx, tree, change.old_commit).id,
-                    variant_of(lab, tx, tree, change.new_commit).id,
+                    variant_of(lab.git, lab.kconfigs, tx.variants, tree, change.old_commit).id,
+                    variant_of(lab.git, lab.kconfigs, tx.variants, tree, change.new_commit).id,
                 ),
                 boots=lab.settings.watch_boots,
-                parts=resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust),
+                parts=resolve_parts(
+                    lab.programs,
+                    lab.testboxes,
+                    tx.specs,
+                    tree.job_files,
+                    tree.testboxes,
+                    {},
+                    tree.trust,
+                ),
             )
         )

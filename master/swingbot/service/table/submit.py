@@ -48,20 +48,22 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
 
     Raises RequestError if the request is invalid.
     """
-    tree = tree_of(lab, request.tree, [request.base, request.head])
+    tree = tree_of(lab.transaction, lab.git, request.tree, [request.base, request.head])
     _check(request)
     _commits(lab, tree, request)
     each = 2 * (request.boots or DEFAULT_BOOTS)
     seconds, at_most = 0.0, False
     with lab.transaction("foresee cost") as tx:
         testboxes = pick_testboxes(
-            lab,
+            lab.testboxes,
+            lab.settings,
             request.testboxes or tree.testboxes,
             _trust(tree, request),
             asked=bool(request.testboxes),
         )
         parts = resolve_parts(
-            lab,
+            lab.programs,
+            lab.testboxes,
             tx.specs,
             request.job_files or tree.job_files,
             testboxes,
@@ -82,7 +84,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
 
 def ask_comparison(lab: Lab, request: ComparisonRequest) -> int:
     """Queue `request` and return the number of the comparison. Raises RequestError."""
-    tree = tree_of(lab, request.tree, [request.base, request.head])
+    tree = tree_of(lab.transaction, lab.git, request.tree, [request.base, request.head])
     _check(request)
     base, head = _commits(lab, tree, request)
     return request_comparison(

@@ -8,18 +8,21 @@ from swingbot.core.model.patches import BranchPatch
 from swingbot.core.model.records import Tree
 from swingbot.core.plan.branch_patches import grown
 from swingbot.core.plan.new_tip import NewTip
-from swingbot.service.ports import Lab
+from swingbot.service.ports import Git
+from swingbot.service.ports.transaction import OpenTransaction
 
 MOST_PATCHES: Final = 500  # patches listed per branch; older ones are history
 
 
-def patches_after(lab: Lab, tree: Tree, moved: NewTip) -> list[BranchPatch]:
+def patches_after(
+    transaction: OpenTransaction, git: Git, tree: Tree, moved: NewTip
+) -> list[BranchPatch]:
     """Return the patches of the branch, aligned with those of its last tip; only the latest if the
     branch is long. Raises GitError.
     """
-    with lab.transaction("read patches") as tx:
+    with transaction("read patches") as tx:
         known = tx.patches.branch(tree.id)
     rebased = moved.kind == "rebase" and tree.tip_commit is not None
-    old = lab.git.patches(moved.old, tree.tip_commit) if rebased and tree.tip_commit else []
-    patches = grown(known, moved.old, old, lab.git.patches(moved.old, moved.new))
+    old = git.patches(moved.old, tree.tip_commit) if rebased and tree.tip_commit else []
+    patches = grown(known, moved.old, old, git.patches(moved.old, moved.new))
     return patches[-MOST_PATCHES:]

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
-from swingbot.service.ports import Lab, RequestError
+from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.service.ports import LabSettings, RequestError
 from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.trust import Trust, accepted
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
+from swingbot_jobs.language.program import Program
 from swingbot_jobs.reading import lkp
 
 
 def pick_testboxes(
-    lab: Lab, names: Sequence[str], trust: Trust = "trusted", *, asked: bool = True
+    testboxes: KnownTestboxes,
+    settings: LabSettings,
+    names: Sequence[str],
+    trust: Trust = "trusted",
+    *,
+    asked: bool = True,
 ) -> list[str]:
     """Return testboxes by name, or all of a tbox_group; the default one if no name is given. Raises
     RequestError.
@@ -24,40 +31,34 @@ def pick_testboxes(
     names that were not `asked` for explicitly; asking for one by name is an error.
     """
     picked: list[str] = []
-    for name in names or [lab.settings.watch_testbox]:
+    for name in names or [settings.watch_testbox]:
         matches = (
             [name]
-            if name in lab.testboxes.present
+            if name in testboxes.present
             else sorted(
-                testbox.name
-                for testbox in lab.testboxes.present.values()
-                if testbox.tbox_group == name
+                testbox.name for testbox in testboxes.present.values() if testbox.tbox_group == name
             )
         )
         if not matches:
             raise RequestError(
                 f"testbox or group {name!r} does not exist; choose from "
-                f"{', '.join(sorted(lab.testboxes.present))}"
+                f"{', '.join(sorted(testboxes.present))}"
             )
         fitting = [
-            testbox
-            for testbox in matches
-            if accepted(trust, lab.testboxes.present[testbox].accepts)
+            testbox for testbox in matches if accepted(trust, testboxes.present[testbox].accepts)
         ]
         if asked and name in matches and not fitting and name in names:
-            raise RequestError(_refused(lab, name))
+            raise RequestError(_refused(testboxes, name))
         picked += [testbox for testbox in fitting if testbox not in picked]
     if not picked:
-        raise RequestError(_refused(lab, ", ".join(names or [lab.settings.watch_testbox])))
+        raise RequestError(_refused(testboxes, ", ".join(names or [settings.watch_testbox])))
     return picked
 
 
-def _refused(lab: Lab, names: str) -> str:
+def _refused(testboxes: KnownTestboxes, names: str) -> str:
     accepting = ", ".join(
         sorted(
-            testbox.name
-            for testbox in lab.testboxes.present.values()
-            if testbox.accepts == "untrusted"
+            testbox.name for testbox in testboxes.present.values() if testbox.accepts == "untrusted"
         )
     )
     return (
@@ -70,22 +71,24 @@ def _refused(lab: Lab, names: str) -> str:
 
 
 def resolve_parts(
-    lab: Lab,
+    programs: Mapping[str, Program],
+    testboxes: KnownTestboxes,
     specs: Specs,
     job_files: Sequence[JobFile],
-    testboxes: Sequence[str],
+    names: Sequence[str],
     overrides: Mapping[str, str],
     trust: Trust,
 ) -> list[tuple[str, str]]:
     """Return (testbox, spec) for each testbox, and record the specs. Raises RequestError."""
-    parts = check_parts(lab, job_files, testboxes, overrides, trust)
+    parts = check_parts(programs, testboxes, job_files, names, overrides, trust)
     return [(name, specs.add(unit_jobs)) for name, unit_jobs in parts]
 
 
 def check_parts(
-    lab: Lab,
+    programs: Mapping[str, Program],
+    testboxes: KnownTestboxes,
     job_files: Sequence[JobFile],
-    testboxes: Sequence[str],
+    names: Sequence[str],
     overrides: Mapping[str, str],
     trust: Trust,
 ) -> list[tuple[str, list[UnitJob]]]:
@@ -95,19 +98,17 @@ def check_parts(
     untrusted ones. Raises RequestError with file and line.
     """
     parts = []
-    for name in testboxes:
+    for name in names:
         unit_jobs: list[UnitJob] = []
         for file in job_files:
             try:
-                expanded = expand(
-                    file.text, file.name, lab.testboxes.known(name), lab.programs, overrides
-                )
-                if lab.testboxes.known(name).lkp is not None:
+                expanded = expand(file.text, file.name, testboxes.known(name), programs, overrides)
+                if testboxes.known(name).lkp is not None:
                     lkp.refuse_unknown(expanded)
             except (JobError, lkp.NoLkpEquivalent) as error:
                 raise RequestError(str(error)) from None
             unit_jobs += [
-                job for job in lab.testboxes.known(name).demanded(expanded) if job not in unit_jobs
+                job for job in testboxes.known(name).demanded(expanded) if job not in unit_jobs
             ]
         twice = {
             job.name for job in unit_jobs if sum(other.name == job.name for other in unit_jobs) > 1
@@ -117,7 +118,7 @@ def check_parts(
                 f"two of the jobs have the name {sorted(twice)[0]}; rename one of the job files"
             )
         try:
-            lab.testboxes.known(name).check_settings(unit_jobs, trust)
+            testboxes.known(name).check_settings(unit_jobs, trust)
         except ValueError as error:
             raise RequestError(str(error)) from None
         parts.append((name, unit_jobs))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from swingbot.core.access.urls import BadUrl, remote
 from swingbot.core.model.records import JobFile, Tree
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.new_tip import matters, what_changed
 from swingbot.core.text.plain import cut
 from swingbot.service.check_compiler import check_compiler
-from swingbot.service.ports import GitError, Lab, RequestError
+from swingbot.service.ports import Git, GitError, Lab, RequestError
+from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.watch.list_patches import patches_after
 from swingbot.service.watch.resolve_jobs import check_parts, pick_testboxes, resolve_parts
 from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.trust import Trust
+from swingbot_jobs.language.program import Program
 
 # as in the database; the name becomes part of refs in the mirror
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -38,7 +41,9 @@ class NewTree:
     trust: Trust = "trusted"
 
 
-def trust_of_new_tree(lab: Lab, name: str, url: str, given: Trust | None) -> Trust:
+def trust_of_new_tree(
+    transaction: OpenTransaction, name: str, url: str, given: Trust | None
+) -> Trust:
     """Return the level of a tree that is added, `given` by the operator or not.
 
     A tree that exists keeps its level; a path of this host is trusted. Raises RequestError for a
@@ -46,7 +51,7 @@ def trust_of_new_tree(lab: Lab, name: str, url: str, given: Trust | None) -> Tru
     """
     if given is not None:
         return given
-    with lab.transaction("read tree") as tx:
+    with transaction("read tree") as tx:
         existing = tx.trees.named(name)
     if existing is not None:
         return existing.trust
@@ -77,10 +82,10 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         raise RequestError(str(error)) from None
     with lab.transaction("check compiler") as tx:
         check_compiler(tx.compilers, new.compiler)
-    testboxes = pick_testboxes(lab, new.testboxes, new.trust)
+    testboxes = pick_testboxes(lab.testboxes, lab.settings, new.testboxes, new.trust)
     if not new.job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")
-    _check_before_fetch(lab, new, testboxes)
+    _check_before_fetch(lab.transaction, lab.git, lab.programs, lab.testboxes, new, testboxes)
     try:
         tip = lab.git.fetch_branch(new.name, new.url, new.branch)
         base_commit = lab.git.resolve_remote(new.name, new.url, new.base)
@@ -113,7 +118,9 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         trust=new.trust,
     )
     with lab.transaction("add tree") as tx:
-        resolve_parts(lab, tx.specs, new.job_files, testboxes, {}, new.trust)
+        resolve_parts(
+            lab.programs, lab.testboxes, tx.specs, new.job_files, testboxes, {}, new.trust
+        )
         existing = tx.trees.named(new.name)
         if existing is None:
             return tx.trees.add(tree)
@@ -121,7 +128,14 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
     return existing
 
 
-def _check_before_fetch(lab: Lab, new: NewTree, testboxes: Sequence[str]) -> None:
+def _check_before_fetch(
+    transaction: OpenTransaction,
+    git: Git,
+    programs: Mapping[str, Program],
+    testboxes: KnownTestboxes,
+    new: NewTree,
+    names: Sequence[str],
+) -> None:
     """Raise RequestError if the tree is refused whatever its repository contains."""
     if not _NAME.fullmatch(new.name) or ".." in new.name or new.name.endswith((".", ".lock")):
         raise RequestError(
@@ -130,11 +144,11 @@ def _check_before_fetch(lab: Lab, new: NewTree, testboxes: Sequence[str]) -> Non
             " '.lock' at the end"
         )
     try:
-        lab.git.check_source(new.url, (new.branch, new.base))
+        git.check_source(new.url, (new.branch, new.base))
     except GitError as error:
         raise RequestError(str(error)) from None
-    check_parts(lab, new.job_files, testboxes, {}, new.trust)
-    with lab.transaction("check tree") as tx:
+    check_parts(programs, testboxes, new.job_files, names, {}, new.trust)
+    with transaction("check tree") as tx:
         existing = tx.trees.named(new.name)
     if existing is not None:
         _refuse_other(
@@ -143,7 +157,7 @@ def _check_before_fetch(lab: Lab, new: NewTree, testboxes: Sequence[str]) -> Non
                 "url": new.url,
                 "branch": new.branch,
                 "job_files": tuple(new.job_files),
-                "testboxes": tuple(testboxes),
+                "testboxes": tuple(names),
                 "paths": tuple(new.paths),
                 "kconfig": new.kconfig,
                 "compiler": new.compiler,
@@ -179,9 +193,9 @@ def _identity(tree: Tree) -> dict[str, object]:
     }
 
 
-def known_tree(lab: Lab, name: str) -> Tree:
+def known_tree(transaction: OpenTransaction, name: str) -> Tree:
     """Return the tree with this name. Raises RequestError if it does not exist."""
-    with lab.transaction("read tree") as tx:
+    with transaction("read tree") as tx:
         tree = tx.trees.named(name)
     if tree is None:
         raise RequestError(
@@ -191,18 +205,18 @@ def known_tree(lab: Lab, name: str) -> Tree:
     return tree
 
 
-def tree_of(lab: Lab, name: str | None, refs: Sequence[str]) -> Tree:
+def tree_of(transaction: OpenTransaction, git: Git, name: str | None, refs: Sequence[str]) -> Tree:
     """Return the tree named `name`; without a name, the only tree that has all of `refs`.
 
     Raises RequestError.
     """
     if name is not None:
-        return known_tree(lab, name)
-    with lab.transaction("choose tree") as tx:
+        return known_tree(transaction, name)
+    with transaction("choose tree") as tx:
         trees = tx.trees.all()
     if len(trees) == 1:
         return trees[0]
-    having = [tree for tree in trees if all(_has(lab, tree, ref) for ref in refs)]
+    having = [tree for tree in trees if all(_has(git, tree, ref) for ref in refs)]
     if len(having) == 1:
         return having[0]
     what = ", ".join(refs)
@@ -215,46 +229,43 @@ def _names(trees: Sequence[Tree]) -> str:
     return ", ".join(sorted(tree.name for tree in trees)) or "none"
 
 
-def _has(lab: Lab, tree: Tree, ref: str) -> bool:
+def _has(git: Git, tree: Tree, ref: str) -> bool:
     """Return whether the branch of the tree, as far as it was fetched, contains a commit."""
     try:
-        commit = lab.git.resolve(tree.name, ref)
+        commit = git.resolve(tree.name, ref)
         ends = (tree.tip_commit, tree.base_commit)
-        return any(end is not None and lab.git.is_ancestor(commit, end) for end in ends)
+        return any(end is not None and git.is_ancestor(commit, end) for end in ends)
     except GitError:
         return False
 
 
-def poll_tree(lab: Lab, tree: Tree) -> str | None:
+def poll_tree(transaction: OpenTransaction, git: Git, tree: Tree) -> str | None:
     """Poll the branch. Returns the problem in one sentence, or None."""
     try:
-        if (
-            tree.tip_commit is not None
-            and lab.git.remote_tip(tree.url, tree.branch) == tree.tip_commit
-        ):
+        if tree.tip_commit is not None and git.remote_tip(tree.url, tree.branch) == tree.tip_commit:
             moved = None
         else:
-            tip = lab.git.fetch_branch(tree.name, tree.url, tree.branch)
-            lab.git.keep(tip)
+            tip = git.fetch_branch(tree.name, tree.url, tree.branch)
+            git.keep(tip)
             moved = what_changed(
                 base=tree.base_commit,
                 last_tip=tree.tip_commit,
                 tip=tip,
-                is_ancestor=lab.git.is_ancestor,
-                merge_base=lab.git.merge_base,
+                is_ancestor=git.is_ancestor,
+                merge_base=git.merge_base,
             )
         if (
             moved is not None
             and moved.kind != "first"
-            and not matters(lab.git.paths_between(moved.old, moved.new), tree.paths)
+            and not matters(git.paths_between(moved.old, moved.new), tree.paths)
         ):
             moved = None  # retried with the next move, from the same old tip
-        patches = patches_after(lab, tree, moved) if moved is not None else []
+        patches = patches_after(transaction, git, tree, moved) if moved is not None else []
     except GitError as error:
-        with lab.transaction("note poll") as tx:
+        with transaction("note poll") as tx:
             tx.trees.note_poll(tree.id, str(error))
         return str(error)
-    with lab.transaction("record change") as tx:
+    with transaction("record change") as tx:
         tx.trees.note_poll(tree.id, None)
         if moved is not None:
             tx.trees.add_change(tree.id, moved.kind, moved.old, moved.new)
