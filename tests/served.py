@@ -19,8 +19,8 @@ from swingbot.app.settings import Settings, load
 from swingbot.app.web import CONNECTIONS, service
 from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
-from swingbot.web import server
-from swingbot.web.session import operator_key
+from swingbot.web.access.session import operator_key
+from swingbot.web.http import server
 from swingbot_db import access
 from swingbot_db.engine import make_engine
 from tests import scenario

@@ -193,7 +193,7 @@ def experiments_asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[
 
 
 class Access:
-    """Implements `swingbot.web.session.SessionStore` on an engine."""
+    """Implements `swingbot.web.access.session.SessionStore` on an engine."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from swingbot.adapters import artifacts
 from swingbot.app import embedded, master, postgres, supervision
 from swingbot.app.settings import DbSection, PathSection, Settings, WebSection
-from swingbot.web import exchange
+from swingbot.web.workers import exchange
 from swingbot_db import migrate
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine

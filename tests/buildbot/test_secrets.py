@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from swingbot.adapters import artifacts
 from swingbot.app import supervision
 from swingbot.core.model.dispatch import token
-from swingbot.web.session import operator_key
+from swingbot.web.access.session import operator_key
 from tests.buildbot.lab import Lab, eventually
 from tests.buildbot.stub_testbox import NAME, StubTestbox
 from tests.buildbot.test_dispatch import TESTBOX_WORKER, boxed, raw_logs, wait_for_end

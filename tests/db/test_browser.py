@@ -20,7 +20,7 @@ from swingbot.adapters.artifacts import secret
 from swingbot.app.settings import load
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.service.ports.reports import NewReport
-from swingbot.web.session import operator_key
+from swingbot.web.access.session import operator_key
 from swingbot_db import reports
 from swingbot_db.engine import make_engine
 from tests import builders as make

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 import sqlalchemy as sa
 
-from swingbot.web.render import metric_page
+from swingbot.web.http.render import metric_page
 from tests import builders as make
 from tests.browser import Page, browser
 from tests.database import fresh

@@ -18,7 +18,7 @@ from swingbot.app.wiring import make_lab
 from swingbot.core.access.quota import Quota, QuotaUsage, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.patchset.read import read_file
-from swingbot.web.compare import read_form, read_json
+from swingbot.web.pages.compare import read_form, read_json
 from tests.asking import Serve, Site
 
 

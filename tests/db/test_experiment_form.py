@@ -18,8 +18,8 @@ from swingbot.app.wiring import make_lab
 from swingbot.core.access.roles import Role
 from swingbot.core.patchset.read import read_file
 from swingbot.service.table.ask_experiment import MOST_KERNELS
-from swingbot.web.compare import read_form, read_json
-from swingbot.web.experiment_form import _FIELDS
+from swingbot.web.pages.compare import read_form, read_json
+from swingbot.web.pages.experiment_form import _FIELDS
 from tests.asking import Serve, Site
 from tests.db.test_compare_page import used
 

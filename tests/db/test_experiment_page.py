@@ -162,8 +162,8 @@ def test_a_large_table_is_a_page_of_some_hundred_kib_whose_plots_come_later(
 def test_more_cells_than_fit_are_tables_on_pages_of_their_own(
     client: TestClient, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swingbot.web.experiment._TABLE_CELLS", 10)
-    monkeypatch.setattr("swingbot.web.experiment._BOOTS", 10)
+    monkeypatch.setattr("swingbot.web.pages.experiment._TABLE_CELLS", 10)
+    monkeypatch.setattr("swingbot.web.pages.experiment._BOOTS", 10)
     made = an_experiment(conn, kernels=4, testboxes=2, boots=2, metrics=2)
     text = page(client, f"/experiment/e{made.id}")
     assert "<img" not in text and text.count("the row above") == 2

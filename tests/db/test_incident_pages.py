@@ -15,12 +15,12 @@ from starlette.testclient import TestClient
 from swingbot.adapters.artifacts import secret
 from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab, sync_testboxes
+from swingbot.web.access.forms import Forms
+from swingbot.web.access.session import Sessions, operator_key
 from swingbot.web.app import make_app
-from swingbot.web.forms import Forms
-from swingbot.web.incident import IncidentPages
-from swingbot.web.render import Renderer
-from swingbot.web.session import Sessions, operator_key
-from swingbot.web.snapshot_reader import SnapshotReader
+from swingbot.web.http.render import Renderer
+from swingbot.web.http.snapshot_reader import SnapshotReader
+from swingbot.web.pages.incident import IncidentPages
 from swingbot_db import read
 from swingbot_db.access import Access
 from tests import scenario

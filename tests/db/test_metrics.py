@@ -26,7 +26,7 @@ from swingbot.app.web import CONNECTIONS
 from swingbot.core.keep.health import SILENT_SECONDS, LoopHeartbeat, no_room, problems
 from swingbot.core.model.artifact import NoSpace
 from swingbot.service.tick import tick
-from swingbot.web.metrics import MetricFamily, text
+from swingbot.web.health.metrics import MetricFamily, text
 from swingbot_db.engine import make_engine
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.artifacts import stored

@@ -26,8 +26,8 @@ from swingbot.core.moderation.ruling import ClassRecord, ReportClass
 from swingbot.core.moderation.send_check import SendRules
 from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.send import DeliveryFate, SendResult, send_due
+from swingbot.web.access.session import operator_key
 from swingbot.web.app import make_app
-from swingbot.web.session import operator_key
 from swingbot_db import moderation, read, reports
 from tests import builders as make
 from tests.fakes.pages import SECRET, writing_routes

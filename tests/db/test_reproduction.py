@@ -27,8 +27,8 @@ from swingbot.app.settings import load, with_place
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import ReportKit, members
-from swingbot.web import tables
 from swingbot.web.app import make_app
+from swingbot.web.pages import tables
 from swingbot_db import read
 from swingbot_worker.rootfs import contents, cpio
 from swingbot_worker.rootfs.programs import Binary

@@ -23,10 +23,10 @@ from swingbot.app.wiring import make_lab
 from swingbot.core.stats.findings import look
 from swingbot.service.ports import Lab
 from swingbot.web.app import make_app
-from swingbot.web.metric_page import MetricPages
-from swingbot.web.render import Renderer
-from swingbot.web.results import ResultPages
-from swingbot.web.snapshot_reader import SnapshotReader
+from swingbot.web.http.render import Renderer
+from swingbot.web.http.snapshot_reader import SnapshotReader
+from swingbot.web.pages.metric_page import MetricPages
+from swingbot.web.pages.results import ResultPages
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 from tests import builders as make

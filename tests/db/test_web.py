@@ -24,8 +24,8 @@ from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.keep.health_check import health
 from swingbot.app.settings import load
 from swingbot.web.app import make_app
-from swingbot.web.pages import PLURALS
-from swingbot.web.snapshot_reader import SnapshotReader
+from swingbot.web.http.snapshot_reader import SnapshotReader
+from swingbot.web.pages.kinds import PLURALS
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 from tests import builders as make

@@ -22,7 +22,8 @@ from swingbot.app import web as app_web
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import token
-from swingbot.web import request_limits, server
+from swingbot.web.access import request_limits
+from swingbot.web.http import server
 from tests.served import Served, served
 
 Serve = Callable[..., Served]

@@ -13,7 +13,10 @@ KEY = Person(who="operator", role=Role.OPERATOR, token=1)
 
 @dataclass
 class MemoryKeeper:
-    """`swingbot.web.session.SessionStore`; `tokens` by digest, None is the operator's key."""
+    """`swingbot.web.access.session.SessionStore`.
+
+    `tokens` by digest, None is the operator's key.
+    """
 
     now: Callable[[], float]
     tokens: dict[str | None, Person] = field(default_factory=lambda: {None: KEY})

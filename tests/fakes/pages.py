@@ -15,17 +15,17 @@ from swingbot.app.settings import MailSection, load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.service.ports import Lab
-from swingbot.web import tables
-from swingbot.web.compare import ComparePages
-from swingbot.web.experiment_form import ExperimentForm
-from swingbot.web.forms import Forms
-from swingbot.web.metric_page import MetricPages
-from swingbot.web.moderation import ModerationPages
+from swingbot.web.access.forms import Forms
+from swingbot.web.access.session import Sessions
+from swingbot.web.http.render import Renderer
+from swingbot.web.http.snapshot_reader import SnapshotReader
+from swingbot.web.pages import tables
+from swingbot.web.pages.compare import ComparePages
+from swingbot.web.pages.experiment_form import ExperimentForm
+from swingbot.web.pages.metric_page import MetricPages
+from swingbot.web.pages.moderation import ModerationPages
+from swingbot.web.pages.results import ResultPages
 from swingbot.web.ports import PageSettings
-from swingbot.web.render import Renderer
-from swingbot.web.results import ResultPages
-from swingbot.web.session import Sessions
-from swingbot.web.snapshot_reader import SnapshotReader
 from swingbot_db import read
 from swingbot_db.access import Access
 

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.settings import Settings
-from swingbot.web.request_limits import Traffic
+from swingbot.web.access.request_limits import Traffic
 from tests.buildbot.lab import eventually
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from swingbot.web.cell_labels import label_cells
+from swingbot.web.http.cell_labels import label_cells
 
 HEAD = (
     '<thead><tr><th>test</th><th class="num">95 % <b>interval</b></th><th>boots</th></tr></thead>'

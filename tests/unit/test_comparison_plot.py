@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.web.comparison_plot import measured_tests, result_of
+from swingbot.web.plots.comparison_plot import measured_tests, result_of
 
 Row = dict[str, Any]
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token, token
-from swingbot.web import exchange
+from swingbot.web.workers import exchange
 
 SECRET = b"s" * 32
 LOG = b"console\n"

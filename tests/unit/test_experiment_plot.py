@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
-from swingbot.web.experiment_plot import BootValues, PlotRow, effects_plot, values_plot
-from swingbot.web.plot import PlotSubject
+from swingbot.web.plots.experiment_plot import BootValues, PlotRow, effects_plot, values_plot
+from swingbot.web.plots.plot import PlotSubject
 
 SHOWN = PlotSubject(
     testbox="vm-icount",

@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 
 from swingbot.core.access.limits import Rate
 from swingbot.core.access.roles import Role
-from swingbot.web.forms import Forms
-from swingbot.web.render import Renderer
-from swingbot.web.session import FAILURES, HOURS, Sessions, operator_key
+from swingbot.web.access.forms import Forms
+from swingbot.web.access.session import FAILURES, HOURS, Sessions, operator_key
+from swingbot.web.http.render import Renderer
 from tests.fakes.keeper import MemoryKeeper
 
 SECRET = b"s" * 32

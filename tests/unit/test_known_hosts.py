@@ -9,8 +9,8 @@ from starlette.types import Receive, Scope, Send
 
 from swingbot.app.settings import load
 from swingbot.app.web import host_names
-from swingbot.web.known_hosts import KnownHosts
-from swingbot.web.render import Renderer
+from swingbot.web.access.known_hosts import KnownHosts
+from swingbot.web.http.render import Renderer
 
 
 def hosts(tmp_path: Path, **environment: str) -> KnownHosts:

@@ -18,7 +18,7 @@ from swingbot.core.raw.changes import changes
 from swingbot.core.raw.readme import readme
 from swingbot.core.raw.result_root import ResultRootParts, compiler_name, result_root
 from swingbot.core.raw.tar_members import MAX_BYTES, members
-from swingbot.web.file_response import part
+from swingbot.web.http.file_response import part
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MEASURED = ResultRootParts(

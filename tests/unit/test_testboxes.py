@@ -50,7 +50,7 @@ from swingbot.core.plan.testbox_rules import (
     stand_in,
 )
 from swingbot.core.report.mails.alert import Alert, alert_mail
-from swingbot.web import exchange
+from swingbot.web.workers import exchange
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, PHASES, ContractError, check_phase
 from swingbot_jobs.testbox.definition import CommandDriver, QemuDriver, Testbox
 from swingbot_worker import InfraError

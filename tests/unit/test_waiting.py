@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swingbot.web.waiting import GRACE_SECONDS, WAITING_AT_ONCE, WaitingConnections
+from swingbot.web.http.waiting import GRACE_SECONDS, WAITING_AT_ONCE, WaitingConnections
 
 
 class Connection:

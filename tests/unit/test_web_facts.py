@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from swingbot.core.stats.fact_differences import differences
-from swingbot.web.render import Renderer
+from swingbot.web.http.render import Renderer
 from swingbot_db.read.facts import facts_differ, sheet_of
 
 

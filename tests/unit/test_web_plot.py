@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.web import plot, svg
+from swingbot.web.plots import plot, svg
 
 SHOWN = plot.PlotSubject(
     testbox="vm-icount",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.web import filters
+from swingbot.web.http import filters
 
 
 @pytest.mark.parametrize(

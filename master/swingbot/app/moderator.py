@@ -9,7 +9,7 @@ from swingbot_db.engine import Engine
 
 
 class DatabaseModerator:
-    """Implements `swingbot.web.moderation.Moderator`."""
+    """Implements `swingbot.web.pages.moderation.Moderator`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

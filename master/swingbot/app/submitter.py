@@ -20,14 +20,17 @@ from swingbot.service.table.ask_experiment import ask_experiment, plan_asked
 from swingbot.service.table.experiment import ExperimentRequest, Planned
 from swingbot.service.table.request import ComparisonRequest
 from swingbot.service.table.submit import RequestCost, ask_comparison, foresee_cost
-from swingbot.web.compare import OverQuota, SubmittedComparison
-from swingbot.web.experiment_form import SubmittedExperiment
+from swingbot.web.pages.compare import OverQuota, SubmittedComparison
+from swingbot.web.pages.experiment_form import SubmittedExperiment
 from swingbot_db import access, read
 from swingbot_db.engine import Engine
 
 
 class DatabaseSubmitter:
-    """Implements `swingbot.web.compare.ComparisonSubmitter`; creates `lab` on the first request."""
+    """Implements `swingbot.web.pages.compare.ComparisonSubmitter`.
+
+    `lab` is created on the first request.
+    """
 
     def __init__(self, settings: Settings, engine: Engine, lab: Callable[[], Lab]) -> None:
         self._jobs, self._engine, self._lab = Path(settings.paths.jobs), engine, lab

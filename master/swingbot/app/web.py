@@ -31,24 +31,26 @@ from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.raw.tables import unit_of
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
-from swingbot.web import boot_order, exchange, server, tables
+from swingbot.web.access.forms import Forms
+from swingbot.web.access.known_hosts import KnownHosts
+from swingbot.web.access.read_access import ReadAccess, ReadSettings
+from swingbot.web.access.request_limits import FORM_BYTES, RequestLimits, Traffic, rate_of
+from swingbot.web.access.session import Sessions
 from swingbot.web.app import SafeHeaders, make_app
-from swingbot.web.compare import ComparePages
-from swingbot.web.exchange import OUTCOME_LIMIT_BYTES, attempt_of
-from swingbot.web.experiment_form import ExperimentForm
-from swingbot.web.forms import Forms
-from swingbot.web.incident import IncidentPages
-from swingbot.web.known_hosts import KnownHosts
-from swingbot.web.lanes import EXCHANGE_THREADS
-from swingbot.web.metric_page import MetricPages
-from swingbot.web.moderation import ModerationPages
-from swingbot.web.read_access import ReadAccess, ReadSettings
-from swingbot.web.render import Renderer
-from swingbot.web.request_limits import FORM_BYTES, RequestLimits, Traffic, rate_of
-from swingbot.web.results import ResultPages
-from swingbot.web.session import Sessions
-from swingbot.web.snapshot_reader import SnapshotReader
-from swingbot.web.spooled import SpooledBodies
+from swingbot.web.http import server
+from swingbot.web.http.lanes import EXCHANGE_THREADS
+from swingbot.web.http.render import Renderer
+from swingbot.web.http.snapshot_reader import SnapshotReader
+from swingbot.web.http.spooled import SpooledBodies
+from swingbot.web.pages import boot_order, tables
+from swingbot.web.pages.compare import ComparePages
+from swingbot.web.pages.experiment_form import ExperimentForm
+from swingbot.web.pages.incident import IncidentPages
+from swingbot.web.pages.metric_page import MetricPages
+from swingbot.web.pages.moderation import ModerationPages
+from swingbot.web.pages.results import ResultPages
+from swingbot.web.workers import exchange
+from swingbot.web.workers.exchange import OUTCOME_LIMIT_BYTES, attempt_of
 from swingbot_db import read
 from swingbot_db.access import Access
 from swingbot_db.attempts import AttemptTransactions

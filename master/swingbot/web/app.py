@@ -24,13 +24,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 
-from . import reproduction
-from .error_response import failure
-from .experiment import ExperimentPages
-from .feeds import Feeds
-from .lanes import limit_page_threads
-from .mail import MailPages
-from .pages import Pages
+from .http.error_response import failure
+from .http.lanes import limit_page_threads
+from .http.render import Renderer
+from .http.snapshot_reader import SnapshotReader
+from .pages import reproduction
+from .pages.experiment import ExperimentPages
+from .pages.feeds import Feeds
+from .pages.kinds import Pages
+from .pages.mail import MailPages
+from .pages.raw import RawPages
+from .pages.reproduction import Kits
+from .pages.search import SearchPages
 from .ports import (
     DatabaseAway,
     DatabaseBusy,
@@ -39,11 +44,6 @@ from .ports import (
     PageSettings,
     ReadModels,
 )
-from .raw import RawPages
-from .render import Renderer
-from .reproduction import Kits
-from .search import SearchPages
-from .snapshot_reader import SnapshotReader
 
 STATIC = Path(__file__).parent / "static"
 _HEADERS = {

@@ -4,8 +4,8 @@ Buildbot's.
 It keeps no state of its own. A dispatch becomes a buildset whose external id is that of the
 dispatch; after a crash between placing and recording it, the buildset is found again. Completion is
 judged by the build *request*, because a buildset can stay incomplete for ever after a crash. The
-result of the work itself arrives separately (`web/exchange.py`): Buildbot's result only says
-whether the dispatch worked.
+result of the work itself arrives separately (`web/workers/exchange.py`): Buildbot's result only
+says whether the dispatch worked.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from swingbot.core.model import ids
 from swingbot.core.report.experiment.experiment_formats import EXPERIMENT_FORMS, as_text
 from swingbot.core.report.formats.sheet_formats import FORMS
 from swingbot.service.ports import RequestError
-from swingbot.web import kernel_change
-from swingbot.web.experiment_sheet import sheet_with_beside
+from swingbot.web.pages import kernel_change
+from swingbot.web.pages.experiment_sheet import sheet_with_beside
 from swingbot_db import read
 from swingbot_db.probe import ANSWER_SECONDS
 

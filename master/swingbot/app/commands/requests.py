@@ -38,7 +38,7 @@ from swingbot.service.table.request import (
     plan_comparison,
     request_comparison,
 )
-from swingbot.web.experiment_sheet import sheet_with_beside
+from swingbot.web.pages.experiment_sheet import sheet_with_beside
 from swingbot_db import read
 
 _OVER: Final = ("done", "failed", "cancelled")

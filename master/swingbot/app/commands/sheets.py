@@ -10,7 +10,7 @@ from swingbot.core.report.experiment.experiment_formats import EXPERIMENT_FORMS
 from swingbot.core.report.formats.sheet import Sheet, sheet_of_bisection, sheet_of_comparison
 from swingbot.core.report.formats.sheet_formats import FORMS, NothingToShow
 from swingbot.service.ports import RequestError
-from swingbot.web.experiment_sheet import sheet_with_beside
+from swingbot.web.pages.experiment_sheet import sheet_with_beside
 from swingbot.web.ports import OpenArtifact
 from swingbot_db import read
 from swingbot_db.engine import Connection

@@ -28,7 +28,7 @@ from swingbot.core.stats.parse import (
 from swingbot.core.stats.rules import CLASSES, rule_for
 from swingbot.core.text.numbers import count, levels
 from swingbot.service.ports import RequestError
-from swingbot.web.findings_plot import findings_plot
+from swingbot.web.plots.findings_plot import findings_plot
 
 LARGEST_FILE = 64 << 20  # bytes
 

@@ -14,7 +14,7 @@ from swingbot.app import postgres
 from swingbot.app.database import database_url
 from swingbot.app.settings import Settings
 from swingbot.core.keep.health import PartBeat, hung, hung_problems, no_room, problems
-from swingbot.web.health import HealthPage
+from swingbot.web.health.healthz import HealthPage
 from swingbot.web.ports import ReadModels
 from swingbot_db import read
 from swingbot_db.engine import Connection, Engine

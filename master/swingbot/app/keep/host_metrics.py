@@ -13,8 +13,8 @@ from swingbot.app.keep.health_check import beat_file, free_bytes
 from swingbot.app.settings import Settings
 from swingbot.core.keep.health import MIB
 from swingbot.core.keep.health import hung as hung_parts
-from swingbot.web.metrics import HostMetrics, Metrics, Rows
-from swingbot.web.request_limits import Traffic
+from swingbot.web.access.request_limits import Traffic
+from swingbot.web.health.metrics import HostMetrics, Metrics, Rows
 from swingbot_db.engine import Connection, Engine, limit_statements
 from swingbot_db.probe import ANSWER_SECONDS, NoAnswer, ask
 from swingbot_db.read.metrics import figures

@@ -1,0 +1,1 @@
+"""Who may read and change what, and how much of it."""

@@ -1,0 +1,114 @@
+"""Read access: open, or only with a token; set separately for pages, raw data and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..http.error_response import failure, wants_json
+from ..http.render import Renderer
+from .session import Sessions
+
+# Needed to sign in, or to check that the service is up.
+_OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt", "/favicon.ico")
+# The style of the sign-in page, and paths for workers, which check the token of an attempt.
+_OPEN_UNDER: Final = ("/static/", "/attempts/")
+
+
+def takes_page(accept: str) -> bool:
+    """Return True if the client is a browser, judged by its Accept header."""
+    return "text/html" in accept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    """The settings web.read, web.raw and web.metrics: `open`, `token`, and for metrics `off`."""
+
+    read: str = "open"
+    raw: str = "open"
+    metrics: str = "open"
+
+    def of(self, method: str, path: str) -> str:
+        """Return the setting that applies to `path`."""
+        if (
+            path in _OPEN
+            or path.startswith(_OPEN_UNDER)
+            or (method == "PUT" and path.startswith("/artifacts/"))
+        ):
+            return "open"
+        if path == "/metrics":
+            return self.metrics
+        if (
+            path == "/raw"
+            or path.startswith(("/raw/", "/artifacts/"))
+            or path.rpartition("/")[2] in ("reproduce.tar.gz", "reproduce.json")
+        ):
+            return "token" if "token" in (self.read, self.raw) else "open"
+        return self.read
+
+
+class ReadAccess:
+    """`worker`: whether a request has the token of an attempt; workers fetch kernels with it."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        renderer: Renderer,
+        sessions: Sessions,
+        reading: ReadSettings,
+        worker: Callable[[HTTPConnection], bool],
+    ) -> None:
+        self._app, self._renderer, self._sessions, self._reading, self._worker = (
+            app,
+            renderer,
+            sessions,
+            reading,
+            worker,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = (
+            await self._refused(HTTPConnection(scope), scope["method"], scope["path"])
+            if scope["type"] == "http"
+            else None
+        )
+        await (refused or self._app)(scope, receive, send)
+
+    async def _refused(self, request: HTTPConnection, method: str, path: str) -> Response | None:
+        # the list of benchmark metrics
+        page = path == "/metrics" and takes_page(request.headers.get("accept", ""))
+        takes = self._reading.read if page else self._reading.of(method, path)
+        if takes == "open" or (
+            takes == "token" and path.startswith("/artifacts/") and self._worker(request)
+        ):
+            return None
+        if takes == "off":
+            return failure(self._renderer, request, 404, "Metrics are disabled (web.metrics).")
+        try:
+            person = await self._sessions.person(request)
+        except HTTPException as error:
+            return failure(self._renderer, request, error.status_code, error.detail, error.headers)
+        if person is not None:
+            return None
+        # A browser accepts HTML; a program must not mistake the sign-in page for the resource.
+        if (
+            method == "GET"
+            and "text/html" in request.headers.get("accept", "")
+            and not wants_json(request)
+        ):
+            return RedirectResponse(f"/login?next={quote(path)}", status_code=HTTPStatus.SEE_OTHER)
+        return failure(
+            self._renderer,
+            request,
+            401,
+            "This page requires a token; ask the operator for one.",
+            {"www-authenticate": "Bearer"},
+        )

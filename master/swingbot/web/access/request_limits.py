@@ -1,0 +1,227 @@
+"""Limits on rate, size, duration and concurrency of requests, the same for every client.
+
+This module knows nothing of a request's meaning. `web/access/read_access.py` and the forms decide
+what it may do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from swingbot.core.access.limits import Buckets, Rate
+
+from ..http.error_response import failure
+from ..http.render import Renderer
+from ..http.server import HEAD_BYTES
+from .session import client_of
+
+FORM_BYTES: Final = 64 << 10  # body size, for any address that takes no files
+AT_ONCE: Final = 32  # concurrent requests of one client
+DOWNLOADS_AT_ONCE: Final = 16  # of these, of raw results: slow ones leave room for pages
+_DOWNLOADS: Final = ("/raw/", "/artifacts/")
+PIECE_SECONDS: Final = 60.0  # time until the next piece of a body
+BODY_SECONDS: Final = 60.0  # time for a whole body of at most FORM_BYTES
+UPLOAD_SECONDS: Final = 3600.0  # time for a larger one
+
+Limit = Callable[[str, str], int]  # method, path -> maximum body size in bytes
+
+
+def rate_of(per_minute: int) -> Rate | None:
+    """The setting web.rate as a token bucket; None for no limit."""
+    return Rate(per_second=per_minute / 60, burst=max(1, per_minute // 4)) if per_minute else None
+
+
+class Traffic:
+    """Requests of all clients that are not known, for /metrics."""
+
+    def __init__(self, most: int) -> None:
+        """`most`: concurrent requests; further ones are answered with 503."""
+        self.most, self.open = most, 0
+        self.refused: Counter[int] = Counter()  # by status, since the start
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+
+class RequestLimits:
+    """`limit` gives the maximum body size for an address, in bytes.
+
+    `known` selects requests that are not counted (workers with a valid token).
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        renderer: Renderer,
+        rate: Rate | None,
+        limit: Limit,
+        known: Callable[[HTTPConnection], bool],
+        now: Callable[[], float] = time.monotonic,
+        traffic: Traffic | None = None,
+    ) -> None:
+        """`traffic` has the maximum number of concurrent requests, and counts them."""
+        self._app, self._renderer, self._limit, self._known, self._now = (
+            app,
+            renderer,
+            limit,
+            known,
+            now,
+        )
+        self._buckets = Buckets(rate) if rate else None
+        self._traffic = traffic or Traffic(200)
+        self._at_once: Counter[str] = Counter()
+        self._downloads: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = HTTPConnection(scope)
+        limit = self._limit(scope["method"], scope["path"])
+        known = self._known(request)
+        # the health check has threads and database connections of its own
+        counted = not known and scope["path"] != "/healthz"
+        refused = self._announced(request, limit)
+        if refused is None and not known:
+            refused = self._too_often(request)
+        if refused is None and counted:
+            refused = self._too_many(request)
+        if refused is not None:
+            self._traffic.refused[refused.status_code] += 1
+            answer = failure(
+                self._renderer, request, refused.status_code, refused.detail, refused.headers
+            )
+            await answer(scope, receive, send)
+            return
+        with ExitStack() as stack:
+            if counted:
+                stack.enter_context(self._traffic.one_more())
+                stack.enter_context(_one_more(self._at_once, client_of(request)))
+                if _is_download(request):
+                    stack.enter_context(_one_more(self._downloads, client_of(request)))
+            await self._app(scope, _measured(receive, limit), send)
+
+    def _too_often(self, request: HTTPConnection) -> HTTPException | None:
+        client = client_of(request)
+        wait = self._buckets.take(client, self._now()) if self._buckets is not None else 0.0
+        if wait > 0:
+            return HTTPException(
+                429,
+                "Too many requests from your address; wait a moment.",
+                headers={"retry-after": str(math.ceil(wait))},
+            )
+        return None
+
+    def _too_many(self, request: HTTPConnection) -> HTTPException | None:
+        client = client_of(request)
+        if self._at_once[client] >= AT_ONCE:
+            return _wait_for(429, f"{AT_ONCE} requests from your address")
+        if _is_download(request) and self._downloads[client] >= DOWNLOADS_AT_ONCE:
+            return _wait_for(429, f"{DOWNLOADS_AT_ONCE} downloads from your address")
+        if self._traffic.open >= self._traffic.most:
+            return _wait_for(503, f"{self._traffic.most} requests")
+        return None
+
+    def _announced(self, request: HTTPConnection, limit: int) -> HTTPException | None:
+        """Refuse a request by its head; the connection is closed, so the body is not read."""
+        length = request.headers.get("content-length", "0")
+        pieces = "transfer-encoding" in request.headers
+        if pieces and "content-length" in request.headers:
+            return _malformed(400, "Content-Length and Transfer-Encoding exclude each other.")
+        if _head_bytes(request.scope) > HEAD_BYTES:
+            return _malformed(431, f"The request head exceeds the limit of {HEAD_BYTES} bytes.")
+        if "\0" in request.scope["path"] or b"\0" in unquote_to_bytes(
+            request.scope["query_string"]
+        ):
+            return _malformed(400, "NUL characters are not allowed in an address.")
+        if (length.isdigit() and (len(length) > 18 or int(length) > limit)) or (
+            pieces and limit == 0
+        ):
+            return HTTPException(413, _too_large(limit), headers={"connection": "close"})
+        return None
+
+
+def _wait_for(status: int, what: str) -> HTTPException:
+    return HTTPException(
+        status, f"{what} are in progress; wait for them to finish.", headers={"retry-after": "1"}
+    )
+
+
+def _is_download(request: HTTPConnection) -> bool:
+    return str(request.scope["path"]).startswith(_DOWNLOADS)
+
+
+@contextmanager
+def _one_more(counter: Counter[str], client: str) -> Iterator[None]:
+    counter[client] += 1
+    try:
+        yield
+    finally:
+        counter[client] -= 1
+        if not counter[client]:
+            del counter[client]
+
+
+def _malformed(status: int, why: str) -> HTTPException:
+    return HTTPException(status, why, headers={"connection": "close"})
+
+
+def _head_bytes(scope: Scope) -> int:
+    return (
+        len(scope["raw_path"])
+        + len(scope["query_string"])
+        + sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    )
+
+
+def _too_large(limit: int) -> str:
+    return (
+        f"The request body exceeds the limit of {limit} bytes."
+        if limit
+        else "This address accepts no request body."
+    )
+
+
+def _measured(receive: Receive, limit: int) -> Receive:
+    """Receive the body, up to `limit` bytes, in time. Its reader gets HTTPException 413 or 408."""
+    size, whole = 0, False
+    end = asyncio.get_running_loop().time() + (
+        BODY_SECONDS if limit <= FORM_BYTES else UPLOAD_SECONDS
+    )
+
+    async def measured() -> Message:
+        nonlocal size, whole
+        if whole:
+            return await receive()  # waits for a disconnect for as long as the response takes
+        try:
+            async with asyncio.timeout_at(
+                min(end, asyncio.get_running_loop().time() + PIECE_SECONDS)
+            ):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(
+                408, "The request body arrived too slowly.", headers={"connection": "close"}
+            ) from None
+        size += len(message.get("body", b""))
+        whole = not message.get("more_body", False)
+        if size > limit:
+            raise HTTPException(413, _too_large(limit), headers={"connection": "close"})
+        return message
+
+    return measured

@@ -1,0 +1,1 @@
+"""HTTP: the server, its limits on connections, and how responses are made."""

@@ -1,0 +1,1 @@
+"""Pages, their JSON, and the forms on them."""

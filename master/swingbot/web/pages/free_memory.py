@@ -1,0 +1,75 @@
+"""Free memory by zone and order on the pages of a boot and of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from swingbot.core.stats.free_memory import Sample, ZoneMemory, free_memory
+
+from ..ports import Row
+
+Place = tuple[str, str]  # testbox, unit job
+
+
+def of_boot(document: Row) -> list[Row]:
+    """A table for each unit job of a boot: means over its runs."""
+    samples: dict[Place, dict[str, list[Sample]]] = {}
+    for run in document["runs"]:
+        mine = samples.setdefault((document["testbox"], run["unit_job"]), {}).setdefault("", [])
+        mine += [
+            Sample(document["id"], run["number"], metric, value)
+            for metric, values in run["samples"].items()
+            for value in values
+        ]
+    return _tables(samples)
+
+
+def of_comparison(samples: Iterable[Row]) -> list[Row]:
+    """A table for each testbox and unit job of a comparison: means over the boots of each side."""
+    by_place: dict[Place, dict[str, list[Sample]]] = {}
+    for one in samples:
+        place = (one["testbox"], one["unit_job"])
+        by_place.setdefault(place, {"base": [], "head": []})[one["side"]].append(
+            Sample(one["boot"], one["run"], one["metric"], one["value"])
+        )
+    return _tables(by_place)
+
+
+def _tables(samples: Mapping[Place, Mapping[str, Sequence[Sample]]]) -> list[Row]:
+    tables = [
+        {"testbox": testbox, "unit_job": unit_job, "zones": _zones(sides)}
+        for (testbox, unit_job), sides in sorted(samples.items())
+    ]
+    return [table for table in tables if table["zones"]]
+
+
+def _zones(sides: Mapping[str, Sequence[Sample]]) -> list[Row]:
+    """Each zone of any side with a row for each side and moment, the first side first."""
+    zones: dict[tuple[int, str], list[Row]] = {}
+    for side, samples in sides.items():
+        for zone in free_memory(samples):
+            zones.setdefault((zone.node, zone.zone), []).extend(_rows(side, zone))
+    return [
+        {
+            "node": node,
+            "zone": zone,
+            "orders": max(len(row["blocks"]) for row in rows),
+            "rows": rows,
+        }
+        for (node, zone), rows in sorted(zones.items())
+        if rows
+    ]
+
+
+def _rows(side: str, zone: ZoneMemory) -> list[Row]:
+    return [
+        {
+            "side": side,
+            "moment": word,
+            "boots": zone.boots,
+            "blocks": list(moment.blocks),
+            "unusable": list(moment.unusable),
+        }
+        for word, moment in (("before", zone.before), ("after", zone.after))
+        if moment is not None
+    ]

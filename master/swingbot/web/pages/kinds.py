@@ -1,0 +1,325 @@
+"""Pages and JSON at `/<kind>/<id>`, lists at `/<plural>`, plots at `/plot/`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.comparison_row import Key, folded, key_of
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.testbox_state import TIME_USES
+from swingbot.core.stats.free_memory import PREFIXES
+
+from ..http.render import Renderer, is_json
+from ..http.snapshot_reader import SnapshotReader
+from ..plots import comparison_plot, plot
+from ..plots.plot_rows import is_of, like, own_metrics, plotted, program_of, programs_of
+from ..ports import Connection, OpenArtifact, Row
+from . import free_memory, incident, kernel_change
+from . import report as report_page
+from .reproduction import Kits
+
+_TAIL_BYTES, _TAIL_LINES = 16_384, 40
+# colours and other control sequences of a console
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+_LIMIT = 1000  # maximum number of rows of a list
+PLURALS = (
+    "comparisons",
+    "experiments",
+    "bisections",
+    "incidents",
+    "reports",
+    "orders",
+    "testboxes",
+    "compilers",
+    "trees",
+    "metrics",
+)
+_RUNNING = ("waiting", "ready", "running")
+_PLOTS = 12  # on one page
+_COLUMNS = 20  # metrics in a boot's table, the benchmark's own first
+
+
+class Pages:
+    def __init__(
+        self,
+        source: SnapshotReader,
+        renderer: Renderer,
+        artifact: OpenArtifact,
+        kits: Kits | None = None,
+    ) -> None:
+        self._source, self._renderer, self._artifact, self._kits = source, renderer, artifact, kits
+        read = source.read
+        self._kinds: Mapping[str, Callable[[Connection, str], Row]] = {
+            "comparison": read.comparison,
+            "bisection": read.bisection,
+            "incident": read.incident,
+            "report": read.report,
+            "order": read.order,
+            "boot": read.boot,
+            "tree": read.tree,
+            "testbox": read.testbox,
+            "kernel": read.kernel,
+            "variant": read.variant,
+        }
+        self._extra: Mapping[str, Callable[[Connection, Row], Row]] = {
+            "comparison": self._comparison,
+            "incident": lambda conn, document: incident.shown(document),
+            "report": self._report,
+            "order": self._order,
+            "boot": self._boot,
+            "kernel": self._kernel,
+            "testbox": lambda conn, document: {
+                "noise": _noise(document),
+                "time_uses": TIME_USES,
+            },
+        }
+
+        # additional content below a list
+        self._beside: Mapping[str, Callable[[Connection], Row]] = {
+            "testboxes": lambda conn: {"compilers": read.list_compilers(conn)},
+        }
+
+    def overview(self, request: Request) -> Response:
+        self._source.read.check(self._source.engine)
+        with self._source.reading() as conn:
+            document = self._source.read.status(conn)
+        if is_json(request):
+            return JSONResponse(document)
+        return self._renderer.page("overview.html", refresh=request, status_now=document)
+
+    def one(self, request: Request) -> Response:
+        """The page of one object, or its JSON if the path ends in `.json`."""
+        kind, id = request.path_params["kind"], request.path_params["id"].removesuffix(".json")
+        if kind not in self._kinds:
+            raise HTTPException(
+                404,
+                f"There are no pages of kind {kind!r};"
+                f" kinds are {', '.join([*self._kinds, 'experiment'])}.",
+            )
+        with self._source.reading() as conn:
+            document = self._kinds[kind](conn, id)
+            if kind == "comparison":
+                document["kernel"] = kernel_change.of_comparison(
+                    self._source.read, self._artifact, conn, document
+                )
+            if is_json(request):
+                return JSONResponse(document)
+            if kind == "report" and document["incident"] is None:
+                return self._renderer.page("digest.html", this=document)
+            more = self._extra[kind](conn, document) if kind in self._extra else {}
+        refresh = document.get("status") in _RUNNING or (
+            kind == "order" and document["state"] in _RUNNING
+        )
+        return self._renderer.page(
+            f"{kind}.html", refresh=request if refresh else None, this=document, **more
+        )
+
+    def variant(self, request: Request) -> Response:
+        """Redirect to the kernel of a variant or to its build order; else show the variant."""
+        if is_json(request):
+            request.path_params["kind"] = "variant"
+            return self.one(request)
+        with self._source.reading() as conn:
+            document = self._source.read.variant(conn, request.path_params["id"])
+        if document["build"] is None and document["build_order"] is None:
+            return self._renderer.page("variant.html", this=document)
+        return RedirectResponse(
+            f"/kernel/{document['build_key']}"
+            if document["build"]
+            else f"/order/{document['build_order']}"
+        )
+
+    def listing(self, request: Request) -> Response:
+        plural = request.path_params["plural"].removesuffix(".json")
+        if plural not in PLURALS:
+            raise HTTPException(
+                404,
+                f"Page /{plural} does not exist; lists are"
+                f" {', '.join('/' + name for name in PLURALS)}.",
+            )
+        filters = dict(request.query_params)
+        limit = _limit(filters.pop("limit", None))
+        with self._source.reading() as conn:
+            try:
+                document = getattr(self._source.read, f"list_{plural}")(conn, filters, limit)
+            except ValueError as error:
+                raise HTTPException(400, f"{error}") from error
+            more = self._beside[plural](conn) if plural in self._beside else {}
+        if is_json(request):
+            return JSONResponse(document)
+        return self._renderer.page(
+            f"list_{plural}.html", rows=document, filters=filters, limit=limit, **more
+        )
+
+    def _comparison(self, conn: Connection, document: Row) -> Row:
+        read = self._source.read
+        metrics = [*own_metrics(document), *(f"{prefix}%" for prefix in PREFIXES)]
+        samples = read.samples_of_comparison(conn, document["id"], metrics)
+        shown = plotted(document, samples)
+        means = read.boot_means_of_comparison(conn, document["id"])
+        return {
+            "kits": self._kits is not None,
+            **comparison_plot.result_of(document["rows"], means),
+            "plots": [_title(key) for key in shown[:_PLOTS]],
+            "values": _values(document, samples),
+            "free_memory": free_memory.of_comparison(samples),
+        }
+
+    def comparison_plot(self, request: Request) -> Response:
+        read, number = self._source.read, request.path_params["number"]
+        with self._source.reading() as conn:
+            document = read.comparison(conn, request.path_params["id"])
+            own = read.samples_of_comparison(conn, document["id"], own_metrics(document))
+            keys = plotted(document, own)
+            if number >= len(keys):
+                raise NotFound(
+                    f"comparison {document['id']} has {len(keys)} plots; plot {number} does not"
+                    " exist"
+                )
+            metric = [like(keys[number][2])]
+            samples = read.samples_of_comparison(conn, document["id"], metric)
+        mine = [row for row in samples if key_of(row) == keys[number]]
+        return picture(plot.comparison_plot(_shown(document, keys[number]), mine))
+
+    def bisection_plot(self, request: Request) -> Response:
+        with self._source.reading() as conn:
+            document = self._source.read.bisection(conn, request.path_params["id"])
+        return picture(plot.bisection_plot(document))
+
+    def _report(self, conn: Connection, document: Row) -> Row:
+        return report_page.of_report(self._source.read, conn, document) | {
+            "kit": report_page.kit_of(self._kits, document["id"])
+        }
+
+    def history_plot(self, request: Request) -> Response:
+        with self._source.reading() as conn:
+            document = self._source.read.report(conn, request.path_params["id"])
+            return picture(report_page.history_plot(self._source.read, conn, document))
+
+    def _order(self, conn: Connection, document: Row) -> Row:
+        name = "build.log" if document["kind"] == "build" else "console.log"
+        return {
+            "tails": {
+                attempt["id"]: self._tail(attempt["files"], name)
+                for attempt in document["attempts"]
+            }
+        }
+
+    def _boot(self, conn: Connection, document: Row) -> Row:
+        own = {
+            metric
+            for run in document["runs"]
+            for metric in run["samples"]
+            if is_of(metric, run["unit_job"])
+        }
+        others = {metric for run in document["runs"] for metric in run["samples"]} - own
+        metrics = [*sorted(own), *sorted(others)]
+        return {
+            "metrics": metrics[:_COLUMNS],
+            "more": max(0, len(metrics) - _COLUMNS),
+            "free_memory": free_memory.of_boot(document),
+            "tail": self._tail(document["files"], "console.log"),
+        }
+
+    def _kernel(self, conn: Connection, document: Row) -> Row:
+        return {
+            "tail": self._tail(document["files"], "build.log")
+            if document["status"] == "failed"
+            else None
+        }
+
+    def _tail(self, files: Mapping[str, Any], name: str) -> Row | None:
+        """Last lines of a log from the artifact store; None if it is not there (yet)."""
+        if name not in (files or {}):
+            return None
+        try:
+            with self._artifact(files[name]["sha256"]) as log:
+                log.seek(max(0, log.seek(0, 2) - _TAIL_BYTES))
+                text = log.read().decode("utf-8", "replace")
+        except (OSError, ValueError, ArtifactError):
+            return None
+        lines = _CONTROL.sub("", text).splitlines()[-_TAIL_LINES:]
+        return {"name": name, "text": "\n".join(line[:500] for line in lines)}
+
+
+def _noise(testbox: Row) -> list[Row]:
+    """Noise records by unit job, aliases folded, counters apart."""
+    records = folded([row | {"testbox": testbox["name"]} for row in testbox["noise"]])
+    return [
+        {
+            "unit_job": unit_job,
+            "own": [row for row in rows if is_of(row["metric"], unit_job)],
+            "counters": [row for row in rows if not is_of(row["metric"], unit_job)],
+        }
+        for unit_job, rows in _by_unit_job(records).items()
+    ]
+
+
+def _by_unit_job(records: list[Row]) -> dict[str, list[Row]]:
+    by_job: dict[str, list[Row]] = {}
+    for record in records:
+        by_job.setdefault(record["unit_job"], []).append(record)
+    return by_job
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return 100
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _LIMIT):
+        raise HTTPException(400, f"limit must be a number from 1 to {_LIMIT}, not {text!r}")
+    return int(text)
+
+
+def picture(text: str) -> Response:
+    """Return a response with an SVG document."""
+    # The style is inside the picture; a picture runs and loads nothing.
+    headers = {
+        "content-security-policy": (
+            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        ),
+        "cache-control": "no-cache",
+    }
+    return Response(text, media_type="image/svg+xml", headers=headers)
+
+
+def _title(key: Key) -> str:
+    return f"{key[2]} of {key[1]} on {key[0]}: every run of base and head, grouped by boot"
+
+
+def _shown(document: Row, key: Key) -> plot.PlotSubject:
+    row: Row = next((row for row in document["rows"] if key_of(row) == key), {})
+    label = next((part["label"] for part in document["parts"] if part["testbox"] == key[0]), None)
+    return plot.PlotSubject(
+        testbox=key[0],
+        unit_job=key[1],
+        metric=key[2],
+        unit=row.get("unit") or "",
+        better=row.get("better"),
+        label=label,
+    )
+
+
+def _values(document: Row, samples: list[Row]) -> list[Row]:
+    """Values behind the plots as a table: for each key and boot the values of its runs."""
+    tables: dict[Key, dict[tuple[int, str], Row]] = {}
+    programs = programs_of(document)
+    aliases = {key_of(row) for row in document["rows"] if row.get("alias_of")}
+    for sample in samples:
+        if program_of(sample["metric"]) in programs and key_of(sample) not in aliases:
+            boot = tables.setdefault(key_of(sample), {}).setdefault(
+                (sample["k"], sample["side"]),
+                {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []},
+            )
+            boot["values"].append(sample["value"])
+    order = [key_of(row) for row in document["rows"]]
+    keys = sorted(tables, key=lambda key: (order.index(key) if key in order else len(order), key))
+    return [
+        {"key": key, "boots": [tables[key][place] for place in sorted(tables[key])]} for key in keys
+    ]

@@ -1,0 +1,138 @@
+"""The moderation queue and the outbox: reports that wait for a person, and mails being sent.
+
+Reading needs no role. Decisions need the role moderator (`web/access/forms.py`), and are recorded
+with person, time and reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.model.statuses import ReportAct
+
+from ..access.forms import FORM_HEADERS, Forms
+from ..http.render import Renderer, is_json
+from ..ports import Connection, Engine, Row
+
+ACTS: Final[tuple[ReportAct, ...]] = ("release", "drop", "hold")
+
+
+class QueueReader(Protocol):
+    """The module `swingbot_db.read`."""
+
+    def waiting(self, conn: Connection) -> Row: ...
+    def outgoing(self, conn: Connection) -> Row: ...
+
+
+class Moderator(Protocol):
+    """Applies and records decisions. Raises ValueError with a sentence if one is not possible."""
+
+    def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None: ...
+    def switch(self, *, stopped: bool, who: str, why: str) -> None: ...
+
+
+class MailSettings(Protocol):
+    """Settings in force that the pages show."""
+
+    @property
+    def release(self) -> str: ...
+    @property
+    def dry_run(self) -> bool: ...
+    @property
+    def stop(self) -> bool: ...
+
+
+class ModerationPages:
+    def __init__(
+        self,
+        engine: Engine,
+        queue: QueueReader,
+        renderer: Renderer,
+        forms: Forms,
+        moderator: Moderator,
+        mail: MailSettings,
+    ) -> None:
+        self._engine, self._queue, self._renderer = engine, queue, renderer
+        self._forms, self._moderator, self._mail = forms, moderator, mail
+
+    def waiting(self, request: Request, problem: str = "") -> Response:
+        return self._page(request, self._queue.waiting, "moderation.html", problem)
+
+    def outbox(self, request: Request) -> Response:
+        return self._page(request, self._queue.outgoing, "outbox.html", "")
+
+    def _page(
+        self, request: Request, read: Callable[[Connection], Row], template: str, problem: str
+    ) -> Response:
+        with self._engine.connect() as conn:
+            queue = read(conn)
+        mail: dict[str, Any] = {
+            "release": self._mail.release,
+            "dry_run": self._mail.dry_run,
+            "stopped_by_setting": self._mail.stop,
+        }
+        if is_json(request):
+            return JSONResponse(queue | {"settings": mail})
+        page = self._renderer.page(
+            template,
+            status=409 if problem else 200,
+            queue=queue,
+            mail=mail,
+            problem=problem,
+            **self._forms.context(request),
+        )
+        page.headers.update(FORM_HEADERS)
+        return page
+
+    async def decide(self, request: Request) -> Response:
+        form = await self._forms.read(request)
+        act, why = form.text("act", 20), form.text("why")
+        if act not in ACTS:
+            raise HTTPException(
+                400, f"The action must be one of {', '.join(ACTS)}; nothing was changed."
+            )
+        if act == "drop" and not why:
+            return await self._refused(
+                request,
+                "Give a reason for dropping the report; it is recorded with the report.",
+            )
+        try:
+            await run_in_threadpool(
+                self._moderator.decide, request.path_params["id"], act, who=form.who, why=why
+            )
+        except ValueError as error:
+            return await self._refused(request, str(error))
+        return RedirectResponse("/moderation", status_code=HTTPStatus.SEE_OTHER)
+
+    async def switch(self, request: Request) -> Response:
+        form = await self._forms.read(request)
+        if form.text("act", 20) not in ("stop", "resume"):
+            raise HTTPException(400, "The action must be stop or resume; nothing was changed.")
+        await run_in_threadpool(
+            self._moderator.switch,
+            stopped=form.text("act") == "stop",
+            who=form.who,
+            why=form.text("why"),
+        )
+        return RedirectResponse("/outbox", status_code=HTTPStatus.SEE_OTHER)
+
+    async def _refused(self, request: Request, problem: str) -> Response:
+        return await run_in_threadpool(self.waiting, request, problem)
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/moderation", self.waiting, methods=["GET"]),
+            Route("/moderation.json", self.waiting, methods=["GET"]),
+            Route("/moderation/switch", self.switch, methods=["POST"]),
+            Route("/moderation/{id}", self.decide, methods=["POST"]),
+            Route("/outbox", self.outbox, methods=["GET"]),
+            Route("/outbox.json", self.outbox, methods=["GET"]),
+        ]

@@ -1,0 +1,227 @@
+"""Raw results: of a request at `/raw/<id>/`, of a run (its result root) at `/raw/result/...`.
+
+Files are sent byte for byte, with checksums; samples as CSV and JSON, a few boots at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+
+from swingbot.core.model.artifact import ArtifactError, Gone
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.raw import tables
+from swingbot.core.raw.result_root import LEVELS
+
+from ..http.file_response import stored
+from ..http.render import Renderer
+from ..http.snapshot_reader import SnapshotReader
+from ..ports import OpenArtifact, Row
+from .run_files import RunFiles
+
+MADE: Final = (
+    "manifest.json",
+    "samples.csv",
+    "samples.json",
+    "runs.csv",
+    "facts.csv",
+    "SHA256SUMS",
+)
+_BLOCK: Final = 64 << 10  # characters of a piece of a response
+_TEXT: Final = (".log", ".map", ".txt", "config", ".sh", "SHA256SUMS")
+_SAFE: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
+
+
+class RawPages:
+    def __init__(
+        self,
+        source: SnapshotReader,
+        renderer: Renderer,
+        artifact: OpenArtifact,
+        unit: Callable[[str], str | None],
+    ) -> None:
+        self._source, self._renderer, self._artifact, self._unit = source, renderer, artifact, unit
+
+    def listing(self, request: Request) -> Response:
+        return RedirectResponse(f"/raw/{request.path_params['id']}/")
+
+    def file(self, request: Request) -> Response:
+        """The listing of a request, one of its files, or a table derived from it."""
+        id, path = request.path_params["id"], request.path_params["path"]
+        with self._source.reading() as conn:
+            manifest = self._source.read.raw_manifest(conn, id)
+        if path == "":
+            files = [
+                file | {"stored": not (why := self._missing(file["sha256"])), "missing": why}
+                for file in manifest["files"]
+            ]
+            return self._renderer.page("raw.html", this=manifest, files=files)
+        return self._made(path, manifest) if path in MADE else self._file(request, manifest, path)
+
+    def _missing(self, sha256: str) -> str:
+        """Why a file is not available; empty if it is."""
+        try:
+            self._artifact(sha256).close()
+            return ""
+        except Gone as error:
+            return str(error)
+        except (OSError, ValueError, ArtifactError):
+            return "not in the store"
+
+    def _file(self, request: Request, manifest: Row, path: str) -> Response:
+        entry = next((file for file in manifest["files"] if file["path"] == path), None)
+        if entry is None:
+            raise NotFound(
+                f"{manifest['id']} has no file {path!r}; /raw/{manifest['id']}/ lists its files"
+            )
+        try:
+            content = self._artifact(entry["sha256"])
+        except Gone as error:
+            raise HTTPException(
+                410, f"{path} of {manifest['id']} was {error} (sha256 {entry['sha256']})."
+            ) from None
+        except FileNotFoundError:
+            raise HTTPException(
+                404,
+                f"{path} of {manifest['id']} is no longer in the artifact store (sha256"
+                f" {entry['sha256']}).",
+            ) from None
+        except ArtifactError as error:
+            raise HTTPException(
+                500, f"{path} of {manifest['id']} cannot be read: {error}"
+            ) from error
+        media_type, headers = _kind(path.rsplit("/", 1)[-1])
+        return stored(request, content, entry["sha256"], media_type, headers)
+
+    def _made(self, path: str, manifest: Row) -> Response:
+        if path == "manifest.json":
+            return JSONResponse(manifest)
+        if path == "SHA256SUMS":
+            return PlainTextResponse(
+                sums((file["sha256"], file["path"]) for file in manifest["files"])
+            )
+        if path == "samples.json":
+            return StreamingResponse(
+                _blocks(_json_lines(self._samples(manifest["id"]))), media_type="application/json"
+            )
+        lines = {
+            "samples.csv": lambda: tables.csv_lines(
+                tables.SAMPLES, tables.with_units(self._samples(manifest["id"]), self._unit)
+            ),
+            "runs.csv": lambda: tables.csv_lines(tables.RUNS, tables.run_rows(manifest["boots"])),
+            "facts.csv": lambda: tables.csv_lines(
+                tables.FACTS, tables.fact_rows(manifest["boots"])
+            ),
+        }[path]()
+        headers = {"content-disposition": f'attachment; filename="{manifest["id"]}-{path}"'}
+        return StreamingResponse(
+            _blocks(lines), media_type="text/csv; charset=utf-8", headers=headers
+        )
+
+    def _samples(self, id: str) -> Iterator[Row]:
+        for page in self._source.read.sample_pages(self._source.reading, id):
+            yield from page
+
+    def results(self, request: Request) -> Response:
+        """Result roots: their parts level by level, then runs, then the files of a run."""
+        path = request.path_params["path"]
+        parts = tuple(part for part in path.split("/") if part)
+        if not path.isprintable():
+            raise NotFound(
+                f"result root {path[:200]!r} does not exist; /raw/result/ lists all result roots"
+            )
+        if len(parts) < len(LEVELS):
+            with self._source.reading() as conn:
+                children = self._source.read.result_children(conn, parts)
+            return self._renderer.page(
+                "raw_results.html",
+                parts=parts,
+                children=children,
+                level=LEVELS[len(parts)],
+                levels=LEVELS,
+            )
+        number = parts[len(LEVELS) - 1]
+        if not (number.isascii() and number.isdecimal() and len(number) < 10):
+            raise NotFound(f"run {number!r} does not exist; runs are numbered from 0")
+        with self._source.reading() as conn:
+            run = self._source.read.result_run(conn, parts[: len(LEVELS) - 1], int(number))
+        files = RunFiles(
+            run,
+            lambda: self._source.read.run_samples(self._source.reading, run["run"]["id"]),
+            self._artifact,
+        )
+        name = "/".join(parts[len(LEVELS) :])
+        if name == "SHA256SUMS":
+            return PlainTextResponse(sums((one.sha256, one.path) for one in files.listing()))
+        if name:
+            return self._run_file(files, name)
+        return self._renderer.page(
+            "raw_run.html",
+            this=run,
+            files=[one._asdict() for one in files.listing()],
+            notes=files.notes,
+            parts=parts,
+            levels=LEVELS,
+        )
+
+    def _run_file(self, files: RunFiles, name: str) -> Response:
+        content = files.content(name)
+        if content is None:
+            raise NotFound(
+                f"{files.run['result_root']} has no file {name!r};"
+                f" /raw/{files.run['result_root']}/ lists its files"
+            )
+        media_type, headers = _kind(name.rsplit("/", 1)[-1], inline=True)
+        if content.size is not None:
+            headers["Content-Length"] = str(content.size)
+        return StreamingResponse(content.pieces, media_type=media_type, headers=headers)
+
+
+def sums(files: Iterable[tuple[str, str]]) -> str:
+    """Lines for `sha256sum -c`, from (sha256, path)."""
+    return "".join(f"{sha256}  {path}\n" for sha256, path in files)
+
+
+def _kind(name: str, *, inline: bool = False) -> tuple[str, dict[str, str]]:
+    """Media type and headers: text is displayed as text, anything else is downloaded."""
+    if name.endswith(".json"):
+        return "application/json", dict(_SAFE)
+    if inline or name.endswith(_TEXT):
+        return "text/plain; charset=utf-8", dict(_SAFE)
+    return "application/octet-stream", _SAFE | {
+        "Content-Disposition": f'attachment; filename="{name}"'
+    }
+
+
+def _json_lines(rows: Iterator[Row]) -> Iterator[str]:
+    yield "["
+    for number, row in enumerate(rows):
+        yield (",\n" if number else "") + json.dumps(row)
+    yield "]\n"
+
+
+def _blocks(lines: Iterator[str]) -> Iterator[str]:
+    """Join lines: each piece of a response has a cost."""
+    block: list[str] = []
+    size = 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if size >= _BLOCK:
+            yield "".join(block)
+            block, size = [], 0
+    yield "".join(block)

@@ -1,0 +1,97 @@
+"""`/report/r4/reproduce.tar.gz`: kernels, job and boots of a report, to be run elsewhere.
+
+`/comparison/c5/` and `/experiment/e3/` have the same, with `?testbox=` of one of their testboxes.
+`reproduce.json` lists the contents and what is no longer available.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, Protocol
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.model import ids
+from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.reproduce import Kit, KitArtifact, boot_ids, kind_of, members
+
+from ..http.file_response import stored
+
+
+class Kits(Protocol):
+    """Implemented by `swingbot.app.reproduction.Reproductions`."""
+
+    def kit(self, id: str, *, testbox: str | None = None) -> Kit: ...
+    def kept(self, kit: Kit) -> Path: ...
+
+
+def routes(kits: Kits) -> list[Route]:
+    """The two routes of each report, comparison and experiment."""
+
+    def tarball(request: Request) -> Response:
+        kit = _kit(kits, request)
+        if kit.missing:
+            raise HTTPException(
+                404,
+                f"{kit.id} can no longer be fully reproduced: {'; '.join(kit.missing[:5])}.",
+            )
+        try:
+            file = kits.kept(kit).open("rb")
+        except (OSError, ArtifactError) as error:
+            raise HTTPException(
+                503,
+                f"The tarball of {kit.id} cannot be written just now:"
+                f" {getattr(error, 'strerror', None) or error}.",
+            ) from error
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return stored(
+            request,
+            file,
+            sha256,
+            "application/gzip",
+            {"Content-Disposition": f'attachment; filename="{kit.directory}.tar.gz"'},
+        )
+
+    def listing(request: Request) -> Response:
+        return JSONResponse(facts(_kit(kits, request)))
+
+    return [
+        route
+        for kind in ("report", "comparison", "experiment")
+        for route in (
+            Route(f"/{kind}/{{id}}/reproduce.tar.gz", tarball),
+            Route(f"/{kind}/{{id}}/reproduce.json", listing),
+        )
+    ]
+
+
+def _kit(kits: Kits, request: Request) -> Kit:
+    """Return the kit that an address names. Raises BadId, NotFound."""
+    id, kind = request.path_params["id"], request.url.path.split("/")[1]
+    ids.read(id, kind)
+    return kits.kit(id, testbox=request.query_params.get("testbox"))
+
+
+def facts(kit: Kit) -> dict[str, Any]:
+    """Facts on a kit for scripts."""
+    files = [
+        {"path": member.path, "sha256": member.content.sha256, "size": member.content.size}
+        if isinstance(member.content, KitArtifact)
+        else {
+            "path": member.path,
+            "sha256": hashlib.sha256(member.content.content).hexdigest(),
+            "size": len(member.content.content),
+        }
+        for member in members(kit)
+    ]
+    return {
+        kind_of(kit): kit.id,
+        "directory": kit.directory,
+        "boots": boot_ids(kit),
+        "files": files,
+        "missing": list(kit.missing),
+    }

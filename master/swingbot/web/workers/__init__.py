@@ -1,0 +1,1 @@
+"""The exchange with workers and controllers."""

@@ -1,0 +1,89 @@
+"""Reports of controllers on their testboxes: that they still drive them, and the current phase.
+
+The attempt's token authorizes the request, and a header names the controller. A second controller
+is refused while the lease of the first one is valid.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
+from swingbot.web.http import json_body
+from swingbot.web.http.lanes import Lane
+from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
+
+PHASE_LIMIT_BYTES: Final = 1 << 14
+_NAME_LENGTH: Final = 100
+
+
+class TestboxStore(Protocol):
+    """Implemented by `swingbot_db.attempts.AttemptTransactions`."""
+
+    def hold(self, attempt: int, controller: str) -> LeaseHeld | LeaseRefused | None: ...
+    def tell_phase(self, attempt: int, phase: str, why: str) -> bool: ...
+
+
+class Controllers:
+    """Phases reported by controllers; without a store, none is refused or stored."""
+
+    def __init__(self, testboxes: TestboxStore | None, lane: Lane) -> None:
+        self._testboxes, self._lane = testboxes, lane
+
+    async def refuse(self, request: Request, attempt: int) -> Response | None:
+        """Return the refusal if this controller must not drive the attempt's testbox, else None.
+
+        None also renews the controller's lease.
+        """
+        held = await self.hold(request, attempt)
+        return held if isinstance(held, Response) else None
+
+    async def hold(self, request: Request, attempt: int) -> Response | LeaseHeld | None:
+        """Renew the lease of this controller, and return it, or the refusal.
+
+        None: the attempt has no lease, or the request names no controller.
+        """
+        name = "".join(
+            char
+            for char in request.headers.get(CONTROLLER_HEADER, "")
+            if char.isascii() and char.isprintable()
+        )[:_NAME_LENGTH]
+        if self._testboxes is None or not name:
+            return None
+        held = await self._lane.run(self._testboxes.hold, attempt, name)
+        if isinstance(held, LeaseRefused):
+            return JSONResponse({"error": held.why}, status_code=409)
+        return held
+
+    async def take_phase(self, request: Request, attempt: int) -> Response:
+        """Store the phase of the attempt's testbox with its reason."""
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > PHASE_LIMIT_BYTES:
+                return JSONResponse(
+                    {
+                        "error": (
+                            f"the body exceeds the limit of {PHASE_LIMIT_BYTES} bytes for a phase"
+                        )
+                    },
+                    status_code=413,
+                )
+        try:
+            phase = check_phase(json_body.parse(bytes(body)))
+        except (ContractError, ValueError, RecursionError) as error:
+            return JSONResponse({"error": str(error)[:500]}, status_code=400)
+        if refusal := await self.refuse(request, attempt):
+            return refusal
+        why = phase["why"] + (f" (boot {phase['boot_id']})" if phase.get("boot_id") else "")
+        if self._testboxes is None or not await self._lane.run(
+            self._testboxes.tell_phase, attempt, phase["phase"], why
+        ):
+            return JSONResponse(
+                {"error": "this attempt does not hold a testbox, or no longer holds it"},
+                status_code=409,
+            )
+        return JSONResponse({"phase": phase["phase"]})
