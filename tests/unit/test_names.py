@@ -35,7 +35,6 @@ LAYERS: Final = {
     "swingbot.core.reproduce": "what a kit says of a subject",
     "swingbot.service": "use cases, named by their verb or noun",
     "swingbot.service.bisect": "use cases of a bisection, the same verbs as of a comparison",
-    "swingbot.service.kernel": "use cases of a kernel, the same verbs as of a comparison",
     "swingbot.service.ports": "what the use cases need of a subject",
     "swingbot.adapters": "a subject in the terms of another program",
     "swingbot.web": "pages and routes of a subject",
