@@ -46,12 +46,13 @@ class Policy:
     # Boots of each end before anything is judged. 1: the spread is unknown; more: boots where few
     # are needed.
     boots_per_end: int = 2
-    # Boots of each end after which the ends count as indistinguishable.
+    # Boots of each end after which the ends count as indistinguishable. Fewer: small swings are
+    # dropped; more: a hopeless bisection costs more boots.
     max_end_boots: int = 30
     # P(no change that matters) at which the swing counts as not reproduced. Lower: true small
     # swings are dropped.
     no_change: float = 0.97
-    # The same after `max_end_boots`.
+    # The same after `max_end_boots`. As of `no_change`.
     no_change_at_last: float = 0.95
     # P(a change that matters) at which the search begins. Higher: more end boots; lower: searches
     # for nothing.
@@ -69,7 +70,8 @@ class Policy:
     # boots, and more bisections without an answer.
     creep: float = 0.95
     # P(two steps) at which both sides are searched separately; a side without a step ends by
-    # itself.
+    # itself. Lower: boots for a second step that is not there; higher: two steps are mistaken for
+    # one for longer.
     two: float = 0.5
     # Prior that some images are odd. 0: an odd image at an end, or beside one, is reported as a
     # step; larger: more builds in other layouts where no image is odd.
@@ -85,7 +87,7 @@ class Policy:
     # Pairs after which boots that deny the step end the bisection. Lower: a true step is denied by
     # chance.
     max_confirm: int = 6
-    # P(the printed interval does not contain the effect).
+    # P(the printed interval does not contain the effect). As of `INTERVAL_ALPHA`.
     interval_alpha: float = INTERVAL_ALPHA
     # Failed boots after which a kernel counts as unbootable. 1: one flaky boot excludes it.
     boot_tries: int = 2
@@ -102,7 +104,8 @@ class Policy:
     # Share of the remaining uncertainty that the rest of the budget must be able to resolve.
     # Higher: gives up where more boots would have succeeded.
     hopeless: float = 0.4
-    # Bits of a boot below which more boots cannot distinguish the remaining commits.
+    # Bits of a boot below which more boots cannot distinguish the remaining commits. Higher: gives
+    # up earlier; lower: boots without information.
     least_gain: float = 0.0002
 
 
@@ -218,7 +221,7 @@ EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 
 # --- priors of boots that share a shift: equal k if paired, or the hour of a wandering testbox ---
 
-# (factor of the known layout spread, prior).
+# (factor of the known layout spread, prior). Narrower: as of `LAYOUT_FACTORS`.
 PAIRED_LAYOUT_FACTORS: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
 # Most odd images at once in paired boots; for each number the likeliest sets are weighed. Fewer:
 # where more are odd, one is reported as a step; more: each step of a search takes longer.
@@ -235,7 +238,7 @@ WANDERS_UNKNOWN: Final = 0.1
 WANDERS_SEEN: Final = 0.9
 WANDERS_NOT_SEEN: Final = 0.005
 # Size of the wandering: (sd, prior) if not measured, (factor of the sd between days, prior) if
-# measured.
+# measured. Smaller: drift is mistaken for steps; larger: steps for drift.
 WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))
 WANDER_FACTORS: Final = ((0.5, 0.3), (1.0, 0.5), (2.0, 0.2))
 # Boots over which it moves by that much. Only long ones: a drift within a few boots is mistaken for
@@ -326,7 +329,9 @@ SPREAD_SUSPECT: Final = 0.5
 # error of each comparison. Fewer pairs: a factor of three is not seen; higher: chance is a finding.
 SPREAD_PAIRS: Final = (8, 12, 16, 24, 32)
 SPREAD_STEP_ALPHA: Final = 0.005
-# Total probability of the commits that are listed when the budget is spent.
+# Total probability of the commits that are listed when the budget is spent. Higher: longer lists;
+# lower: the culprit is more often not on it.
 LISTED_P: Final = 0.9
-# P(culprit) below which a suspect counts as cleared, in "N more boots would clear it".
+# P(culprit) below which a suspect counts as cleared, in "N more boots would clear it". Lower: more
+# boots are forecast.
 CLEARED_P: Final = 0.5
