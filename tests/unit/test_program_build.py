@@ -18,10 +18,10 @@ from click.testing import CliRunner
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, rootfs, walls
 from swingbot_worker.cli import main
-from swingbot_worker.program import build, installed
+from swingbot_worker.program import build
 from swingbot_worker.program.build import ProgramBuildFailed
 from swingbot_worker.program.listing import job_needs
-from swingbot_worker.rootfs import programs
+from swingbot_worker.rootfs import installed, programs
 from swingbot_worker.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]

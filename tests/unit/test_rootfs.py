@@ -11,8 +11,7 @@ import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, answers, process, rootfs
-from swingbot_worker.program import installed
-from swingbot_worker.rootfs import cpio, debian, libraries, programs
+from swingbot_worker.rootfs import cpio, debian, installed, libraries, programs
 from swingbot_worker.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -141,7 +141,7 @@ class BuildReader:
         paths = tuple(dict.fromkeys((self.source, self.objects))) if see_objects else ()
         others = () if not paths else self.source.glob("o-*")
         return LimitedReader(
-            module="swingbot_worker.readers.build_task",
+            module="swingbot_worker.kbuild.build_task",
             sandbox=self.sandbox,
             trust=self.trust,
             memory_bytes=self.memory_bytes,

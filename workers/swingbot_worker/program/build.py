@@ -17,9 +17,10 @@ from typing import Final
 from swingbot_jobs.printable import printable
 from swingbot_worker import InfraError, digest, lease, process, walls
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
-from swingbot_worker.program import installed, source
+from swingbot_worker.program import source
 from swingbot_worker.program.recipe import RECIPES, Recipe
 from swingbot_worker.program.source import BadSource, ProgramSource
+from swingbot_worker.rootfs import installed
 from swingbot_worker.site import Site
 from swingbot_worker.walls import sandbox
 from swingbot_worker.walls.argv import USERS, View

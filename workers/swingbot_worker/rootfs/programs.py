@@ -18,8 +18,7 @@ from pathlib import Path
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, lease, process
 from swingbot_worker.answers import Answers
-from swingbot_worker.program import installed
-from swingbot_worker.rootfs import debian
+from swingbot_worker.rootfs import debian, installed
 from swingbot_worker.site import Site
 
 WILL_IT_SCALE_DIR = "usr/share/will-it-scale"
