@@ -39,8 +39,8 @@ shuffle: setup ## make shuffle [SEED=N] [TESTS=tests/db]: run tests (default: te
 browser: setup ## install Chromium for the browser tests
 	@.ci/browser
 
-test-db: browser ## stores, views, dashboards, Buildbot with real processes, a crash at every checkpoint
-	@$(PYTEST) $(ONE_MORE) tests/db tests/buildbot tests/contract
+test-db: browser ## the brain in memory, stores, views, dashboards, Buildbot with real processes, a crash at every checkpoint
+	@$(PYTEST) $(ONE_MORE) tests/db tests/brain tests/buildbot tests/contract
 
 base-kernel: setup ## create the kernel repository and the base builds in the cache (one full build)
 	@$(BIN)/python -m tests.kernels

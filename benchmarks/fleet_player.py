@@ -22,6 +22,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from benchmarks.fleet_world import Size, move_branch, tree_name, worker_names
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
@@ -30,7 +31,8 @@ from swingbot.service.ports import Lab, RequestError
 from swingbot.service.table.request import ComparisonRequest
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
-from tests.fakes.lab import FakeLab
+from tests.fakes.brain import PostgresDesk
+from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
 from tests.fakes.people import a_person
 
 LOOK_SECONDS: Final = 0.1  # between two looks for what was dispatched
@@ -63,7 +65,7 @@ class Player:
     repository: Path
     tips: dict[str, list[str]]
     chance: random.Random = field(default_factory=lambda: random.Random(7))
-    queue: deque[sa.Row[Any]] = field(default_factory=deque)  # builds that wait for a worker
+    queue: deque[Dispatched] = field(default_factory=deque)  # builds that wait for a worker
     working: int = 0
     events: list[tuple[float, int, str, Any]] = field(default_factory=list)
     order: itertools.count[int] = field(default_factory=itertools.count)
@@ -113,7 +115,7 @@ class Player:
 
     def take(self) -> None:
         """Start what was dispatched; builds beyond the number of workers wait, as in Buildbot."""
-        for row in self.fake.dispatched("wanted"):
+        for row in self.fake.desk.dispatched("wanted"):
             self.attempts.mark_placed(row.dispatch, row.dispatch, row.dispatch)
             if row.kind == "build":
                 self.queue.append(row)
@@ -123,7 +125,7 @@ class Player:
             self.working += 1
             self.start(self.queue.popleft(), self.size.build_seconds)
 
-    def start(self, row: sa.Row[Any], mean: float) -> None:
+    def start(self, row: Dispatched, mean: float) -> None:
         now, seconds = time.monotonic(), mean * self.chance.uniform(0.5, 1.5)
         if row.kind == "boot":
             self.hold(row, now + seconds)
@@ -131,14 +133,14 @@ class Player:
             self.at(now + 0.3 * seconds, "running", row)
         self.at(now + seconds, "over", row)
 
-    def hold(self, row: sa.Row[Any], until: float) -> None:
+    def hold(self, row: Dispatched, until: float) -> None:
         self.attempts.wanted(row.attempt)
         self.attempts.hold(row.attempt, f"controller-of-{row.testbox}")
         following = time.monotonic() + ASK_SECONDS
         if following < until:
             self.at(following, "hold", (row, until))
 
-    def over(self, row: sa.Row[Any]) -> None:
+    def over(self, row: Dispatched) -> None:
         self.fake.carry_out(row)
         self.fake.done.clear()
         self.done[row.kind] += 1
@@ -189,9 +191,9 @@ def main() -> None:
     engine = make_engine(settings.db.url)
     repository = Path(given["repository"])
     fake = FakeLab(
-        engine=engine,
-        artifacts=settings.artifacts,
-        repo=repository,
+        desk=PostgresDesk(engine),
+        artifacts=ArtifactDirectory(settings.artifacts),
+        state=fakelinux_states(repository, settings.mirror),
         wobble=0.002,
         facts={"rootfs": "played"},
     )

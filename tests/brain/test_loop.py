@@ -1,94 +1,46 @@
-"""The brain from a moved branch to a delivered mail, on a real database, a real git repository
-and a real mail server."""
+"""The brain from a moved branch to a queued mail."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
-from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.ports import RequestError
 from swingbot.service.table.request import ComparisonRequest, request_comparison
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
-from tests.fakes.mail import brain_environment, running_smtpd
+from tests.fakelinux import FakeCommit
+from tests.fakes.loop import plain
+from tests.fakes.memory_brain import MemoryBrain
 
 
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    repo = tmp_path / "linux"
-    make_fakelinux(repo, [])
-    with running_smtpd(settings):
-        yield make_brain(settings, engine, repo)
+def git(brain: MemoryBrain, *words: str) -> None:
+    subprocess.run(["git", "-C", str(brain.repo), *words], check=True)
 
 
-def commits(brain: Brain, *made: FakeCommit) -> list[str]:
-    return add_commits(brain.repo, made)
-
-
-def base_of(brain: Brain) -> str:
-    return brain.lab.git.fetch_branch("base", str(brain.repo), "main")
-
-
-def plain(n: int) -> list[FakeCommit]:
-    return [FakeCommit() for _ in range(n)]
-
-
-def test_a_slow_commit_is_found_and_mailed_once(brain: Brain) -> None:
-    base = base_of(brain)
+def test_a_branch_without_a_culprit_makes_no_mail(brain: MemoryBrain) -> None:
+    base = brain.base
+    brain.commit(*plain(12))
     brain.watch(base)
     brain.run()
-    made = commits(brain, *plain(6), FakeCommit(speed=88), *plain(5))
-    brain.poll()
-    brain.run()
-    (subject,) = brain.mails
-    assert f"{made[6][:12]}: {METRIC} 12.0% worse" in subject
-    bisection = brain.facts("b")
-    assert bisection["status"] == "culprit"
-    assert bisection["culprit"]["commit"] == made[6]
-    assert bisection["change_pct"] == pytest.approx(-12, abs=0.2)
-    incident = brain.facts("i")
-    assert incident["culprit"]["commit"] == made[6]
-    report = brain.facts("r")
-    assert report["state"] == "sent"
-    assert "12.0% worse" in report["body"]
-    brain.run()
-    assert len(brain.mails) == 1
+    assert brain.reports == []
+    assert {row.verdict for row in brain.rows() if row.klass == "benchmark"} == {"same"}
+    assert brain.store.db.bisections == {}
 
 
-def test_a_branch_without_a_culprit_makes_no_mail(brain: Brain) -> None:
-    base = base_of(brain)
-    commits(brain, *plain(12))
+def test_an_improvement_is_noted_and_not_mailed(brain: MemoryBrain) -> None:
+    base = brain.base
+    brain.commit(*plain(3), FakeCommit(speed=109), *plain(3))
     brain.watch(base)
     brain.run()
-    assert brain.mails == []
-    assert {row["verdict"] for row in brain.facts("c")["rows"] if row["class"] == "benchmark"} == {
-        "same"
-    }
-    assert brain.count("bisection") == 0
+    assert brain.reports == []
+    assert [row.verdict for row in brain.headlines()] == ["better"]
 
 
-def test_an_improvement_is_noted_and_not_mailed(brain: Brain) -> None:
-    base = base_of(brain)
-    commits(brain, *plain(3), FakeCommit(speed=109), *plain(3))
-    brain.watch(base)
-    brain.run()
-    assert brain.mails == []
-    assert [row["verdict"] for row in brain.facts("c")["rows"] if row["headline"]] == ["better"]
-
-
-def test_commits_that_do_not_build_or_boot_never_vote(brain: Brain) -> None:
-    base = base_of(brain)
-    made = commits(
-        brain,
+def test_commits_that_do_not_build_or_boot_never_vote(brain: MemoryBrain) -> None:
+    base = brain.base
+    made = brain.commit(
         *plain(3),
         FakeCommit(kind="broken"),
         *plain(2),
@@ -99,68 +51,49 @@ def test_commits_that_do_not_build_or_boot_never_vote(brain: Brain) -> None:
     )
     brain.watch(base)
     brain.run()
-    assert brain.facts("b")["culprit"]["commit"] == made[6]
+    assert brain.culprit() == made[6]
     assert len(brain.mails) == 1
 
 
-def test_a_rebased_branch_is_compared_with_the_merge_base(brain: Brain) -> None:
-    base = base_of(brain)
-    old = commits(brain, *plain(4))
+def test_a_rebased_branch_is_compared_with_the_merge_base(brain: MemoryBrain) -> None:
+    base = brain.base
+    old = brain.commit(*plain(4))
     brain.watch(base)
     brain.run()
-    subprocess.run(["git", "-C", str(brain.repo), "reset", "-q", "--hard", old[1]], check=True)
-    new = commits(brain, FakeCommit(speed=85), *plain(2))
+    git(brain, "reset", "-q", "--hard", old[1])
+    new = brain.commit(FakeCommit(speed=85), *plain(2))
     brain.poll()
     brain.run()
-    comparison = brain.facts("c", 2)
-    assert comparison["base"] == old[1]
-    assert comparison["head"] == new[-1]
-    assert brain.facts("b")["culprit"]["commit"] == new[0]
+    assert (brain.base_of(2), brain.head_of(2)) == (old[1], new[-1])
+    assert brain.culprit() == new[0]
 
 
-def test_asking_twice_is_asking_once(brain: Brain) -> None:
-    base = base_of(brain)
-    made = commits(brain, *plain(2))
+def test_asking_twice_is_asking_once(brain: MemoryBrain) -> None:
+    base = brain.base
+    made = brain.commit(*plain(2))
     brain.watch(base)
-    wish: dict[str, Any] = {
-        "tree": "fake",
-        "base": base,
-        "head": made[1],
-        "job_files": [],
-        "overrides": {},
-        "testboxes": [],
-        "boots": 2,
-        "patches": [],
-    }
-    first = request_comparison(
-        brain.lab, ComparisonRequest(**{**wish, "base": "base", "head": "tip"})
-    )
-    assert request_comparison(brain.lab, ComparisonRequest(**wish)) == first
+
+    def ask(base: str, head: str) -> int:
+        wish = ComparisonRequest(tree="fake", base=base, head=head, boots=2)
+        return request_comparison(brain.lab, wish)
+
+    first = ask("base", "tip")
+    assert ask(base, made[1]) == first
     brain.run()
-    assert request_comparison(brain.lab, ComparisonRequest(**wish)) == first
+    assert ask(base, made[1]) == first
 
 
-def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(brain: Brain) -> None:
-    base = base_of(brain)
-    made = commits(brain, *plain(2), FakeCommit(speed=110), *plain(3))
+def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(
+    brain: MemoryBrain,
+) -> None:
+    base = brain.base
+    made = brain.commit(*plain(2), FakeCommit(speed=110), *plain(3))
     brain.watch(base)
-    number = start_bisection(
-        brain.lab,
-        BisectionRequest(
-            tree="fake",
-            good=made[-1],
-            bad=base,
-            job_files=[],
-            overrides={},
-            metric=METRIC,
-            testbox=None,
-        ),
-    )
+    number = brain.bisect(good=made[-1], bad=base)
     brain.run()
-    found = brain.facts("b", number)
-    assert found["culprit"]["commit"] == made[2]
-    assert found["change_pct"] == pytest.approx(10, abs=0.3)
-    assert brain.mails == []
+    assert brain.culprit(number) == made[2]
+    assert brain.conclusion(number)["change_pct"] == pytest.approx(10, abs=0.3)
+    assert brain.reports == []
 
 
 @pytest.mark.parametrize(
@@ -179,27 +112,25 @@ def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(brain: B
     ],
 )
 def test_a_tree_that_makes_no_sense_is_refused_in_one_sentence(
-    brain: Brain, change: dict[str, Any], message: str
+    brain: MemoryBrain, change: dict[str, Any], message: str
 ) -> None:
-    base = base_of(brain)
     with pytest.raises(RequestError, match=r".") as refused:
-        brain.watch(**{"base": base, **change})
+        brain.watch(**{"base": brain.base, **change})
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert brain.count("tree") == 0
+    with brain.store.transaction() as tx:
+        assert tx.trees.all() == []
 
 
-def test_two_trees_on_two_testboxes_do_not_disturb_each_other(brain: Brain) -> None:
-    base = base_of(brain)
-    subprocess.run(["git", "-C", str(brain.repo), "checkout", "-q", "-b", "other"], check=True)
-    other = commits(brain, *plain(2), FakeCommit(speed=80), *plain(4))
-    subprocess.run(["git", "-C", str(brain.repo), "checkout", "-q", "main"], check=True)
-    first = commits(brain, *plain(5), FakeCommit(speed=90), *plain(2))
+def test_two_trees_on_two_testboxes_do_not_disturb_each_other(brain: MemoryBrain) -> None:
+    base = brain.base
+    git(brain, "checkout", "-q", "-b", "other")
+    other = brain.commit(*plain(2), FakeCommit(speed=80), *plain(4))
+    git(brain, "checkout", "-q", "main")
+    first = brain.commit(*plain(5), FakeCommit(speed=90), *plain(2))
     brain.watch(base)
     brain.watch(base, name="noisy", branch="other", testboxes=["vm-tcg"])
     brain.run()
-    named = {
-        brain.facts("b", n)["testbox"]: brain.facts("b", n)["culprit"]["commit"] for n in (1, 2)
-    }
+    named = {brain.bisection(n).testbox: brain.culprit(n) for n in (1, 2)}
     assert named == {"vm-icount": first[5], "vm-tcg": other[2]}
     assert len(brain.mails) == 2

@@ -1,5 +1,14 @@
 """Tests here need PostgreSQL; see tests/database.py."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.app.settings import load
 from tests.asking import ada, idle, serve
 from tests.database import (
     conn,
@@ -11,6 +20,9 @@ from tests.database import (
     server_url,
     template,
 )
+from tests.fakelinux import make_fakelinux
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.mail import brain_environment
 
 __all__ = [
     "ada",
@@ -25,3 +37,17 @@ __all__ = [
     "server_url",
     "template",
 ]
+
+
+@pytest.fixture
+def environment(tmp_path: Path, db_url: str) -> dict[str, str]:
+    """Of `brain`, also for the command line."""
+    return brain_environment(tmp_path / "state", db_url)
+
+
+@pytest.fixture
+def brain(tmp_path: Path, environment: dict[str, str], engine: sa.Engine) -> Iterator[Brain]:
+    """A brain on the base commit of fakelinux."""
+    make_fakelinux(tmp_path / "linux", [])
+    with make_brain(load(environ=environment), engine, tmp_path / "linux") as made:
+        yield made

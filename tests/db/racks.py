@@ -8,14 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.app.wiring import mail_ways, make_outbox
-from swingbot.service.report.send import send_due
 from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
-from tests.fakes.brain import JOB, Brain
-from tests.fakes.lab import FakeLab
+from tests.fakes.brain import Brain
+from tests.fakes.loop import JOB
 from tests.fakes.mail import brain_environment
 
 ROOT = Path(__file__).parents[2]
@@ -111,8 +109,7 @@ def state(brain: Brain, name: str = "rack7") -> str:
 
 
 def sent(brain: Brain) -> list[str]:
-    mailer, archive = mail_ways(brain.settings)
-    send_due(make_outbox(brain.settings, brain.engine), mailer, archive, brain.lab.now())
+    brain.send()
     return [subject.removeprefix("[swingbot] ") for subject in brain.mails]
 
 
@@ -158,10 +155,3 @@ def ready_again(brain: Brain) -> None:
         "UPDATE attempt SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL",
     )
     turn(brain)
-
-
-class DeadLab(FakeLab):
-    """A lab whose testboxes never boot."""
-
-    def _boot(self, row: Any) -> dict[str, Any]:
-        return {"status": "hung", "reason": "no word on the console for 60 s"}

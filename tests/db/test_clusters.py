@@ -24,7 +24,8 @@ from tests import builders as make
 from tests.db.racks import attempt_of, environment, facts_of, fail, lapse, rows, state, turn
 from tests.db.test_migrations import upgrade_to
 from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import JOB, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import JOB
 from tests.fakes.mail import running_smtpd
 
 IRON = """\

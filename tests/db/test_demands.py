@@ -14,7 +14,8 @@ from swingbot.core.model.records import JobFile
 from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 
 JOB = "runs: 2\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n"

@@ -36,7 +36,8 @@ from swingbot_db import read
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import JOB, METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import JOB, METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 
 

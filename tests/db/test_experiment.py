@@ -25,7 +25,8 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot_jobs import resources
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 
 COMMITS = [

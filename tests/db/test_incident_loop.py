@@ -16,7 +16,8 @@ from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
 from swingbot.service.incident.keep import say
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 
 AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")

@@ -22,7 +22,8 @@ from swingbot.app.web import service
 from swingbot_db.engine import make_engine
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, make_brain
+from tests.fakes.brain import make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.json_page import Page, shapes
 

@@ -22,7 +22,8 @@ from swingbot.service.kernel.variants import in_layout
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import RequestError
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 
 

@@ -11,7 +11,8 @@ from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.service.table.request import ComparisonRequest, request_comparison
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment
 
 JOB = JobFile(

@@ -24,7 +24,8 @@ from swingbot.service.prove.request_gates import foresee_gates, prove_again
 from swingbot.service.tick import tick
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 
 LINK = "Link: https://lore.kernel.org/r/20260101000000.7-{}-dev@example.org"

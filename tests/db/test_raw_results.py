@@ -37,7 +37,8 @@ from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.result import ParsedRun
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment
 
 JOB_NAME = "vm-page-fault-1-process-1-128M"

@@ -19,21 +19,11 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.web.app import make_app
 from swingbot_db import read
-from tests.fakes.brain import METRIC, Brain, make_brain
-from tests.fakes.lab import FakeLab
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.fakes.pages import writing_routes
-from tests.rebased import FakePatch, RebasedTree, Speeds
-
-
-class PatchedLab(FakeLab):
-    """Kernels are as fast as their patches say; no two images are equal."""
-
-    speeds: Speeds
-
-    def _state(self, commit: str) -> dict[str, Any]:
-        speed = round(100 * self.speeds.get(commit))
-        return {"speed": speed, "boots": True, "broken": False, "note": commit}
+from tests.rebased import FakePatch, RebasedTree
 
 
 @dataclass(kw_only=True)
@@ -76,9 +66,7 @@ def world(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[World]:
     base = repo.upstream[-1]
     repo.rebuild([A, SLOW, C, D])
     brain = make_brain(settings, engine, repo.path)
-    lab = PatchedLab(engine=engine, artifacts=settings.artifacts, repo=repo.path)
-    lab.speeds = repo.speeds()
-    brain.fake = lab
+    brain.fake.state = repo.state
     with running_smtpd(settings):
         brain.watch(base, branch="mm-unstable")
         brain.run()

@@ -28,7 +28,8 @@ from swingbot.service.report.readdress import readdress
 from swingbot_db import reports
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 
 AUTHOR, BASE = "Ada Author <ada@example.org>", "b" * 40

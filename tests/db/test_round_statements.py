@@ -13,7 +13,8 @@ from swingbot.service.tick import tick
 from swingbot_db.engine import make_engine
 from tests.db.racks import compared, environment, turn, workers
 from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import JOB, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import JOB
 
 
 def a_fleet(root: Path, url: str, racks: int) -> Brain:

@@ -33,7 +33,8 @@ from swingbot_db import read
 from swingbot_db.engine import make_engine
 from tests import scenario
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 
 

@@ -26,7 +26,6 @@ from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.migrate import upgrade
 from tests import builders as make
 from tests.db.racks import (
-    DeadLab,
     attempt_of,
     change,
     compared,
@@ -43,7 +42,8 @@ from tests.db.racks import (
 )
 from tests.db.test_migrations import upgrade_to
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import JOB, METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import JOB, METRIC
 from tests.fakes.mail import running_smtpd
 
 
@@ -326,13 +326,14 @@ def test_a_new_testbox_votes_after_its_screening_and_a_changed_one_after_another
 def test_a_testbox_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Brain) -> None:
     name = compared(brain, "rack7")
     drain(brain.lab.transaction, "rack8", "its twin is away")
-    dead = DeadLab(engine=brain.engine, artifacts=brain.settings.artifacts, repo=brain.repo)
+    brain.fake.dead = True
     for _ in range(6):
         tick(brain.lab)
-        dead.work()
+        brain.fake.work()
     assert facts_of(brain)["reason"] == "screening: 0 of 3 anchor boots came up"
     assert sent(brain) == ["testbox rack7 is quarantined"]
     resume(brain.lab.transaction, "rack7")
+    brain.fake.dead = False
     brain.run()
     with brain.engine.connect() as conn:
         assert (read.comparison(conn, name)["status"], facts_of(brain)["now"]["screening"]) == (
@@ -346,7 +347,7 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_testbox_boot_its_anchor(brain
     compared(brain, "rack7")
     brain.run()
     anchors = brain.count("comparison WHERE kind = 'anchor'")
-    dead = DeadLab(engine=brain.engine, artifacts=brain.settings.artifacts, repo=brain.repo)
+    brain.fake.dead = True
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     add_commits(brain.repo, [FakeCommit(), FakeCommit()])
     head = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
@@ -365,7 +366,7 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_testbox_boot_its_anchor(brain
     )
     for _ in range(8):
         tick(brain.lab)
-        dead.work()
+        brain.fake.work()
     assert brain.count("comparison WHERE kind = 'anchor'") == anchors + 1
     assert (facts_of(brain)["reason"] or "").startswith(
         "moved: the anchor kernel no longer gives results"

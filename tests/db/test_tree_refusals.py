@@ -16,7 +16,8 @@ from swingbot.core.model.records import JobFile
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import NewTree, add_tree
 from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import JOB, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import JOB
 from tests.fakes.mail import brain_environment
 
 

@@ -24,7 +24,8 @@ from swingbot_db import read
 from swingbot_db.attempts import order_facts
 from swingbot_jobs.contract.trust import key_at
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment
 
 

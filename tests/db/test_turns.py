@@ -15,7 +15,8 @@ from swingbot.service.tick import tick
 from swingbot_db.read.estimate import LabQueue
 from tests.db.racks import environment, rows
 from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import JOB, Brain, make_brain
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.loop import JOB
 from tests.fakes.people import a_person
 
 BOOTS = 3

@@ -7,105 +7,109 @@ transaction that wrote something, and lives again.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import Settings, load
-from swingbot.app.wiring import connect, mail_ways, make_lab, sync_testboxes
-from swingbot.core.model.records import JobFile
-from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.app.wiring import connect, mail_ways, make_lab, make_outbox, sync_testboxes
 from swingbot.service.checkpoint import on_checkpoint
-from swingbot.service.lab.load_testboxes import load_testboxes
-from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
-from swingbot.service.tick import tick
-from swingbot.service.watch.trees import NewTree, add_tree, poll_tree
 from swingbot_db import read
-from swingbot_db.reports import PostgresOutbox
-from tests.fakes.lab import FakeLab
-
-JOB = JobFile(
-    name="vm-page-fault.yaml",
-    text=(Path(__file__).parents[2] / "jobs" / "vm-page-fault.yaml").read_text(),
-)
-METRIC = "page-fault.per_process_ops"
+from swingbot_db.attempts import AttemptTransactions
+from swingbot_jobs.contract.unit_job import UnitJob
+from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
+from tests.fakes.loop import Loop, NoRest
+from tests.fakes.mail import running_smtpd
 
 # Longer together than the longest pause between two attempts (`core/plan/queue.py`).
 PAUSES, PAUSE_SECONDS = 60, 5.0
 
 
-class NoRest(AssertionError):
-    """Something is open and nothing happens."""
+_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, o.id AS "order", o.kind, o.build_key, o.k,
+  o.purpose, o.testbox, o.priority, v.commit, v.layout, v.kconfig, s.unit_jobs,
+  b.image_sha256 AS image
+  FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
+  JOIN variant v ON v.id = o.variant
+  LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
+  WHERE d.state = ANY(:states) AND a.state = 'running' ORDER BY d.id"""
 
 
-@dataclasses.dataclass(kw_only=True)
-class Brain:
-    """A loop without its process: `run` ticks and lets the fake lab work until nothing moves any
-    more.
-    """
+@dataclass(frozen=True)
+class PostgresDesk:
+    """Dispatches in a database."""
+
+    engine: sa.Engine
+
+    def dispatched(self, *states: str) -> list[Dispatched]:
+        with self.engine.connect() as conn:
+            rows = conn.execute(sa.text(_WANTED), {"states": list(states)}).mappings().all()
+        return [Dispatched(**{**row, "unit_jobs": _jobs(row["unit_jobs"] or ())}) for row in rows]
+
+    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        AttemptTransactions(self.engine).deliver(attempt, outcome)
+        with self.engine.begin() as conn:
+            conn.execute(
+                sa.text(
+                    "UPDATE dispatch SET state = 'over', result = 'success', ended_at = now()"
+                    " WHERE attempt = :attempt AND state <> 'over'"
+                ),
+                {"attempt": attempt},
+            )
+
+    def end_delivered(self) -> None:
+        """End the dispatches that a lab which died after the delivery left behind."""
+        with self.engine.begin() as conn:
+            conn.execute(
+                sa.text(
+                    "UPDATE dispatch d SET state = 'over', result = 'success', ended_at = now()"
+                    " FROM attempt a WHERE a.id = d.attempt AND a.state = 'ended'"
+                    " AND d.state <> 'over'"
+                )
+            )
+
+
+def _jobs(documents: Sequence[Mapping[str, Any]]) -> list[UnitJob]:
+    return [UnitJob.from_json(document) for document in documents]
+
+
+@dataclass(kw_only=True)
+class Brain(Loop):
+    """A loop on PostgreSQL. As a context it runs a mail server from the first mail on."""
 
     settings: Settings
     engine: sa.Engine
-    lab: Lab
-    fake: FakeLab
-    repo: Path
+    servers: ExitStack = field(default_factory=ExitStack)
+    lacks_server: bool = False
 
-    def run(self) -> None:
+    def __enter__(self) -> Brain:
+        self.lacks_server = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.servers.close()
+
+    def send(self) -> None:
+        if self.lacks_server and self.count("report WHERE state = 'queued'"):
+            self.servers.enter_context(running_smtpd(self.settings))
+            self.lacks_server = False
         mailer, archive = mail_ways(self.settings)
-        for _ in range(400):
-            tick(self.lab)
-            send_due(PostgresOutbox(self.engine), mailer, archive, self.lab.now())
-            if self.fake.work() == 0 and self.idle():
-                return
-        raise NoRest("the brain does not come to rest")
-
-    def without(self, testbox: str) -> Lab:
-        """The lab as it is once the file of this testbox is gone."""
-        others = {
-            name: definition
-            for name, definition in self.lab.testboxes.present.items()
-            if name != testbox
-        }
-        known = load_testboxes(self.lab.transaction, KnownTestboxes(present=others))
-        return dataclasses.replace(self.lab, testboxes=known)
+        send_due(make_outbox(self.settings, self.engine), mailer, archive, self.lab.now())
 
     def idle(self) -> bool:
         with self.engine.connect() as conn:
             return bool(read.open_work(conn)["idle"])
-
-    def watch(self, base: str, **more: Any) -> None:
-        tree = add_tree(
-            self.lab,
-            NewTree(
-                **{
-                    "name": "fake",
-                    "url": str(self.repo),
-                    "branch": "main",
-                    "base": base,
-                    "job_files": [JOB],
-                    "testboxes": ["vm-icount"],
-                    "paths": [],
-                    "kconfig": "vm-x86_64",
-                    "compiler": "gcc",
-                    **more,
-                },
-            ),
-        )
-        assert poll_tree(self.lab.transaction, self.lab.git, tree) is None
-
-    def poll(self) -> None:
-        with self.lab.transaction("read") as tx:
-            (tree,) = tx.trees.all()
-        assert poll_tree(self.lab.transaction, self.lab.git, tree) is None
 
     def facts(self, kind: str, number: int = 1) -> dict[str, Any]:
         with self.engine.connect() as conn:
@@ -133,7 +137,11 @@ def make_brain(settings: Settings, engine: sa.Engine, repo: Path) -> Brain:
         settings=settings,
         engine=engine,
         lab=lab,
-        fake=FakeLab(engine=engine, artifacts=settings.artifacts, repo=repo),
+        fake=FakeLab(
+            desk=PostgresDesk(engine),
+            artifacts=ArtifactDirectory(settings.artifacts),
+            state=fakelinux_states(repo, settings.mirror),
+        ),
         repo=repo,
     )
 
@@ -165,7 +173,7 @@ def work(repo: Path, base: str, *, mortal: bool = False) -> None:
     brain.watch(base)
     if not mortal:
         return brain.run()
-    brain.fake.end_delivered()
+    PostgresDesk(brain.engine).end_delivered()
     die_after_a_commit(brain.engine)
     for _ in range(PAUSES):  # an attempt that died with its brain is repeated after a pause
         try:

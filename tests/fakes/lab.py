@@ -1,8 +1,7 @@
 """A lab that answers at once and replaces Buildbot and the workers in tests of the decisions.
 
 It takes the dispatches that the brain made, invents outcomes from what a fakelinux commit says of
-itself, puts files into the real artifact store and delivers through the real database functions.
-Its samples say that they are simulated.
+itself, and puts files into an artifact store. Its samples say that they are simulated.
 """
 
 from __future__ import annotations
@@ -13,26 +12,74 @@ import json
 import os
 import subprocess
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
-import sqlalchemy as sa
-
-from swingbot.adapters.artifacts import ArtifactDirectory
-from swingbot_db.attempts import AttemptTransactions
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, SymbolRecord, object_row, write_record
 from tests.fakelinux import START_SPEED
 
-_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number,
-  o.id AS order_id, o.kind, o.build_key, o.k, o.purpose, o.testbox, o.priority,
-  v.commit, v.layout, v.kconfig, s.unit_jobs, b.image_sha256
-  FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
-  JOIN variant v ON v.id = o.variant
-  LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
-  WHERE d.state = ANY(:states) AND a.state = 'running' ORDER BY d.id"""
+
+@dataclass(frozen=True, kw_only=True)
+class Dispatched:
+    """An order that is handed out."""
+
+    dispatch: int
+    attempt: int
+    order: int
+    kind: str
+    build_key: str
+    k: int
+    purpose: str
+    testbox: str | None
+    priority: int
+    commit: str
+    layout: int
+    kconfig: str
+    unit_jobs: Sequence[UnitJob]
+    image: str | None
+
+
+class Desk(Protocol):
+    """Where orders are handed out and outcomes are taken."""
+
+    def dispatched(self, *states: str) -> Sequence[Dispatched]:
+        """Dispatches in `states`, oldest first."""
+
+    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        """Take the outcome of an attempt, and end its dispatch."""
+
+
+class FileStore(Protocol):
+    def open(self, sha256: str) -> BinaryIO: ...
+    def put(self, stream: BinaryIO, sha256: str) -> bool: ...
+
+
+def fakelinux_states(repo: Path, mirror: Path) -> Callable[[str], Mapping[str, Any]]:
+    """What each commit of `repo` says of itself.
+
+    A file `later` (JSON) adds to it and wins, so that commits can be made that revert without a
+    conflict. Commits that swingbot made are in `mirror` alone.
+    """
+    environment = {**os.environ, "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(mirror / "objects")}
+
+    @cache
+    def state(commit: str) -> Mapping[str, Any]:
+        def show(name: str) -> Any:
+            shown = subprocess.run(
+                ["git", "-C", str(repo), "show", f"{commit}:{name}"],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            return json.loads(shown.stdout or "{}")
+
+        return {**show("state.json"), **show("later")}
+
+    return state
 
 
 # What is in an image. `note` has no effect; `bound` is a speed that only the usual build has;
@@ -48,7 +95,7 @@ PROFILE = (
 
 @dataclass(kw_only=True)
 class FakeLab:
-    """Carries out orders of page-fault jobs on fakelinux kernels in `repo`.
+    """Carries out orders of page-fault jobs.
 
     `infra` names how many attempts in all are lost to the lab before things work;
     `level` is what the testboxes make of everything (another value: they moved),
@@ -56,12 +103,13 @@ class FakeLab:
     `steady`: whatever else was ordered before it, so that a test decides alike each time.
     `bound_to`: what makes a build other than the usual one, "layout" (another link order) or
     "kconfig" (a fragment more). `same_code`: the records of all kernels are equal,
-    whatever the images do; `blind` testboxes measure the same speed on every kernel.
+    whatever the images do; `blind` testboxes measure the same speed on every kernel. On `dead`
+    testboxes nothing boots.
     """
 
-    engine: sa.Engine
-    artifacts: Path
-    repo: Path
+    desk: Desk
+    artifacts: FileStore
+    state: Callable[[str], Mapping[str, Any]]  # of a commit
     infra: int = 0
     level: float = 1.0
     wobble: float = 0.0
@@ -69,6 +117,7 @@ class FakeLab:
     bound_to: frozenset[str] = frozenset({"layout", "kconfig"})
     same_code: bool = False
     blind: frozenset[str] = frozenset()
+    dead: bool = False
     compiled_by: str = ""  # written into every image
     # what an image that does not boot does
     failure: tuple[str, str] = ("panicked", "Kernel panic - not syncing: no init found")
@@ -79,45 +128,21 @@ class FakeLab:
 
     def work(self) -> int:
         """Carry out everything that is handed out; says how much that was."""
-        wanted = self.dispatched("wanted", "placed")
-        for row in wanted:
-            self.carry_out(row)
+        wanted = self.desk.dispatched("wanted", "placed")
+        for order in wanted:
+            self.carry_out(order)
         return len(wanted)
 
-    def dispatched(self, *states: str) -> Sequence[sa.Row[Any]]:
-        """Dispatches in `states`, oldest first."""
-        with self.engine.connect() as conn:
-            return conn.execute(sa.text(_WANTED), {"states": list(states)}).all()
-
-    def end_delivered(self) -> None:
-        """End the dispatches that a lab which died after the delivery left behind."""
-        with self.engine.begin() as conn:
-            conn.execute(
-                sa.text(
-                    "UPDATE dispatch d SET state = 'over', result = 'success', ended_at = now()"
-                    " FROM attempt a WHERE a.id = d.attempt AND a.state = 'ended'"
-                    " AND d.state <> 'over'"
-                )
-            )
-
-    def carry_out(self, row: sa.Row[Any]) -> None:
+    def carry_out(self, order: Dispatched) -> None:
         """Deliver the outcome of a dispatch, and end it."""
-        AttemptTransactions(self.engine).deliver(row.attempt, self._outcome(row))
-        with self.engine.begin() as conn:
-            conn.execute(
-                sa.text(
-                    "UPDATE dispatch SET state = 'over', result = 'success',"
-                    " ended_at = now() WHERE id = :id"
-                ),
-                {"id": row.dispatch},
-            )
+        self.desk.deliver(order.attempt, self._outcome(order))
 
-    def _outcome(self, row: Any) -> dict[str, Any]:
+    def _outcome(self, order: Dispatched) -> dict[str, Any]:
         head = {
             "version": 1,
-            "kind": row.kind,
-            "order": f"o{row.order_id}",
-            "attempt": f"a{row.attempt}",
+            "kind": order.kind,
+            "order": f"o{order.order}",
+            "attempt": f"a{order.attempt}",
             "seconds": 1.0,
             "origin": "simulated",
             "files": {},
@@ -125,38 +150,13 @@ class FakeLab:
         if self.infra > 0:
             self.infra -= 1
             return {**head, "status": "infra", "reason": "the disk is full"}
-        self.done.append((row.kind, row.commit, row.k))
-        return {**head, **(self._build(row) if row.kind == "build" else self._boot(row))}
+        self.done.append((order.kind, order.commit, order.k))
+        return {**head, **(self._build(order) if order.kind == "build" else self._boot(order))}
 
-    def _state(self, commit: str) -> dict[str, Any]:
-        """What a commit says of itself.
-
-        A file `later` (JSON) adds to it and wins, so that commits can be made that revert without a
-        conflict.
-        """
-        # commits that swingbot made are there alone
-        mirror = {
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(
-                self.artifacts.parent / "mirror.git" / "objects"
-            )
-        }
-
-        def show(name: str) -> bytes:
-            return subprocess.run(
-                ["git", "-C", str(self.repo), "show", f"{commit}:{name}"],
-                env={**os.environ, **mirror},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            ).stdout
-
-        found: dict[str, Any] = json.loads(show("state.json"))
-        later = show("later")
-        return found | (json.loads(later) if later else {})
-
-    def _build(self, row: Any) -> dict[str, Any]:
-        state = self._state(row.commit)
+    def _build(self, order: Dispatched) -> dict[str, Any]:
+        state = self.state(order.commit)
         build: dict[str, Any] = {
-            "build_key": row.build_key,
+            "build_key": order.build_key,
             "compiler_version": "fakecc 1.0",
             "cached": False,
         }
@@ -166,8 +166,8 @@ class FakeLab:
                 "reason": "mm/x.c:1: error: this does not compile",
                 "kernel_build": {**build, "errors": ["mm/x.c:1: error: this does not compile"]},
             }
-        laid_out: dict[str, Any] = {"layout": row.layout} if row.layout else {}
-        laid_out |= {"kconfig": row.kconfig} if "+" in row.kconfig else {}
+        laid_out: dict[str, Any] = {"layout": order.layout} if order.layout else {}
+        laid_out |= {"kconfig": order.kconfig} if "+" in order.kconfig else {}
         laid_out |= {"compiled_by": self.compiled_by} if self.compiled_by else {}
         image = json.dumps(
             {key: state[key] for key in (*_OF_IMAGE, _NOISE) if key in state} | laid_out
@@ -182,8 +182,10 @@ class FakeLab:
             "kernel_build": {**build, "image_sha256": files["bzImage"]["sha256"]},
         }
 
-    def _boot(self, row: Any) -> dict[str, Any]:
-        image = json.loads(ArtifactDirectory(self.artifacts).open(row.image_sha256).read())
+    def _boot(self, order: Dispatched) -> dict[str, Any]:
+        image = json.loads(self.artifacts.open(order.image or "").read())
+        if self.dead:
+            return {"status": "hung", "reason": "no word on the console for 60 s"}
         if not image["boots"]:
             return dict(zip(("status", "reason"), self.failure, strict=True))
         speed = (
@@ -191,27 +193,27 @@ class FakeLab:
             if "bound" in image and not self.bound_to & image.keys()
             else image["speed"]
         )
-        speed = START_SPEED if row.testbox in self.blind else speed
+        speed = START_SPEED if order.testbox in self.blind else speed
         # the same for all kernels at the same k of a purpose
-        number = row.k + (0 if row.purpose == "search" else sum(row.purpose.encode()))
+        number = order.k + (0 if order.purpose == "search" else sum(order.purpose.encode()))
         shift = 1 + 0.002 * ((number * 7919) % 11 - 5)
         wobble = self.wobble * image.get(_NOISE, 1)
-        boot = (row.commit, row.purpose, row.k) if self.steady else (row.order_id, row.k)
+        boot = (order.commit, order.purpose, order.k) if self.steady else (order.order, order.k)
         shift *= self.level * (1 + wobble * _gauss(*boot))
         files: dict[str, bytes] = {}
         runs = []
-        for job in row.unit_jobs:
-            for number in UnitJob.from_json(job).numbers:
+        for job in order.unit_jobs:
+            for number in job.numbers:
                 rate = 1000.0 * speed * shift * (1 + 0.0003 * number)
-                monitor = UnitJob.from_json(job).monitor_of(number)
+                monitor = job.monitor_of(number)
                 files |= run_files(
-                    f"{job['name']}/{number}",
+                    f"{job.name}/{number}",
                     rate / (2 if monitor else 1),
-                    int(job["params"].get("nr_task", "1")),
+                    int(job.params.get("nr_task", "1")),
                 )
                 files |= (
                     {
-                        f"{job['name']}/{number}/{monitor}": self.calls
+                        f"{job.name}/{number}/{monitor}": self.calls
                         if monitor == "function-profile"
                         else PROFILE
                     }
@@ -219,7 +221,7 @@ class FakeLab:
                     else {}
                 )
                 runs.append(
-                    {"unit_job": job["name"], "number": number, "status": "ok", "seconds": 1.0}
+                    {"unit_job": job.name, "number": number, "status": "ok", "seconds": 1.0}
                 )
         return {
             "status": "up",
@@ -233,11 +235,11 @@ class FakeLab:
 
     def _store(self, content: bytes) -> dict[str, Any]:
         sha256 = hashlib.sha256(content).hexdigest()
-        ArtifactDirectory(self.artifacts).put(io.BytesIO(content), sha256)
+        self.artifacts.put(io.BytesIO(content), sha256)
         return {"sha256": sha256, "size": len(content)}
 
 
-def _record(state: dict[str, Any]) -> bytes:
+def _record(state: Mapping[str, Any]) -> bytes:
     """The record of a kernel whose one function depends on all that the image does."""
     digest = hashlib.sha256(json.dumps([state.get(key) for key in _OF_IMAGE]).encode()).hexdigest()
     sizes = {"text": 100, "data": 0, "bss": 0}

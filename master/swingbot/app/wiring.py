@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,11 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
         with transaction(engine, name) as conn:
             yield PgTransaction(conn)
 
+    return lab_on(settings, begin)
+
+
+def lab_on(settings: Settings, begin: Callable[[str], AbstractContextManager[Transaction]]) -> Lab:
+    """Build the Lab whose transactions `begin` begins. Raises as `make_lab` does."""
     workers = Path(settings.paths.workers)
     recipients = tuple(addresses(settings.mail.to))
     if not recipients:

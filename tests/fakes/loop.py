@@ -1,0 +1,118 @@
+"""A loop without its process: the brain ticks and a fake lab works until nothing moves any more."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from swingbot.core.model.records import JobFile
+from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.service.bisect.start import BisectionRequest, start_bisection
+from swingbot.service.lab.load_testboxes import load_testboxes
+from swingbot.service.ports import Lab
+from swingbot.service.tick import tick
+from swingbot.service.watch.trees import NewTree, add_tree, poll_tree
+from tests.fakelinux import FakeCommit, add_commits
+from tests.fakes.lab import FakeLab
+
+JOB = JobFile(
+    name="vm-page-fault.yaml",
+    text=(Path(__file__).parents[2] / "jobs" / "vm-page-fault.yaml").read_text(),
+)
+METRIC = "page-fault.per_process_ops"
+MOST_ROUNDS = 400
+
+
+class NoRest(AssertionError):
+    """Something is open and nothing happens."""
+
+
+@dataclass(kw_only=True)
+class Loop:
+    """Rounds on the kernels of a fakelinux repository; stores differ in what is below."""
+
+    lab: Lab
+    fake: FakeLab
+    repo: Path
+
+    def run(self) -> None:
+        """Rounds until nothing moves any more. Raises NoRest."""
+        for _ in range(MOST_ROUNDS):
+            tick(self.lab)
+            self.send()
+            if self.fake.work() == 0 and self.idle():
+                return
+        raise NoRest("the brain does not come to rest")
+
+    def rounds(self, number: int) -> None:
+        for _ in range(number):
+            tick(self.lab)
+            self.fake.work()
+
+    def send(self) -> None:
+        """Send the mails that are due."""
+        raise NotImplementedError
+
+    def idle(self) -> bool:
+        """Whether no round would do anything any more."""
+        raise NotImplementedError
+
+    def without(self, testbox: str) -> Lab:
+        """The lab as it is once the file of this testbox is gone."""
+        others = {
+            name: definition
+            for name, definition in self.lab.testboxes.present.items()
+            if name != testbox
+        }
+        known = load_testboxes(self.lab.transaction, KnownTestboxes(present=others))
+        return dataclasses.replace(self.lab, testboxes=known)
+
+    def set(self, **settings: Any) -> None:
+        """Change settings that decisions depend on."""
+        changed = dataclasses.replace(self.lab.settings, **settings)
+        self.lab = dataclasses.replace(self.lab, settings=changed)
+
+    @property
+    def base(self) -> str:
+        """The commit that is the tip of the repository now."""
+        return self.lab.git.fetch_branch("base", str(self.repo), "main")
+
+    def commit(self, *made: FakeCommit) -> list[str]:
+        return add_commits(self.repo, made)
+
+    def watch(self, base: str, **more: Any) -> None:
+        tree = add_tree(
+            self.lab,
+            NewTree(
+                **{
+                    "name": "fake",
+                    "url": str(self.repo),
+                    "branch": "main",
+                    "base": base,
+                    "job_files": [JOB],
+                    "testboxes": ["vm-icount"],
+                    "paths": [],
+                    "kconfig": "vm-x86_64",
+                    "compiler": "gcc",
+                    **more,
+                },
+            ),
+        )
+        assert poll_tree(self.lab.transaction, self.lab.git, tree) is None
+
+    def poll(self) -> None:
+        with self.lab.transaction("read") as tx:
+            (tree,) = tx.trees.all()
+        assert poll_tree(self.lab.transaction, self.lab.git, tree) is None
+
+    def bisect(self, good: str, bad: str, **more: Any) -> int:
+        """A bisection by hand."""
+        wanted = {"tree": "fake", "good": good, "bad": bad, "metric": METRIC, "job_files": []}
+        return start_bisection(self.lab, BisectionRequest(**(wanted | {"testbox": None} | more)))
+
+
+def plain(number: int, title: str = "") -> list[FakeCommit]:
+    """Commits that change nothing that is measured."""
+    return [FakeCommit(title=f"{title} {i}" if title else None) for i in range(number)]
