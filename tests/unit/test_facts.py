@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,8 @@ from swingbot_jobs.contract import fact_sheet as sheet
 from swingbot_jobs.contract.facts import (
     DemandError,
     checklist,
-    checklist_table,
     demand,
     fact_of,
-    facts_table,
     files_of,
     known,
     meets,
@@ -166,15 +165,45 @@ def test_the_checklist_names_facts_that_there_are_and_those_who_see_to_them() ->
             assert any(known()[name].set for name in item.verified), item
 
 
-def test_the_tables_of_the_docs_are_those_of_the_list() -> None:
+def wrapped(entry: str) -> str:
+    return textwrap.fill(
+        entry, 98, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def checklist_entries() -> str:
+    entries = []
+    for item in checklist():
+        verified = [f"`{name}`" for name in item.verified]
+        also = [f"`{name}`" for name in item.recorded if name not in item.verified]
+        facts = [f"verified by {', '.join(verified)}"] * bool(verified)
+        facts += [f"recorded: {', '.join(also)}"] * bool(also)
+        entries.append(
+            wrapped("; ".join([f"- {item.item}: {item.want} ({item.enforced})", *facts]))
+        )
+    return "\n".join(entries)
+
+
+def fact_entries() -> str:
+    lines, group = [], ""
+    for fact in known().values():
+        if fact.group != group:
+            group = fact.group
+            lines += ["", f"{group}:", ""]
+        unit = f" ({fact.unit})" if fact.unit else ""
+        mark = "\\*" if fact.set else ""
+        lines.append(wrapped(f"- `{fact.name}` {fact.compare}{mark}: {fact.about}{unit}"))
+    return "\n".join(lines).strip()
+
+
+def test_the_lists_of_the_docs_are_those_of_the_schema() -> None:
     written = DOCS.read_text()
     made = written
-    for name, table in (("checklist", checklist_table()), ("facts", facts_table())):
-        made = re.sub(
-            rf"<!-- {name} -->\n(\|.*\n)*",
-            lambda _, name=name, table=table: f"<!-- {name} -->\n{table}\n",  # type: ignore[misc]
-            made,
-        )
+    for name, entries in (("checklist", checklist_entries()), ("facts", fact_entries())):
+        before, mark, rest = made.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition("<!-- end -->\n")
+        assert mark and end, name
+        made = f"{before}{mark}\n{entries}\n\n{end}{after}"
     if os.environ.get("UPDATE_GOLDEN"):
         DOCS.write_text(made)
     assert made == written

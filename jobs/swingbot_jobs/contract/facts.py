@@ -7,7 +7,7 @@ An unknown fact meets no demand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal
@@ -262,36 +262,3 @@ def sheet(found: Mapping[str, Value]) -> dict[str, list[FactLine]]:
 
 
 # --- for docs/facts.md ----------------------------------------------------------------------------
-
-
-def checklist_table() -> str:
-    rows = [
-        (item.item, item.want, item.enforced, _code(item.verified), _code(item.recorded))
-        for item in checklist()
-    ]
-    return _table(("item", "wanted", "enforced by", "verified by", "recorded as"), rows)
-
-
-def facts_table() -> str:
-    rows = [
-        (
-            fact.group,
-            f"`{fact.name}`",
-            fact.about + (f" ({fact.unit})" if fact.unit else ""),
-            fact.compare,
-            "runner" if fact.set else "",
-        )
-        for fact in known().values()
-    ]
-    return _table(("group", "fact", "what it is", "compared as", "set by"), rows)
-
-
-def _code(names: tuple[str, ...]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [heads, ("---",) * len(heads), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "/") for cell in line) + " |" for line in lines
-    )
