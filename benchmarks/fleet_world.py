@@ -162,7 +162,7 @@ def register(lab: Lab, engine: sa.Engine, mirror: Path, repository: Path, size: 
     """What the fleet looks like when the measurement begins: trees that were polled before,
     testboxes that have shown their noise, and workers that said which compilers they have.
     """
-    base = lab.git.fetch_branch("first", str(repository), "base")
+    base = lab.tools.git.fetch_branch("first", str(repository), "base")
     git(mirror, "fetch", "-q", str(repository), "+refs/heads/tree*:refs/trees/tree*/tip")
     job = ROOT / "jobs" / "vm-page-fault.yaml"
     with lab.transaction("register") as tx:
@@ -182,7 +182,7 @@ def register(lab: Lab, engine: sa.Engine, mirror: Path, repository: Path, size: 
                     compiler="gcc",
                 )
             )
-        for name in lab.testboxes.present:
+        for name in lab.catalogue.testboxes.present:
             tx.testboxes.lock(name)
             tx.testboxes.set_screened(name)
     with engine.begin() as conn:

@@ -152,8 +152,8 @@ def parsed_part(world: World) -> tuple[Timed | None, dict[str, list[float]]]:
     """
     if world.boots >= PARSED_BOOTS:
         return None, _pattern(world.engine)
-    files = run_files(world.lab.programs)
-    stored: Any = world.lab.artifacts  # the port only reads; the adapter stores too
+    files = run_files(world.lab.catalogue.programs)
+    stored: Any = world.lab.tools.artifacts  # the port only reads; the adapter stores too
     with world.engine.begin() as conn:
         for boot in range(PARSED_BOOTS):
             content = a_results_tar(files, boot)

@@ -89,7 +89,7 @@ def a_site(stack: ExitStack, db_url: str, place: Path, **environment: str) -> Si
     tree = add_tree(
         lab, NewTree(name="fake", job_files=[job], testboxes=["vm-icount"], paths=(), **where)
     )
-    assert poll_tree(lab.transaction, lab.git, tree) is None
+    assert poll_tree(lab.transaction, lab.tools.git, tree) is None
     return Site(web=web, commits=commits, linux=place / "linux")
 
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from swingbot.core.model.records import Order
-from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.metric_rules import metric_of, rule_of
 from swingbot.core.plan.screen import TipBoots
 from tests.calibration.watching import (
@@ -74,9 +73,9 @@ class NoisyLab(MemoryLab):
         testbox = dataclasses.replace(a_testbox(), repeatable=False, perturbations=None)
         self.lab = dataclasses.replace(
             self.lab,
-            testboxes=KnownTestboxes(present={testbox.name: testbox}),
             settings=dataclasses.replace(self.lab.settings, bisect_improvements=True),
         )
+        self.boot_on([testbox])
 
     def _boot(self, order: Order) -> dict[str, Any]:
         number = int((order.series or "c0").removeprefix("c"))
@@ -121,8 +120,8 @@ def test_the_simulated_branch_is_judged_as_the_use_cases_judge_it() -> None:
     tips, memory = 45, NoisyLab()
     with memory.store.transaction() as tx:
         world = a_lab(tx, tips + 1)
-    (testbox,) = memory.lab.testboxes.present.values()
-    rule = rule_of(testbox, metric_of(memory.lab.programs, METRIC), a_job())
+    (testbox,) = memory.lab.catalogue.testboxes.present.values()
+    rule = rule_of(testbox, metric_of(memory.lab.catalogue.programs, METRIC), a_job())
     levels: list[float] = []
     spreads: list[TipBoots] = []
     asked_more = alarms = 0

@@ -58,7 +58,7 @@ def compared(brain: Brain, *testboxes: str) -> str:
 
     Returns the comparison's id.
     """
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, testboxes=["vm-icount"])
 
     def asked(*names: str) -> str:

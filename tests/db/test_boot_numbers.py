@@ -44,10 +44,10 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
 def test_a_thousand_boots_that_a_person_asked_for_are_none_of_any_other_purpose(
     brain: Brain, tmp_path: Path, db_url: str
 ) -> None:
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
     brain.run()
     made = add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
-    brain.lab.git.fetch_branch("tip", str(brain.repo), "main")
+    brain.lab.tools.git.fetch_branch("tip", str(brain.repo), "main")
     asked = CliRunner().invoke(
         main,
         ["compare", made[0], made[1], "--tree", "fake", "--boots", "1000"],
@@ -74,7 +74,7 @@ def test_a_thousand_boots_that_a_person_asked_for_are_none_of_any_other_purpose(
             conn.execute(sa.text("UPDATE orders SET ended_at = ended_at - interval '1 hour'"))
         brain.run()
 
-    testbox = brain.lab.testboxes.known("vm-icount")
+    testbox = brain.lab.catalogue.testboxes.known("vm-icount")
     purposes: dict[int, set[str]] = {}
     pairs: dict[tuple[int, int], dict[str, int]] = {}
     delays: dict[str, set[int]] = {}
@@ -94,7 +94,7 @@ def test_a_thousand_boots_that_a_person_asked_for_are_none_of_any_other_purpose(
 
 
 def test_an_order_document_carries_the_purpose_of_its_order(brain: Brain) -> None:
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
     add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88)])
     brain.run()
     brain.poll()

@@ -78,13 +78,13 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine, clocks: Clocks) -> Ite
     make_fakelinux(repo, [FakeCommit()])
     with running_smtpd(settings):
         made = make_brain(settings, engine, repo)
-        lab = dataclasses.replace(
-            made.lab,
-            clock=clocks.watch,
+        clock = dataclasses.replace(
+            made.lab.clock,
+            database=clocks.watch,
             listening=lambda: SETTLE_SECONDS,
             awake=lambda: 1e9,
         )
-        yield dataclasses.replace(made, lab=lab)
+        yield dataclasses.replace(made, lab=dataclasses.replace(made.lab, clock=clock))
 
 
 def lease(brain: Brain) -> tuple[str, float]:

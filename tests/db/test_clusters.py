@@ -66,15 +66,15 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
     make_fakelinux(tmp_path / "linux", [FakeCommit()])
     with running_smtpd(settings):
         made = make_brain(settings, engine, tmp_path / "linux")
-        yield dataclasses.replace(
-            made,
-            lab=dataclasses.replace(made.lab, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9),
+        clock = dataclasses.replace(
+            made.lab.clock, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9
         )
+        yield dataclasses.replace(made, lab=dataclasses.replace(made.lab, clock=clock))
 
 
 def asked(brain: Brain, *testboxes: str, boots: int = 1, job: JobFile = WIRE) -> None:
     """A comparison of the tip with its parent, whose kernels are built."""
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     if not rows(brain, "SELECT FROM tree"):
         brain.watch(base, testboxes=["vm-icount"])
     request_comparison(

@@ -74,9 +74,9 @@ def test_each_patch_of_a_mailbox_is_a_commit_of_its_own(serve: Serve) -> None:
     ]
     lab = make_lab(site.web.settings, site.web.engine)
     head = site.head_of(answer.json()["id"]).commit
-    made = lab.git.first_parents(site.commits[0], head)
-    assert [lab.git.message(commit).strip() for commit in made] == ["1", "2"]
-    trees = [lab.git.facts(commit).tree_hash for commit in (*made, *site.commits[1:])]
+    made = lab.tools.git.first_parents(site.commits[0], head)
+    assert [lab.tools.git.message(commit).strip() for commit in made] == ["1", "2"]
+    trees = [lab.tools.git.facts(commit).tree_hash for commit in (*made, *site.commits[1:])]
     assert trees[:2] == trees[2:]
 
 
@@ -140,7 +140,7 @@ def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
 ) -> None:
     lab = make_lab(idle.web.settings, idle.web.engine)
     patches = read_file("x", idle.patch().encode()).patches
-    foreign = lab.git.apply_series(idle.commits[0], patches)[-1]
+    foreign = lab.tools.git.apply_series(idle.commits[0], patches)[-1]
     answer = idle.json(ada, head=foreign)
     assert (
         answer.status_code == 400 and "is not in branch main of tree fake" in answer.json()["error"]

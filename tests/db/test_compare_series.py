@@ -67,8 +67,8 @@ def place(
         testboxes=["vm-icount"],
         paths=(),
     )
-    assert poll_tree(lab.transaction, lab.git, add_tree(lab, tree)) is None
-    return Place(lab.git, conn, commits, tmp_path / "mails")
+    assert poll_tree(lab.transaction, lab.tools.git, add_tree(lab, tree)) is None
+    return Place(lab.tools.git, conn, commits, tmp_path / "mails")
 
 
 def test_a_mailbox_gives_a_commit_for_each_of_its_mails(place: Place, tmp_path: Path) -> None:

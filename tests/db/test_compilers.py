@@ -87,7 +87,7 @@ def test_the_pages_show_them_and_run_nothing_that_a_worker_said(brain: Brain) ->
 
 def test_a_tree_with_a_compiler_that_no_worker_has_is_not_added(brain: Brain) -> None:
     announce(brain, "builder", GCC, CLANG)
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     with pytest.raises(RequestError, match="no build worker has gcc-11; available compilers: gcc$"):
         brain.watch(base, compiler="gcc-11")
     with pytest.raises(RequestError, match=r"clang-14 cannot build.*builder: ld.lld-14 not found"):
@@ -99,7 +99,7 @@ def test_a_tree_with_a_compiler_that_no_worker_has_is_not_added(brain: Brain) ->
 
 def test_an_experiment_with_a_compiler_that_no_worker_has_is_not_queued(brain: Brain) -> None:
     announce(brain, "builder", GCC, Compiler(name="gcc-12", version="12.2.0"))
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     asked = ExperimentRequest(
         kernels=KernelRequest(base=base),

@@ -57,7 +57,7 @@ def compared(brain: Brain, job: str, facts: Mapping[str, Any]) -> dict[str, Any]
     """A comparison of a kernel that is 10 % faster with its parent, 5 boots a side; the watched
     branch has one of its own beside it."""
     brain.fake.facts = facts  # type: ignore[assignment]
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     (fast,) = add_commits(brain.repo, [FakeCommit(speed=110)])
     brain.poll()

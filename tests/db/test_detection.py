@@ -24,7 +24,7 @@ from swingbot.core.plan.costs import FULL_SECONDS
 from swingbot.core.plan.noise import noise_prior
 from swingbot.service.detect.measure_noise import measure_noise
 from swingbot.service.lab.set_testboxes import quarantine, resume
-from swingbot.service.ports import RequestError
+from swingbot.service.ports import RequestError, Tools
 from swingbot.service.table.request import (
     ComparisonRequest,
     plan_comparison,
@@ -63,7 +63,7 @@ def swing(brain: Brain, number: int = 1) -> dict[str, Any]:
 
 
 def watch_and_move(brain: Brain, *made: FakeCommit, **more: Any) -> list[str]:
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"), **more)
+    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"), **more)
     brain.run()
     hashes = commits(brain, *made)
     brain.poll()
@@ -124,7 +124,7 @@ def test_of_several_jobs_only_the_one_that_swung_is_booted_for_proof(brain: Brai
 
 
 def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
     brain.run()
     brain.fake.level = 0.9
     commits(brain, FakeCommit(), FakeCommit())
@@ -139,7 +139,7 @@ def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
 
 
 def test_an_alarm_that_was_none_makes_the_testbox_boot_its_anchor(brain: Brain) -> None:
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
     for _ in range(3):
         brain.run()
         idle(brain)
@@ -157,7 +157,7 @@ def test_an_alarm_that_was_none_makes_the_testbox_boot_its_anchor(brain: Brain) 
 
 
 def test_shared_boots_of_an_older_testbox_are_made_afresh(brain: Brain) -> None:
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
     brain.run()
     brain.fake.level, brain.fake.facts = 0.9, {"qemu_version": "9.2"}
     commits(brain, FakeCommit())
@@ -308,7 +308,7 @@ def test_a_bisection_keeps_the_noise_it_began_with(brain: Brain) -> None:
 
 
 def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -> None:
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     made = commits(brain, FakeCommit(), FakeCommit())
     brain.watch(base)
     wish: dict[str, Any] = {
@@ -342,7 +342,7 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
 def test_a_comparison_foresees_a_full_build_where_no_work_tree_stands_and_a_small_one_after(
     brain: Brain,
 ) -> None:
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     first, second = commits(brain, FakeCommit(), FakeCommit())
     brain.watch(base)
 
@@ -367,7 +367,7 @@ def test_a_comparison_foresees_a_full_build_where_no_work_tree_stands_and_a_smal
 
 
 def test_builds_that_the_loop_orders_are_foreseen(brain: Brain) -> None:
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
     tick(brain.lab)
     with brain.lab.transaction("read") as tx:
         keys = {order.build_key for order in tx.orders.open() if order.kind == "build"}
@@ -430,7 +430,7 @@ def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_unti
 
 def test_an_operator_takes_a_testbox_out_and_lets_it_work_again(brain: Brain) -> None:
     quarantine(brain.lab.transaction, "vm-icount", "smells of smoke")
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     commits(brain, FakeCommit())
     brain.watch(base)
     for _ in range(4):
@@ -547,7 +547,8 @@ def _judged(brain: Brain, number: int, key: tuple[str, str, str], level: float) 
     """As a round does with a watch comparison that has been judged."""
     from swingbot.service.detect.screen_tips import screen_tip
 
-    lab = dataclasses.replace(brain.lab, git=_Line())  # type: ignore[arg-type]  # only asked for ancestry
+    tools = Tools(git=_Line(), artifacts=None)  # type: ignore[arg-type]  # only asked for ancestry
+    lab = dataclasses.replace(brain.lab, tools=tools)
     with lab.transaction("screen") as tx:
         comparison = tx.comparisons.get(number)
         assert comparison is not None
@@ -583,7 +584,7 @@ def test_the_noise_record_says_what_three_boots_on_a_noisy_testbox_prove(
 ) -> None:
     """-20 %: two modes that spread boots by 12 % explain it, those of 1 % do not."""
     brain.fake.wobble = 0.003
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     same, head = commits(brain, FakeCommit(), FakeCommit(speed=80))
     brain.watch(base, testboxes=["vm-tcg"])
     request = ComparisonRequest(tree="fake", base=base, head=head, boots=3)

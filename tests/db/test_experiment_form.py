@@ -147,7 +147,7 @@ def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
 ) -> None:
     lab = make_lab(idle.web.settings, idle.web.engine)
     patches = read_file("x.patch", idle.patch().encode()).patches
-    foreign = lab.git.apply_series(idle.commits[0], patches)[-1]
+    foreign = lab.tools.git.apply_series(idle.commits[0], patches)[-1]
     for keys in ({"range": f"base..{foreign}"}, {"base": foreign}):
         answer = ask(idle, ada, **keys)
         assert answer.status_code == 400

@@ -73,7 +73,7 @@ def go_quiet(brain: Brain) -> None:
     mailer, archive = mail_ways(brain.settings)
     for _ in range(MOST_ROUNDS):
         tick(brain.lab)
-        send_due(PostgresOutbox(brain.engine), mailer, archive, brain.lab.now())
+        send_due(PostgresOutbox(brain.engine), mailer, archive, brain.lab.clock.now())
         if look(brain)["open"]["unseen"] == 0:
             break
     else:
@@ -123,7 +123,7 @@ STORIES: dict[str, Story] = {  # testboxes, commits on top of the base, mails
 
 def begin(brain: Brain, testboxes: tuple[str, ...], made: tuple[FakeCommit, ...]) -> None:
     """The base is measured, and `made` are on the branch, which was not polled since."""
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, testboxes=list(testboxes))
     to_the_end(brain)
     add_commits(brain.repo, made)
@@ -200,7 +200,7 @@ def test_a_new_tree_is_open_until_it_was_polled(brain: Brain) -> None:
     assert look(brain)["open"] == dict.fromkeys(look(brain)["open"], 0) | {"trees": 1}
     with brain.lab.transaction("read") as tx:
         (tree,) = tx.trees.all()
-    poll_tree(brain.lab.transaction, brain.lab.git, tree)  # a problem is an answer, too
+    poll_tree(brain.lab.transaction, brain.lab.tools.git, tree)  # a problem is an answer, too
     go_quiet(brain)
     assert look(brain)["idle"]
 

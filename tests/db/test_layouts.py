@@ -49,7 +49,7 @@ def state(brain: Brain, number: int) -> BisectionState:
 
 
 def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain) -> None:
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     made = add_commits(brain.repo, [FakeCommit(), FakeCommit(), FakeCommit(speed=88), FakeCommit()])
     number = start_bisection(
@@ -68,13 +68,13 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
         bisection, good = tx.bisections.get(number), tx.bisections.points(number)[0][0]
         assert bisection is not None
         tx.bisections.add_want(number, WantedBoot(0, 900, "confirm", layout=2))
-        laid_out = in_layout(brain.lab.kconfigs, tx.trees, tx.variants, good, 2)
+        laid_out = in_layout(brain.lab.catalogue.kconfigs, tx.trees, tx.variants, good, 2)
         assert (
-            laid_out == in_layout(brain.lab.kconfigs, tx.trees, tx.variants, good, 2)
+            laid_out == in_layout(brain.lab.catalogue.kconfigs, tx.trees, tx.variants, good, 2)
             and laid_out.commit == good.commit
             and laid_out.build_key != good.build_key
         )
-        assert in_layout(brain.lab.kconfigs, tx.trees, tx.variants, good, 0) == good
+        assert in_layout(brain.lab.catalogue.kconfigs, tx.trees, tx.variants, good, 0) == good
         want_boot(
             brain.lab, tx.orders, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number
         )
@@ -98,19 +98,18 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
 
 def grouped(brain: Brain, *, repeatable: bool = True) -> None:
     """Give vm-icount a twin in group `pair`."""
-    one = dataclasses.replace(brain.lab.testboxes.present["vm-icount"], tbox_group="pair")
+    catalogue = brain.lab.catalogue
+    present = catalogue.testboxes.present
+    one = dataclasses.replace(present["vm-icount"], tbox_group="pair")
     twin = dataclasses.replace(one, name="vm-twin", repeatable=repeatable)
-    brain.lab = dataclasses.replace(
-        brain.lab,
-        testboxes=KnownTestboxes(
-            present={**brain.lab.testboxes.present, "vm-icount": one, "vm-twin": twin}
-        ),
-    )
+    testboxes = KnownTestboxes(present={**present, "vm-icount": one, "vm-twin": twin})
+    catalogue = dataclasses.replace(catalogue, testboxes=testboxes)
+    brain.lab = dataclasses.replace(brain.lab, catalogue=catalogue)
     sync_testboxes(brain.lab)
 
 
 def bisect_on(brain: Brain, testbox: str) -> tuple[int, list[str]]:
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     made = add_commits(
         brain.repo,

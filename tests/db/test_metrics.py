@@ -194,7 +194,8 @@ def test_nothing_is_handed_out_while_the_disk_is_nearly_full_and_work_goes_on_by
         with engine.connect() as conn:
             shown = read_here(full).status(conn)["problems"][0]
         assert _but_for_the_space_left(shown) == _but_for_the_space_left(problem)
-        brain.lab = dataclasses.replace(brain.lab, no_room=partial(why_no_room, roomy))
+        tools = dataclasses.replace(brain.lab.tools, no_room=partial(why_no_room, roomy))
+        brain.lab = dataclasses.replace(brain.lab, tools=tools)
         tick(brain.lab)
         assert brain.fake.work() > 0
         assert problems_here(roomy) == []

@@ -32,7 +32,7 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
 
 
 def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain: Brain) -> None:
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, job_files=[JOB])
     (slow,) = add_commits(brain.repo, [FakeCommit(speed=90)])
     number = request_comparison(

@@ -59,5 +59,5 @@ def a_brain(root: Path, db_url: str, engine: sa.Engine) -> Brain:
     make_fakelinux(root / "linux", [FakeCommit(), FakeCommit()])
     settings = load(environ=brain_environment(root / "state", db_url))
     brain = make_brain(settings, engine, root / "linux")
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
     return brain

@@ -72,7 +72,7 @@ def commit(brain: Brain, subject: str, /, **later: Any) -> str:
 
 def watched(brain: Brain, *testboxes: str, **more: Any) -> None:
     brain.watch(
-        brain.lab.git.fetch_branch("base", str(brain.repo), "main"),
+        brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"),
         testboxes=list(testboxes) or ["vm-icount"],
         **more,
     )
@@ -124,7 +124,7 @@ def test_a_culprit_that_passes_every_gate_is_mailed_with_them(brain: Brain) -> N
         heads = {row.gate: row.commit for row in conn.execute(sa.text(_HEADS))}
         assert conn.execute(sa.text(_PRIORITIES)).scalars().all() == [32]
     assert heads["series"] == end
-    assert brain.lab.git.facts(heads["revert"]).subject == 'Revert "mm: be slow"'
+    assert brain.lab.tools.git.facts(heads["revert"]).subject == 'Revert "mm: be slow"'
     _asked_again(brain)
 
 
@@ -308,7 +308,7 @@ def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(br
 def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_them(
     brain: Brain,
 ) -> None:
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
     brain.lab = replace(
         brain.lab, settings=replace(brain.lab.settings, proof_deadline_seconds=-1.0)

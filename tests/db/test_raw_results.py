@@ -87,7 +87,7 @@ def export(brain: Brain, out: Path, id: str = "c1") -> Export:
     found = Export(
         LocalSource(brain.engine, ArtifactDirectory(brain.settings.artifacts), id),
         out,
-        brain.lab.programs,
+        brain.lab.catalogue.programs,
         lambda line: None,
     )
     found.run()
@@ -118,7 +118,7 @@ def test_every_run_has_its_place_under_a_result_root_and_knows_its_parser(brain:
     assert len(found) == 12
     for name, _, parser, commit in found:
         assert name == f"result/page-fault/{JOB_NAME}/vm-icount/unknown/vm-x86_64/gcc-1/{commit}"
-        assert parser == brain.lab.parsers["page-fault"]
+        assert parser == brain.lab.catalogue.parsers["page-fault"]
     for of_name in {row.name for row in found}:
         assert [row.root_run for row in found if row.name == of_name] == list(range(6))
 
@@ -132,8 +132,8 @@ def test_a_boot_whose_results_the_store_lost_is_booted_again_and_not_counted(
         load(environ=brain_environment(tmp_path / "state", db_url)), engine, tmp_path / "linux"
     )
     brain.watch(base)
-    lost = LosesFirst(brain.lab.artifacts)
-    brain.lab = replace(brain.lab, artifacts=lost)
+    lost = LosesFirst(brain.lab.tools.artifacts)
+    brain.lab = replace(brain.lab, tools=replace(brain.lab.tools, artifacts=lost))
     brain.run()
     assert lost.count == 1
     assert brain.facts("c")["status"] == "done"
@@ -386,7 +386,7 @@ def test_the_web_service_gives_the_same_directory(brain: Brain, tmp_path: Path) 
         done = Export(
             RemoteSource(f"{address}/raw/c1/"),
             tmp_path / "there",
-            brain.lab.programs,
+            brain.lab.catalogue.programs,
             lambda line: None,
         )
         done.run()
@@ -499,9 +499,8 @@ def mended(brain: Brain, place: Path, end: str) -> None:
     found = load_programs(programs)
     brain.lab = replace(
         brain.lab,
-        programs=found,
-        parsers=parser_versions(found),
-        results=ChildResultReader(programs),
+        catalogue=replace(brain.lab.catalogue, programs=found, parsers=parser_versions(found)),
+        tools=replace(brain.lab.tools, results=ChildResultReader(programs)),
     )
 
 

@@ -19,7 +19,7 @@ from swingbot.core.mail.message import PostedMail
 from swingbot.core.mail.recipients import MaintainerEntry, NoMaintainers
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.moderation.filing import MailRules
-from swingbot.service.ports import Lab
+from swingbot.service.ports import Clock, Lab
 from swingbot.service.report.address import recipients_of
 from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.find_posting import posting_of
@@ -59,7 +59,8 @@ def a_lab(brain: Brain, *listed: MaintainerEntry, problem: str = "", **mail: Any
         return listed
 
     settings = dataclasses.replace(brain.lab.settings, mail=MailRules(**mail))
-    return dataclasses.replace(brain.lab, settings=settings, maintainers=maintainers)
+    tools = dataclasses.replace(brain.lab.tools, maintainers=maintainers)
+    return dataclasses.replace(brain.lab, settings=settings, tools=tools)
 
 
 def a_row(**more: Any) -> ComparisonRow:
@@ -89,7 +90,7 @@ def a_row(**more: Any) -> ComparisonRow:
 
 
 def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brain) -> None:
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
     brain.watch(base)
     brain.run()
@@ -158,7 +159,7 @@ def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
 
 def test_people_whom_only_the_commit_names_are_shown_to_the_moderator(brain: Brain) -> None:
     message = "mm: x\n\nSigned-off-by: E <eve@example.org>\nReviewed-by: M <max@example.org>\n"
-    git = brain.lab.git
+    git = brain.lab.tools.git
     lab = a_lab(brain, MAINTAINER, LIST, dry_run=False)
     with mock.patch.object(type(git), "message", return_value=message):
         found = recipients_of(lab, "mm", "c" * 40, AUTHOR, BASE)
@@ -260,8 +261,9 @@ def test_a_report_answers_the_posting_that_the_archive_has(brain: Brain) -> None
             )
         )
 
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
-    lab = dataclasses.replace(brain.lab, list_archive=archive)
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    tools = dataclasses.replace(brain.lab.tools, list_archive=archive)
+    lab = dataclasses.replace(brain.lab, tools=tools)
     assert posting_of(lab, base, "x", AUTHOR) == PostedMail(
         message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",)
     )
@@ -292,7 +294,7 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
 
     def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
         with lab.transaction("draft digests") as tx:
-            draft_digests(dataclasses.replace(lab, now=lambda: at), tx)
+            draft_digests(dataclasses.replace(lab, clock=Clock(now=lambda: at)), tx)
         return [
             tuple(row)
             for row in conn.execute(

@@ -26,7 +26,7 @@ def a_fleet(root: Path, url: str, racks: int) -> Brain:
     settings = load(environ=environment(root, url, boots=10))
     brain = make_brain(settings, make_engine(url), root / "linux")
     with brain.lab.transaction("show noise") as tx:
-        for name in brain.lab.testboxes.present:
+        for name in brain.lab.catalogue.testboxes.present:
             tx.testboxes.lock(name)
             tx.testboxes.set_screened(name)
     return brain

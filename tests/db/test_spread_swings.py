@@ -19,6 +19,7 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.model.records import NewSwing
 from swingbot.service.detect.screen_tips import screen_tip
+from swingbot.service.ports import Tools
 from swingbot.web.app import make_app
 from swingbot_db import read
 from tests import builders as make
@@ -88,7 +89,8 @@ def a_branch(conn: sa.Connection, noisy: int) -> tuple[int, make.Testbox, list[l
 
 def judged(brain: Brain, number: int, testbox: make.Testbox, tip: list[float]) -> None:
     """As a round does with a watch comparison that has been judged."""
-    lab = dataclasses.replace(brain.lab, git=_Line())  # type: ignore[arg-type]  # only asked for ancestry
+    tools = Tools(git=_Line(), artifacts=None)  # type: ignore[arg-type]  # only asked for ancestry
+    lab = dataclasses.replace(brain.lab, tools=tools)
     with lab.transaction("screen") as tx:
         comparison = tx.comparisons.get(number)
         assert comparison is not None
@@ -138,7 +140,7 @@ def suspected(brain: Brain, noise: int) -> tuple[str, int]:
     """A branch of three commits, the second of which multiplies the spread between boots by
     `noise`, and an alarm about it; gives that commit and the swing."""
     brain.fake.wobble, brain.fake.steady = 0.01, True
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, testboxes=["vm-tcg"])
     brain.run()
     add_commits(brain.repo, [FakeCommit()])

@@ -62,7 +62,7 @@ def swingbot(*words: str, input: str | None = None) -> Result:
 
 def asked(brain: Brain, *commits: FakeCommit) -> tuple[int, list[str]]:
     """A bisection by hand over these commits, and their ids (base first)."""
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     brain.run()
     made = add_commits(brain.repo, commits)
@@ -140,10 +140,10 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
         f"  waiting: testbox {name} no longer has a file in workers/testboxes; restore the "
         f"file, or `swingbot cancel` the work that waits for it\n"
     ) in shown
-    assert name not in without.testboxes.present
-    assert without.testboxes.known(name).name == name
+    assert name not in without.catalogue.testboxes.present
+    assert without.catalogue.testboxes.known(name).name == name
     with pytest.raises(KeyError):
-        without.testboxes.known("never")
+        without.catalogue.testboxes.known("never")
     sync_testboxes(brain.lab)
     brain.run()
     assert brain.facts("b", number)["culprit"]["commit"] == ids[5]

@@ -56,10 +56,10 @@ def brain(
     make_fakelinux(repo, [FakeCommit()])
     with running_smtpd(settings):
         made = make_brain(settings, engine, repo)
-        yield dataclasses.replace(
-            made,
-            lab=dataclasses.replace(made.lab, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9),
+        clock = dataclasses.replace(
+            made.lab.clock, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9
         )
+        yield dataclasses.replace(made, lab=dataclasses.replace(made.lab, clock=clock))
 
 
 def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None:
@@ -147,7 +147,8 @@ def test_a_silent_controller_loses_its_testbox_with_one_mail_then_and_one_at_its
 def test_silence_while_nobody_could_be_heard_loses_nothing(brain: Brain) -> None:
     compared(brain, "rack7")
     turn(brain)
-    deaf = dataclasses.replace(brain.lab, listening=lambda: SETTLE_SECONDS - 1)
+    clock = dataclasses.replace(brain.lab.clock, listening=lambda: SETTLE_SECONDS - 1)
+    deaf = dataclasses.replace(brain.lab, clock=clock)
     number = attempt_of(brain)
     AttemptTransactions(brain.engine).hold(number, "lab1")
     lapse(brain)
@@ -192,7 +193,7 @@ def test_failures_in_a_row_quarantine_a_testbox_and_its_order_goes_on_elsewhere(
 
 
 def test_a_bisection_its_proof_and_its_mail_go_on_at_another_testbox(brain: Brain) -> None:
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     made = add_commits(
         brain.repo, [FakeCommit(), FakeCommit(speed=88), *(FakeCommit() for _ in range(4))]
     )
@@ -348,9 +349,9 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_testbox_boot_its_anchor(brain
     brain.run()
     anchors = brain.count("comparison WHERE kind = 'anchor'")
     brain.fake.dead = True
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     add_commits(brain.repo, [FakeCommit(), FakeCommit()])
-    head = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    head = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     request_comparison(
         brain.lab,
         ComparisonRequest(
@@ -434,21 +435,22 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_reported_once_each(brai
         with brain.lab.transaction("alert operator") as tx:
             alert_operator(
                 brain.lab.settings,
-                brain.lab.now,
-                brain.lab.awake,
-                brain.lab.no_room,
+                brain.lab.clock.now,
+                brain.lab.clock.awake,
+                brain.lab.tools.no_room,
                 tx.testboxes,
                 tx.reports,
                 tx.alerts,
             )
     assert sorted(sent(brain)) == ["many runs on testbox rack7 are invalid", "the queue is stuck"]
-    young = dataclasses.replace(brain.lab, awake=lambda: 60.0)
+    clock = dataclasses.replace(brain.lab.clock, awake=lambda: 60.0)
+    young = dataclasses.replace(brain.lab, clock=clock)
     with brain.lab.transaction("alert operator") as tx:
         alert_operator(
             young.settings,
-            young.now,
-            young.awake,
-            young.no_room,
+            young.clock.now,
+            young.clock.awake,
+            young.tools.no_room,
             tx.testboxes,
             tx.reports,
             tx.alerts,

@@ -36,7 +36,7 @@ engine = connect(settings)
 lab = dataclasses.replace(make_lab(settings, engine), listening=lambda: 1e9)
 for _ in range(3):
     tick(lab)
-    send_due(make_outbox(settings, engine), *mail_ways(settings), lab.now())
+    send_due(make_outbox(settings, engine), *mail_ways(settings), lab.clock.now())
 """
 
 
@@ -52,9 +52,8 @@ def test_killed_at_any_point_of_losing_a_testbox_it_is_lost_once_leased_to_nobod
         found = environment(folder, fresh_databases())
         settings = load(environ=found)
         brain = make_brain(settings, make_engine(settings.db.url), repo)
-        brain = dataclasses.replace(
-            brain, lab=dataclasses.replace(brain.lab, listening=lambda: 0.0)
-        )
+        clock = dataclasses.replace(brain.lab.clock, listening=lambda: 0.0)
+        brain = dataclasses.replace(brain, lab=dataclasses.replace(brain.lab, clock=clock))
         compared(brain, "rack7")
         turn(brain)
         AttemptTransactions(brain.engine).hold(attempt_of(brain), "lab1")

@@ -28,7 +28,7 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
 def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | GateResult:
     """What it takes to see whether a commit's functions are called, once the commit and its
     parent were compared."""
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     (head,) = add_commits(brain.repo, [commit])
     number = request_comparison(

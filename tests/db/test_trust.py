@@ -87,7 +87,7 @@ def picky(brain: Brain, *names: str) -> None:
     """Let these testboxes take trusted kernels only."""
     testboxes = {
         name: replace(testbox, accepts="trusted" if name in names else testbox.accepts)
-        for name, testbox in brain.lab.testboxes.present.items()
+        for name, testbox in brain.lab.catalogue.testboxes.present.items()
     }
     object.__setattr__(brain.lab, "testboxes", KnownTestboxes(present=testboxes))
 
@@ -141,23 +141,28 @@ def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_l
         ]
         tree = known_tree(brain.lab.transaction, "fake")
         assert (
-            variant_of(brain.lab.git, brain.lab.kconfigs, tx.variants, tree, head.commit).trust
+            variant_of(
+                brain.lab.tools.git, brain.lab.catalogue.kconfigs, tx.variants, tree, head.commit
+            ).trust
             == "untrusted"
         )
-        assert in_layout(brain.lab.kconfigs, tx.trees, tx.variants, head, 2).trust == "untrusted"
+        assert (
+            in_layout(brain.lab.catalogue.kconfigs, tx.trees, tx.variants, head, 2).trust
+            == "untrusted"
+        )
 
 
 def test_all_of_an_untrusted_tree_is_untrusted(brain: Brain) -> None:
-    brain.watch(brain.lab.git.resolve("fake", "base"), name="stranger", trust="untrusted")
+    brain.watch(brain.lab.tools.git.resolve("fake", "base"), name="stranger", trust="untrusted")
     with brain.lab.transaction("read") as tx:
         tree = known_tree(brain.lab.transaction, "stranger")
         assert (
             variant_of(
-                brain.lab.git,
-                brain.lab.kconfigs,
+                brain.lab.tools.git,
+                brain.lab.catalogue.kconfigs,
                 tx.variants,
                 tree,
-                brain.lab.git.resolve("stranger", "tip"),
+                brain.lab.tools.git.resolve("stranger", "tip"),
             ).trust
             == "untrusted"
         )

@@ -28,7 +28,7 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
     make_fakelinux(tmp_path / "linux", [FakeCommit() for _ in range(4)])
     settings = load(environ=environment(tmp_path, db_url))
     brain = make_brain(settings, engine, tmp_path / "linux")
-    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, testboxes=["vm-icount"])
     for number in range(1, 4):
         request_comparison(brain.lab, wanted(number, testbox="vm-icount", boots=1))

@@ -649,7 +649,7 @@ def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None
     engine = make_engine(db_url)
     with running_smtpd(settings):
         brain = make_brain(settings, engine, tmp_path / "linux")
-        brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+        brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
         made = add_commits(
             brain.repo,
             [

@@ -105,7 +105,7 @@ class Brain(Loop):
             self.servers.enter_context(running_smtpd(self.settings))
             self.lacks_server = False
         mailer, archive = mail_ways(self.settings)
-        send_due(make_outbox(self.settings, self.engine), mailer, archive, self.lab.now())
+        send_due(make_outbox(self.settings, self.engine), mailer, archive, self.lab.clock.now())
 
     def idle(self) -> bool:
         with self.engine.connect() as conn:

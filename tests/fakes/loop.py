@@ -61,13 +61,14 @@ class Loop:
 
     def without(self, testbox: str) -> Lab:
         """The lab as it is once the file of this testbox is gone."""
-        others = {
-            name: definition
-            for name, definition in self.lab.testboxes.present.items()
-            if name != testbox
-        }
-        known = load_testboxes(self.lab.transaction, KnownTestboxes(present=others))
-        return dataclasses.replace(self.lab, testboxes=known)
+        present = dict(self.lab.catalogue.testboxes.present)
+        del present[testbox]
+        catalogue = dataclasses.replace(
+            self.lab.catalogue, testboxes=KnownTestboxes(present=present)
+        )
+        return dataclasses.replace(
+            self.lab, catalogue=load_testboxes(self.lab.transaction, catalogue)
+        )
 
     def set(self, **settings: Any) -> None:
         """Change settings that decisions depend on."""
@@ -77,7 +78,7 @@ class Loop:
     @property
     def base(self) -> str:
         """The commit that is the tip of the repository now."""
-        return self.lab.git.fetch_branch("base", str(self.repo), "main")
+        return self.lab.tools.git.fetch_branch("base", str(self.repo), "main")
 
     def commit(self, *made: FakeCommit) -> list[str]:
         return add_commits(self.repo, made)
@@ -100,12 +101,12 @@ class Loop:
                 },
             ),
         )
-        assert poll_tree(self.lab.transaction, self.lab.git, tree) is None
+        assert poll_tree(self.lab.transaction, self.lab.tools.git, tree) is None
 
     def poll(self) -> None:
         with self.lab.transaction("read") as tx:
             (tree,) = tx.trees.all()
-        assert poll_tree(self.lab.transaction, self.lab.git, tree) is None
+        assert poll_tree(self.lab.transaction, self.lab.tools.git, tree) is None
 
     def bisect(self, good: str, bad: str, **more: Any) -> int:
         """A bisection by hand."""

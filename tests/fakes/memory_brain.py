@@ -186,13 +186,11 @@ def make_memory_brain(
     given = {"PATHS_STATE": str(folder / "state"), "MAIL_RELEASE": "release", **settings}
     found = load(environ={f"SWINGBOT_{name}": value for name, value in given.items()})
     store, files = MemoryStore(), MemoryFiles()
+    lab = lab_on(found, store.transaction)
     lab = replace(
-        lab_on(found, store.transaction),
-        artifacts=files,
-        now=store.db.now,
-        clock=SteadyClock(),
-        results=None,
-        no_room=None,
+        lab,
+        tools=replace(lab.tools, artifacts=files, results=None, no_room=None),
+        clock=replace(lab.clock, now=store.db.now, database=SteadyClock()),
     )
     sync_testboxes(lab)
     state = fakelinux_states(repo, found.mirror)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import io
 import random
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -18,11 +18,21 @@ from typing import Any, BinaryIO, Final, cast
 from swingbot.core.model.artifact import Pruned
 from swingbot.core.model.records import CommitFacts, Order
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.service.ports import Artifacts, Git, GitError, Lab, LabSettings
+from swingbot.service.ports import (
+    Artifacts,
+    Catalogue,
+    Clock,
+    Git,
+    GitError,
+    Lab,
+    LabSettings,
+    Tools,
+)
 from swingbot.service.tick import tick
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program, load_programs
+from swingbot_jobs.testbox.definition import Testbox
 from tests.contract.store.world import a_testbox, facts_of
 from tests.fakes.lab import run_files, tar
 from tests.fakes.store import MemoryStore
@@ -106,12 +116,15 @@ class MemoryLab:
     def __post_init__(self) -> None:
         self.lab = Lab(
             transaction=self.store.transaction,
-            git=cast(Git, LinearGit()),
-            artifacts=cast(Artifacts, self.artifacts),
-            testboxes=KnownTestboxes(present={name: a_testbox(name) for name in self.testboxes}),
-            programs=_programs(),
-            parsers={},
-            kconfigs=Kconfigs({"vm-x86_64": "CONFIG_X=y\n"}),
+            tools=Tools(git=cast(Git, LinearGit()), artifacts=cast(Artifacts, self.artifacts)),
+            catalogue=Catalogue(
+                testboxes=KnownTestboxes(
+                    present={name: a_testbox(name) for name in self.testboxes}
+                ),
+                programs=_programs(),
+                parsers={},
+                kconfigs=Kconfigs({"vm-x86_64": "CONFIG_X=y\n"}),
+            ),
             settings=LabSettings(
                 watch_boots=3,
                 watch_testbox=self.testboxes[0],
@@ -133,8 +146,13 @@ class MemoryLab:
                 proof_budget_seconds=0.0,
                 merged_trees=(),
             ),
-            now=self.store.db.now,
+            clock=Clock(now=self.store.db.now),
         )
+
+    def boot_on(self, testboxes: Iterable[Testbox]) -> None:
+        """Replace the testboxes of the lab."""
+        known = KnownTestboxes(present={testbox.name: testbox for testbox in testboxes})
+        self.lab = replace(self.lab, catalogue=replace(self.lab.catalogue, testboxes=known))
 
     def run(self) -> int:
         """Rounds of the brain, with workers between them, until nothing is left to do.

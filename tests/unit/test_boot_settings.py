@@ -18,7 +18,7 @@ from swingbot.core.model.records import JobFile
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.settings import with_settings
 from swingbot.core.stats.fact_differences import BootSettings, against, differences
-from swingbot.service.ports import Lab, RequestError
+from swingbot.service.ports import RequestError
 from swingbot.service.ports.specs import Specs
 from swingbot.service.watch.resolve_jobs import resolve_parts
 from swingbot_jobs.contract import settings
@@ -258,7 +258,7 @@ def parts(
         JobFile(name=f"j{number}.yaml", text=f"{programs}:\n{text}")
         for number, text in enumerate(lines)
     ]
-    lab = SimpleNamespace(testboxes=KnownTestboxes(present={"box": testbox}), programs=PROGRAMS)
+    testboxes = KnownTestboxes(present={"box": testbox})
     kept: list[UnitJob] = []
 
     def add(found: list[UnitJob]) -> str:
@@ -267,8 +267,8 @@ def parts(
 
     specs = SimpleNamespace(add=add)
     made = resolve_parts(
-        cast(Lab, lab).programs,
-        cast(Lab, lab).testboxes,
+        PROGRAMS,
+        testboxes,
         cast(Specs, specs),
         files,
         ["box"],

@@ -261,9 +261,9 @@ def test_another_layout_keeps_the_compiler(memory: MemoryLab) -> None:
     with memory.store.transaction() as tx:
         kernel = a_lab(tx, 1, testboxes=memory.testboxes).kernels[0]
         by_clang = replace(kernel, compiler="clang-19")
-        again = in_layout(memory.lab.kconfigs, tx.trees, tx.variants, by_clang, 1)
+        again = in_layout(memory.lab.catalogue.kconfigs, tx.trees, tx.variants, by_clang, 1)
         assert (again.commit, again.compiler, again.layout) == (kernel.commit, "clang-19", 1)
         assert (
             again.build_key
-            != in_layout(memory.lab.kconfigs, tx.trees, tx.variants, kernel, 1).build_key
+            != in_layout(memory.lab.catalogue.kconfigs, tx.trees, tx.variants, kernel, 1).build_key
         )

@@ -282,8 +282,8 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
     specs = SimpleNamespace(add=lambda jobs: jobs[0].name)
     tx = cast(Transaction, SimpleNamespace(specs=specs))
     assert resolve_parts(
-        lab.programs,
-        lab.testboxes,
+        lab.catalogue.programs,
+        lab.catalogue.testboxes,
         tx.specs,
         [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")],
         ["box"],
@@ -298,8 +298,8 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
         ),
     ):
         resolve_parts(
-            lab.programs,
-            lab.testboxes,
+            lab.catalogue.programs,
+            lab.catalogue.testboxes,
             tx.specs,
             [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")],
             ["box"],

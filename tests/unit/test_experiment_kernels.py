@@ -36,7 +36,7 @@ class World:
         return [(kernel.name, kernel.about) for kernel in kernels_of(self.lab, self.tree, request)]
 
     def fetch(self) -> str:
-        return self.lab.git.fetch_branch(self.tree.name, str(self.repo), "main")
+        return self.lab.tools.git.fetch_branch(self.tree.name, str(self.repo), "main")
 
 
 def a_tree(lab: Lab, name: str, url: str, base: str, tip: str) -> Tree:
@@ -64,9 +64,10 @@ def a_tree(lab: Lab, name: str, url: str, base: str, tip: str) -> Tree:
 def world(tmp_path: Path) -> World:
     repo = tmp_path / "repo.git"
     commits = make_repo(repo, CHANGES)
-    lab = replace(MemoryLab().lab, git=Mirror(tmp_path / "mirror.git"))
+    lab = MemoryLab().lab
+    lab = replace(lab, tools=replace(lab.tools, git=Mirror(tmp_path / "mirror.git")))
     tree = a_tree(lab, "one", str(repo), commits[0], commits[-1])
-    lab.git.fetch_branch("one", str(repo), "main")
+    lab.tools.git.fetch_branch("one", str(repo), "main")
     return World(repo=repo, commits=commits, lab=lab, tree=tree)
 
 
@@ -122,7 +123,7 @@ def test_a_patch_that_does_not_apply_is_named_with_the_commit_that_it_should_app
 ) -> None:
     first, second = read_file("s.mbx", mailbox(world.repo, 2)).patches
     series = PatchSeries(patches=(first, second, replace(first, number=3)))
-    on = world.lab.git.apply_series(world.commits[0], [first, second])[-1]
+    on = world.lab.tools.git.apply_series(world.commits[0], [first, second])[-1]
     with pytest.raises(RequestError) as refused:
         world.rows(KernelRequest(base=world.commits[0], series=series))
     assert f"patch 3/3 (mm: a becomes A) does not apply on {on[:12]}: " in str(refused.value)
@@ -138,31 +139,31 @@ def test_a_variant_whose_patch_does_not_apply_is_named(world: World) -> None:
 def test_a_series_with_too_many_patches_is_refused_before_it_is_applied(world: World) -> None:
     patch = read_file("s.mbx", mailbox(world.repo, 2)).patches[0]
     series = PatchSeries(patches=tuple(replace(patch, number=n) for n in range(1, 201)))
-    before = git(Path(world.lab.git.path), "count-objects")  # type: ignore[attr-defined]
+    before = git(Path(world.lab.tools.git.path), "count-objects")  # type: ignore[attr-defined]
     with pytest.raises(RequestError, match="the series has 200 patches; at most 199 are allowed"):
         world.rows(KernelRequest(base=world.commits[0], series=series))
-    assert git(Path(world.lab.git.path), "count-objects") == before  # type: ignore[attr-defined]
+    assert git(Path(world.lab.tools.git.path), "count-objects") == before  # type: ignore[attr-defined]
 
 
 def test_the_tree_may_be_left_out_if_only_one_has_the_commits(world: World, tmp_path: Path) -> None:
     refs = world.commits[:2]
-    assert tree_of(world.lab.transaction, world.lab.git, None, refs).name == "one"
+    assert tree_of(world.lab.transaction, world.lab.tools.git, None, refs).name == "one"
     other = make_repo(tmp_path / "other.git", [Change(files={"x": b"x\n"}, message="other")])
     a_tree(world.lab, "two", str(tmp_path / "other.git"), other[0], other[0])
-    world.lab.git.fetch_branch("two", str(tmp_path / "other.git"), "main")
-    assert tree_of(world.lab.transaction, world.lab.git, None, refs).name == "one"
-    assert tree_of(world.lab.transaction, world.lab.git, None, other).name == "two"
+    world.lab.tools.git.fetch_branch("two", str(tmp_path / "other.git"), "main")
+    assert tree_of(world.lab.transaction, world.lab.tools.git, None, refs).name == "one"
+    assert tree_of(world.lab.transaction, world.lab.tools.git, None, other).name == "two"
     with pytest.raises(RequestError, match="^no tree has .*; name one with --tree: one, two$"):
-        tree_of(world.lab.transaction, world.lab.git, None, [refs[0], other[0]])
+        tree_of(world.lab.transaction, world.lab.tools.git, None, [refs[0], other[0]])
 
 
 def test_commits_that_several_trees_have_need_a_tree(world: World) -> None:
     a_tree(world.lab, "copy", str(world.repo), world.commits[0], world.commits[-1])
-    world.lab.git.fetch_branch("copy", str(world.repo), "main")
+    world.lab.tools.git.fetch_branch("copy", str(world.repo), "main")
     refs = world.commits[:2]
     with pytest.raises(RequestError) as refused:
-        tree_of(world.lab.transaction, world.lab.git, None, refs)
+        tree_of(world.lab.transaction, world.lab.tools.git, None, refs)
     assert str(refused.value) == (
         f"several trees have {refs[0]}, {refs[1]}; choose one with --tree: copy, one"
     )
-    assert tree_of(world.lab.transaction, world.lab.git, "copy", refs).name == "copy"
+    assert tree_of(world.lab.transaction, world.lab.tools.git, "copy", refs).name == "copy"

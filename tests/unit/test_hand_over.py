@@ -5,12 +5,10 @@ stay right although that one has another level.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
 from swingbot.core.model.statuses import ComparisonKind
-from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.tick import tick
 from tests.contract.store.world import (
     Lab,
@@ -30,8 +28,7 @@ ONE, OTHER, THIRD = "box", "rack2", "rack3"
 def world(*testboxes: str, repeatable: bool = False) -> tuple[MemoryLab, Lab]:
     """`rack2` is 30 % slower than the others, far more than the culprit's change."""
     memory = MemoryLab(speeds=SLOW, testboxes=testboxes or (ONE, OTHER), levels={OTHER: 0.7})
-    known = {name: a_testbox(name, repeatable=repeatable) for name in memory.testboxes}
-    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present=known))
+    memory.boot_on(a_testbox(name, repeatable=repeatable) for name in memory.testboxes)
     with memory.store.transaction() as tx:
         return memory, a_lab(tx, LAST + 1, testboxes=memory.testboxes)
 

@@ -28,7 +28,9 @@ class Trees:
         self.numbers = list(range(number))
         self.away: Exception | None = None
         self.poll: Callable[[int], None] = lambda _: None
-        self.lab = cast(Lab, SimpleNamespace(transaction=self.transaction))
+        self.lab = cast(
+            Lab, SimpleNamespace(transaction=self.transaction, tools=SimpleNamespace(git=None))
+        )
         monkeypatch.setattr(module, "poll_tree", self._poll)
 
     def poller(self, every: float = EVERY) -> Poller:
@@ -41,7 +43,7 @@ class Trees:
         all_trees = [SimpleNamespace(id=number) for number in self.numbers]
         yield SimpleNamespace(trees=SimpleNamespace(all=lambda: all_trees))
 
-    def _poll(self, _: Lab, tree: Tree) -> None:
+    def _poll(self, _transaction: object, _git: object, tree: Tree) -> None:
         self.polled.append(tree.id)
         self.poll(tree.id)
 

@@ -12,7 +12,6 @@ import pytest
 
 from swingbot.adapters.git import Mirror
 from swingbot.core.model.records import JobFile, Tree
-from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.moderation.filing import MailRules
 from swingbot.service.detect.screen_tips import levels_before
 from swingbot.service.incident.keep import say
@@ -42,7 +41,7 @@ class World:
     def look(self) -> None:
         with self.memory.store.transaction() as tx:
             tree = tx.trees.get(self.tree.id)
-        assert poll_tree(self.memory.lab.transaction, self.memory.lab.git, tree) is None
+        assert poll_tree(self.memory.lab.transaction, self.memory.lab.tools.git, tree) is None
         self.run()
 
     def run(self) -> None:
@@ -87,9 +86,10 @@ def world(
     repo = RebasedTree(path=tmp_path / "linux")
     memory = MemoryLab(speeds=repo.speeds())
     settings = replace(memory.lab.settings, mail=MailRules(release="release"))
-    memory.lab = replace(memory.lab, git=Mirror(tmp_path / "mirror.git"), settings=settings)
+    tools = replace(memory.lab.tools, git=Mirror(tmp_path / "mirror.git"))
+    memory.lab = replace(memory.lab, tools=tools, settings=settings)
     testbox = a_testbox(TESTBOX, repeatable=repeatable)
-    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present={TESTBOX: testbox}))
+    memory.boot_on([testbox])
     made = [FakePatch(name=f"p{n}", text=slow.get(n, "")) for n in range(patches)]
     base = repo.upstream[-1]
     repo.rebuild(made)
@@ -265,7 +265,7 @@ def test_what_creeps_in_over_rebases_is_held_against_a_tip_that_was_rebased_away
     assert swing.bisection is not None
     anchor = db.variants[swing.anchor].commit
     tip = db.variants[db.comparisons[swing.comparison].comparison.head].commit
-    git, searched = it.memory.lab.git, db.bisections[swing.bisection].bisection
+    git, searched = it.memory.lab.tools.git, db.bisections[swing.bisection].bisection
     assert not git.is_ancestor(anchor, tip)
     assert (searched.good, searched.bad) == (git.merge_base(anchor, tip), tip)
 

@@ -163,7 +163,8 @@ def test_results_beyond_a_limit_make_every_run_of_the_boot_failed_and_say_why(
     job = UnitJob(name=JOB.name, program="many", params={}, runs=2, monitors=("perf-profile",))
     with many_values("x = [0]\n    while True: x = x + x") as programs:
         reader = ChildResultReader(programs)
-        lab = cast(Lab, SimpleNamespace(artifacts=store, results=reader, programs={}))
+        tools = SimpleNamespace(artifacts=store, results=reader)
+        lab = cast(Lab, SimpleNamespace(tools=tools, catalogue=SimpleNamespace(programs={})))
         runs = read_runs(lab, [job], name, "up", None)
         reader.close()
     why = "the results of the boot could not be read: reading them needs too much memory"

@@ -10,7 +10,6 @@ import pytest
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.model.statuses import ComparisonKind
 from swingbot.core.model.testbox_state import TestboxPhase
-from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.steer import hint, logbook, resume, skip
@@ -135,8 +134,7 @@ def booted(memory: MemoryLab) -> list[str]:
 
 def noisy(memory: MemoryLab) -> None:
     """No testbox is repeatable: boots are not shared, and when they run matters."""
-    testboxes = {name: a_testbox(name, repeatable=False) for name in memory.testboxes}
-    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present=testboxes))
+    memory.boot_on(a_testbox(name, repeatable=False) for name in memory.testboxes)
 
 
 @pytest.mark.parametrize("late", [0, 11])

@@ -10,7 +10,6 @@ from dataclasses import replace
 from email import message_from_bytes
 from typing import Any, Final
 
-from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.thresholds import ATTRIBUTE_SPREAD_BOOTS
 from swingbot.service.incident.keep import note_culprit
 from tests.contract.store.world import a_bisection, a_lab, a_testbox, commit
@@ -27,14 +26,14 @@ def a_memory(factor: float) -> MemoryLab:
     memory = MemoryLab(
         spreads={commit(n): SPREAD * (factor if n >= CULPRIT else 1.0) for n in range(KERNELS)}
     )
-    testboxes = {name: a_testbox(name, repeatable=False) for name in memory.testboxes}
     settings = replace(
         memory.lab.settings,
         proof_gates=GATES,
         proof_require=("reproduced", "facts"),
         proof_budget_seconds=1e6,
     )
-    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present=testboxes), settings=settings)
+    memory.lab = replace(memory.lab, settings=settings)
+    memory.boot_on(a_testbox(name, repeatable=False) for name in memory.testboxes)
     return memory
 
 

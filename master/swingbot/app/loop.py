@@ -111,10 +111,10 @@ def _rounds(
             with faults.of("round"):
                 tick(lab)
             with faults.of("send mail"):
-                send_due(outbox, mailer, archive, lab.now())
+                send_due(outbox, mailer, archive, lab.clock.now())
             with faults.of("retention"):
-                own_clock.look(lab.now().timestamp())
-                _prune_daily(settings, engine, lab.now(), own_clock)
+                own_clock.look(lab.clock.now().timestamp())
+                _prune_daily(settings, engine, lab.clock.now(), own_clock)
             faults.tell()
             last_problem = ""
             heart.beat()

@@ -96,7 +96,7 @@ class Poller:
         """Poll a tree that `next_due` returned."""
         fault: Exception | None = None
         try:
-            poll_tree(self._lab.transaction, self._lab.git, tree)
+            poll_tree(self._lab.transaction, self._lab.tools.git, tree)
         except Exception as found:
             fault = found
         with self._changed:

@@ -48,7 +48,7 @@ class DatabaseSubmitter:
         return {
             "trees": trees,
             "jobs": sorted(path.name for path in self._jobs.glob("*.yaml")),
-            "testboxes": sorted(self._lab().testboxes.present),
+            "testboxes": sorted(self._lab().catalogue.testboxes.present),
         }
 
     def job_files(self, names: Sequence[str]) -> list[JobFile]:

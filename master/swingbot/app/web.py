@@ -109,7 +109,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
 
     def lab() -> Lab:
         lab = cached_lab()
-        return replace(lab, testboxes=load_testboxes(lab.transaction, lab.testboxes))
+        return replace(lab, catalogue=load_testboxes(lab.transaction, lab.catalogue))
 
     source = SnapshotReader(engine, read)
     incidents = IncidentPages(source, renderer, forms, lab)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,8 @@ from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.proof.gates import names as gate_names
 from swingbot.service.clock_watch import ClockWatch
 from swingbot.service.lab.load_testboxes import load_testboxes
-from swingbot.service.ports import Lab, LabSettings, Transaction
+from swingbot.service.ports import Catalogue, Clock, Lab, LabSettings, Tools, Transaction
+from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.report.send import Archive
 from swingbot_db.engine import DatabaseAway, Engine, make_engine, transaction
 from swingbot_db.reports import PostgresOutbox
@@ -71,7 +72,7 @@ def make_lab(settings: Settings, engine: Engine) -> Lab:
     return lab_on(settings, begin)
 
 
-def lab_on(settings: Settings, begin: Callable[[str], AbstractContextManager[Transaction]]) -> Lab:
+def lab_on(settings: Settings, begin: OpenTransaction) -> Lab:
     """Build the Lab whose transactions `begin` begins. Raises as `make_lab` does."""
     workers = Path(settings.paths.workers)
     recipients = tuple(addresses(settings.mail.to))
@@ -79,19 +80,30 @@ def lab_on(settings: Settings, begin: Callable[[str], AbstractContextManager[Tra
         raise SettingsError("mail.to is empty; set it to at least one recipient of reports")
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     began = time.monotonic()
-    testboxes = KnownTestboxes(present=load_all(workers / "testboxes"))
-    return Lab(
-        transaction=begin,
-        git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
-        artifacts=ArtifactDirectory(settings.artifacts),
-        testboxes=load_testboxes(begin, testboxes),
+    catalogue = Catalogue(
+        testboxes=KnownTestboxes(present=load_all(workers / "testboxes")),
         programs=programs,
         parsers=parser_versions(programs),
         kconfigs=load_kconfigs(workers / "kconfig"),
+    )
+    return Lab(
+        transaction=begin,
+        tools=_tools(settings),
+        catalogue=load_testboxes(begin, catalogue),
         settings=_lab_settings(settings, recipients),
-        now=lambda: datetime.now(UTC),
-        listening=Reachability(settings.exchange_url),
-        awake=lambda: time.monotonic() - began,
+        clock=Clock(
+            now=lambda: datetime.now(UTC),
+            database=ClockWatch(time.monotonic),
+            listening=Reachability(settings.exchange_url),
+            awake=lambda: time.monotonic() - began,
+        ),
+    )
+
+
+def _tools(settings: Settings) -> Tools:
+    return Tools(
+        git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
+        artifacts=ArtifactDirectory(settings.artifacts),
         maintainers=partial(maintainers_of, settings.mirror)
         if settings.mail.get_maintainer
         else None,
@@ -99,7 +111,6 @@ def lab_on(settings: Settings, begin: Callable[[str], AbstractContextManager[Tra
         if settings.mail.archive
         else None,
         no_room=partial(why_no_room, settings),
-        clock=ClockWatch(time.monotonic),
         results=ChildResultReader(Path(settings.paths.jobs) / "programs"),
     )
 
@@ -142,7 +153,7 @@ def sync_testboxes(lab: Lab) -> None:
     """Update the testboxes in the database from `workers/testboxes/*.yaml`."""
     with lab.transaction("sync testboxes") as tx:
         tx.testboxes.sync(
-            (testbox, testbox.to_json()) for testbox in lab.testboxes.present.values()
+            (testbox, testbox.to_json()) for testbox in lab.catalogue.testboxes.present.values()
         )
 
 

@@ -74,7 +74,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     (
         "boot anchors",
         lambda lab, tx: boot_anchors(
-            lab.testboxes.present, lab.settings, tx.testboxes, tx.comparisons, tx.anchors
+            lab.catalogue.testboxes.present, lab.settings, tx.testboxes, tx.comparisons, tx.anchors
         ),
     ),
     # 5. Assign work. Testboxes before orders: work that waits for a quarantined testbox may move to
@@ -83,7 +83,12 @@ STEPS: tuple[tuple[str, Step], ...] = (
     (
         "screen testboxes",
         lambda lab, tx: screen_testboxes(
-            lab.testboxes.present, lab.settings, tx.testboxes, tx.boots, tx.comparisons, tx.anchors
+            lab.catalogue.testboxes.present,
+            lab.settings,
+            tx.testboxes,
+            tx.boots,
+            tx.comparisons,
+            tx.anchors,
         ),
     ),
     ("place comparisons", place_comparisons),
@@ -91,7 +96,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("give up arms", give_up_arms),
     (
         "foresee builds",
-        lambda lab, tx: foresee_open_builds(lab.git, tx.variants, tx.orders, tx.builds),
+        lambda lab, tx: foresee_open_builds(lab.tools.git, tx.variants, tx.orders, tx.builds),
     ),
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
@@ -99,7 +104,13 @@ STEPS: tuple[tuple[str, Step], ...] = (
     (
         "alert operator",
         lambda lab, tx: alert_operator(
-            lab.settings, lab.now, lab.awake, lab.no_room, tx.testboxes, tx.reports, tx.alerts
+            lab.settings,
+            lab.clock.now,
+            lab.clock.awake,
+            lab.tools.no_room,
+            tx.testboxes,
+            tx.reports,
+            tx.alerts,
         ),
     ),
 )
@@ -119,7 +130,7 @@ def tick(lab: Lab) -> None:
     # Before loading anything for the round: loaded data is then at least as new as these changes.
     with lab.transaction("begin round") as tx:
         unseen = tx.rounds.unseen()
-    lab = replace(lab, testboxes=load_testboxes(lab.transaction, lab.testboxes))
+    lab = replace(lab, catalogue=load_testboxes(lab.transaction, lab.catalogue))
     faults = Faults(lab.transaction)
     # Outcomes first: all decisions depend on them. Settle their orders before bisections look,
     # which would otherwise wait a round.

@@ -29,14 +29,14 @@ def recipients(
       swingbot recipients 3f2a1b0c9d8e --tree linus
     """
     lab = session.lab
-    commit = lab.git.resolve(tree, commit)
+    commit = lab.tools.git.resolve(tree, commit)
     watched = known_tree(lab.transaction, tree)
     chosen, problem = would_go_to(
         lab,
         tree,
         commit,
-        lab.git.facts(commit).author,
-        watched.base_commit if base is None else lab.git.resolve(tree, base),
+        lab.tools.git.facts(commit).author,
+        watched.base_commit if base is None else lab.tools.git.resolve(tree, base),
     )
     addressees = addressed(lab.settings.mail, lab.settings.recipients, chosen, problem)
     if json_:

@@ -142,7 +142,7 @@ def add(
         ),
     )
     problem = poll_tree(
-        session.lab.transaction, session.lab.git, known_tree(session.lab.transaction, name)
+        session.lab.transaction, session.lab.tools.git, known_tree(session.lab.transaction, name)
     )
     if problem is not None:
         raise RequestError(problem)
@@ -321,7 +321,7 @@ def history(
 def poll(session: CommandContext, name: str, json_: bool) -> None:
     """Poll a branch now. Otherwise it is polled every `watch.poll_seconds`."""
     problem = poll_tree(
-        session.lab.transaction, session.lab.git, known_tree(session.lab.transaction, name)
+        session.lab.transaction, session.lab.tools.git, known_tree(session.lab.transaction, name)
     )
     if problem is not None:
         raise RequestError(problem)

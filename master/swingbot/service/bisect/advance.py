@@ -95,7 +95,7 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
         for request in action.requests:
             tx.bisections.add_want(bisection.id, request)
             variant = in_layout(
-                lab.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
+                lab.catalogue.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
             )
             want_boot(
                 lab,
@@ -144,7 +144,7 @@ def _observe(
         if request.key in seen:
             continue
         variant = in_layout(
-            lab.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
+            lab.catalogue.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
         )
         build = (tx.builds.by_key([variant.build_key]) if request.layout else builds).get(
             variant.build_key
@@ -195,8 +195,8 @@ def state_of(
     builds: Mapping[str, KernelBuild],
 ) -> BisectionState:
     """Load everything that the next step depends on from stored facts."""
-    testbox = lab.testboxes.known(bisection.testbox)
-    metric = metric_of(lab.programs, bisection.metric)
+    testbox = lab.catalogue.testboxes.known(bisection.testbox)
+    metric = metric_of(lab.catalogue.programs, bisection.metric)
     job = tx.specs.get(bisection.spec)[0]
     observed = tx.bisections.observations(bisection.id)
     seen = {o.key for o in observed}

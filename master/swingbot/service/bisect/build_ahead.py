@@ -36,7 +36,9 @@ def build_ahead(
 
 
 def _idle(lab: Lab, orders: Orders) -> bool:
-    repeatable = {name for name, testbox in lab.testboxes.present.items() if testbox.repeatable}
+    repeatable = {
+        name for name, testbox in lab.catalogue.testboxes.present.items() if testbox.repeatable
+    }
     builds = orders.open(kind="build")  # few, and in a busy lab there is always one
     if any(order.priority > AHEAD for order in builds):
         return False

@@ -51,8 +51,8 @@ def enter_merges(
 def _branches(lab: Lab, commit: str) -> list[tuple[str, str]]:
     """Return (merge base, tip) of each branch that `commit` merged into its first parent; empty for
     an ordinary commit."""
-    first, *others = lab.git.facts(commit).parents or ("",)
-    pairs = [(lab.git.merge_base(first, tip), tip) for tip in others]
+    first, *others = lab.tools.git.facts(commit).parents or ("",)
+    pairs = [(lab.tools.git.merge_base(first, tip), tip) for tip in others]
     return [(base, tip) for base, tip in pairs if base is not None and base != tip]
 
 

@@ -25,17 +25,17 @@ from swingbot.service.ports import Lab, Transaction
 
 def hand_over(lab: Lab, tx: Transaction, bisection: Bisection, variants: Sequence[Variant]) -> None:
     """Move requested boots from quarantined testboxes to others, where one can take them."""
-    if lab.testboxes.known(bisection.testbox).repeatable:
+    if lab.catalogue.testboxes.known(bisection.testbox).repeatable:
         return  # its boots are compared at equal numbers, which two testboxes do not share
     reasons = tx.testboxes.reasons()
     barred = [
         index
         for index, name in enumerate(bisection.testboxes)
-        if is_barred(lab.testboxes.present, reasons, name)
+        if is_barred(lab.catalogue.testboxes.present, reasons, name)
     ]
     if not barred:
         return
-    fit = fit_testboxes(lab.testboxes.present, lab.settings, tx.testboxes)
+    fit = fit_testboxes(lab.catalogue.testboxes.present, lab.settings, tx.testboxes)
     for index in barred:
         bisection = _hand_over(lab, tx, bisection, variants, index, fit)
 
@@ -82,7 +82,9 @@ def _hand_over(
         if before is not None:
             tx.orders.unwant(before.id, bisection=bisection.id)
         tx.bisections.move_want(bisection.id, *want.key, target)
-        variant = in_layout(lab.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout)
+        variant = in_layout(
+            lab.catalogue.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout
+        )
         key = boot_key(moved, variant, want.k, target)
         want_boot(lab, tx.orders, variant, key, PRIORITY["bisection"], bisection=bisection.id)
     return moved
@@ -91,7 +93,9 @@ def _hand_over(
 def _order_key(
     lab: Lab, tx: Transaction, bisection: Bisection, variants: Sequence[Variant], want: WantedBoot
 ) -> str:
-    variant = in_layout(lab.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout)
+    variant = in_layout(
+        lab.catalogue.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout
+    )
     return str(boot_key(bisection, variant, want.k, want.testbox))
 
 
@@ -114,7 +118,9 @@ def _target(
         if not all_:
             return place, known
         return index, (*known[:index], known[place], *known[index + 1 :])
-    other = stand_in(lab.testboxes.present[known[index]], lab.testboxes.present, fit)
+    other = stand_in(
+        lab.catalogue.testboxes.present[known[index]], lab.catalogue.testboxes.present, fit
+    )
     if other is None:
         return None, known
     if all_:

@@ -68,21 +68,21 @@ class ResolvedBisection:
 
 def start_bisection(lab: Lab, request: BisectionRequest) -> int:
     """Record a bisection and return its number. Raises RequestError."""
-    tree = tree_of(lab.transaction, lab.git, request.tree, [request.good, request.bad])
-    ends = [resolve_commit(lab.git, tree, ref) for ref in (request.good, request.bad)]
-    if not lab.git.is_ancestor(*ends):
+    tree = tree_of(lab.transaction, lab.tools.git, request.tree, [request.good, request.bad])
+    ends = [resolve_commit(lab.tools.git, tree, ref) for ref in (request.good, request.bad)]
+    if not lab.tools.git.is_ancestor(*ends):
         ends.reverse()
-    if not lab.git.is_ancestor(*ends) or ends[0] == ends[1]:
+    if not lab.tools.git.is_ancestor(*ends) or ends[0] == ends[1]:
         raise RequestError(
             f"{request.good} and {request.bad} are not on the same line of history: one must "
             "be an ancestor of the other"
         )
     with lab.transaction("start bisection") as tx:
         # all commits after one made from a patch are made from patches too
-        trust = trust_in(tx.variants, tree, lab.git.facts(ends[1]), vouched=request.trusted)
+        trust = trust_in(tx.variants, tree, lab.tools.git.facts(ends[1]), vouched=request.trusted)
         named = request.testbox
         testboxes = pick_testboxes(
-            lab.testboxes,
+            lab.catalogue.testboxes,
             lab.settings,
             [named] if named else _first_for(lab, tree, trust),
             trust,
@@ -90,8 +90,8 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
         )
         testboxes = _alike(lab, tx.testboxes, testboxes)
         parts = resolve_parts(
-            lab.programs,
-            lab.testboxes,
+            lab.catalogue.programs,
+            lab.catalogue.testboxes,
             tx.specs,
             request.job_files or tree.job_files,
             testboxes,
@@ -129,8 +129,8 @@ def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
     return [
         testbox
         for testbox in tree.testboxes
-        if testbox in lab.testboxes.present
-        and accepted(trust, lab.testboxes.present[testbox].accepts)
+        if testbox in lab.catalogue.testboxes.present
+        and accepted(trust, lab.catalogue.testboxes.present[testbox].accepts)
     ][:1] or list(tree.testboxes[:1])
 
 
@@ -142,7 +142,7 @@ def _alike(lab: Lab, testboxes: Testboxes, names: list[str]) -> list[str]:
     if len(names) == 1:
         return names
     states = testboxes.states()
-    if len({lab.testboxes.known(name).repeatable for name in names}) > 1:
+    if len({lab.catalogue.testboxes.known(name).repeatable for name in names}) > 1:
         raise RequestError(
             f"some of {', '.join(names)} are repeatable and some are not, so they cannot "
             "share a bisection; name one testbox"
@@ -155,8 +155,8 @@ def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str 
 
     Raises RequestError if there is none or more than one.
     """
-    if find_metric(lab.programs, metric) is None:
-        known = sorted(m for job in unit_jobs for m in lab.programs[job.program].metrics)
+    if find_metric(lab.catalogue.programs, metric) is None:
+        known = sorted(m for job in unit_jobs for m in lab.catalogue.programs[job.program].metrics)
         raise RequestError(
             f"metric {metric!r} does not exist; these jobs report {', '.join(dict.fromkeys(known))}"
         )
@@ -184,8 +184,8 @@ def open_bisection(lab: Lab, tx: Transaction, new: ResolvedBisection) -> int:
     Each boot runs only the unit job that reports the metric. Raises RequestError.
     """
     points = _points(lab, tx, new)
-    testbox, metric = new.testboxes[0], metric_of(lab.programs, new.metric)
-    repeatable = lab.testboxes.known(testbox).repeatable
+    testbox, metric = new.testboxes[0], metric_of(lab.catalogue.programs, new.metric)
+    repeatable = lab.catalogue.testboxes.known(testbox).repeatable
     noise = noise_prior(tx.noise.get(testbox, new.job.name, new.metric), repeatable)
     return tx.bisections.add(
         NewBisection(
@@ -213,17 +213,26 @@ def open_bisection(lab: Lab, tx: Transaction, new: ResolvedBisection) -> int:
 def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Variant, float]]:
     """Return the commits of `good..bad` with their prior weights; `good` has weight 0."""
     try:
-        commits = [new.good, *lab.git.first_parents(new.good, new.bad)]
-        if not lab.git.is_ancestor(new.good, new.bad):
+        commits = [new.good, *lab.tools.git.first_parents(new.good, new.bad)]
+        if not lab.tools.git.is_ancestor(new.good, new.bad):
             raise RequestError(f"{new.good[:12]} is not an ancestor of {new.bad[:12]}")
-        changed = lab.git.paths_along(new.good, new.bad)
+        changed = lab.tools.git.paths_along(new.good, new.bad)
         points: list[tuple[Variant, float]] = []
         for commit in commits:
-            lab.git.keep(commit)
-            trust = trust_in(tx.variants, new.tree, lab.git.facts(commit), vouched=new.vouched)
+            lab.tools.git.keep(commit)
+            trust = trust_in(
+                tx.variants, new.tree, lab.tools.git.facts(commit), vouched=new.vouched
+            )
             points.append(
                 (
-                    variant_of(lab.git, lab.kconfigs, tx.variants, new.tree, commit, trust=trust),
+                    variant_of(
+                        lab.tools.git,
+                        lab.catalogue.kconfigs,
+                        tx.variants,
+                        new.tree,
+                        commit,
+                        trust=trust,
+                    ),
                     weight(changed.get(commit, ())) * new.factors.get(commit, 1.0)
                     if points
                     else 0.0,
@@ -296,7 +305,11 @@ def _before(lab: Lab, base: str, head: str) -> str:
     """Return `base`, or its merge base with `head` if `base` was rebased away (creep): the change
     is after that commit."""
     try:
-        return base if lab.git.is_ancestor(base, head) else lab.git.merge_base(base, head) or base
+        return (
+            base
+            if lab.tools.git.is_ancestor(base, head)
+            else lab.tools.git.merge_base(base, head) or base
+        )
     except GitError:
         return base
 

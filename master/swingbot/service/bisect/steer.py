@@ -119,7 +119,7 @@ def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
     for want in tx.bisections.wants(bisection.id):
         if want.key not in seen:
             variant = in_layout(
-                lab.kconfigs, tx.trees, tx.variants, points[want.idx][0], want.layout
+                lab.catalogue.kconfigs, tx.trees, tx.variants, points[want.idx][0], want.layout
             )
             want_boot(
                 lab,
@@ -193,7 +193,9 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
             raise RequestError(
                 f"{ref!r} is the prefix of {len(matches)} commits of b{number}; give more digits"
             )
-        commit = points[matches[0]][0].commit if matches else resolve_commit(lab.git, tree, ref)
+        commit = (
+            points[matches[0]][0].commit if matches else resolve_commit(lab.tools.git, tree, ref)
+        )
         if commit not in index:
             raise RequestError(
                 f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; "

@@ -50,7 +50,7 @@ def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, floa
 def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     """Return the paths that each commit changes; empty where git can no longer read the commit."""
     try:
-        changed = lab.git.paths_along(variants[0].commit, variants[-1].commit)
+        changed = lab.tools.git.paths_along(variants[0].commit, variants[-1].commit)
     except GitError:
         changed = {}
     return [changed.get(variant.commit, ()) for variant in variants[1:]]
@@ -70,7 +70,7 @@ def _compiled(
 def _objects(lab: Lab, sha256: str) -> Objects:
     """Load an objects.json; empty if it is not in the format that swingbot's workers write."""
     try:
-        with lab.artifacts.open(sha256) as file:
+        with lab.tools.artifacts.open(sha256) as file:
             objects = json.load(file)
     except (OSError, ValueError, RecursionError):
         return {}
@@ -103,7 +103,7 @@ def _costs(
 
     def between(old: str, new: str) -> Iterable[str] | None:
         try:
-            return lab.git.paths_between(old, new)
+            return lab.tools.git.paths_between(old, new)
         except GitError:
             return None
 

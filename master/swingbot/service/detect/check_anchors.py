@@ -62,7 +62,7 @@ def _trouble(
         image,
         testbox,
         spec,
-        series_for(lab.testboxes.known(testbox), comparison),
+        series_for(lab.catalogue.testboxes.known(testbox), comparison),
         comparison.numbers,
     )
     earlier = [
@@ -77,7 +77,7 @@ def _trouble(
             image,
             testbox,
             spec,
-            series_for(lab.testboxes.known(testbox), c),
+            series_for(lab.catalogue.testboxes.known(testbox), c),
             c.numbers,
         )[0]
         for c in sound
@@ -88,12 +88,14 @@ def _trouble(
             f"{problems[0] if problems else 'its boots were lost to infrastructure failures'}"
         )
     for job in tx.specs.get(spec):
-        for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
+        for metric in (
+            m for m in lab.catalogue.programs[job.program].metrics.values() if m.headline
+        ):
             key = (job.name, metric.name)
             before = [sum(b.values) / len(b.values) for values in past for b in values.get(key, [])]
             fresh = [sum(b.values) / len(b.values) for b in now.get(key, [])]
             least = math.log1p(
-                rule_of(lab.testboxes.known(testbox), metric, job).min_effect_pct / 100.0
+                rule_of(lab.catalogue.testboxes.known(testbox), metric, job).min_effect_pct / 100.0
             )
             trouble = moved(before, fresh, tx.noise.get(testbox, *key), least)
             if trouble is not None:

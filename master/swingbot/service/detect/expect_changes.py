@@ -52,13 +52,13 @@ def copy_within(lab: Lab, commit: str, patch_id: str | None, base: str, head: st
     """Return the commit, or its copy, in base..head; None if it is not there, or if the base
     already has a copy."""
     try:
-        if lab.git.is_ancestor(commit, base):
+        if lab.tools.git.is_ancestor(commit, base):
             return None
-        if patch_id and lab.git.find_patch(patch_id, commit, commit, base) is not None:
+        if patch_id and lab.tools.git.find_patch(patch_id, commit, commit, base) is not None:
             return None
-        if lab.git.is_ancestor(commit, head):
+        if lab.tools.git.is_ancestor(commit, head):
             return commit
-        return lab.git.find_patch(patch_id, commit, base, head) if patch_id else None
+        return lab.tools.git.find_patch(patch_id, commit, base, head) if patch_id else None
     except GitError:
         return None  # the mirror is unreadable: assume that the range has no copy
 
@@ -70,19 +70,23 @@ def level_after(
     tips are compared with it. None if that is the tip itself."""
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     try:
-        line = lab.git.first_parents(base, head)
+        line = lab.tools.git.first_parents(base, head)
         low, high = 0, len(line) - 1
         while low < high:
             middle = (low + high) // 2
-            if all(lab.git.is_ancestor(within.commit, line[middle]) for within in expected):
+            if all(lab.tools.git.is_ancestor(within.commit, line[middle]) for within in expected):
                 high = middle
             else:
                 low = middle + 1
         if not line or low == len(line) - 1:
             return None
-        lab.git.keep(line[low])
+        lab.tools.git.keep(line[low])
         return variant_of(
-            lab.git, lab.kconfigs, tx.variants, tx.trees.get(comparison.tree), line[low]
+            lab.tools.git,
+            lab.catalogue.kconfigs,
+            tx.variants,
+            tx.trees.get(comparison.tree),
+            line[low],
         ).id
     except GitError:
         return None

@@ -20,14 +20,14 @@ def measure_noise(lab: Lab, tx: Transaction) -> None:
 
     A metric without two boots of the same kernel has no record.
     """
-    present = lab.testboxes.present
+    present = lab.catalogue.testboxes.present
     enough = tx.noise.with_fresh_boots(present.keys(), FRESH, SHARE)
     for name, latest in enough.items():
         measured = tx.noise.measured_boots(name)
         aliases = aliases_of_boots(
             {key: of_metric for key, (of_metric, _, _) in measured.items()},
             tx.noise.measured_jobs(name),
-            lab.programs,
+            lab.catalogue.programs,
         )
         for key, (of_metric, since, until) in measured.items():
             record = estimate(of_metric, paired=present[name].repeatable)

@@ -82,7 +82,7 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
     comparison = tx.comparisons.get(swing.comparison)
     assert comparison is not None
     job = next(job for job in tx.specs.get(spec) if job.name == swing.unit_job)
-    own, repeatable = tx.specs.add([job]), lab.testboxes.known(swing.testbox).repeatable
+    own, repeatable = tx.specs.add([job]), lab.catalogue.testboxes.known(swing.testbox).repeatable
     # On a repeatable testbox boots are shared. The boots that raised the alarm have the lowest k
     # where they ran the same.
     first_k = comparison.first_k + comparison.boots if repeatable and own == spec else 0
@@ -165,15 +165,15 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
     shared = [
         (testbox, spec)
         for testbox, spec in comparison.parts
-        if lab.testboxes.known(testbox).repeatable
+        if lab.catalogue.testboxes.known(testbox).repeatable
     ]
     return any(
         differences_of(
             tx,
             images,
-            lab.testboxes.known(testbox),
+            lab.catalogue.testboxes.known(testbox),
             [spec] * 2,
-            series_of(lab.testboxes.known(testbox), ""),
+            series_of(lab.catalogue.testboxes.known(testbox), ""),
             comparison.numbers,
         ).must
         is not None
@@ -190,7 +190,9 @@ def _boots_of_proof(lab: Lab, tx: Transaction, comparison: Comparison, swing: Sw
         lost = comparison.boots - decision.pairs
         return lost + next(pairs for pairs in SPREAD_PAIRS if pairs > decision.pairs)
     return comparison.boots + (
-        ROUND_PAIRS_REPEATABLE if lab.testboxes.known(swing.testbox).repeatable else ROUND_PAIRS
+        ROUND_PAIRS_REPEATABLE
+        if lab.catalogue.testboxes.known(swing.testbox).repeatable
+        else ROUND_PAIRS
     )
 
 
@@ -200,14 +202,16 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
     images, boots = _images(tx, comparison), 0
     assert images is not None
     for testbox, spec in comparison.parts:
-        series = series_of(lab.testboxes.known(testbox), f"c{comparison.id}")
+        series = series_of(lab.catalogue.testboxes.known(testbox), f"c{comparison.id}")
         sides = [
             boots_of(tx, image, testbox, spec, series, comparison.numbers)[0] for image in images
         ]
         for job in tx.specs.get(spec):
-            for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
+            for metric in (
+                m for m in lab.catalogue.programs[job.program].metrics.values() if m.headline
+            ):
                 record = tx.noise.get(testbox, job.name, metric.name)
-                rule = rule_of(lab.testboxes.known(testbox), metric, job, record)
+                rule = rule_of(lab.catalogue.testboxes.known(testbox), metric, job, record)
                 base, head = (side.get((job.name, metric.name), []) for side in sides)
                 least = math.log1p(rule.min_effect_pct / 100.0)
                 past = past_of(lab, tx, comparison, (testbox, job.name, metric.name), least)
@@ -235,14 +239,16 @@ def decide(
             reason="the two kernel images are byte-identical",
         )
     series, key = (
-        series_of(lab.testboxes.known(testbox), f"c{proof.id}"),
+        series_of(lab.catalogue.testboxes.known(testbox), f"c{proof.id}"),
         (swing.unit_job, swing.metric),
     )
     sides = [
         boots_of(tx, image, testbox, spec, series, proof.numbers)[0].get(key, [])
         for image in images
     ]
-    rule = rule_of(lab.testboxes.known(testbox), metric_of(lab.programs, swing.metric), job)
+    rule = rule_of(
+        lab.catalogue.testboxes.known(testbox), metric_of(lab.catalogue.programs, swing.metric), job
+    )
     if swing.source == "spread":
         return plan.decide_spread(sides[0], sides[1], rule.form, wider=swing.direction != "better")
     return sequential(
@@ -255,7 +261,10 @@ def gate_of(
 ) -> tuple[PairPrior, EvidenceThresholds]:
     """Return the noise prior and the evidence that the swing needs, given the number of benchmark
     metrics of its head."""
-    testbox, metric = lab.testboxes.known(swing.testbox), metric_of(lab.programs, swing.metric)
+    testbox, metric = (
+        lab.catalogue.testboxes.known(swing.testbox),
+        metric_of(lab.catalogue.programs, swing.metric),
+    )
     rule, record = (
         rule_of(testbox, metric, job),
         tx.noise.get(swing.testbox, swing.unit_job, swing.metric),

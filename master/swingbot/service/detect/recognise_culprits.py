@@ -200,7 +200,7 @@ def _ask(lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy, k
     assert copy.commit is not None
     tree = tx.trees.get(comparison.tree)
     try:
-        commits = (lab.git.facts(copy.commit).parents[0], copy.commit)
+        commits = (lab.tools.git.facts(copy.commit).parents[0], copy.commit)
         base, head = (kept_variant(lab, tx, tree, commit) for commit in commits)
     except (GitError, IndexError):
         return False
@@ -224,7 +224,7 @@ def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
     """
     incident = tx.incidents.get(int((pairs.request_key or "").split(":")[1]))
     images = all_images_of(tx.builds, [tx.variants.get(n) for n in (pairs.base, pairs.head)])
-    (testbox, spec), definition = pairs.parts[0], lab.testboxes.known(pairs.parts[0][0])
+    (testbox, spec), definition = pairs.parts[0], lab.catalogue.testboxes.known(pairs.parts[0][0])
     sightings = [
         s
         for s in (tx.sightings.of_incident(incident.id) if incident is not None else [])
@@ -237,7 +237,7 @@ def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
     if images[0] == images[1]:
         return Recognition(answer="gone", probability=0.0, words="both images are identical")
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
-    rule = rule_of(definition, metric_of(lab.programs, bisection.metric), job)
+    rule = rule_of(definition, metric_of(lab.catalogue.programs, bisection.metric), job)
     series = series_of(definition, f"c{pairs.id}")
     sides = [
         boots_of(tx, image, testbox, spec, series, pairs.numbers)[0].get(
@@ -321,10 +321,10 @@ def _narrow(
     stretches = _stretches(lab, tx, comparison, [c.commit for c in copies if c.commit is not None])
     ends = [
         (
-            variant_of(lab.git, lab.kconfigs, tx.variants, tree, first).id
+            variant_of(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, first).id
             if first is not None
             else None,
-            variant_of(lab.git, lab.kconfigs, tx.variants, tree, last).id
+            variant_of(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, last).id
             if last is not None
             else None,
         )
@@ -358,10 +358,10 @@ def _stretches(
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     states = {each.patch.commit: each.state for each in tx.patches.branch(comparison.tree)}
     try:
-        line = [base, *lab.git.first_parents(base, head)]
+        line = [base, *lab.tools.git.first_parents(base, head)]
         at = sorted({_index(lab, line, commit) for commit in culprits})
         for commit in line:
-            lab.git.keep(commit)
+            lab.tools.git.keep(commit)
     except GitError:
         return []
     edges = [0, *at]
@@ -381,7 +381,7 @@ def _index(lab: Lab, line: Sequence[str], commit: str) -> int:
     low, high = 1, len(line) - 1
     while low < high:
         middle = (low + high) // 2
-        if lab.git.is_ancestor(commit, line[middle]):
+        if lab.tools.git.is_ancestor(commit, line[middle]):
             high = middle
         else:
             low = middle + 1

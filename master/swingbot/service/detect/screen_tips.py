@@ -118,7 +118,9 @@ def past_of(
             for level in spreads_before(tx, comparison, key)
         ],
         min_effect=min_effect,
-        first=None if lab.testboxes.known(key[0]).repeatable else lab.settings.watch_boots,
+        first=None
+        if lab.catalogue.testboxes.known(key[0]).repeatable
+        else lab.settings.watch_boots,
         day_sd=day_sd(tx.noise.get(*key)),
     )
 
@@ -171,8 +173,8 @@ def _descends(lab: Lab, tx: Transaction, comparison: Comparison, anchor: Level) 
     tip = tx.variants.get(comparison.head).commit
     try:
         return anchor.commit != tip and (
-            lab.git.is_ancestor(anchor.commit, tip)
-            or lab.git.merge_base(anchor.commit, tip) is not None
+            lab.tools.git.is_ancestor(anchor.commit, tip)
+            or lab.tools.git.merge_base(anchor.commit, tip) is not None
         )
     except GitError:
         return False

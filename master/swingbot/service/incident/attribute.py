@@ -78,7 +78,9 @@ def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
             kind="attribute",
             tree=tree.id,
             arms=base_and_head(
-                variant_of(lab.git, lab.kconfigs, tx.variants, tree, culprit["parent"]).id,
+                variant_of(
+                    lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, culprit["parent"]
+                ).id,
                 sighting.culprit,
             ),
             boots=ATTRIBUTE_SPREAD_BOOTS if spread else ATTRIBUTE_BOOTS,
@@ -113,7 +115,13 @@ def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str
     assert bisection is not None
     try:
         watched = resolve_parts(
-            lab.programs, lab.testboxes, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust
+            lab.catalogue.programs,
+            lab.catalogue.testboxes,
+            tx.specs,
+            tree.job_files,
+            tree.testboxes,
+            {},
+            tree.trust,
         )
     except RequestError:
         watched = []  # a job or testbox of the tree has changed; the bisection's own are enough

@@ -47,7 +47,9 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
                 kind="asked",
                 tree=tree.id,
                 arms=base_and_head(
-                    variant_of(lab.git, lab.kconfigs, tx.variants, tree, culprit["parent"]).id,
+                    variant_of(
+                        lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, culprit["parent"]
+                    ).id,
                     _tip(lab, tx, tree, tree.tip_commit),
                 ),
                 boots=_boots(lab, bisection, conclusion),
@@ -63,13 +65,13 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
 def _boots(lab: Lab, bisection: Bisection, conclusion: Mapping[str, Any]) -> int:
     if of_spread(conclusion):
         return ATTRIBUTE_SPREAD_BOOTS
-    repeatable = lab.testboxes.known(bisection.testbox).repeatable
+    repeatable = lab.catalogue.testboxes.known(bisection.testbox).repeatable
     return FIX_BOOTS_REPEATABLE if repeatable else FIX_BOOTS
 
 
 def _tip(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
-    lab.git.keep(commit)
-    return variant_of(lab.git, lab.kconfigs, tx.variants, tree, commit).id
+    lab.tools.git.keep(commit)
+    return variant_of(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, commit).id
 
 
 def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:
@@ -78,14 +80,14 @@ def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:
     A branch that dropped the culprit does not test a fix.
     """
     try:
-        if not lab.git.is_ancestor(sighting.commit, tip):
+        if not lab.tools.git.is_ancestor(sighting.commit, tip):
             return False
-        if lab.git.is_ancestor(fix, tip):
+        if lab.tools.git.is_ancestor(fix, tip):
             return True
-        patch_id = lab.git.patch_ids([fix]).get(fix)
+        patch_id = lab.tools.git.patch_ids([fix]).get(fix)
         return (
             patch_id is not None
-            and lab.git.find_patch(patch_id, fix, sighting.commit, tip) is not None
+            and lab.tools.git.find_patch(patch_id, fix, sighting.commit, tip) is not None
         )
     except GitError:
         return False  # the commit is not in the mirror yet

@@ -72,7 +72,7 @@ def identify_sightings(lab: Lab, tx: Transaction) -> None:
 def _patch_id(lab: Lab, commit: str) -> str | None:
     """Return the patch-id of a commit, "" if it has none, or None if git failed."""
     try:
-        return lab.git.patch_ids([commit]).get(commit, "")
+        return lab.tools.git.patch_ids([commit]).get(commit, "")
     except GitError:
         return None
 
@@ -125,7 +125,7 @@ def _fix(lab: Lab, tx: Transaction, incident: Incident, ref: str | None) -> str:
         [incident.tree, *(sighting.tree for sighting in tx.sightings.of_incident(incident.id))]
     ):
         try:
-            return lab.git.resolve(tx.trees.get(tree).name, ref)
+            return lab.tools.git.resolve(tx.trees.get(tree).name, ref)
         except GitError as error:
             problems.append(str(error))
     if len(ref) == 40 and not set(ref) - set("0123456789abcdef"):

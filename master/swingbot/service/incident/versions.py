@@ -132,7 +132,7 @@ def _measure(lab: Lab, tx: Transaction, number: int, sighting: Sighting, new: Pa
         base, head = (kept_variant(lab, tx, tree, commit) for commit in (new.parent, new.commit))
     except GitError:
         return  # the mirror is unreadable: retry in the next round
-    repeatable = lab.testboxes.known(bisection.testbox).repeatable
+    repeatable = lab.catalogue.testboxes.known(bisection.testbox).repeatable
     comparison = tx.comparisons.add(
         NewComparison(
             kind="asked",
@@ -159,5 +159,5 @@ def kept_variant(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
     """Return the variant of a commit, and protect the commit from garbage collection after a
     rebase.
     """
-    lab.git.keep(commit)
-    return variant_of(lab.git, lab.kconfigs, tx.variants, tree, commit).id
+    lab.tools.git.keep(commit)
+    return variant_of(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, commit).id

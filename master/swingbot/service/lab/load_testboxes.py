@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.service.ports import Catalogue
 from swingbot.service.ports.transaction import OpenTransaction
 
 
-def load_testboxes(transaction: OpenTransaction, testboxes: KnownTestboxes) -> KnownTestboxes:
+def load_testboxes(transaction: OpenTransaction, catalogue: Catalogue) -> Catalogue:
     """Add the removed testboxes that the database remembers."""
     with transaction("load testboxes") as tx:
-        remembered = tx.testboxes.remembered(testboxes.present.keys())
-    return replace(testboxes, remembered=remembered)
+        remembered = tx.testboxes.remembered(catalogue.testboxes.present.keys())
+    testboxes = replace(catalogue.testboxes, remembered=remembered)
+    return replace(catalogue, testboxes=testboxes)

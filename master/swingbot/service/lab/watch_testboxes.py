@@ -52,9 +52,15 @@ def watch_testboxes(lab: Lab, tx: Transaction) -> None:
     """Find lost controllers, repair states after a crash, and let other testboxes take over from
     quarantined ones.
     """
-    present = lab.testboxes.present
+    present = lab.catalogue.testboxes.present
     _find_lost(
-        present, lab.settings, lab.clock, lab.listening, tx.orders, tx.testboxes, tx.attempts
+        present,
+        lab.settings,
+        lab.clock.database,
+        lab.clock.listening,
+        tx.orders,
+        tx.testboxes,
+        tx.attempts,
     )
     _set_straight(present, tx.testboxes, tx.attempts)
     _hand_over(present, lab.settings, tx.testboxes, tx.comparisons)

@@ -26,23 +26,29 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     """Dispatch orders that are ready, if there is room on their testbox or builder and on the disk
     for results.
     """
-    if lab.no_room is not None and lab.no_room(1.0) is not None:
+    if lab.tools.no_room is not None and lab.tools.no_room(1.0) is not None:
         return
     states = tx.testboxes.states()
     usable, quarantined = (
-        {name for name in lab.testboxes.present if states.get(name) == state}
+        {name for name in lab.catalogue.testboxes.present if states.get(name) == state}
         for state in ("active", "quarantined")
     )
-    anchors_only = quarantined | unscreened(lab.testboxes.present, lab.settings, tx.testboxes)
+    anchors_only = quarantined | unscreened(
+        lab.catalogue.testboxes.present, lab.settings, tx.testboxes
+    )
     leased = tx.attempts.leased()
     startable = _startable(lab, tx, leased, anchors_only)
     attempts = _within_budget(tx, startable)
     # the health of a cluster is that of its nodes
     fit = {
-        name for name in usable | quarantined if set(lab.testboxes.present[name].nodes) <= usable
+        name
+        for name in usable | quarantined
+        if set(lab.catalogue.testboxes.present[name].nodes) <= usable
     }
     nodes = {
-        name: testbox.nodes for name, testbox in lab.testboxes.present.items() if testbox.nodes
+        name: testbox.nodes
+        for name, testbox in lab.catalogue.testboxes.present.items()
+        if testbox.nodes
     }
     for order in choose(
         [order for order in startable if order.id in attempts],
@@ -68,7 +74,7 @@ def _startable(
     anchors = tx.orders.of_anchors() if anchors_only else set()
     startable = []
     for one in sorted(waiting, key=lambda one: turn[one.id]):
-        testbox = lab.testboxes.present.get(one.testbox or "")
+        testbox = lab.catalogue.testboxes.present.get(one.testbox or "")
         if testbox is not None and not accepted(one.trust, testbox.accepts):
             tx.orders.set_state(
                 one.id,
@@ -102,11 +108,11 @@ def _within_budget(tx: Transaction, orders: Sequence[Order]) -> dict[int, int]:
 def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
     attempt = tx.attempts.add(order.id, number)
     if order.testbox is not None:
-        for testbox in (order.testbox, *lab.testboxes.present[order.testbox].nodes):
+        for testbox in (order.testbox, *lab.catalogue.testboxes.present[order.testbox].nodes):
             if not tx.attempts.take_lease(testbox, attempt):
                 # rolls this tick back; the next one sees the lease
                 raise AssertionError(f"testbox {testbox} is leased twice")
-        hand_out(lab.testboxes.present, tx.testboxes, order.testbox, attempt)
+        hand_out(lab.catalogue.testboxes.present, tx.testboxes, order.testbox, attempt)
     tx.orders.set_state(order.id, "running")
     tx.attempts.add_dispatch(order.id, attempt, number, 1, builder_of(order))
 
@@ -122,8 +128,10 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
         )
         if order.state == "cancelled":
             tx.attempts.declare_dead(attempt.id, "the order was cancelled")
-            withdrew(lab.testboxes.present, tx.testboxes, order, "the order was cancelled")
-        elif (age := lab.clock.age(attempt.age_seconds)) > limit:
+            withdrew(
+                lab.catalogue.testboxes.present, tx.testboxes, order, "the order was cancelled"
+            )
+        elif (age := lab.clock.database.age(attempt.age_seconds)) > limit:
             _give_up(
                 lab,
                 tx,
@@ -166,5 +174,11 @@ def _give_up(
     tx.attempts.declare_dead(attempt.id, reason)
     tx.orders.set_state(order.id, "ready")
     gave_up(
-        lab.testboxes.present, lab.settings, tx.orders, tx.testboxes, order, reason, silent=silent
+        lab.catalogue.testboxes.present,
+        lab.settings,
+        tx.orders,
+        tx.testboxes,
+        order,
+        reason,
+        silent=silent,
     )

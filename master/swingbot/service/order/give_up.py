@@ -57,5 +57,5 @@ def _boots(
     build = tx.builds.by_key([build_key]).get(build_key)
     if build is None or build.image_sha256 is None:
         return []
-    series = series_for(lab.testboxes.known(testbox), comparison)
+    series = series_for(lab.catalogue.testboxes.known(testbox), comparison)
     return tx.boots.find(build.image_sha256, testbox, spec, series, comparison.numbers)

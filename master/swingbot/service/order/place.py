@@ -60,7 +60,7 @@ def _block(
     spec: str,
     block: int,
 ) -> Iterator[tuple[BootKey, Variant]]:
-    series = series_for(lab.testboxes.known(testbox), comparison)
+    series = series_for(lab.catalogue.testboxes.known(testbox), comparison)
     for place in block_order(len(variants), block, comparison.id):
         key = BootKey(
             build_key=variants[place].build_key,
@@ -84,7 +84,7 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
     pruned = {
         key: note
         for key, build in builds.items()
-        if build.image_sha256 and (note := lab.artifacts.pruned(build.image_sha256))
+        if build.image_sha256 and (note := lab.tools.artifacts.pruned(build.image_sha256))
     }
     failed_builds = {
         order.build_key: order
@@ -136,7 +136,7 @@ def _held(
         return set()
     boots = {order.id: order for order in orders if order.testbox is not None}
     repeatable = {
-        name: lab.testboxes.known(name).repeatable
+        name: lab.catalogue.testboxes.known(name).repeatable
         for name in {order.testbox for order in boots.values() if order.testbox is not None}
     }
     held: set[int] = set()

@@ -24,7 +24,7 @@ def build_again(lab: Lab, tx: Transaction, boot: OpenOrder, pruned: Pruned) -> N
         return
     attempts, ago, _ = tx.attempts.made(build.id)
     if build.state not in ("waiting", "ready", "running"):
-        if attempts and ago < (lab.now() - pruned.at).total_seconds():
+        if attempts and ago < (lab.clock.now() - pruned.at).total_seconds():
             how = (
                 f"it could not be rebuilt: {build.reason}"
                 if build.state == "failed"

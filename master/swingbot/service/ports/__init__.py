@@ -10,21 +10,27 @@ from __future__ import annotations
 from swingbot.service.ports.lab import (
     Artifacts,
     CannotRevert,
+    Catalogue,
+    Clock,
     Git,
     GitError,
     Lab,
     LabSettings,
     RequestError,
+    Tools,
 )
 from swingbot.service.ports.transaction import Transaction
 
 __all__ = [
     "Artifacts",
     "CannotRevert",
+    "Catalogue",
+    "Clock",
     "Git",
     "GitError",
     "Lab",
     "LabSettings",
     "RequestError",
+    "Tools",
     "Transaction",
 ]

@@ -88,6 +88,8 @@ class Artifacts(Protocol):
 Maintainers = Callable[[str, str], tuple[MaintainerEntry, ...]]
 # (Message-ID or "", subject, author) -> the patch's own mail
 ListArchive = Callable[[str, str, str], PostedMail | None]
+# -> the reason if the free disk space is below so many times the limit for dispatching
+NoRoom = Callable[[float], str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,28 +124,45 @@ def _always() -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lab:
-    """Everything that a use case can reach: the store, configuration, and external services."""
+class Tools:
+    """What use cases reach outside the service: the mirror, files, mail archives."""
 
-    transaction: OpenTransaction
     git: Git
     artifacts: Artifacts
+    maintainers: Maintainers | None = None  # None: disabled
+    list_archive: ListArchive | None = None  # None: no archive
+    no_room: NoRoom | None = None
+    results: ResultReader | None = None  # None: parsed in this process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """What can be booted, run and configured, from the files of the operator."""
+
     testboxes: KnownTestboxes
     programs: Mapping[str, Program]
     parsers: Mapping[str, str]  # program -> hash of the code that parses its output
     kconfigs: Kconfigs
-    settings: LabSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """The time of day, and for how long this process has been able to see the others."""
+
     now: Callable[[], datetime]
-    maintainers: Maintainers | None = None  # None: disabled
-    list_archive: ListArchive | None = None  # None: no archive
-    no_room: Callable[[float], str | None] | None = (
-        None  # the reason if the free disk space is below so many times the limit for dispatching
-    )
-    listening: Callable[[], float] = (
-        # seconds for which the web service was continuously reachable for workers, as known to this
-        # process
-        _always
-    )
-    clock: SteadyClock = field(default_factory=SteadyClock)  # of the database
-    results: ResultReader | None = None  # None: parsed in this process
+    database: SteadyClock = field(default_factory=SteadyClock)
+    # seconds for which the web service was continuously reachable for workers, as known to this
+    # process
+    listening: Callable[[], float] = _always
     awake: Callable[[], float] = _always  # seconds since this process started to watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lab:
+    """Everything that a use case can reach."""
+
+    transaction: OpenTransaction
+    tools: Tools
+    catalogue: Catalogue
+    settings: LabSettings
+    clock: Clock

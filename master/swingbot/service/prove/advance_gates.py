@@ -140,7 +140,7 @@ def cost_of(
 def first_boots(lab: Lab, case: MeasuredCulprit) -> int:
     return (
         GATE_BOOTS_REPEATABLE
-        if lab.testboxes.known(case.bisection.testbox).repeatable
+        if lab.catalogue.testboxes.known(case.bisection.testbox).repeatable
         else GATE_BOOTS
     )
 
@@ -159,7 +159,7 @@ def extend_gates(lab: Lab, tx: Transaction) -> None:
             continue
         most = (
             GATE_MOST_BOOTS_REPEATABLE
-            if lab.testboxes.known(case.bisection.testbox).repeatable
+            if lab.catalogue.testboxes.known(case.bisection.testbox).repeatable
             else GATE_MOST_BOOTS
         )
         seen = _seen(lab, tx, case, comparison)
@@ -204,13 +204,15 @@ def _seen(
             image,
             testbox,
             spec,
-            series_for(lab.testboxes.known(testbox), comparison),
+            series_for(lab.catalogue.testboxes.known(testbox), comparison),
             comparison.numbers,
         )[0]
         for image in images
     ]
     rule = rule_of(
-        lab.testboxes.known(testbox), metric_of(lab.programs, case.bisection.metric), case.job
+        lab.catalogue.testboxes.known(testbox),
+        metric_of(lab.catalogue.programs, case.bisection.metric),
+        case.job,
     )
     key = (case.bisection.unit_job, case.bisection.metric)
     return effect_of(compare(sides[0].get(key, []), sides[1].get(key, []), rule))
@@ -242,7 +244,7 @@ def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> G
     if comparison is None:
         return GateResult(status="not run", reason="nothing was measured")
     if comparison.status in ("waiting", "running"):
-        if lab.clock.age(row.age_seconds) <= lab.settings.proof_deadline_seconds:
+        if lab.clock.database.age(row.age_seconds) <= lab.settings.proof_deadline_seconds:
             return None
         tx.comparisons.set_status(
             comparison.id, "cancelled", "the time limit for proof was exceeded"

@@ -26,7 +26,7 @@ def foresee(
         "builds": len(missing),
         "boots": boots * len(kernels),
         "seconds": round(
-            sum(build_seconds(lab.git, tx.builds, list(missing.values())))
+            sum(build_seconds(lab.tools.git, tx.builds, list(missing.values())))
             + each * boots * len(kernels),
             1,
         ),

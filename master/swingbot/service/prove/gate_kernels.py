@@ -109,9 +109,9 @@ def of_gate(
         return _AT_ONCE[gate](lab, tx, case)
     if case.own is None or case.job is None:
         return without_effect(case, gate)
-    if case.bisection.testbox not in lab.testboxes.present:
+    if case.bisection.testbox not in lab.catalogue.testboxes.present:
         return _removed(case.bisection.testbox)
-    if case.tree.kconfig not in lab.kconfigs:
+    if case.tree.kconfig not in lab.catalogue.kconfigs:
         return GateResult(status="not run", reason=f"configuration {case.tree.kconfig} was removed")
     try:
         kernels = _MEASURED[gate](lab, tx, case)
@@ -129,15 +129,15 @@ def _removed(testbox: str) -> GateResult:
 
 
 def _reproduced(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    return in_layout(lab.kconfigs, tx.trees, tx.variants, case.parent, OTHER_LAYOUT), in_layout(
-        lab.kconfigs, tx.trees, tx.variants, case.culprit, OTHER_LAYOUT
-    )
+    return in_layout(
+        lab.catalogue.kconfigs, tx.trees, tx.variants, case.parent, OTHER_LAYOUT
+    ), in_layout(lab.catalogue.kconfigs, tx.trees, tx.variants, case.culprit, OTHER_LAYOUT)
 
 
 def _layout(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    return with_fragment(lab.kconfigs, tx.trees, tx.variants, case.parent, ALIGNED), with_fragment(
-        lab.kconfigs, tx.trees, tx.variants, case.culprit, ALIGNED
-    )
+    return with_fragment(
+        lab.catalogue.kconfigs, tx.trees, tx.variants, case.parent, ALIGNED
+    ), with_fragment(lab.catalogue.kconfigs, tx.trees, tx.variants, case.culprit, ALIGNED)
 
 
 def _tip(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
@@ -146,19 +146,23 @@ def _tip(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
         return tip
     if tip == case.culprit.commit:
         return GateResult(status="pass", reason="the commit is the tip")
-    return case.parent, variant_of(lab.git, lab.kconfigs, tx.variants, case.tree, tip)
+    return case.parent, variant_of(
+        lab.tools.git, lab.catalogue.kconfigs, tx.variants, case.tree, tip
+    )
 
 
 def _series(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
     tip = _tip_of(lab, case)
     if isinstance(tip, GateResult):
         return tip
-    end = series_end(lab.git.messages_from(case.culprit.commit, tip, MOST_COMMITS))
+    end = series_end(lab.tools.git.messages_from(case.culprit.commit, tip, MOST_COMMITS))
     if end.commit is None:
         return GateResult(status="not run", reason=end.reason)
     if end.commit == case.culprit.commit:
         return GateResult(status="pass", reason="the commit is the last of its series")
-    return case.parent, variant_of(lab.git, lab.kconfigs, tx.variants, case.tree, end.commit)
+    return case.parent, variant_of(
+        lab.tools.git, lab.catalogue.kconfigs, tx.variants, case.tree, end.commit
+    )
 
 
 def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
@@ -170,17 +174,25 @@ def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResu
             status="pass", reason="the commit is the tip: reverting it gives its parent"
         )
     try:
-        without = lab.git.without(tip, case.culprit.commit)
+        without = lab.tools.git.without(tip, case.culprit.commit)
     except CannotRevert as error:
         return GateResult(status="not run", reason=str(error))
-    return variant_of(lab.git, lab.kconfigs, tx.variants, case.tree, tip), variant_of(
-        lab.git, lab.kconfigs, tx.variants, case.tree, without, "request", trust=case.tree.trust
+    return variant_of(
+        lab.tools.git, lab.catalogue.kconfigs, tx.variants, case.tree, tip
+    ), variant_of(
+        lab.tools.git,
+        lab.catalogue.kconfigs,
+        tx.variants,
+        case.tree,
+        without,
+        "request",
+        trust=case.tree.trust,
     )
 
 
 def _tip_of(lab: Lab, case: MeasuredCulprit) -> str | GateResult:
     tip = case.tree.tip_commit
-    if tip is None or not lab.git.is_ancestor(case.culprit.commit, tip):
+    if tip is None or not lab.tools.git.is_ancestor(case.culprit.commit, tip):
         return GateResult(status="not run", reason="the commit is no longer on the branch")
     return tip
 
@@ -205,7 +217,7 @@ def _code(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
             status="fail", reason="the images of commit and parent are byte-identical"
         )
     try:
-        return code.gate_result(changed_code(lab.artifacts.open, sides[0], sides[1]))
+        return code.gate_result(changed_code(lab.tools.artifacts.open, sides[0], sides[1]))
     except NoRecord as error:
         return GateResult(status="not run", reason=str(error))
 
@@ -214,7 +226,7 @@ def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     """Check the facts of the boots behind the headline row."""
     comparison, testbox = (
         case.incident.comparison,
-        lab.testboxes.present.get(case.bisection.testbox),
+        lab.catalogue.testboxes.present.get(case.bisection.testbox),
     )
     if testbox is None:
         return _removed(case.bisection.testbox)
@@ -279,7 +291,7 @@ def _place(
         (row for row in rows if row.unit_job == named["unit_job"]),
         rows[0] if len(rows) == 1 else None,
     )
-    definition = lab.testboxes.present.get(testbox)
+    definition = lab.catalogue.testboxes.present.get(testbox)
     build = tx.builds.by_key([case.culprit.build_key]).get(case.culprit.build_key)
     noted = (
         tx.boots.latest_facts(testbox, image=str(build.image_sha256)) if build is not None else {}

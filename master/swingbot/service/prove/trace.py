@@ -45,14 +45,14 @@ def trace_order(
     if sides[0] is None or sides[1] is None:
         return GateResult(status="not run", reason="commit and parent are not both built")
     try:
-        change = changed_code(lab.artifacts.open, sides[0], sides[1])
+        change = changed_code(lab.tools.artifacts.open, sides[0], sides[1])
         names = executed.watched(
-            change, [record_of(lab.artifacts.open, side) for side in (sides[1], sides[0])]
+            change, [record_of(lab.tools.artifacts.open, side) for side in (sides[1], sides[0])]
         )
         if not names:
             return executed.no_call(change)
         kernels = [
-            with_fragment(lab.kconfigs, tx.trees, tx.variants, variant, TRACED)
+            with_fragment(lab.catalogue.kconfigs, tx.trees, tx.variants, variant, TRACED)
             for variant in (parent, culprit)
         ]
     except (NoRecord, BadRecord, NoKconfig) as error:
@@ -85,10 +85,10 @@ def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> GateResult:
             if isinstance(calls, str):
                 return GateResult(status="not run", reason=calls)
             sides.append(
-                executed.KernelCalls(record=record_of(lab.artifacts.open, build), calls=calls)
+                executed.KernelCalls(record=record_of(lab.tools.artifacts.open, build), calls=calls)
             )
         change = changed_code(
-            lab.artifacts.open, *(builds[variant.build_key] for variant in variants)
+            lab.tools.artifacts.open, *(builds[variant.build_key] for variant in variants)
         )
         return executed.gate_result(
             change, sides[0], sides[1], job.functions, f"one run of {job.program}"
@@ -114,7 +114,7 @@ def _calls(
         build["image_sha256"],
         testbox,
         spec,
-        series_for(lab.testboxes.known(testbox), comparison),
+        series_for(lab.catalogue.testboxes.known(testbox), comparison),
         comparison.numbers,
     ):
         values = tx.boots.values(boot.id) if boot.outcome == "up" else {}

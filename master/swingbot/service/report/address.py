@@ -30,11 +30,11 @@ def would_go_to(lab: Lab, tree: str, commit: str, author: str, base: str) -> tup
     alone = any(fnmatchcase(tree, pattern) for pattern in mail.private_trees)
     listed: tuple[MaintainerEntry, ...] = ()
     problem = ""
-    if lab.maintainers is None:
+    if lab.tools.maintainers is None:
         problem = "" if alone else "maintainers and lists are unknown: mail.get_maintainer is off"
     elif not alone:
         try:
-            listed = lab.maintainers(commit, base)
+            listed = lab.tools.maintainers(commit, base)
         except NoMaintainers as error:
             problem = f"maintainers and lists are unknown: {error}"
     rules = replace(mail.rules, author_only=alone)
@@ -43,7 +43,7 @@ def would_go_to(lab: Lab, tree: str, commit: str, author: str, base: str) -> tup
 
 def _named_in(lab: Lab, commit: str) -> tuple[str, ...]:
     try:
-        return people_in_trailers(lab.git.message(commit))
+        return people_in_trailers(lab.tools.git.message(commit))
     except GitError:
         return ()
 

@@ -20,7 +20,7 @@ def draft_digests(lab: Lab, tx: Transaction) -> None:
     """Draft the digest of each complete week with improvements but without a digest; queue or hold
     it according to the settings.
     """
-    settings, now = lab.settings, lab.now()
+    settings, now = lab.settings, lab.clock.now()
     if not settings.mail.digest:
         return
     written = tx.reports.digest_weeks((now - timedelta(weeks=DIGEST_WEEKS + 2)).date())
@@ -35,7 +35,7 @@ def draft_digests(lab: Lab, tx: Transaction) -> None:
         identity = message_id(week_name(monday), "digest", 1, settings.domain)
         store_mail(
             lab.settings,
-            lab.now,
+            lab.clock.now,
             tx.reports,
             WrittenMail(
                 number=number,

@@ -101,7 +101,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     revision = tx.reports.next_revision(incident, "first")
     store_mail(
         lab.settings,
-        lab.now,
+        lab.clock.now,
         tx.reports,
         WrittenMail(
             number=number,
@@ -141,7 +141,7 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
     job = next(job for job in tx.specs.get(headline.spec) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.settings.web_url
     series = series_of(
-        lab.testboxes.known(bisection.testbox), ids.show("comparison", comparison.id)
+        lab.catalogue.testboxes.known(bisection.testbox), ids.show("comparison", comparison.id)
     )
     boots = tx.boots.find(
         str(build.image_sha256), bisection.testbox, headline.spec, series, comparison.numbers
@@ -241,8 +241,9 @@ def _with_runs(
 
 def _sentence(lab: Lab, metric: str) -> str:
     """Return a sentence about the test and the metric."""
-    program = lab.programs[metric.partition(".")[0]]
-    return f"The test: {program.describe}. The metric: {metric_of(lab.programs, metric).describe}."
+    programs = lab.catalogue.programs
+    program = programs[metric.partition(".")[0]]
+    return f"The test: {program.describe}. The metric: {metric_of(programs, metric).describe}."
 
 
 def _reproduce(report: str, web: str) -> tuple[str, ...]:

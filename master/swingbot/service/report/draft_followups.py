@@ -134,7 +134,7 @@ def _fixed(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts |
 
 def _commit(lab: Lab, sha: str) -> Commit:
     try:
-        facts = lab.git.facts(sha)
+        facts = lab.tools.git.facts(sha)
         return Commit(sha=facts.commit, subject=facts.subject, author=facts.author)
     except GitError:
         return Commit(sha=sha, subject="", author="")
@@ -208,7 +208,7 @@ def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts |
 
     Nothing is booted for it, so a testbox that does not share boots gives no answer.
     """
-    testbox = lab.testboxes.present.get(case.bisection.testbox)
+    testbox = lab.catalogue.testboxes.present.get(case.bisection.testbox)
     latest = (
         tx.comparisons.latest_tip(case.sighting.tree)
         if testbox is not None and testbox.repeatable
@@ -223,7 +223,7 @@ def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts |
         return None
     tip, tree = tx.variants.get(latest.head), tx.trees.get(latest.tree)
     try:
-        if not lab.git.is_ancestor(case.culprit.commit, tip.commit):
+        if not lab.tools.git.is_ancestor(case.culprit.commit, tip.commit):
             return None
     except GitError:
         return None
@@ -245,7 +245,7 @@ def _side_by_side(
     """Compare the culprit's parent, as booted for the first mail, with the tip, as booted for its
     own comparison.
     """
-    bisection, testbox = case.bisection, lab.testboxes.known(case.bisection.testbox)
+    bisection, testbox = case.bisection, lab.catalogue.testboxes.known(case.bisection.testbox)
     spec = next(
         (
             s
@@ -262,7 +262,10 @@ def _side_by_side(
     if spec is None or images is None:
         return None
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
-    key, metric = (bisection.unit_job, bisection.metric), metric_of(lab.programs, bisection.metric)
+    key, metric = (
+        (bisection.unit_job, bisection.metric),
+        metric_of(lab.catalogue.programs, bisection.metric),
+    )
     sides = [
         boots_of(tx, image, testbox.name, spec, "", c.numbers)[0].get(key, [])
         for image, c in zip(images, (own, latest), strict=True)
@@ -326,7 +329,7 @@ def _draft(
     )
     store_mail(
         lab.settings,
-        lab.now,
+        lab.clock.now,
         tx.reports,
         WrittenMail(
             number=number,

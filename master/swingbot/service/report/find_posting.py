@@ -15,9 +15,9 @@ def posting_of(lab: Lab, commit: str, subject: str, author: str) -> PostedMail |
     version of `[PATCH] subject` by the author.
     """
     try:
-        trailer = posted_as(lab.git.message(commit))
+        trailer = posted_as(lab.tools.git.message(commit))
     except GitError:
         trailer = None
-    if lab.list_archive is None:
+    if lab.tools.list_archive is None:
         return trailer
-    return lab.list_archive(trailer.message_id if trailer else "", subject, author) or trailer
+    return lab.tools.list_archive(trailer.message_id if trailer else "", subject, author) or trailer

@@ -50,7 +50,7 @@ def readdress(lab: Lab, case: AddressedMail) -> Readdressed:
         in_reply_to=str(old.get("In-Reply-To", "")).strip(),
         references=references,
     )
-    written = _date(old.get("Date")) or lab.now()
+    written = _date(old.get("Date")) or lab.clock.now()
     settings = lab.settings
     message = encode(
         mail,

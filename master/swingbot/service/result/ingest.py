@@ -49,10 +49,17 @@ def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
         outcome["status"] == "infra" and outcome.get("fault") == "order",
     )
     if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
-        withdrew(lab.testboxes.present, tx.testboxes, order, reason)  # not a failure of its testbox
+        withdrew(
+            lab.catalogue.testboxes.present, tx.testboxes, order, reason
+        )  # not a failure of its testbox
     else:
         outcome_came(
-            lab.testboxes.present, lab.settings, tx, order, outcome["status"], outcome.get("reason")
+            lab.catalogue.testboxes.present,
+            lab.settings,
+            tx,
+            order,
+            outcome["status"],
+            outcome.get("reason"),
         )
     if unfit and order.state == "running":
         tx.orders.set_state(order.id, "failed", reason)
@@ -124,7 +131,11 @@ def _ingest_boot(
         tx.runs.add(
             boot,
             runs,
-            {job.name: lab.parsers[job.program] for job in spec if job.program in lab.parsers},
+            {
+                job.name: lab.catalogue.parsers[job.program]
+                for job in spec
+                if job.program in lab.catalogue.parsers
+            },
         )
     return True
 
@@ -143,7 +154,7 @@ def read_runs(
     Raises FileNotFoundError and ArtifactError if the results are missing from the store or damaged
     there.
     """
-    with lab.artifacts.open(results) as tar:
+    with lab.tools.artifacts.open(results) as tar:
         runs = _parsed(lab, tar, spec, facts)
     if outcome == "up":
         return [_sound(run) for run in runs]
@@ -155,10 +166,10 @@ def _parsed(
     lab: Lab, tar: IO[bytes], spec: Sequence[UnitJob], facts: Mapping[str, Any] | None
 ) -> list[ParsedRun]:
     """Return the runs as parsed; all are failed if the results cannot be read within the limits."""
-    if lab.results is None:
-        return parse_results(tar, spec, lab.programs, facts)
+    if lab.tools.results is None:
+        return parse_results(tar, spec, lab.catalogue.programs, facts)
     try:
-        return lab.results.parse(tar, spec, facts)
+        return lab.tools.results.parse(tar, spec, facts)
     except Unreadable as error:
         return [
             ParsedRun(

@@ -88,11 +88,16 @@ def reparse(
     `dry_run` changes nothing; `again` includes runs that the current parser has already read.
     `tell` is called after each boot. Raises RequestError if the program does not exist.
     """
-    if program is not None and program not in lab.programs:
+    if program is not None and program not in lab.catalogue.programs:
         raise RequestError(
-            f"program {program!r} does not exist; choose from {', '.join(sorted(lab.programs))}"
+            f"program {program!r} does not exist; "
+            f"choose from {', '.join(sorted(lab.catalogue.programs))}"
         )
-    of = program if program is not None and lab.programs[program].kind == "benchmark" else None
+    of = (
+        program
+        if program is not None and lab.catalogue.programs[program].kind == "benchmark"
+        else None
+    )
     with lab.transaction("count boots to read again") as tx:
         done = Reparsed(total=tx.runs.count_boots_with_results(of))
     touched: list[int] = []
@@ -134,9 +139,9 @@ def _reread(
     spec = [
         job
         for job in tx.specs.get(boot.spec)
-        if job.program in lab.programs and program in (None, job.program)
+        if job.program in lab.catalogue.programs and program in (None, job.program)
     ]
-    parsers = {job.name: lab.parsers[job.program] for job in spec}
+    parsers = {job.name: lab.catalogue.parsers[job.program] for job in spec}
     stored = {
         (run.unit_job, run.number): run
         for run in tx.runs.of_boot(boot.id, lock=not dry_run)

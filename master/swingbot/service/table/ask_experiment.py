@@ -54,7 +54,7 @@ def _restricted(lab: Lab, request: ExperimentRequest) -> ExperimentRequest:
     patches = len(kernels.series.patches) if kernels.series else 0
     if patches >= MOST_KERNELS:
         raise _too_many(patches + 1)
-    tree = tree_of(lab.transaction, lab.git, request.tree, kernels.refs)
+    tree = tree_of(lab.transaction, lab.tools.git, request.tree, kernels.refs)
     ends = kernels.range and (
         branch_commit(lab, tree, kernels.range[0]),
         branch_commit(lab, tree, kernels.range[1]),

@@ -73,7 +73,7 @@ def cost_of(
     return ExperimentCost(
         kernels=len(keys),
         builds=len(missing),
-        build_seconds=sum(build_seconds(lab.git, tx.builds, list(missing.values()))),
+        build_seconds=sum(build_seconds(lab.tools.git, tx.builds, list(missing.values()))),
         unbuilt={
             arm.name: build.trouble
             for arm, variant in zip(new.arms, variants, strict=True)
@@ -122,7 +122,7 @@ def _of_part(
     testbox: str,
     spec: str,
 ) -> TestboxCost:
-    definition = lab.testboxes.known(testbox)
+    definition = lab.catalogue.testboxes.known(testbox)
     needed: Counter[tuple[str, str]] = Counter()  # boots by (image or build key, spec)
     known = 0
     for arm, variant in zip(new.arms, variants, strict=True):

@@ -70,7 +70,7 @@ def detectable_effects(
     table = _Table(boots=boots, pairs=pairs, share=share)
     for testbox, spec in parts:
         for job in tx.specs.get(spec):
-            metrics = lab.programs[job.program].metrics.values()
+            metrics = lab.catalogue.programs[job.program].metrics.values()
             known = [
                 seen
                 for metric in metrics
@@ -98,7 +98,7 @@ def _of_metric(
 ) -> DetectableEffect | None:
     """Return the detectable effect of one metric; None without a noise record."""
     record = tx.noise.get(testbox, job.name, metric.name)
-    definition = lab.testboxes.known(testbox)
+    definition = lab.catalogue.testboxes.known(testbox)
     rule = rule_of(definition, metric, job, record)
     spread = _spread(record, definition.repeatable)
     if record is None or spread is None:

@@ -78,7 +78,7 @@ def request_experiment(lab: Lab, request: ExperimentRequest) -> int:
     with lab.transaction("request experiment") as tx:
         planned, new = _laid_out(lab, tx, request)
         for variant in planned.variants:
-            lab.git.keep(variant.commit)
+            lab.tools.git.keep(variant.commit)
         number, new = asked_before(tx, new)
         return tx.comparisons.add(new) if number is None else number
 
@@ -88,7 +88,7 @@ def _laid_out(
 ) -> tuple[Planned, NewComparison]:
     if not 1 <= request.boots <= MOST_BOOTS:
         raise RequestError(f"boots per row must be between 1 and {MOST_BOOTS}, got {request.boots}")
-    tree = tree_of(lab.transaction, lab.git, request.tree, request.kernels.refs)
+    tree = tree_of(lab.transaction, lab.tools.git, request.tree, request.kernels.refs)
     kernels = kernels_of(lab, tree, request.kernels)
     try:
         rows = lay_out([kernel.name for kernel in kernels], request.axes, request.exclude)
@@ -100,7 +100,7 @@ def _laid_out(
     }
     trust = least(list(levels.values()))
     testboxes = pick_testboxes(
-        lab.testboxes,
+        lab.catalogue.testboxes,
         lab.settings,
         request.testboxes or tree.testboxes,
         trust,
@@ -109,8 +109,8 @@ def _laid_out(
     parts = [
         (testbox, _watched(lab, tx, spec, request.beside))
         for testbox, spec in resolve_parts(
-            lab.programs,
-            lab.testboxes,
+            lab.catalogue.programs,
+            lab.catalogue.testboxes,
             tx.specs,
             request.job_files or tree.job_files,
             testboxes,
@@ -154,7 +154,7 @@ def _watched(lab: Lab, tx: Transaction, spec: str, beside: Sequence[str]) -> str
     """Return the spec with the monitors that the additional columns of a table need."""
     monitors = [MONITORS[name] for name in beside if name in MONITORS]
     for name in beside:
-        known = name in BESIDE or find_metric(lab.programs, name) is not None
+        known = name in BESIDE or find_metric(lab.catalogue.programs, name) is not None
         if not known:
             raise RequestError(
                 f"--with {name}: choose one of {', '.join(BESIDE)}, or give the full name of "
@@ -176,14 +176,20 @@ def _variant(
     try:
         for fragment in filter(None, row.values.get("fragment", "").split("+")):
             kconfig = joined(kconfig, fragment)
-        lab.kconfigs.text(kconfig)
+        lab.catalogue.kconfigs.text(kconfig)
     except NoKconfig as error:
         raise RequestError(str(error)) from None
     compiler = row.values.get("compiler") or tree.compiler
     check_compiler(tx.compilers, compiler)
     built = replace(tree, kconfig=kconfig, compiler=compiler)
     return variant_of(
-        lab.git, lab.kconfigs, tx.variants, built, kernel.facts.commit, kernel.origin, level
+        lab.tools.git,
+        lab.catalogue.kconfigs,
+        tx.variants,
+        built,
+        kernel.facts.commit,
+        kernel.origin,
+        level,
     )
 
 
@@ -207,7 +213,7 @@ def _arm(
     try:
         for testbox, spec in parts if settings else ():
             jobs = with_settings(tx.specs.get(spec), cmdline, sysctl)
-            lab.testboxes.known(testbox).check_settings(jobs, trust)
+            lab.catalogue.testboxes.known(testbox).check_settings(jobs, trust)
             specs[spec] = tx.specs.add(jobs)
     except ValueError as error:
         raise RequestError(f"{row.name}: {error}") from None

@@ -133,13 +133,19 @@ def _arms(
     arms: list[Arm] = []
     for request in named:
         kernel = kernel_named(lab, tree, base, request)
-        lab.git.keep(kernel.facts.commit)
+        lab.tools.git.keep(kernel.facts.commit)
         level = trust_in(tx.variants, tree, kernel.facts, vouched=trusted)
         for like in _conditions(comparison):
             of = tx.variants.get(like.variant)
             built = replace(tree, kconfig=of.kconfig, compiler=of.compiler)
             variant = variant_of(
-                lab.git, lab.kconfigs, tx.variants, built, kernel.facts.commit, kernel.origin, level
+                lab.tools.git,
+                lab.catalogue.kconfigs,
+                tx.variants,
+                built,
+                kernel.facts.commit,
+                kernel.origin,
+                level,
             )
             arms.append(_like(like, kernel.name, variant.id, comparison))
     names = [arm.name for arm in (*comparison.arms, *arms)]

@@ -84,7 +84,7 @@ def _parents(lab: Lab, comparison: Comparison, commit: str) -> list[str]:
     if "above" not in comparison.against:
         return []
     try:
-        return list(lab.git.facts(commit).parents)
+        return list(lab.tools.git.facts(commit).parents)
     except GitError:
         return []
 

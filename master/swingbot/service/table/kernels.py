@@ -71,15 +71,15 @@ def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKe
         raise RequestError(
             "a range cannot be combined with --base or --series; give one or the other"
         )
-    good, bad = (resolve_commit(lab.git, tree, ref) for ref in request.range)
-    if good == bad or not lab.git.is_ancestor(good, bad):
+    good, bad = (resolve_commit(lab.tools.git, tree, ref) for ref in request.range)
+    if good == bad or not lab.tools.git.is_ancestor(good, bad):
         raise RequestError(
             f"{request.range[0]}..{request.range[1]} is empty: {request.range[0]} is not an"
             f" ancestor of {request.range[1]}, or the same commit"
         )
-    commits = lab.git.first_parents(good, bad)
+    commits = lab.tools.git.first_parents(good, bad)
     if request.paths:
-        along = lab.git.paths_along(good, bad)
+        along = lab.tools.git.paths_along(good, bad)
         commits = [c for c in commits if _touches(along.get(c, ()), request.paths)]
     if len(commits) + 1 > MOST_ROWS:
         raise RequestError(
@@ -92,10 +92,12 @@ def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[ExperimentKe
             f"{', '.join(request.paths)}"
         )
     rows = [
-        ExperimentKernel(name=_short(request.range[0]), facts=lab.git.facts(good), origin="request")
+        ExperimentKernel(
+            name=_short(request.range[0]), facts=lab.tools.git.facts(good), origin="request"
+        )
     ]
     for commit in commits:
-        facts = lab.git.facts(commit)
+        facts = lab.tools.git.facts(commit)
         merge = "merge: " if len(facts.parents) > 1 else ""
         about = f"{merge}{facts.subject}"
         rows.append(ExperimentKernel(name=commit[:12], facts=facts, origin="request", about=about))
@@ -112,14 +114,16 @@ def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[Exper
         raise RequestError(
             f"the series has {count} patches; at most {MOST_ROWS - 1} are allowed in one experiment"
         )
-    base = resolve_commit(lab.git, tree, request.base)
-    yield ExperimentKernel(name=_short(request.base), facts=lab.git.facts(base), origin="request")
+    base = resolve_commit(lab.tools.git, tree, request.base)
+    yield ExperimentKernel(
+        name=_short(request.base), facts=lab.tools.git.facts(base), origin="request"
+    )
     if request.series is not None:
         patches = request.series.patches
-        for patch, commit in zip(patches, lab.git.apply_series(base, patches), strict=True):
+        for patch, commit in zip(patches, lab.tools.git.apply_series(base, patches), strict=True):
             yield ExperimentKernel(
                 name=f"{patch.number}/{len(patches)}",
-                facts=lab.git.facts(commit),
+                facts=lab.tools.git.facts(commit),
                 origin="patch",
                 about=patch.subject,
             )
@@ -131,10 +135,12 @@ def kernel_named(lab: Lab, tree: Tree, base: str, request: NamedKernel) -> Exper
     """Return a named kernel, with its patches applied on `base`. Raises RequestError."""
     try:
         if request.ref is not None:
-            facts = lab.git.facts(resolve_commit(lab.git, tree, request.ref))
+            facts = lab.tools.git.facts(resolve_commit(lab.tools.git, tree, request.ref))
             return ExperimentKernel(name=request.name, facts=facts, origin="request")
-        commit = lab.git.apply_series(base, request.patches)[-1]
-        return ExperimentKernel(name=request.name, facts=lab.git.facts(commit), origin="patch")
+        commit = lab.tools.git.apply_series(base, request.patches)[-1]
+        return ExperimentKernel(
+            name=request.name, facts=lab.tools.git.facts(commit), origin="patch"
+        )
     except (GitError, RequestError) as error:
         raise RequestError(f"variant {request.name}: {error}") from None
 

@@ -48,7 +48,7 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
     tree, commits = _resolved(lab, request)
     try:
         for commit in commits:
-            lab.git.keep(commit)
+            lab.tools.git.keep(commit)
     except GitError as error:
         raise RequestError(str(error)) from None
     with lab.transaction("request comparison") as tx:
@@ -56,7 +56,7 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
         number, new = asked_before(tx, new)
         if number is not None:
             return number
-        foresee_builds(lab.git, tx.builds, kernels)
+        foresee_builds(lab.tools.git, tx.builds, kernels)
         return tx.comparisons.add(new)
 
 
@@ -72,11 +72,11 @@ def plan_comparison(lab: Lab, request: ComparisonRequest) -> ExperimentCost:
 
 def _resolved(lab: Lab, request: ComparisonRequest) -> tuple[Tree, tuple[str, str]]:
     """Return the tree, and the commits of base and head, the latter with its patches applied."""
-    tree = tree_of(lab.transaction, lab.git, request.tree, [request.base, request.head])
-    base, head = (resolve_commit(lab.git, tree, ref) for ref in (request.base, request.head))
+    tree = tree_of(lab.transaction, lab.tools.git, request.tree, [request.base, request.head])
+    base, head = (resolve_commit(lab.tools.git, tree, ref) for ref in (request.base, request.head))
     try:
         if request.patches:
-            head = lab.git.apply_series(head, request.patches)[-1]
+            head = lab.tools.git.apply_series(head, request.patches)[-1]
     except GitError as error:
         raise RequestError(str(error)) from None
     if base == head:
@@ -91,19 +91,19 @@ def _laid_out(
     lab: Lab, tx: Transaction, request: ComparisonRequest, tree: Tree, commits: tuple[str, str]
 ) -> tuple[NewComparison, list[Variant]]:
     levels = [
-        trust_in(tx.variants, tree, lab.git.facts(commit), vouched=request.trusted)
+        trust_in(tx.variants, tree, lab.tools.git.facts(commit), vouched=request.trusted)
         for commit in commits
     ]
     testboxes = pick_testboxes(
-        lab.testboxes,
+        lab.catalogue.testboxes,
         lab.settings,
         request.testboxes or tree.testboxes,
         least(levels),
         asked=bool(request.testboxes),
     )
     parts = resolve_parts(
-        lab.programs,
-        lab.testboxes,
+        lab.catalogue.programs,
+        lab.catalogue.testboxes,
         tx.specs,
         request.job_files or tree.job_files,
         testboxes,
@@ -124,7 +124,7 @@ def _laid_out(
     )
     origins: list[VariantOrigin] = ["request", "patch" if request.patches else "request"]
     variants = [
-        variant_of(lab.git, lab.kconfigs, tx.variants, tree, commit, origin, level)
+        variant_of(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, commit, origin, level)
         for commit, origin, level in zip(commits, origins, levels, strict=True)
     ]
     new = NewComparison(
@@ -149,13 +149,17 @@ def compare_changes(lab: Lab, tx: Transaction) -> None:
                 tree=tree.id,
                 change=change.id,
                 arms=base_and_head(
-                    variant_of(lab.git, lab.kconfigs, tx.variants, tree, change.old_commit).id,
-                    variant_of(lab.git, lab.kconfigs, tx.variants, tree, change.new_commit).id,
+                    variant_of(
+                        lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, change.old_commit
+                    ).id,
+                    variant_of(
+                        lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, change.new_commit
+                    ).id,
                 ),
                 boots=lab.settings.watch_boots,
                 parts=resolve_parts(
-                    lab.programs,
-                    lab.testboxes,
+                    lab.catalogue.programs,
+                    lab.catalogue.testboxes,
                     tx.specs,
                     tree.job_files,
                     tree.testboxes,

@@ -67,14 +67,14 @@ class TestboxPart:
 
     @property
     def definition(self) -> Testbox:
-        return self.lab.testboxes.known(self.testbox)
+        return self.lab.catalogue.testboxes.known(self.testbox)
 
     def rows(
         self, kernels: Sequence[ArmKernel], arms: Sequence[ArmBoots | None]
     ) -> Iterator[ComparisonRow]:
         """Return all rows, by rule and metric; an arm without a kernel has one row per unit job."""
         jobs = {job.name: job for job in self.tx.specs.get(self.spec)}
-        return with_aliases(self._rows(kernels, arms, jobs), jobs, self.lab.programs)
+        return with_aliases(self._rows(kernels, arms, jobs), jobs, self.lab.catalogue.programs)
 
     def _rows(
         self,
@@ -83,7 +83,7 @@ class TestboxPart:
         jobs: Mapping[str, UnitJob],
     ) -> Iterator[ComparisonRow]:
         keys = _in_order(self.lab, jobs, [arm.values for arm in arms if arm is not None])
-        headlines = sum(metric_of(self.lab.programs, name).headline for _, name in keys)
+        headlines = sum(metric_of(self.lab.catalogue.programs, name).headline for _, name in keys)
         heard = {job for arm in arms if arm for job, _ in arm.values}
         silent = [job for job in jobs.values() if job.name not in heard]
         missing = {place for place, arm in enumerate(arms) if arm is None or not arm.values}
@@ -146,7 +146,7 @@ class TestboxPart:
         )
 
     def _rule(self, job: UnitJob, name: str, headlines: int) -> Rule:
-        metric = metric_of(self.lab.programs, name)
+        metric = metric_of(self.lab.catalogue.programs, name)
         record = (
             self.tx.noise.get(self.testbox, job.name, name) if metric.klass == "benchmark" else None
         )
@@ -176,7 +176,7 @@ class TestboxPart:
                 arm = arms[place]
                 measured = arm.values.get((job.name, name), []) if arm else []
                 all_boots = known[pair].with_lost(
-                    side, measured, runs_with(self.lab.programs, job, name)
+                    side, measured, runs_with(self.lab.catalogue.programs, job, name)
                 )
                 boots[place, first] = [boot for boot in all_boots if boot.k >= first]
             places = list(boots)
@@ -209,7 +209,7 @@ class TestboxPart:
         ]
         if against == "above":
             rows = self._with_recoveries(family, rows, rule)
-        metric = metric_of(self.lab.programs, name)
+        metric = metric_of(self.lab.catalogue.programs, name)
         return [
             _with_findings(
                 row,
@@ -256,7 +256,9 @@ class TestboxPart:
 
     def _nothing(self, job: UnitJob, why: str, problems: Sequence[str]) -> ComparisonRow:
         """Return a row without values, only with the reason, under a headline metric's name."""
-        metric = next(m for m in self.lab.programs[job.program].metrics.values() if m.headline)
+        metric = next(
+            m for m in self.lab.catalogue.programs[job.program].metrics.values() if m.headline
+        )
         return ComparisonRow(
             unit_job=job.name,
             testbox=self.definition.name,
@@ -315,14 +317,14 @@ def _in_order(
         key
         for side in sides
         for key, boots in side.items()
-        if key[0] in unit_jobs and makes_row(metric_of(lab.programs, key[1]), boots)
+        if key[0] in unit_jobs and makes_row(metric_of(lab.catalogue.programs, key[1]), boots)
     }
     jobs = list(unit_jobs)
 
     def place(key: tuple[str, str]) -> tuple[int, int, int, str]:
         unit_job, metric = key
         program = unit_jobs[unit_job].program
-        own = list(lab.programs[program].metrics)
+        own = list(lab.catalogue.programs[program].metrics)
         return (
             jobs.index(unit_job),
             0 if metric.startswith(f"{program}.") else 1,

@@ -48,22 +48,22 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
 
     Raises RequestError if the request is invalid.
     """
-    tree = tree_of(lab.transaction, lab.git, request.tree, [request.base, request.head])
+    tree = tree_of(lab.transaction, lab.tools.git, request.tree, [request.base, request.head])
     _check(request)
     _commits(lab, tree, request)
     each = 2 * (request.boots or DEFAULT_BOOTS)
     seconds, at_most = 0.0, False
     with lab.transaction("foresee cost") as tx:
         testboxes = pick_testboxes(
-            lab.testboxes,
+            lab.catalogue.testboxes,
             lab.settings,
             request.testboxes or tree.testboxes,
             _trust(tree, request),
             asked=bool(request.testboxes),
         )
         parts = resolve_parts(
-            lab.programs,
-            lab.testboxes,
+            lab.catalogue.programs,
+            lab.catalogue.testboxes,
             tx.specs,
             request.job_files or tree.job_files,
             testboxes,
@@ -84,7 +84,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> RequestCost:
 
 def ask_comparison(lab: Lab, request: ComparisonRequest) -> int:
     """Queue `request` and return the number of the comparison. Raises RequestError."""
-    tree = tree_of(lab.transaction, lab.git, request.tree, [request.base, request.head])
+    tree = tree_of(lab.transaction, lab.tools.git, request.tree, [request.base, request.head])
     _check(request)
     base, head = _commits(lab, tree, request)
     return request_comparison(
@@ -120,7 +120,7 @@ def branch_commit(lab: Lab, tree: Tree, ref: str) -> str:
             " `base` or `tip`"
         )
     try:
-        commit = lab.git.resolve(tree.name, "tip" if ref == tree.branch else ref)
+        commit = lab.tools.git.resolve(tree.name, "tip" if ref == tree.branch else ref)
     except GitError as error:
         raise RequestError(
             f"{error}; over the web only fetched commits can be compared: give a hash or a "
@@ -128,7 +128,7 @@ def branch_commit(lab: Lab, tree: Tree, ref: str) -> str:
             f" a tag, `base`, or `tip` of branch {tree.branch}"
         ) from None
     ends = (tree.tip_commit, tree.base_commit)
-    if not any(end is not None and lab.git.is_ancestor(commit, end) for end in ends):
+    if not any(end is not None and lab.tools.git.is_ancestor(commit, end) for end in ends):
         raise RequestError(
             f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as last fetched,"
             " so it cannot be compared over the web"

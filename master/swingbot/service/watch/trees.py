@@ -77,30 +77,37 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
     without the repository is refused before anything is fetched.
     """
     try:
-        lab.kconfigs.text(new.kconfig)
+        lab.catalogue.kconfigs.text(new.kconfig)
     except NoKconfig as error:
         raise RequestError(str(error)) from None
     with lab.transaction("check compiler") as tx:
         check_compiler(tx.compilers, new.compiler)
-    testboxes = pick_testboxes(lab.testboxes, lab.settings, new.testboxes, new.trust)
+    testboxes = pick_testboxes(lab.catalogue.testboxes, lab.settings, new.testboxes, new.trust)
     if not new.job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")
-    _check_before_fetch(lab.transaction, lab.git, lab.programs, lab.testboxes, new, testboxes)
+    _check_before_fetch(
+        lab.transaction,
+        lab.tools.git,
+        lab.catalogue.programs,
+        lab.catalogue.testboxes,
+        new,
+        testboxes,
+    )
     try:
-        tip = lab.git.fetch_branch(new.name, new.url, new.branch)
-        base_commit = lab.git.resolve_remote(new.name, new.url, new.base)
-        if not lab.git.is_kernel(tip):
+        tip = lab.tools.git.fetch_branch(new.name, new.url, new.branch)
+        base_commit = lab.tools.git.resolve_remote(new.name, new.url, new.base)
+        if not lab.tools.git.is_kernel(tip):
             raise RequestError(
                 f"branch {new.branch!r} of {new.url} is not a kernel tree: its top directory lacks "
                 "Makefile, Kconfig or init/"
             )
-        if not lab.git.is_ancestor(base_commit, tip):
+        if not lab.tools.git.is_ancestor(base_commit, tip):
             raise RequestError(
                 f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch "
                 f"{new.branch!r}; give a --base that is an ancestor of the branch"
             )
-        lab.git.keep(base_commit)
-        lab.git.call(new.name, "base", base_commit)
+        lab.tools.git.keep(base_commit)
+        lab.tools.git.call(new.name, "base", base_commit)
     except GitError as error:
         raise RequestError(str(error)) from None
     tree = Tree(
@@ -119,7 +126,13 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
     )
     with lab.transaction("add tree") as tx:
         resolve_parts(
-            lab.programs, lab.testboxes, tx.specs, new.job_files, testboxes, {}, new.trust
+            lab.catalogue.programs,
+            lab.catalogue.testboxes,
+            tx.specs,
+            new.job_files,
+            testboxes,
+            {},
+            new.trust,
         )
         existing = tx.trees.named(new.name)
         if existing is None:

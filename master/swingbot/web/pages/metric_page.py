@@ -159,7 +159,7 @@ def _without_form(names: str) -> tuple[str, str]:
 
 def metric_document(lab: Lab, history: Row, kconfig: str, compiler: str) -> Row:
     """The document of a page (docs/json.md) from `read.metric_history`."""
-    metric = metric_of(lab.programs, history["metric"])
+    metric = metric_of(lab.catalogue.programs, history["metric"])
     kconfig, compiler = kconfig or history["kconfig"], compiler or history["compiler"]
     kernels = [one for one in history["kernels"] if one["layout"] == 0 and one["origin"] != "patch"]
     configurations = _configurations(kernels)
@@ -176,7 +176,7 @@ def metric_document(lab: Lab, history: Row, kconfig: str, compiler: str) -> Row:
             one for one in kernels if (one["kconfig"], one["compiler"]) == (kconfig, compiler)
         ]
     older, unit = _units(history["units"])
-    chosen = _in_git_order(lab.git, history, chosen)
+    chosen = _in_git_order(lab.tools.git, history, chosen)
     points = [_point(one, older, history["testbox"]) for one in chosen]
     notes += _notes(history, kernels, points, older, unit)
     return {

@@ -128,7 +128,7 @@ class ResultPages:
         commit = None
         if not found and _REF.fullmatch(ref) and ".." not in ref:
             try:
-                commit = self._lab().git.resolve(tree["name"], ref)
+                commit = self._lab().tools.git.resolve(tree["name"], ref)
             except GitError:
                 commit = None
             found = self._source.read.named_kernels(conn, tree, commit) if commit else []
@@ -192,7 +192,7 @@ class ResultPages:
             places = {(boot["testbox"], boot["spec"]) for boot in measured["boots"]}
             times, build = read.boot_times(conn, places), read.build_time(conn)
             culprits = read.found_culprits(conn)
-        judged = judge_existing(measured, lab.programs)
+        judged = judge_existing(measured, lab.catalogue.programs)
         shown = _filtered(judged, query)
         files = list(dict.fromkeys([*tree["jobs"], *self._job_files()]))
         costs = FillingCosts(job_files=files, boot_seconds=times, build_seconds=build)
@@ -212,7 +212,7 @@ class ResultPages:
             "rows": [row_document(row, judged) for row in rows],
             "testboxes": list(measured["testboxes"].values()),
             "missing": [_gap_document(tree, kernels, gap) for gap in missing],
-            "moved": moved(lab.git, kernels, _benchmarks(judged, query), culprits),
+            "moved": moved(lab.tools.git, kernels, _benchmarks(judged, query), culprits),
             "notes": [*notes, *_notes(kernels, measured, judged, query, shown)],
         }, in_grid
 
