@@ -531,20 +531,8 @@ def a_run(
 
 
 def a_sample(conn: sa.Connection, run: int, metric: str, value: float, seq: int = 0) -> None:
-    """One value of a run; also in the tables of before metrics had numbers."""
     row = {"run": run, "metric": metric, "value": value, "seq": seq}
-    named = conn.execute(
-        sa.text(
-            "SELECT FROM information_schema.columns WHERE table_schema = 'swingbot'"
-            " AND (table_name, column_name) = ('sample', 'metric')"
-        )
-    )
-    if named.rowcount:
-        _insert(conn, "sample", row, returning=None)
-    else:
-        add_samples(
-            conn, "SELECT :run AS run, :metric AS metric, :seq AS seq, :value AS value", row
-        )
+    add_samples(conn, "SELECT :run AS run, :metric AS metric, :seq AS seq, :value AS value", row)
 
 
 def add_samples(conn: sa.Connection, query: str, params: Mapping[str, Any] | None = None) -> None:
@@ -575,11 +563,9 @@ def a_comparison(
     }
     if status in ("done", "failed", "cancelled"):
         row["ended_at"] = at + timedelta(minutes=5)
-    arms = {"base": base.variant, "head": head.variant}
-    before = conn.execute(sa.text("SELECT to_regclass('comparison_arm')")).scalar() is None
-    comparison = int(_insert(conn, "comparison", row | more | (arms if before else {})))
-    for arm, (name, variant) in enumerate(() if before else arms.items()):
-        of_arm = {"comparison": comparison, "arm": arm, "name": name, "variant": variant}
+    comparison = int(_insert(conn, "comparison", row | more))
+    for arm, (name, kernel) in enumerate((("base", base), ("head", head))):
+        of_arm = {"comparison": comparison, "arm": arm, "name": name, "variant": kernel.variant}
         _insert(conn, "comparison_arm", of_arm, returning=None)
     for testbox in testboxes:
         _insert(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from alembic import context
 
+from swingbot_db.migrate import VERSION_TABLE
+
 connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,
-    version_table="schema_version",
+    version_table=VERSION_TABLE,
     version_table_schema="swingbot",
     transactional_ddl=True,
 )

@@ -20,7 +20,7 @@ SELECT c.relname AS name, pg_table_size(c.oid) AS bytes,
        array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attgenerated = '') AS columns
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE n.nspname = 'swingbot' AND c.relkind = 'r' AND c.relname <> 'schema_version'
+WHERE n.nspname = 'swingbot' AND c.relkind = 'r' AND c.relname <> 'schema_revision'
   GROUP BY c.oid, c.relname ORDER BY c.relname
 """
 _SEQUENCES: Final = (
@@ -236,10 +236,7 @@ def make_sound(conn: sa.Connection, taken_at: str) -> dict[str, int]:
         ),
     }
     changed: dict[str, int] = {}
-    existing = {table.name for table in tables(conn)}
     for name, statement in _RESET:
-        if any(table in statement and table not in existing for table in ("testbox_now", "unseen")):
-            continue  # the backup has an older schema without these tables
         count = conn.execute(
             sa.text(statement),
             {key: value for key, value in words.items() if f":{key}" in statement},

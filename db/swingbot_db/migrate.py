@@ -11,7 +11,10 @@ from swingbot_db import roles
 from swingbot_jobs import resources
 
 DB_DIR = resources.folder("db")
+VERSION_TABLE = "schema_revision"
 _LOCK = 0x5_1_16_B07  # arbitrary but fixed
+# Alembic's table in databases made before the first release, whose revisions had the same numbers.
+_UNRELEASED = "swingbot.schema_version"
 
 
 def run_sql(name: str) -> None:
@@ -27,46 +30,57 @@ class SchemaError(Exception):
     """Program and schema versions do not match; the message says which is older and what to do."""
 
 
-def known_revisions() -> list[str]:
+def revisions() -> list[str]:
     """Revisions that this program has migrations for, oldest first."""
-    return sorted(
-        file.name[:4]
-        for file in (DB_DIR / "migrations" / "versions").glob("[0-9][0-9][0-9][0-9]_*.py")
-    )
+    versions = DB_DIR / "migrations" / "versions"
+    return sorted(file.name[:4] for file in versions.glob("[0-9][0-9][0-9][0-9]*.py"))
 
 
 def revision(conn: sa.Connection) -> str | None:
     """Revision of the database's schema; None without schema `swingbot`."""
-    if conn.execute(sa.text("SELECT to_regclass('swingbot.schema_version')")).scalar() is None:
+    table = f"swingbot.{VERSION_TABLE}"
+    if not _exists(conn, table):
         return None
-    version = conn.execute(sa.text("SELECT version_num FROM swingbot.schema_version")).scalar()
+    version = conn.execute(sa.text(f"SELECT version_num FROM {table}")).scalar()
     return None if version is None else str(version)
 
 
+def _exists(conn: sa.Connection, table: str) -> bool:
+    found = conn.execute(sa.text("SELECT to_regclass(:table)"), {"table": table})
+    return found.scalar() is not None
+
+
 def check(conn: sa.Connection, *, older_too: bool = True) -> None:
-    """Raise SchemaError if a newer program has upgraded the database.
+    """Raise SchemaError if the database was made before the first release, or if a newer program
+    has upgraded it.
 
     With `older_too`, also if this program has not upgraded it yet.
     """
-    version, known = revision(conn), known_revisions()
-    if version is not None and version > known[-1]:
+    if _exists(conn, _UNRELEASED):
         raise SchemaError(
-            f"the database has schema {version}, but this program only supports {known[-1]}: a"
+            "the database was made by a swingbot from before the first release, which this version"
+            " cannot read: save its results with the version that made it (`swingbot raw ID --out"
+            " DIR` for each comparison, `swingbot backup DIR` for everything), and start this"
+            " version with an empty database and state directory"
+        )
+    version, newest = revision(conn), revisions()[-1]
+    if version is not None and version > newest:
+        raise SchemaError(
+            f"the database has schema {version}, but this program only supports {newest}: a"
             " newer swingbot upgraded it;"
             " run the newer version, or restore the backup from before the upgrade"
         )
-    if older_too and version != known[-1]:
+    if older_too and version != newest:
         raise SchemaError(
             f"the database has {'no schema' if version is None else f'schema {version}'}, but this"
-            f" program needs {known[-1]}: run `swingbot db upgrade`"
+            f" program needs {newest}: run `swingbot db upgrade`"
         )
 
 
 def upgrade(engine: sa.Engine, to: str = "head") -> None:
     """Create or upgrade schema `swingbot`; Buildbot's tables are not touched.
 
-    Forward only. Views are created for the newest revision only. Raises SchemaError if a newer
-    program has upgraded the database.
+    Forward only. Views are created for the newest revision only. Raises SchemaError as `check`.
     """
     # most commands only read the revision, and Alembic is slow to import
     from alembic import command

@@ -110,7 +110,7 @@ BEGIN
     GRANT USAGE ON SCHEMA swingbot, public TO swingbot_service;
     FOR found IN
         SELECT c.oid::regclass AS name, c.relkind AS kind, (n.nspname, c.relname) IN (('swingbot',
-          'schema_version'), ('public', 'alembic_version')) AS versions
+          'schema_revision'), ('public', 'alembic_version')) AS versions
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname IN ('swingbot', 'public') AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
           AND pg_get_userbyid(c.relowner) = current_user

@@ -162,9 +162,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
     assert answer.exit_code == 2 and sentence in answer.stderr
 
 
-def test_the_key_of_before_the_tokens_goes_on_working(conn: sa.Connection) -> None:
-    """The migration leaves one token, that of the key, for an operator who signed in with it
-    before."""
+def test_the_key_is_the_only_token_of_a_new_database(conn: sa.Connection) -> None:
     assert [(row["who"], row["role"], row["key"]) for row in access.tokens(conn)] == [
         ("operator", "operator", True)
     ]

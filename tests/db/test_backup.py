@@ -336,7 +336,7 @@ def test_the_latest_generations_stay() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 9}, "has format 9"),
+        ({"format": 9}, "has backup format 9"),
         (
             {"tables": [{"name": "../x", "columns": [], "rows": 0, "sha256": "0" * 64, "size": 1}]},
             "cannot be in a backup",
@@ -355,9 +355,9 @@ def test_a_manifest_that_leads_elsewhere_is_refused(
     change: dict[str, object], message: str
 ) -> None:
     sound = {
-        "format": 1,
+        "format": 2,
         "taken_at": "2026-01-02T03:04:05+00:00",
-        "revision": "0011",
+        "revision": "0001",
         "server": "18",
         "tables": [],
         "sequences": {},
@@ -367,7 +367,7 @@ def test_a_manifest_that_leads_elsewhere_is_refused(
         "letters": [],
         "secrets": [],
     }
-    assert read_manifest(json.loads(json.dumps(sound)), "m").revision == "0011"
+    assert read_manifest(json.loads(json.dumps(sound)), "m").revision == "0001"
     with pytest.raises(BadBackup, match=message):
         read_manifest(sound | change, "m")
 

@@ -18,11 +18,9 @@ from swingbot.core.raw.changes import ChangedValues
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
-from swingbot_db.migrate import upgrade
 from swingbot_db.store import PgTransaction
 from swingbot_jobs.reading.result import ParsedRun
 from tests import builders as make
-from tests.db.test_migrations import upgrade_to
 
 COUNTER = "perf-stat.instructions"
 _MEANS = """
@@ -104,19 +102,6 @@ def test_runs_that_are_read_again_have_new_means(conn: sa.Connection) -> None:
     assert (make.METRIC, first, 2, 3, 19 / 3) in [
         (*row[:4], pytest.approx(row[4])) for row in means(conn)
     ]
-
-
-def test_boots_of_before_means_get_them(old: sa.Engine) -> None:
-    upgrade_to(old, "0035")
-    with old.begin() as conn:
-        first, second = two_boots(conn)
-    upgrade(old)
-    with old.begin() as conn:
-        assert means(conn) == [
-            (metric, boot, 2, 2, mean)
-            for boot in (first, second)
-            for metric, mean in ((make.METRIC, 2.0), (COUNTER, 6e9))
-        ]
 
 
 @contextmanager

@@ -19,10 +19,7 @@ from swingbot.service.ports import RequestError
 from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db.attempts import AttemptTransactions
-from swingbot_db.migrate import upgrade
-from tests import builders as make
 from tests.db.racks import attempt_of, environment, facts_of, fail, lapse, rows, state, turn
-from tests.db.test_migrations import upgrade_to
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB
@@ -215,25 +212,3 @@ def test_a_job_for_one_testbox_is_refused_for_a_cluster_when_it_is_asked_for(bra
         RequestError, match="testbox cs-ab is a cluster of two: set cluster: cs-pair"
     ):
         asked(brain, "cs-ab", job=dataclasses.replace(WIRE, text=WIRE.text.partition("\n")[2]))
-
-
-def test_leases_of_before_clusters_stay_and_an_attempt_may_then_have_several(
-    old: sa.Engine,
-) -> None:
-    upgrade_to(old, "0015")
-    with old.begin() as conn:
-        tree, one, two = make.a_tree(conn), make.a_testbox(conn, "one"), make.a_testbox(conn, "two")
-        kernel = make.a_kernel(conn, tree, 0)
-        attempt = make.an_attempt(conn, make.an_order(conn, kernel, one))
-        conn.execute(
-            sa.text("INSERT INTO lease (testbox, attempt) VALUES ('one', :a)"), {"a": attempt}
-        )
-    upgrade(old)
-    with old.begin() as conn:
-        conn.execute(
-            sa.text("INSERT INTO lease (testbox, attempt) VALUES ('two', :a)"), {"a": attempt}
-        )
-        assert conn.execute(
-            sa.text("SELECT testbox, attempt FROM lease ORDER BY testbox")
-        ).all() == [("one", attempt), ("two", attempt)]
-    assert two

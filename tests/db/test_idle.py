@@ -22,7 +22,6 @@ from swingbot.service.tick import tick
 from swingbot.service.watch.trees import poll_tree
 from swingbot_db import engine as engine_module
 from swingbot_db import read
-from swingbot_db.migrate import upgrade
 from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgTransaction
 from swingbot_db.store.incidents import Incidents
@@ -264,23 +263,18 @@ def test_a_transaction_is_recorded_once_and_not_if_it_was_rolled_back(
         assert look(brain)["open"]["unseen"] == 2
 
 
-def test_what_was_there_before_rounds_were_recorded_has_to_be_seen(old: sa.Engine) -> None:
-    upgrade(old, "0017")
-    with old.begin() as conn:
-        make.a_tree(conn, polled_at="2026-01-01T00:00:00Z")
-    upgrade(old)
-    with old.connect() as conn:
-        assert read.open_work(conn)["open"] == {
-            "trees": 0,
-            "comparisons": 0,
-            "swings": 0,
-            "bisections": 0,
-            "gates": 0,
-            "orders": 0,
-            "attempts": 0,
-            "reports": 0,
-            "unseen": 1,
-        }
+def test_a_new_database_has_to_be_seen(conn: sa.Connection) -> None:
+    assert read.open_work(conn)["open"] == {
+        "trees": 0,
+        "comparisons": 0,
+        "swings": 0,
+        "bisections": 0,
+        "gates": 0,
+        "orders": 0,
+        "attempts": 0,
+        "reports": 0,
+        "unseen": 1,
+    }
 
 
 # -- the command -----------------------------------------------------------------------------------

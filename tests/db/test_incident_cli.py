@@ -10,11 +10,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
-from swingbot_db import read
-from swingbot_db.migrate import upgrade
-from tests import builders as make
 from tests import scenario
-from tests.db.test_migrations import upgrade_to
 
 
 @pytest.fixture
@@ -92,48 +88,6 @@ def test_what_cannot_be_done_is_one_sentence_and_status_2(
     assert answer.exit_code == 2
     assert sentence in answer.output
     assert answer.output.count("\n") == 1
-
-
-def test_incidents_of_before_sightings_have_one_for_each_bisection_and_are_not_reported_again(
-    old: sa.Engine,
-) -> None:
-    upgrade_to(old, "0008")
-    with old.begin() as conn:
-        tree, testbox = make.a_tree(conn), make.a_testbox(conn)
-        kernels = [make.a_kernel(conn, tree, n) for n in range(3)]
-        comparison = make.a_comparison(
-            conn, tree, kernels[0], kernels[1], [testbox], kind="attribute", status="done"
-        )
-        bisections = [
-            make.a_bisection(
-                conn, tree, testbox, kernels, status="culprit", conclusion={}, metric=metric
-            )
-            for metric in ("a.x", "b.y")
-        ]
-        insert = sa.text(
-            "INSERT INTO incident (tree, culprit, comparison) VALUES (:t, :v, :c) RETURNING id"
-        )
-        incident = conn.execute(
-            insert, {"t": tree, "v": kernels[1].variant, "c": comparison}
-        ).scalar_one()
-        for bisection in bisections:
-            conn.execute(
-                sa.text("INSERT INTO incident_bisection (incident, bisection) VALUES (:i, :b)"),
-                {"i": incident, "b": bisection},
-            )
-        report = make.a_report(conn, incident)
-    upgrade(old)
-    with old.begin() as conn:
-        found = conn.execute(
-            sa.text(
-                "SELECT bisection, culprit, comparison, report, patch_id FROM sighting "
-                "ORDER BY bisection"
-            )
-        ).all()
-        assert [tuple(row) for row in found] == [
-            (b, kernels[1].variant, comparison, report, None) for b in bisections
-        ]
-        assert read.incident(conn, incident)["status"] == "open"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
-"""The table of gates: what it carries over a migration, what it refuses, and what is written
-twice."""
+"""The table of gates: what it refuses, and what is written twice."""
 
 from __future__ import annotations
 
@@ -8,10 +7,8 @@ import sqlalchemy as sa
 
 from swingbot.core.proof.gates import GateRow
 from swingbot_db import read
-from swingbot_db.migrate import upgrade
 from swingbot_db.store import PgTransaction
 from tests import builders as make
-from tests.db.test_migrations import upgrade_to
 
 
 def an_incident(conn: sa.Connection) -> int:
@@ -22,26 +19,6 @@ def an_incident(conn: sa.Connection) -> int:
             sa.text(add), {"tree": tree, "culprit": make.a_kernel(conn, tree, 0).variant}
         ).scalar_one()
     )
-
-
-def test_comparisons_and_incidents_of_before_gates_are_kept_and_have_none(old: sa.Engine) -> None:
-    upgrade_to(old, "0007")
-    with old.begin() as conn:
-        incident = an_incident(conn)
-        tree, testbox = make.a_tree(conn, "other"), make.a_testbox(conn)
-        kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
-        comparison = make.a_comparison(
-            conn, tree, kernels[0], kernels[1], [testbox], kind="attribute"
-        )
-    upgrade(old)
-    with old.begin() as conn:
-        assert PgTransaction(conn).gates.of_incident(incident) == []
-        assert conn.execute(sa.text("SELECT kind FROM comparison")).scalars().all() == ["attribute"]
-        conn.execute(
-            sa.text("UPDATE comparison SET kind = 'gate' WHERE id = :c"), {"c": comparison}
-        )
-        with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
-            conn.execute(sa.text("UPDATE comparison SET kind = 'perhaps'"))
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_the_service_reads_and_writes_rows_of_ours_and_of_buildbot(database: Dat
         "CREATE TEMPORARY TABLE mine (x int)",
         "CREATE ROLE mine",
         "SET ROLE swingbot_owner",
-        "UPDATE schema_version SET version_num = '0001'",
+        "UPDATE schema_revision SET version_num = '0001'",
         "UPDATE public.alembic_version SET version_num = 'x'",
         "DROP TABLE public.buildrequests",
     ],

@@ -23,7 +23,6 @@ from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
-from swingbot_db.migrate import upgrade
 from tests import builders as make
 from tests.db.racks import (
     attempt_of,
@@ -40,7 +39,6 @@ from tests.db.racks import (
     state,
     turn,
 )
-from tests.db.test_migrations import upgrade_to
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB, METRIC
@@ -456,53 +454,6 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_reported_once_each(brai
             tx.alerts,
         )  # this loop has not looked for so long: it cannot say
     assert "over: the queue is moving again" in sent(brain)
-
-
-def test_testboxes_of_before_their_states_were_kept_are_what_they_are_and_need_no_screening(
-    old: sa.Engine,
-) -> None:
-    upgrade_to(old, "0012")
-    with old.begin() as conn:
-        tree, used = make.a_tree(conn), make.a_testbox(conn)
-        for name, state in (("busy", "active"), ("out", "quarantined"), ("new", "active")):
-            make.a_testbox(
-                conn, name, state=state, reason="fan is loud" if state == "quarantined" else None
-            )
-        kernel = make.a_kernel(conn, tree, 0)
-        make.a_boot(conn, used, kernel, values={make.METRIC: [1.0]})
-        attempt = make.an_attempt(
-            conn,
-            make.an_order(conn, kernel, make.Testbox(name="busy", spec=used.spec), state="running"),
-        )
-        conn.execute(
-            sa.text("INSERT INTO lease (testbox, attempt) VALUES ('busy', :a)"), {"a": attempt}
-        )
-    upgrade(old)
-    with old.begin() as conn:
-        found = conn.execute(
-            sa.text(
-                "SELECT testbox, state, why, attempt, screened_at IS NOT NULL FROM "
-                "testbox_now ORDER BY testbox"
-            )
-        )
-        assert [tuple(row) for row in found] == [
-            ("busy", "leased", "", attempt, False),
-            ("new", "idle", "", None, False),
-            ("out", "quarantined", "fan is loud", None, False),
-            ("vm-icount", "idle", "", None, True),
-        ]
-        assert conn.execute(sa.text("SELECT holder, until FROM lease")).one() == (None, None)
-        with (
-            pytest.raises(sa.exc.IntegrityError, match="lease_holder_is_dated"),
-            conn.begin_nested(),
-        ):
-            conn.execute(sa.text("UPDATE lease SET holder = 'lab1'"))
-        make.a_report(conn, make.an_incident(conn, tree, kernel))
-        with (
-            pytest.raises(sa.exc.IntegrityError, match="report_of_incident_or_week"),
-            conn.begin_nested(),
-        ):
-            conn.execute(sa.text("UPDATE report SET incident = NULL, kind = 'alert'"))
 
 
 def test_the_command_line_says_since_when_and_why(

@@ -1,9 +1,13 @@
-"""Work that is queued when the schema gets newer goes on; a program that is older than the
-database says so and does nothing."""
+"""Work that is queued when the schema gets newer goes on; a program whose schema does not fit the
+database or the backup says so and does nothing."""
 
 from __future__ import annotations
 
-import io
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,87 +16,67 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
-from swingbot_db import dump, migrate
-from swingbot_db.engine import make_engine, snapshot
+from swingbot_db import migrate
+from swingbot_db.engine import make_engine
 from swingbot_db.migrate import SchemaError
+from tests.buildbot.ports import free_ports
 from tests.fakelinux import make_fakelinux
 from tests.fakes.brain import make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.half_way import COMMITS, CULPRIT, in_the_middle, value
 
-OLD = "0011"  # the last schema before testboxes had a state of their own
-
-_NAMED_SAMPLES = """
-SELECT s.run, m.metric, s.seq, s.value FROM sample s JOIN measured_metric m ON m.id = s.measured
-"""
+FIRST, SECOND = "0001", "0002"
+REVISION = "SELECT version_num FROM swingbot.schema_revision"
 
 
-def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
-    """Fill `old` with the tables of `revision`, and in them what `new` has in the columns that
-    they have."""
-    with dump.filling(old, revision) as there, snapshot(new) as here:
-        # Base and head stood in the comparison itself before it had arms.
-        columns_of_arms = ("base", "head")
-        for column in columns_of_arms:
-            there.exec_driver_sql(f"ALTER TABLE comparison ALTER {column} DROP NOT NULL")
-        known = {table.name: table.columns for table in dump.tables(there)}
-        for table in dump.tables(here):
-            if table.name in known and table.name != "sample":
-                columns = tuple(column for column in table.columns if column in known[table.name])
-                content = io.BytesIO()
-                dump.write_table(
-                    here, dump.DumpTable(name=table.name, columns=columns, bytes=0), content
-                )
-                content.seek(0)
-                dump.read_table(there, table.name, columns, content)
-        # Samples had the name of their metric before they had its number.
-        named = here.execute(sa.text(_NAMED_SAMPLES)).mappings()
-        add = "INSERT INTO sample (run, metric, seq, value) VALUES (:run, :metric, :seq, :value)"
-        there.execute(sa.text(add), [dict(row) for row in named])
-        arms = here.execute(sa.text("SELECT comparison, arm, variant FROM comparison_arm"))
-        for comparison, arm, variant in arms.all():
-            column = columns_of_arms[arm]
-            there.exec_driver_sql(
-                f"UPDATE comparison SET {column} = {variant} WHERE id = {comparison}"
-            )
-        for column in columns_of_arms:
-            there.exec_driver_sql(f"ALTER TABLE comparison ALTER {column} SET NOT NULL")
-        dump.set_sequences(there, {})
+def newer_program(folder: Path) -> Path:
+    """The resources of a program with one more migration."""
+    shutil.copytree(migrate.DB_DIR, folder, ignore=shutil.ignore_patterns("swingbot_db"))
+    versions = folder / "migrations" / "versions"
+    (versions / "0002_note.sql").write_text(
+        "ALTER TABLE boot ADD COLUMN note text NOT NULL DEFAULT 'none';\n"
+    )
+    (versions / "0002_note.py").write_text(
+        (versions / "0001.py")
+        .read_text()
+        .replace("0001", SECOND)
+        .replace("down_revision = None", f"down_revision = '{FIRST}'")
+        .replace("0002.sql", "0002_note.sql")
+    )
+    return folder
+
+
+def swingbot(state: Path, url: str, *words: str) -> tuple[int, str]:
+    environment = {
+        "SWINGBOT_DB_URL": url,
+        "SWINGBOT_PATHS_STATE": str(state),
+        "SWINGBOT_CONFIG": "",
+    }
+    run = CliRunner().invoke(main, words, env=environment)
+    assert "Traceback" not in run.output
+    return run.exit_code, run.output
 
 
 def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(
-    tmp_path: Path, db_url: str, empty_url: str
+    tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, *made = make_fakelinux(tmp_path / "linux", COMMITS)
-    environment = brain_environment(tmp_path / "state", db_url)
-    new = make_engine(db_url)
-    brain = make_brain(load(environ=environment), new, tmp_path / "linux")
-    with running_smtpd(brain.settings):
+    settings = load(environ=brain_environment(tmp_path / "state", db_url))
+    brain = make_brain(settings, engine, tmp_path / "linux")
+    with running_smtpd(settings):
         brain.watch(base)
         in_the_middle(brain)
-    engine = make_engine(empty_url)
-    as_it_was_at(OLD, new, engine)
-    new.dispose()
-    assert value(engine, "SELECT version_num FROM swingbot.schema_version") == OLD
-    assert value(engine, "SELECT count(*) FROM bisection WHERE status = 'running'") == 1
-    assert value(engine, "SELECT count(*) FROM orders WHERE state = 'running'") != 0
     boots = value(engine, "SELECT count(*) FROM boot")
 
-    settings = load(environ=environment | {"SWINGBOT_DB_URL": empty_url})
-    run = CliRunner().invoke(
-        main,
-        ["status"],
-        env={
-            "SWINGBOT_DB_URL": empty_url,
-            "SWINGBOT_PATHS_STATE": str(settings.state),
-            "SWINGBOT_CONFIG": "",
-        },
-    )
-    assert run.exit_code == 1
-    assert f"the database has schema {OLD}" in run.output
-    assert "run `swingbot db upgrade`" in run.output
+    monkeypatch.setattr(migrate, "DB_DIR", newer_program(tmp_path / "newer"))
+    status, output = swingbot(settings.state, db_url, "status")
+    assert status == 1
+    assert f"the database has schema {FIRST}, but this program needs {SECOND}" in output
+    assert "run `swingbot db upgrade`" in output
 
     migrate.upgrade(engine)
+    assert value(engine, REVISION) == SECOND
+    assert value(engine, "SELECT count(*) FROM boot WHERE note = 'none'") == boots
     again = make_brain(settings, engine, tmp_path / "linux")
     with running_smtpd(settings):
         again.run()
@@ -103,33 +87,120 @@ def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(
     assert len(again.mails) == 1
     assert value(engine, "SELECT count(*) - count(DISTINCT order_id) FROM boot") == 0
     assert value(engine, "SELECT count(*) FROM boot") > boots  # type: ignore[operator]
-    engine.dispose()
 
 
 def test_a_program_that_is_older_than_the_database_refuses(
     tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection
 ) -> None:
-    conn.execute(sa.text("UPDATE swingbot.schema_version SET version_num = '9999'"))
+    conn.execute(sa.text("UPDATE swingbot.schema_revision SET version_num = '9999'"))
     with pytest.raises(SchemaError, match="a newer swingbot upgraded it"):
         migrate.upgrade(engine)
-    for command in ("status", "loop", "web"):
-        run = CliRunner().invoke(
-            main,
-            [command],
-            env={
-                "SWINGBOT_DB_URL": db_url,
-                "SWINGBOT_PATHS_STATE": str(tmp_path),
-                "SWINGBOT_CONFIG": "",
-            },
-        )
-        assert run.exit_code == 1
-        assert "the database has schema 9999" in run.output
-        assert "Traceback" not in run.output
-    assert value(engine, "SELECT version_num FROM swingbot.schema_version") == "9999"
+    for command in ("status", "loop", "web", "master"):
+        status, output = swingbot(tmp_path, db_url, command)
+        assert status == 1
+        assert "the database has schema 9999" in output
+    assert value(engine, REVISION) == "9999"
+
+
+@pytest.fixture
+def unreleased(empty_url: str) -> str:
+    """URL of a database as versions from before the first release left it."""
+    engine = make_engine(empty_url)
+    with engine.begin() as conn:
+        conn.exec_driver_sql("CREATE SCHEMA swingbot")
+        conn.exec_driver_sql("CREATE TABLE swingbot.schema_version (version_num text PRIMARY KEY)")
+        conn.exec_driver_sql("INSERT INTO swingbot.schema_version VALUES ('0036')")
+        conn.exec_driver_sql("CREATE TABLE swingbot.tree (id bigint PRIMARY KEY)")
+        conn.exec_driver_sql("INSERT INTO swingbot.tree VALUES (1)")
+    engine.dispose()
+    return empty_url
+
+
+def untouched(url: str) -> bool:
+    engine = make_engine(url)
+    with engine.connect() as conn:
+        tables = set(sa.inspect(conn).get_table_names("swingbot"))
+        trees = conn.execute(sa.text("SELECT id FROM tree")).scalars().all()
+        buildbots = sa.inspect(conn).get_table_names("public")
+    engine.dispose()
+    return (tables, trees, buildbots) == ({"schema_version", "tree"}, [1], [])
+
+
+REFUSED = "a swingbot from before the first release, which this version cannot read"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "db upgrade",
+        "db roles",
+        "status",
+        "loop",
+        "web",
+        "master",
+        "list trees",
+        "raw c1 --out c1",
+        "backup kept",
+    ],
+)
+def test_a_database_from_before_the_first_release_is_refused(
+    tmp_path: Path, unreleased: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, output = swingbot(tmp_path / "state", unreleased, *words.split())
+    assert status == 1
+    (sentence,) = output.splitlines()
+    assert REFUSED in sentence
+    assert "the version that made it (`swingbot raw ID --out DIR` for each comparison" in sentence
+    assert untouched(unreleased)
+
+
+def test_up_refuses_a_database_from_before_the_first_release(
+    tmp_path: Path, unreleased: str
+) -> None:
+    program, state = Path(sys.executable).with_name("swingbot"), tmp_path / "state"
+    run = subprocess.run(
+        [str(program), "up", "--state", str(state), "--port", str(free_ports(4))],
+        env=os.environ | {"SWINGBOT_DB_URL": unreleased, "SWINGBOT_CONFIG": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 1
+    assert REFUSED in run.stdout.splitlines()[-1] and "Traceback" not in run.stdout + run.stderr
+    assert untouched(unreleased)
+
+
+def test_a_backup_from_before_the_first_release_is_refused(
+    tmp_path: Path, db_url: str, empty_url: str
+) -> None:
+    state, kept, new = tmp_path / "state", str(tmp_path / "kept"), str(tmp_path / "new")
+    state.mkdir()
+    assert swingbot(state, db_url, "backup", kept)[0] == 0
+    for file in (
+        tmp_path / "kept" / "swingbot-backup.json",
+        *tmp_path.glob("kept/generations/*/manifest.json"),
+    ):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 1}))
+    files = sorted(path for path in (tmp_path / "kept").rglob("*"))
+    for words in (
+        ["restore", kept, "--state", new],
+        ["restore", kept, "--state", new, "--unchecked"],
+        ["backup", kept],
+        ["backup", kept, "--verify"],
+        ["backup", kept, "--list"],
+    ):
+        status, output = swingbot(state, db_url if words[0] == "backup" else empty_url, *words)
+        assert status == 2
+        (sentence,) = output.splitlines()
+        assert "has backup format 1, but this version only reads format 2" in sentence
+        assert "restored by the version of swingbot that made it" in sentence
+    assert not (tmp_path / "new").exists()
+    assert files == sorted(path for path in (tmp_path / "kept").rglob("*"))
 
 
 def test_upgrading_twice_is_upgrading_once(engine: sa.Engine) -> None:
     migrate.upgrade(engine)
     with engine.connect() as conn:
-        assert migrate.revision(conn) == migrate.known_revisions()[-1]
+        assert migrate.revision(conn) == migrate.revisions()[-1]
         migrate.check(conn)

@@ -377,8 +377,9 @@ def test_an_alias_stands_under_its_original_and_has_no_row_or_plot(own_site: Sit
     before = page(site, path)
     site.conn.execute(
         sa.text(
-            "INSERT INTO comparison_row SELECT comparison, testbox, spec, unit_job, :alias,"
-            " verdict, change_pct, detail || jsonb_build_object('metric', CAST(:alias AS text),"
+            "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, verdict,"
+            " change_pct, detail) SELECT comparison, testbox, spec, unit_job, :alias, verdict,"
+            " change_pct, detail || jsonb_build_object('metric', CAST(:alias AS text),"
             " 'alias_of', metric) FROM comparison_row"
             " WHERE comparison = :id AND metric = :metric AND unit_job = :job AND testbox = "
             ":testbox"
@@ -409,7 +410,8 @@ def test_lists_and_noise_fold_aliases_and_say_what_a_comparison_found(own_site: 
         {"alias": "page-fault.total_ops", "metric": make.METRIC},
     )
     for statement in (
-        "INSERT INTO comparison_row SELECT comparison, testbox, spec, unit_job, :alias, verdict,"
+        "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, verdict,"
+        " change_pct, detail) SELECT comparison, testbox, spec, unit_job, :alias, verdict,"
         " change_pct, detail || jsonb_build_object('metric', CAST(:alias AS text), 'alias_of',"
         " metric) FROM comparison_row WHERE metric = :metric",
         "INSERT INTO noise_record (testbox, unit_job, metric, detail, through)"

@@ -32,7 +32,7 @@ MEASURED = ResultRootParts(
     compiler_version="gcc (Debian 12.2.0-14) 12.2.0",
     commit=COMMIT,
 )
-IN_THE_DATABASE = re.compile(r"result(/[-a-zA-Z0-9+=:.%_]{1,255}){7}")  # as migration 0006 demands
+IN_THE_DATABASE = re.compile(r"result(/[-a-zA-Z0-9+=:.%_]{1,255}){7}")  # as result_root demands
 
 
 def test_a_result_root_is_named_as_lkp_names_it() -> None:

@@ -21,6 +21,8 @@ from swingbot.app import buildmaster, postgres, process, supervision
 from swingbot.app.buildmaster import MasterError
 from swingbot.app.database import database_url, owner_url
 from swingbot.app.settings import Settings
+from swingbot_db import migrate
+from swingbot_db.engine import make_engine
 from swingbot_jobs import resources
 
 DATABASE_SECONDS: Final = 60.0  # time for a database that starts at the same time
@@ -51,13 +53,14 @@ BuildmasterConfig = {
 def run(settings: Settings, announce: Callable[[str], None]) -> NoReturn:
     """Exec the Buildbot master.
 
-    Raises MasterError, SettingsError, SecretError, TestboxError or OSError.
+    Raises MasterError, SchemaError, SettingsError, SecretError, TestboxError or OSError.
     """
     buildmaster.worker_endpoint(settings)  # reject invalid settings before creating anything
     env = supervision.environment(settings, os.environ)
     directory = prepare_directory(settings)
     buildmaster.make_secrets(settings)
     _wait_for_database(database_url(settings), announce)
+    _check_schema(database_url(settings))
     upgrade(database_url(settings), announce)
     process.become(twistd(directory), env=env, cwd=directory)
 
@@ -124,6 +127,13 @@ def upgrade(url: str, announce: Callable[[str], None]) -> None:
         announce(f"{done.out}{done.err}".rstrip())
         last = (done.err or done.out).strip().splitlines()[-1:] or ["no output"]
         raise MasterError(f"cannot create Buildbot's tables: {last[0]}")
+
+
+def _check_schema(url: str) -> None:
+    engine = make_engine(url)
+    with engine.connect() as conn:
+        migrate.check(conn)
+    engine.dispose()
 
 
 def _wait_for_database(url: str, announce: Callable[[str], None]) -> None:

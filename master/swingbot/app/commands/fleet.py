@@ -224,6 +224,7 @@ def roles(
     The owner migrates, the service reads and writes rows, Grafana reads the views of panels. A role
     without a password file keeps its password. Safe to repeat; `swingbot db upgrade` keeps rights.
     """
+    from swingbot_db import migrate
     from swingbot_db import roles as db_roles
 
     chosen = session.settings.db
@@ -242,8 +243,11 @@ def roles(
         if url
         else database.owner_url(session.settings)
     )
+    engine = connect(session.settings, address)
+    with engine.connect() as conn:
+        migrate.check(conn, older_too=False)
     try:
-        db_roles.make(connect(session.settings, address), passwords)
+        db_roles.make(engine, passwords)
     except db_roles.RolesError as error:
         raise MasterError(str(error)) from None
     click.echo(

@@ -19,7 +19,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from swingbot.core.keep.generation import FORMAT, BadBackup, Manifest, is_generation, read_manifest
+from swingbot.core.keep.generation import (
+    FORMAT,
+    BadBackup,
+    Manifest,
+    check_format,
+    is_generation,
+    read_manifest,
+)
 
 MARK: Final = "swingbot-backup.json"
 _CHUNK: Final = 1 << 20
@@ -58,11 +65,9 @@ class BackupDirectory:
             raise BadBackup(
                 f"{self.directory} is not a swingbot backup: cannot read {MARK} in it"
             ) from None
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise BadBackup(
-                f"{self.directory} does not have format {FORMAT}; use the version of swingbot that"
-                " created it"
-            )
+        check_format(
+            document.get("format") if isinstance(document, dict) else None, str(self.directory)
+        )
 
     def names(self) -> list[str]:
         """Complete generations, oldest first."""

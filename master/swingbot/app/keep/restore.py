@@ -71,11 +71,11 @@ def restore(
 
 
 def _fits(manifest: Manifest) -> None:
-    known = migrate.known_revisions()
-    if manifest.revision not in known:
+    revisions = migrate.revisions()
+    if manifest.revision not in revisions:
         raise BadBackup(
             f"the backup has schema {manifest.revision}, but this version supports only up to"
-            f" {known[-1]}; restore it with the version of swingbot that created it"
+            f" {revisions[-1]}; restore it with the version of swingbot that created it"
         )
 
 

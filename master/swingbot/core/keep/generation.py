@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-FORMAT: Final = 1
+FORMAT: Final = 2  # 1: made before the first release, by other migrations
 _NAME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:=+\\-]{0,254}")
@@ -78,17 +78,23 @@ def is_plain(name: str) -> bool:
     return _PLAIN.fullmatch(name) is not None
 
 
+def check_format(found: object, where: str) -> None:
+    """Raise BadBackup unless this program reads format `found`."""
+    if found != FORMAT:
+        raise BadBackup(
+            f"{where} has backup format {found!r}, but this version only reads format {FORMAT}: its"
+            " results are restored by the version of swingbot that made it; use another directory"
+            " for new backups"
+        )
+
+
 def read_manifest(document: Any, where: str) -> Manifest:
     """Check the manifest in `document`, parsed JSON. Raises BadBackup.
 
     No entry of the result names a file outside the backup.
     """
     try:
-        if document["format"] != FORMAT:
-            raise BadBackup(
-                f"{where} has format {document['format']!r}, this program reads {FORMAT}:"
-                " restore it with the swingbot version that made it"
-            )
+        check_format(document["format"], where)
         manifest = Manifest(
             **{
                 **document,

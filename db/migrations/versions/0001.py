@@ -1,4 +1,4 @@
-"""The first schema: see the SQL file."""
+"""The schema that the first release begins with: see the SQL file."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ down_revision = None
 
 
 def upgrade() -> None:
-    run_sql("0001_first_schema.sql")
+    run_sql("0001.sql")
