@@ -123,7 +123,7 @@ def used(conn: sa.Connection, who: str) -> QuotaUsage:
     """Usage of a person's web quota: open requests, and testbox time of the last 24 hours."""
     query = """
         SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS open,
-               coalesce(sum(q.box_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0)
+               coalesce(sum(q.testbox_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0)
                  AS seconds
         FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who
     """
@@ -145,7 +145,7 @@ def note_asked(
 ) -> None:
     """Record the requester; a repeated request costs nothing more."""
     add = (
-        "INSERT INTO asked (comparison, who, token, box_seconds) VALUES (:comparison, :who,"
+        "INSERT INTO asked (comparison, who, token, testbox_seconds) VALUES (:comparison, :who,"
         " :token, :seconds) ON CONFLICT DO NOTHING"
     )
     conn.execute(
@@ -170,7 +170,7 @@ def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
     """A person's comparisons requested over the web, newest first."""
     query = """
         SELECT q.comparison AS id, c.status, t.name AS tree, b.commit AS base, h.commit AS head,
-          h.subject, q.box_seconds, q.at
+          h.subject, q.testbox_seconds, q.at
         FROM asked q JOIN comparison_pair c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
         JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head
         WHERE q.who = :who ORDER BY q.comparison DESC LIMIT :most
@@ -182,7 +182,7 @@ def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
 def experiments_asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
     """A person's experiments requested over the web, newest first."""
     query = """
-        SELECT q.comparison AS id, c.status, t.name AS tree, q.box_seconds, q.at,
+        SELECT q.comparison AS id, c.status, t.name AS tree, q.testbox_seconds, q.at,
                (SELECT count(*) FROM comparison_arm a WHERE a.comparison = c.id) AS kernels
         FROM asked q JOIN comparison c ON c.id = q.comparison AND c.kind = 'experiment'
         JOIN tree t ON t.id = c.tree

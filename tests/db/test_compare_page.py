@@ -23,8 +23,7 @@ from tests.asking import Serve, Site
 
 
 def used(seconds: float) -> dict[str, float]:
-    """One request; the testbox time is also under its former name."""
-    return {"open_requests": 1, "testbox_seconds": seconds, "box_seconds": seconds}
+    return {"open_requests": 1, "testbox_seconds": seconds}
 
 
 def test_a_script_learns_the_cost_then_queues_and_the_same_again_is_the_same(serve: Serve) -> None:
@@ -36,7 +35,6 @@ def test_a_script_learns_the_cost_then_queues_and_the_same_again_is_the_same(ser
     assert foreseen == {
         "boots": 6,
         "testbox_seconds": 6 * 900,
-        "box_seconds": 6 * 900,  # its former name
         "at_most": True,
         "testboxes": ["vm-icount"],
     }

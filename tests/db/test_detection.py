@@ -303,8 +303,8 @@ def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
 
 def test_a_bisection_keeps_the_noise_it_began_with(brain: Brain) -> None:
     watch_and_move(brain, *[FakeCommit()] * 3, FakeCommit(speed=90), *[FakeCommit()] * 3)
-    (row,) = rows(brain, "SELECT policy FROM bisection")
-    assert set(row["policy"]["noise"]) >= {"sd_run", "sd_boot", "sd_layout", "certainty"}
+    (row,) = rows(brain, "SELECT terms FROM bisection")
+    assert set(row["terms"]["noise"]) >= {"sd_run", "sd_boot", "sd_layout", "certainty"}
 
 
 def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -> None:

@@ -45,7 +45,7 @@ def filled(conn: sa.Connection) -> sa.Connection:
     [
         ("UPDATE bisection SET status = 'crept', ended_at = now()", "bisection_status_check"),
         ("UPDATE bisection_want SET layout = -1", "bisection_want_layout_check"),
-        ("UPDATE bisection_want SET box = -1", "bisection_want_box_check"),
+        ("UPDATE bisection_want SET testbox_index = -1", "bisection_want_testbox_index_check"),
         ("UPDATE bisection_want SET layout = NULL", "layout"),
         ("UPDATE boot SET purpose = 'Gate 2'", "boot_purpose_is_a_word"),
         ("UPDATE branch_patch SET state = 'lost'", "branch_patch_state_check"),

@@ -167,7 +167,7 @@ def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(
     )
     with brain.engine.begin() as conn:
         conn.execute(
-            sa.text('UPDATE bisection SET policy = \'{"noise": {"sd": 1}}\' WHERE id = :id'),
+            sa.text('UPDATE bisection SET terms = \'{"noise": {"sd": 1}}\' WHERE id = :id'),
             {"id": broken},
         )
     for _ in range(200):

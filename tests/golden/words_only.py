@@ -26,8 +26,6 @@ ALONE: Final = frozenset(("same",))
 # A word is letters alone, with an apostrophe or hyphen inside; anything else is a fact.
 _WORD: Final = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
 _AROUND: Final = "()[]{}<>.,;:!?\"'`*|"
-# Public names that changed and still work under the former name.
-RENAMED: Final = ((re.compile(r"(?<![\w-])box-(?=[a-z])"), "testbox-"),)
 # A comment starts at a `#` that begins a word; where the line goes on, a backslash ends it.
 _COMMENT: Final = re.compile(r"(?:^|\s)#(?!!)(?:\s|$)")
 
@@ -68,8 +66,6 @@ def document_facts(value: Any) -> Iterator[str]:
 
 def golden_facts(name: str, content: str) -> list[str]:
     """The facts of one golden; files of JSON lines, JSON and YAML are read as documents."""
-    for former, current in RENAMED:
-        content = former.sub(current, content)
     if name.endswith((".yaml", ".json")):
         return list(document_facts(yaml.safe_load(content)))
     if name.endswith((".jsonl", ".log")):

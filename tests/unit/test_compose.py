@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = (ROOT / "docker-compose.yml").read_text()
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 _VARIABLE = re.compile(r"(?<!\$)\$\{(\w+):-([^{}]*)\}")  # the inner one, where one is nested
-FORMER = {"SWINGBOT_POLICY_IDLE_AA_MINUTES"}  # still read from an .env of an earlier release
 HOUR = 3600.0
 ONE_SHOT = {"migrate", "keys"}
 WORKERS = {"build-worker", "testbox-worker"}
@@ -319,13 +318,7 @@ def test_every_variable_is_explained_with_its_default_and_none_is_left_over() ->
     assert all(len(defaults) == 1 for defaults in used.values()), used
     explained = example()
     assert explained.pop("COMPOSE_PROJECT_NAME")
-    assert {name: default for name, (default,) in used.items() if name not in FORMER} == explained
-
-
-@pytest.mark.parametrize("name", ["SWINGBOT_TESTBOXES_IDLE_AA_MINUTES", *FORMER])
-def test_a_former_variable_still_works(name: str) -> None:
-    environment = compose(**{name: "7"})["services"]["loop"]["environment"]
-    assert environment["SWINGBOT_TESTBOXES_IDLE_AA_MINUTES"] == 7
+    assert {name: default for name, (default,) in used.items()} == explained
 
 
 def test_all_settings_that_parts_get_are_settings() -> None:

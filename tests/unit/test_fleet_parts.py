@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from swingbot.adapters import certificates, worker_secrets
-from swingbot.app import buildmaster, git_server, supervision
+from swingbot.app import buildmaster, git_server
 from swingbot.app.cli import main
 from swingbot.app.settings import (
     BuildbotSection,
@@ -105,70 +105,38 @@ def test_workers_elsewhere_are_named_by_globs() -> None:
         buildmaster.is_elsewhere(settings, name)
         for name in ("builder", "testbox-rack3", "testbox-vm-icount")
     ] == [True, True, False]
-    former = with_buildbot(elsewhere="box-rack*")
-    assert buildmaster.is_elsewhere(former, "testbox-rack3")
-    assert not buildmaster.is_elsewhere(former, "testbox-vm-icount")
 
 
 def in_state(tmp_path: Path) -> Settings:
     return dataclasses.replace(SETTINGS, paths=PathSection(state=str(tmp_path)))
 
 
-def test_a_testbox_worker_of_an_earlier_release_keeps_its_name_and_secret(tmp_path: Path) -> None:
+def test_each_testbox_has_a_worker_with_a_secret(tmp_path: Path) -> None:
     settings = in_state(tmp_path)
     buildmaster.make_secrets(settings)
-    names = buildmaster.worker_names(settings)
-    assert "testbox-vm-icount" in names and not [name for name in names if name.startswith("box-")]
-    assert buildmaster.builders(settings)["boot-vm-icount"]["workers"] == ["testbox-vm-icount"]
-
-    current = buildmaster.secret_file(settings, "testbox-vm-icount")
-    former = current.rename(current.with_name("box-vm-icount"))
-    buildmaster.make_secrets(settings)
-    assert not current.exists()
-    assert buildmaster.secret_file(settings, "testbox-vm-icount") == former
-    assert buildmaster.builders(settings)["boot-vm-icount"]["workers"] == [
-        "testbox-vm-icount",
-        "box-vm-icount",
-    ]
-    assert buildmaster.builders(settings)["kernel"]["workers"] == ["builder"]
+    assert "testbox-vm-icount" in buildmaster.worker_names(settings)
+    table = buildmaster.builders(settings)
+    assert table["boot-vm-icount"]["workers"] == ["testbox-vm-icount"]
+    assert table["kernel"]["workers"] == ["builder"]
+    file = buildmaster.secret_file(settings, "testbox-vm-icount")
     state = ["--state", str(tmp_path)]
-    for name in ("testbox-vm-icount", "box-vm-icount"):
-        answer = CliRunner().invoke(main, [*state, "worker", "secret", name])
-        assert answer.stdout.strip() == worker_secrets.read(former)
+    answer = CliRunner().invoke(main, [*state, "worker", "secret", "testbox-vm-icount"])
+    assert answer.stdout.strip() == worker_secrets.read(file)
 
 
 @pytest.mark.parametrize(
-    ("given", "logs_in"),
-    [
-        ("box-rack3", "testbox-rack3"),
-        ("testbox-rack3", "testbox-rack3"),
-        ("builder", "builder"),
-        ("box-box-1", "testbox-box-1"),
-    ],
+    ("name", "announces_compilers"), [("testbox-rack3", False), ("builder", True)]
 )
-def test_a_worker_started_under_a_former_name_logs_in_under_the_current_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, logs_in: str
+def test_a_worker_logs_in_under_its_name_and_a_build_worker_announces_its_compilers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, announces_compilers: bool
 ) -> None:
     secret, names = tmp_path / "secret", []
     worker_secrets.make(secret)
     monkeypatch.setattr(serve, "serve", lambda name, *_: names.append(name))
     options = ["--master", "127.0.0.1:1", "--secret-file", str(secret), "--state", str(tmp_path)]
-    answer = CliRunner().invoke(serve.command, [given, *options])
-    assert (answer.exit_code, names) == (0, [logs_in])
-    assert (tmp_path / "info" / ANNOUNCEMENT).exists() == (given == "builder")
-
-
-def test_the_directory_of_a_worker_with_a_former_name_stays_where_boots_use_it(
-    tmp_path: Path,
-) -> None:
-    settings = in_state(tmp_path)
-    former = supervision.worker_directory(settings, "box-vm-icount")
-    (former / "state").mkdir(parents=True)
-    for _ in range(2):
-        supervision.keep_former_directories(settings)
-    current = supervision.worker_directory(settings, "testbox-vm-icount")
-    assert current.resolve() == former.resolve() and (current / "state").is_dir()
-    assert not supervision.worker_directory(settings, "testbox-vm-tcg").exists()
+    answer = CliRunner().invoke(serve.command, [name, *options])
+    assert (answer.exit_code, names) == (0, [name])
+    assert (tmp_path / "info" / ANNOUNCEMENT).exists() == announces_compilers
 
 
 def test_addresses_to_connect_to_follow_from_those_listened_on() -> None:

@@ -55,11 +55,6 @@ LAYERS: Final = {
     "swingbot_worker.walls": "what confines a process",
 }
 
-# Identifiers that say "box" and are not ours to change, or stored or public under that name.
-FOREIGN: Final = {
-    "SWINGBOT_BOXES_FAILURES": "former name of a setting's environment variable",
-}
-
 
 def package_of(path: PurePath) -> str:
     """Dotted name of the package that contains a module or, for `__init__.py`, a package."""
@@ -165,7 +160,7 @@ def test_the_machine_that_is_measured_is_called_a_testbox() -> None:
         f"{path}:{getattr(node, 'lineno', 0)}: {name}"
         for path in (*modules(), *others())
         for name, node in identifiers(path)
-        if has_the_word(name) and name not in FOREIGN
+        if has_the_word(name)
     ]
     assert found == []
 

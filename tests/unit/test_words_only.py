@@ -16,7 +16,6 @@ MAIL = "netperf.Throughput_Mbps -9.3% of 12 boots\nfound by swingbot: x18, x19\n
         ("a.jsonl", '{"why":"both ends first"}\n', '{"why":"measure the ends"}\n'),
         ("a.yaml", "reason: is no commit\n", "reason: not a valid commit\n"),
         ("a.yaml", "lock: no boot beside it\n", "lock: no boot at the same time\n"),
-        ("a.yaml", "box-vm-tcg: 1\n", "testbox-vm-tcg: 1\n"),
         ("a.sh", "# the first two of them\nrm x\n", "# the first\n# two events\nrm x # here\n"),
         ("a.sh", "list='a=/p/a b=/p/b'\n", "list='a=/p/a\nb=/p/b'\n"),
         ("a.sh", "a --long | b\n", "a --long |\n\tb\n"),

@@ -341,7 +341,7 @@ def command(
             err=True,
         )
         sys.exit(2)
-    serve(worker_name.current(name), endpoint, secret_file.absolute(), state)
+    serve(name, endpoint, secret_file.absolute(), state)
 
 
 def _set_environment(exchange_ca: Path | None) -> None:

@@ -505,7 +505,7 @@ CREATE TABLE bisection (
     series      text NOT NULL,
     unit_job    text NOT NULL,
     metric      text NOT NULL,
-    policy      jsonb NOT NULL DEFAULT '{}',
+    terms       jsonb NOT NULL DEFAULT '{}',                            -- core/model/bisection.py: BisectionTerms
     status      text NOT NULL DEFAULT 'running'                         -- creep: the level moves with every commit (docs/bisecting.md)
         CHECK (status IN ('running', 'culprit', 'credible_set', 'several', 'creep', 'not_reproduced', 'inconclusive', 'failed', 'cancelled')),
     conclusion  jsonb,                                                  -- the bisection as in docs/json.md, once it has ended
@@ -531,13 +531,13 @@ CREATE TABLE bisection_point (                                          -- 0 is 
 );
 
 CREATE TABLE bisection_want (                                           -- requests of each step: the intent, recorded before any order
-    bisection bigint NOT NULL,
-    idx       integer NOT NULL,
-    k         integer NOT NULL CHECK (k >= 0),
-    phase     text NOT NULL CHECK (phase IN ('history', 'ends', 'search', 'confirm')),
-    layout    integer NOT NULL DEFAULT 0 CHECK (layout >= 0),           -- code layout of the commit, as in variant
-    box       integer NOT NULL DEFAULT 0 CHECK (box >= 0),              -- index of the testbox in the group, in the order of the bisection's policy
-    asked_at  timestamptz NOT NULL DEFAULT now(),
+    bisection     bigint NOT NULL,
+    idx           integer NOT NULL,
+    k             integer NOT NULL CHECK (k >= 0),
+    phase         text NOT NULL CHECK (phase IN ('history', 'ends', 'search', 'confirm')),
+    layout        integer NOT NULL DEFAULT 0 CHECK (layout >= 0),       -- code layout of the commit, as in variant
+    testbox_index integer NOT NULL DEFAULT 0 CHECK (testbox_index >= 0), -- in the group, in the order of the bisection's terms
+    asked_at      timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (bisection, idx, k),
     FOREIGN KEY (bisection, idx) REFERENCES bisection_point
 );
@@ -802,11 +802,11 @@ CREATE TABLE access_event (
 
 -- Requesters of comparisons over the web, with the estimated cost; a person's quota counts these.
 CREATE TABLE asked (
-    comparison  bigint NOT NULL REFERENCES comparison,
-    who         text NOT NULL,
-    token       bigint NOT NULL REFERENCES access_token,
-    box_seconds double precision NOT NULL CHECK (box_seconds >= 0),     -- sum over all testboxes
-    at          timestamptz NOT NULL DEFAULT now(),
+    comparison      bigint NOT NULL REFERENCES comparison,
+    who             text NOT NULL,
+    token           bigint NOT NULL REFERENCES access_token,
+    testbox_seconds double precision NOT NULL CHECK (testbox_seconds >= 0), -- sum over all testboxes
+    at              timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (comparison, who)
 );
 CREATE INDEX asked_by ON asked (who, at);

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from swingbot.core.bisect.explain_text import of_merge
 from swingbot.core.bisect.logbook import said
-from swingbot.core.model.former_names import with_former_names
 from swingbot.core.plan.lab_queue import bisection_seconds_left
 
 from . import estimate, testbox_status
@@ -19,7 +18,7 @@ from .rows import Row, by_id, first, rows, shown, where
 
 _BISECTION = """
 SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job,
-  b.metric, b.policy AS terms, b.status, b.conclusion, b.belief, b.reason,
+  b.metric, b.terms, b.status, b.conclusion, b.belief, b.reason,
        b.created_at, b.ended_at,
        extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds,
        x.facts->>'label' AS label, s.unit_jobs,
@@ -37,8 +36,8 @@ FROM bisection_point p JOIN variant v ON v.id = p.variant
 WHERE p.bisection = :id ORDER BY p.idx
 """
 _WANTS = """
-SELECT w.idx, w.k, w.layout, w.box, w.phase, w.asked_at, o.boot, o."values", o.skip, o.seen_at,
-  x.outcome, x.order_id,
+SELECT w.idx, w.k, w.layout, w.testbox_index, w.phase, w.asked_at, o.boot, o."values", o.skip,
+  o.seen_at, x.outcome, x.order_id,
        pending.id AS pending, pending.state AS pending_state
 FROM bisection_want w
 JOIN bisection b ON b.id = w.bisection
@@ -49,7 +48,7 @@ LEFT JOIN variant l ON (l.tree, l.commit, l.kconfig, l.compiler, l.layout) = (v.
 LEFT JOIN observation o ON (o.bisection, o.idx, o.k) = (w.bisection, w.idx, w.k)
 LEFT JOIN boot x ON x.id = o.boot
 LEFT JOIN orders pending ON pending.kind = 'boot' AND pending.build_key = l.build_key
-     AND pending.testbox = coalesce(b.policy -> 'testboxes' ->> w.box, b.testbox)
+     AND pending.testbox = coalesce(b.terms -> 'testboxes' ->> w.testbox_index, b.testbox)
      AND pending.spec = b.spec AND pending.series = b.series AND pending.purpose = 'search'
        AND pending.k = w.k
 WHERE w.bisection = :id ORDER BY w.asked_at, w.idx, w.k
@@ -113,7 +112,7 @@ def bisection(conn: sa.Connection, id: int | str, queue: estimate.LabQueue | Non
     log = [_entry(want) for want in rows(conn, _WANTS, id=number)]
     _join(points, log, belief, conclusion)
     running = row["status"] == "running"
-    document = with_former_names(row) | {
+    document = row | {
         "culprit": None,
         "culprits": [],
         "probability": max(
@@ -167,14 +166,14 @@ def _entry(want: Row) -> Row:
     """One requested boot with its result (`values` and `skip` are None while it is pending)."""
     back = want["seen_at"] is not None
     values = want["values"] if back else None
-    entry = {
+    return {
         "asked_at": want["asked_at"],
         "seen_at": want["seen_at"],
         "phase": want["phase"],
         "idx": want["idx"],
         "k": want["k"],
         "layout": want["layout"],
-        "testbox_index": want["box"],
+        "testbox_index": want["testbox_index"],
         "boot": shown("boot", want["boot"]),
         "order": shown("order", want["order_id"] or want["pending"]),
         "order_state": want["pending_state"],
@@ -183,7 +182,6 @@ def _entry(want: Row) -> Row:
         "mean": sum(values) / len(values) if values else None,
         "skip": want["skip"],
     }
-    return with_former_names(entry)
 
 
 def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> None:

@@ -48,7 +48,7 @@ class Anchors(Rows):
         ) or self.select_one(
             "SELECT b.tree, p.variant AS base, b.spec FROM bisection b JOIN bisection_point p ON"
             " p.bisection = b.id AND p.idx = 0"
-            " WHERE b.status = 'running' AND (b.testbox = :testbox OR b.policy -> 'testboxes' ?"
+            " WHERE b.status = 'running' AND (b.testbox = :testbox OR b.terms -> 'testboxes' ?"
             " :testbox) ORDER BY b.id LIMIT 1",
             testbox=testbox,
         )

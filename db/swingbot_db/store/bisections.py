@@ -17,16 +17,16 @@ from swingbot.core.model.records import (
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 from swingbot_db.store.rows import Rows, iso_time, records
 
-BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
+BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, terms, status"
 
 
 class Bisections(Rows):
     def add(self, new: NewBisection) -> int:
         number = self.scalar(
             "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job,"
-            " metric, policy, request_key)"
+            " metric, terms, request_key)"
             " VALUES (:tree, :origin, :good, :bad, :testbox, :spec, '', :job, :metric,"
-            " CAST(:policy AS jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
+            " CAST(:terms AS jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
             tree=new.tree,
             origin=new.origin,
             good=new.good,
@@ -35,7 +35,7 @@ class Bisections(Rows):
             spec=new.spec,
             job=new.unit_job,
             metric=new.metric,
-            policy=json.dumps(new.terms.to_json()),
+            terms=json.dumps(new.terms.to_json()),
             key=new.request_key,
         )
         if number is None:
@@ -102,7 +102,7 @@ class Bisections(Rows):
 
     def wants(self, bisection: int) -> list[WantedBoot]:
         rows = self.select(
-            "SELECT idx, k, phase, layout, box AS testbox FROM bisection_want"
+            "SELECT idx, k, phase, layout, testbox_index AS testbox FROM bisection_want"
             " WHERE bisection = :b ORDER BY asked_at, idx, k",
             b=bisection,
         )
@@ -110,17 +110,17 @@ class Bisections(Rows):
 
     def add_want(self, bisection: int, wanted: WantedBoot) -> None:
         self.execute(
-            "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, :idx,"
-            " :k, :phase, :layout, :testbox) ON CONFLICT DO NOTHING",
+            "INSERT INTO bisection_want (bisection, idx, k, phase, layout, testbox_index)"
+            " VALUES (:b, :idx, :k, :phase, :layout, :testbox) ON CONFLICT DO NOTHING",
             b=bisection,
             **asdict(wanted),
         )
 
     def move_want(self, bisection: int, idx: int, k: int, testbox: int) -> None:
         self.execute(
-            "UPDATE bisection_want w SET box = :testbox WHERE (bisection, idx, k) = (:b, :idx, :k)"
-            " AND NOT EXISTS (SELECT FROM observation o WHERE (o.bisection, o.idx, o.k) ="
-            " (w.bisection, w.idx, w.k))",
+            "UPDATE bisection_want w SET testbox_index = :testbox"
+            " WHERE (bisection, idx, k) = (:b, :idx, :k) AND NOT EXISTS (SELECT FROM observation o"
+            " WHERE (o.bisection, o.idx, o.k) = (w.bisection, w.idx, w.k))",
             b=bisection,
             idx=idx,
             k=k,
@@ -129,7 +129,7 @@ class Bisections(Rows):
 
     def set_testboxes(self, bisection: int, names: Sequence[str]) -> None:
         self.execute(
-            "UPDATE bisection SET policy = policy || jsonb_build_object('testboxes',"
+            "UPDATE bisection SET terms = terms || jsonb_build_object('testboxes',"
             " to_jsonb(CAST(:names AS text[]))) WHERE id = :b",
             b=bisection,
             names=list(names),
@@ -138,7 +138,7 @@ class Bisections(Rows):
     def observations(self, bisection: int) -> list[Observation]:
         rows = self.select(
             'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout,'
-            " w.box AS testbox,"
+            " w.testbox_index AS testbox,"
             " extract(epoch FROM x.booted_at) AS at"
             " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x"
             " ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
@@ -248,6 +248,5 @@ def _hinted(weight: float, factor: float, floor: float) -> float:
 
 
 def _bisection(row: Mapping[str, Any]) -> Bisection:
-    """A row of `BISECTION`; its column `policy` has the terms."""
-    fields = {name: value for name, value in row.items() if name != "policy"}
-    return Bisection(**fields, terms=BisectionTerms.from_json(row["policy"]))
+    """A row of `BISECTION`."""
+    return Bisection(**{**row, "terms": BisectionTerms.from_json(row["terms"])})

@@ -104,8 +104,8 @@ class Steering(Rows):
     def reopen(self, bisection: int, *, max_boots: int, max_end_boots: int) -> None:
         self.execute(
             "UPDATE bisection SET status = 'running', ended_at = NULL, conclusion = NULL, reason ="
-            " NULL, policy = policy || CAST(:policy AS jsonb)"
+            " NULL, terms = terms || CAST(:terms AS jsonb)"
             " WHERE id = :b",
             b=bisection,
-            policy=journal.text({"max_boots": max_boots, "max_end_boots": max_end_boots}),
+            terms=journal.text({"max_boots": max_boots, "max_end_boots": max_end_boots}),
         )

@@ -18,7 +18,6 @@ from swingbot_jobs.testbox.table import StrictTable
 
 ENTER: Final = ("kexec", "reboot")
 WHERE: Final = ("testbox", "controller")
-_FORMER_WHERE: Final = "box"  # a file may still say this instead of `testbox`
 RESULTS: Final = ("console", "network")
 # Placeholders in the words of a reboot command.
 PLACES: Final = ("{kernel}", "{initrd}", "{cmdline}")
@@ -119,7 +118,7 @@ def parse(table: StrictTable) -> SshDriver:
         known_hosts=_path(table, "known_hosts"),
         enter=_one_of(table, "enter", ENTER),
         reboot_command=_words(table, "reboot_command", must=False),
-        reboot_where=_where(table, default.reboot_where),
+        reboot_where=_one_of(table, "reboot_where", WHERE, default.reboot_where),
         console=console,
         results=_one_of(table, "results", RESULTS, "console" if console else "network"),
         power=_power(table),
@@ -133,12 +132,6 @@ def parse(table: StrictTable) -> SshDriver:
     table.done()
     _check(driver, table)
     return driver
-
-
-def _where(table: StrictTable, default: str) -> str:
-    if table.text("reboot_where", default) == _FORMER_WHERE:
-        return WHERE[0]
-    return _one_of(table, "reboot_where", WHERE, default)
 
 
 def _check(driver: SshDriver, table: StrictTable) -> None:

@@ -52,12 +52,6 @@ def worker_names(settings: Settings) -> list[str]:
     ]
 
 
-def login_names(settings: Settings, worker: str) -> list[str]:
-    """Names under which `worker` may log in: its former name only if a secret has that name."""
-    former = worker_name.former(worker)
-    return [worker, former] if former and _secret(settings, former).exists() else [worker]
-
-
 def builders(settings: Settings) -> dict[str, dict[str, Any]]:
     """Workers and deadline (seconds) of each builder, by name."""
     table: dict[str, dict[str, Any]] = {
@@ -68,34 +62,23 @@ def builders(settings: Settings) -> dict[str, dict[str, Any]]:
     }
     for testbox in sorted(testboxes(settings)):
         table[boot_builder(testbox)] = {
-            "workers": login_names(settings, worker_name.of_testbox(testbox)),
+            "workers": [worker_name.of_testbox(testbox)],
             "deadline_seconds": settings.boot.deadline_seconds,
         }
     return table
 
 
 def is_elsewhere(settings: Settings, worker: str) -> bool:
-    """Return True if `worker` runs on another host, so that `swingbot up` does not start it.
-
-    A pattern may also match the former name.
-    """
-    names = [name for name in (worker, worker_name.former(worker)) if name]
+    """Return True if `worker` runs on another host, so that `swingbot up` does not start it."""
     return any(
-        fnmatch.filter(names, pattern.strip())
+        fnmatch.fnmatch(worker, pattern.strip())
         for pattern in settings.buildbot.elsewhere.split(",")
         if pattern.strip()
     )
 
 
 def secret_file(settings: Settings, worker: str) -> Path:
-    """File with the secret of `worker`; it has the former name if an earlier release created it."""
-    former = worker_name.former(worker)
-    if former and _secret(settings, former).exists() and not _secret(settings, worker).exists():
-        return _secret(settings, former)
-    return _secret(settings, worker)
-
-
-def _secret(settings: Settings, worker: str) -> Path:
+    """File with the secret of `worker`."""
     return settings.worker_secrets / worker
 
 
@@ -200,7 +183,7 @@ def _worker(
 ) -> Any:
     from swingbot.adapters.buildbot import compiler_routing, fleet
 
-    secret = fleet.SecretFile(name, secret_file(settings, worker_name.current(name)))
+    secret = fleet.SecretFile(name, secret_file(settings, name))
     terms: dict[str, Any] = {"max_builds": 1, "keepalive_interval": 60}
     if name in build_workers(settings.build):
         return compiler_routing.BuildWorker(name, secret, announced=announced, **terms)
@@ -247,8 +230,7 @@ def config(settings: Settings) -> dict[str, Any]:
         "db": database.config(url),
         "workers": [
             _worker(settings, name, compiler_routing.CompilerAnnouncements(rows))
-            for worker in worker_names(settings)
-            for name in login_names(settings, worker)
+            for name in worker_names(settings)
         ],
         "builders": [
             util.BuilderConfig(

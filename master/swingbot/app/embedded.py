@@ -227,7 +227,6 @@ def prepare_directories(settings: Settings) -> None:
 def _start_supervisor(
     settings: Settings, planned: list[SupervisedProgram], env: Mapping[str, str]
 ) -> tuple[process.Child, Supervisor]:
-    supervision.keep_former_directories(settings)
     for program in planned:
         program.directory.mkdir(parents=True, exist_ok=True)
     file = settings.state / "run" / "supervisord.conf"

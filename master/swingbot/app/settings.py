@@ -30,36 +30,6 @@ _WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
 DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
 
-
-# Former settings that are constants now. A file may still set them to this value.
-CONSTANTS: Final[Mapping[str, float]] = {
-    "web.uploads": 16,
-    "web.connections": 200,
-    "web.attempt_files": 200,
-    "web.attempt_mib": 4096,
-    "boxes.lease_seconds": 300.0,
-    "boxes.invalid_runs": 20,
-    "mail.suspicious_synced_pct": 20.0,
-    "mail.suspicious_write_pct": 50.0,
-    "retention.kits_days": 30.0,
-    "loop.tick_seconds": 2.0,
-}
-# Former names of settings, in a file or the environment: former -> current.
-RENAMED: Final[Mapping[str, str]] = {
-    "boxes.failures": "testboxes.failures",
-    "boxes.screening_boots": "testboxes.screening_boots",
-    "boxes.stuck_minutes": "testboxes.stuck_minutes",
-    "boxes.invalid_pct": "testboxes.invalid_pct",
-    "boxes.mails": "testboxes.mails",
-    "policy.idle_aa_minutes": "testboxes.idle_aa_minutes",
-    "web.box_minutes": "web.testbox_minutes",
-}
-# Former names of sections: former -> current.
-FORMER_SECTIONS: Final[Mapping[str, str]] = {
-    former.partition(".")[0]: key.partition(".")[0]
-    for former, key in RENAMED.items()
-    if former.partition(".")[0] != key.partition(".")[0]
-}
 HEARTBEATS: Final = 2  # a part that misses fewer does not hang
 
 
@@ -727,8 +697,6 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{file}: not valid TOML: {error}") from None
-    _drop_constants(document, file, env)
-    _move_renamed(document, file)
     hints = get_type_hints(Settings)
     sources: dict[str, str] = {}
     sections: dict[str, Any] = {}
@@ -747,17 +715,11 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             values[key] = _convert(f"{file}: {name}.{key}", known[key], value)
             sources[f"{name}.{key}"] = str(file)
         for key, type_ in known.items():
-            for variable in (
-                *(variable_of(former) for former in _former(f"{name}.{key}")),
-                variable_of(f"{name}.{key}"),
-            ):
-                if variable in env:
-                    values[key] = _convert(variable, type_, env[variable])
-                    sources[f"{name}.{key}"] = variable
+            variable = variable_of(f"{name}.{key}")
+            if variable in env:
+                values[key] = _convert(variable, type_, env[variable])
+                sources[f"{name}.{key}"] = variable
         sections[name] = kind(**values)
-    for former in FORMER_SECTIONS.keys() & document.keys():
-        if document[former] == {}:
-            del document[former]
     if document:
         raise SettingsError(
             f"{file}: unknown section [{next(iter(document))}]; valid sections are"
@@ -811,57 +773,6 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     return settings
 
 
-def _drop_constants(document: dict[str, Any], file: Path | None, env: Mapping[str, str]) -> None:
-    """Remove former settings from `document`.
-
-    Raises SettingsError if one is set to another value than the constant.
-    """
-    for key, constant in CONSTANTS.items():
-        section, _, name = key.partition(".")
-        table, variable = document.get(section), variable_of(key)
-        if isinstance(table, dict) and name in table:
-            _check_constant(f"{file}: {key}", table.pop(name), constant)
-            if not table:
-                del document[section]
-        if variable in env:
-            _check_constant(variable, env[variable], constant)
-
-
-def _move_renamed(document: dict[str, Any], file: Path | None) -> None:
-    """Give settings with a former name in `document` their current name.
-
-    Raises SettingsError if both names are set.
-    """
-    for former, key in RENAMED.items():
-        section, _, name = former.partition(".")
-        table = document.get(section)
-        if not isinstance(table, dict) or name not in table:
-            continue
-        current, _, new_name = key.partition(".")
-        target = document.setdefault(current, {})
-        if isinstance(target, dict):
-            if new_name in target:
-                raise SettingsError(
-                    f"{file}: {former} is the former name of {key}, which is set too; remove"
-                    f" {former}"
-                )
-            target[new_name] = table.pop(name)
-        if not table:
-            del document[section]
-
-
-def _former(key: str) -> list[str]:
-    return [former for former, current in RENAMED.items() if current == key]
-
-
-def _check_constant(where: str, value: Any, constant: float) -> None:
-    if str(value) not in (str(constant), f"{constant:g}"):
-        raise SettingsError(
-            f"{where} is no longer a setting: its value is always {constant:g}, not {value!r};"
-            " remove it"
-        )
-
-
 def variable_of(key: str) -> str:
     """Environment variable that sets `key` ("section.key")."""
     return f"SWINGBOT_{key.replace('.', '_').upper()}"
@@ -878,7 +789,7 @@ def _check_build(build: BuildSection) -> None:
         if not _WORKER.fullmatch(name) or worker_name.drives_testbox(name):
             raise SettingsError(
                 f"build.workers: {name!r} is not a valid name of a build worker; use letters,"
-                " digits and ._-, and do not start with testbox- or box- (reserved for testboxes)"
+                " digits and ._-, and do not start with testbox- (reserved for testboxes)"
             )
 
 

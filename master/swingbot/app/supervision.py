@@ -16,7 +16,6 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from swingbot.app import buildmaster, postgres
 from swingbot.app.settings import SECTIONS, Settings
-from swingbot_jobs.contract import worker_name
 
 POSTGRES: Final = "postgres"
 MASTER: Final = "buildbot-master"
@@ -79,17 +78,6 @@ def master_directory(settings: Settings) -> Path:
 
 def worker_directory(settings: Settings, worker: str) -> Path:
     return settings.state / "workers" / worker
-
-
-def keep_former_directories(settings: Settings) -> None:
-    """Link each worker's directory to the one that it had under its former name.
-
-    A link, because boots in progress use the old path.
-    """
-    for worker in buildmaster.worker_names(settings):
-        former, current = worker_name.former(worker), worker_directory(settings, worker)
-        if former and worker_directory(settings, former).is_dir() and not current.exists():
-            current.symlink_to(former)
 
 
 def programs(settings: Settings) -> list[SupervisedProgram]:

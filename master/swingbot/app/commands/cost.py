@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from swingbot.app.commands import text
-from swingbot.core.model.former_names import with_former_names
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import RequestError
 from swingbot.service.table.cost import ExperimentCost
@@ -40,7 +39,7 @@ def cost_json(cost: ExperimentCost) -> dict[str, Any]:
         "seconds": cost.seconds,
         "testbox_seconds": cost.testbox_seconds,
     }
-    return with_former_names(asdict(cost) | sums)
+    return asdict(cost) | sums
 
 
 def confirm(*, yes: bool) -> None:

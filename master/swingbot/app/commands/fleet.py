@@ -14,7 +14,6 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import connect
-from swingbot_jobs.contract import worker_name
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
@@ -100,7 +99,6 @@ Examples:
 @guarded
 def secret(session: CommandContext, name: str, new: bool) -> None:
     """Print the secret of worker NAME. Creates it if it does not exist."""
-    name = worker_name.current(name)
     _check_name(session.settings, name)
     file = buildmaster.secret_file(session.settings, name)
     if new:

@@ -13,7 +13,7 @@ import click
 from swingbot.app.commands import settings_page, text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.app.database import owner_url
-from swingbot.app.settings import FORMER_SECTIONS, GROUPS, SECTIONS, shown, with_place
+from swingbot.app.settings import GROUPS, SECTIONS, shown, with_place
 from swingbot.app.wiring import connect
 from swingbot_jobs.lazy_group import Place, lazily
 
@@ -118,7 +118,7 @@ def upgrade(session: CommandContext) -> None:
 @click.argument(
     "sections",
     nargs=-1,
-    type=click.Choice((*SECTIONS, *FORMER_SECTIONS)),
+    type=click.Choice(SECTIONS),
     metavar="[SECTION]...",
 )
 @click.option("--reference", is_flag=True, help="Print docs/settings.md (defaults and examples).")
@@ -139,7 +139,7 @@ def settings_(
         click.echo(settings_page.page(), nl=False)
         return
     rows: list[dict[str, Any]] = []
-    chosen = [FORMER_SECTIONS.get(name, name) for name in sections] or SECTIONS
+    chosen = sections or SECTIONS
     for section in (name for group in GROUPS for name in group.sections if name in chosen):
         values = getattr(session.settings, section)
         for field in dataclasses.fields(values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from swingbot.app.settings import CONSTANTS, GROUPS, RENAMED, Settings, variable_of
+from swingbot.app.settings import GROUPS, Settings, variable_of
 from swingbot_jobs import resources
 
 _HEAD = f"""\
@@ -28,17 +28,6 @@ def page() -> str:
     for group in GROUPS:
         parts.append(f"## {group.title}\n\n```toml\n{group.example}```\n")
         parts += [_section(name) for name in group.sections]
-    renamed = "\n".join(f"| `{former}` | `{key}` |" for former, key in RENAMED.items())
-    parts.append(
-        "## Renamed settings\n\nThe former name still works, in a file and in the environment.\n\n"
-        f"| former name | name |\n|---|---|\n{renamed}\n"
-    )
-    constants = "\n".join(f"| `{key}` | {value:g} |" for key, value in CONSTANTS.items())
-    parts.append(
-        "## Removed settings\n\nThese are now constants. A file may still set them to the value"
-        " below;"
-        f" any other value is an error.\n\n| key | value |\n|---|---|\n{constants}\n"
-    )
     return "\n".join(parts)
 
 

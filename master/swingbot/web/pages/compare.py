@@ -20,7 +20,6 @@ from starlette.routing import Route
 
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
-from swingbot.core.model.former_names import with_former_names
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, SeriesError
 from swingbot.core.patchset.read import read_file
@@ -206,7 +205,7 @@ class ComparePages:
                 return JSONResponse(
                     {
                         "id": None,
-                        "foreseen": with_former_names(asdict(cost)),
+                        "foreseen": asdict(cost),
                         "refused": refused,
                         **series_facts(series),
                         **self._left(person),
@@ -220,7 +219,7 @@ class ComparePages:
         facts = {
             "id": submitted.id,
             "new": submitted.new,
-            "foreseen": with_former_names(asdict(submitted.cost)),
+            "foreseen": asdict(submitted.cost),
             **series_facts(series),
             **self._left(person),
         }
@@ -233,8 +232,8 @@ class ComparePages:
     def _left(self, person: Person) -> dict[str, Any]:
         used, quota = self._submitter.used(person)
         return {
-            "used": with_former_names(asdict(used)),
-            "quota": with_former_names(asdict(quota)) if quota else None,
+            "used": asdict(used),
+            "quota": asdict(quota) if quota else None,
         }
 
     def _spec(self, sent: SubmittedForm, series: PatchSeries) -> ComparisonRequest:

@@ -16,7 +16,6 @@ from starlette.routing import Route
 
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
-from swingbot.core.model.former_names import with_former_names
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.core.patchset.model import PatchSeries
@@ -146,8 +145,8 @@ class ExperimentForm:
         return {
             "plan": self._submitter.plan_facts(planned),
             **series_facts(series),
-            "used": with_former_names(asdict(used)),
-            "quota": with_former_names(asdict(quota)) if quota else None,
+            "used": asdict(used),
+            "quota": asdict(quota) if quota else None,
         }
 
     def _spec(self, sent: SubmittedForm, series: PatchSeries) -> ExperimentRequest:
