@@ -1,4 +1,4 @@
-"""`swingbot incident` as a person types it, and incidents of before sightings were kept."""
+"""`swingbot incident` as a person types it."""
 
 from __future__ import annotations
 

@@ -339,18 +339,12 @@ def test_names_of_a_job_that_lead_elsewhere_are_left_out(world: World) -> None:
     ] == ["run.sh"]
 
 
-def test_boots_from_before_these_files_were_kept_are_named(world: World) -> None:
+def test_boots_without_these_files_are_named(world: World) -> None:
     world.conn.execute(sa.text("UPDATE boot SET files = '{}'"))
     world.conn.commit()
     missing = world.made.kit("r1").missing
-    assert (
-        f"QEMU's arguments of boot x{world.boots[0]}: the boot was made by a version that "
-        f"did not store them"
-    ) in missing
-    assert any(
-        line.startswith("rootfs.cpio: the boots were made by a version that did not store it")
-        for line in missing
-    )
+    assert f"QEMU's arguments of boot x{world.boots[0]}: not stored with it" in missing
+    assert any(line.startswith("rootfs.cpio: not stored with the boots") for line in missing)
 
 
 def test_a_report_without_boots_of_its_culprit_is_one_sentence(world: World) -> None:

@@ -109,17 +109,6 @@ def test_an_empty_file_is_a_file(store: ArtifactDirectory) -> None:
         assert file.read() == b""
 
 
-def test_files_stored_before_compression_are_read_as_they_are(
-    store: ArtifactDirectory, tmp_path: Path
-) -> None:
-    plain = tmp_path / "artifacts" / sha(b"console")[:2] / sha(b"console")[2:]
-    plain.parent.mkdir(parents=True)
-    plain.write_bytes(b"console")
-    assert store.put(io.BytesIO(b"console"), sha(b"console")) is False
-    with store.open(sha(b"console")) as file:
-        assert file.read() == b"console"
-
-
 @pytest.mark.parametrize("end", [0, 1, 8, 20, 100, -1, -9, -20])
 def test_a_stored_file_that_was_cut_is_damaged_wherever_it_was_cut(
     store: ArtifactDirectory, tmp_path: Path, end: int

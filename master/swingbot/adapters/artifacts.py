@@ -2,9 +2,8 @@
 content, and the secret that authorises workers to write to it.
 
 A file appears under its name only when it is complete, verified and on disk, so readers never see a
-partial file. Files are compressed (`zstd_file`); files stored by versions without compression are
-read as they are. A pruned file leaves a note (`cdef....gone`), which tells readers when and why it
-was removed.
+partial file. Files are compressed (`zstd_file`). A pruned file leaves a note (`cdef....gone`) of
+when and why it was removed.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Sink:
             self._file.close()
             self._target.parent.mkdir(exist_ok=True)
             self._temporary.replace(self._target)
-            _note_of(self._target).unlink(missing_ok=True)
+            self._target.with_suffix(GONE).unlink(missing_ok=True)
             _sync_directory(self._target.parent)
         except OSError as error:
             self.abort()
@@ -111,18 +110,14 @@ class ArtifactDirectory:
         self._root, self._limit = root, limit
         self._incoming = root / "incoming"
 
-    def _plain(self, sha256: str) -> Path:
+    def _file(self, sha256: str, suffix: str = _COMPRESSED) -> Path:
         if SHA256.fullmatch(sha256) is None:
             raise ValueError(f"{sha256[:80]!r} is not a sha256 (64 hex digits)")
-        return self._root / sha256[:2] / sha256[2:]
-
-    def _compressed(self, sha256: str) -> Path:
-        plain = self._plain(sha256)
-        return plain.with_name(plain.name + _COMPRESSED)
+        return self._root / sha256[:2] / f"{sha256[2:]}{suffix}"
 
     def has(self, sha256: str) -> bool:
         """Return whether the store has a file. Raises ValueError if `sha256` is not valid."""
-        return self._compressed(sha256).is_file() or self._plain(sha256).is_file()
+        return self._file(sha256).is_file()
 
     def open(self, sha256: str) -> BinaryIO:
         """Return the content of a stored file, seekable.
@@ -131,14 +126,11 @@ class ArtifactDirectory:
         if `sha256` is not valid.
         """
         try:
-            file = self._compressed(sha256).open("rb")
+            file = self._file(sha256).open("rb")
         except FileNotFoundError:
-            try:
-                return self._plain(sha256).open("rb")
-            except FileNotFoundError:
-                if pruned := self.pruned(sha256):
-                    raise Gone(pruned.why) from None
-                raise
+            if pruned := self.pruned(sha256):
+                raise Gone(pruned.why) from None
+            raise
         try:
             return cast(BinaryIO, io.BufferedReader(ZstdReader(file), _CHUNK))
         except ArtifactError:
@@ -147,7 +139,7 @@ class ArtifactDirectory:
 
     def sink(self, sha256: str) -> Sink:
         """Start to store a file that is received in chunks."""
-        target = self._compressed(sha256)
+        target = self._file(sha256)
         try:
             self._incoming.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -174,7 +166,7 @@ class ArtifactDirectory:
 
     def pruned(self, sha256: str) -> Pruned | None:
         """Return when and why a file was pruned; None if it was not, or was stored again."""
-        note = _note_of(self._plain(sha256))
+        note = self._file(sha256, GONE)
         try:
             text, at = note.read_text().strip(), datetime.fromtimestamp(note.stat().st_mtime, UTC)
         except FileNotFoundError:
@@ -188,11 +180,10 @@ class ArtifactDirectory:
         """
         freed = 0
         if note:
-            _note_of(self._plain(sha256)).write_text(note + "\n")
-        for path in (self._compressed(sha256), self._plain(sha256)):
-            with suppress(FileNotFoundError):
-                freed += path.stat().st_size
-                path.unlink()
+            self._file(sha256, GONE).write_text(note + "\n")
+        with suppress(FileNotFoundError):
+            freed = self._file(sha256).stat().st_size
+            self._file(sha256).unlink()
         return freed
 
     def stored(self) -> Iterator[StoredArtifact]:
@@ -219,10 +210,6 @@ class ArtifactDirectory:
         for file in stale:
             file.unlink(missing_ok=True)
         return len(stale)
-
-
-def _note_of(file: Path) -> Path:
-    return file.with_name(file.name.removesuffix(_COMPRESSED) + GONE)
 
 
 def secret(file: Path) -> bytes:

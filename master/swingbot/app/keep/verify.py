@@ -17,7 +17,7 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.text.numbers import count
 
 _CHUNK: Final = 1 << 20
-_ENTRY: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})(\.zst|\.gone)?")
+_ENTRY: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})(\.zst|\.gone)")
 
 
 def verify(place: BackupDirectory, name: str, announce: Callable[[str], None]) -> list[str]:

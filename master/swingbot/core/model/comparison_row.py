@@ -184,7 +184,7 @@ class ComparisonRow:
     def from_json(cls, given: Mapping[str, Any]) -> ComparisonRow:
         """Read a stored row, or one of a comparison's JSON.
 
-        Missing keys of older rows become None, unknown keys are ignored. Raises BadRow.
+        Missing keys become None, unknown keys are ignored. Raises BadRow.
         """
         return cls(
             testbox=_taken(given, "testbox"),

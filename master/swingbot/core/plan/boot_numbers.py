@@ -3,9 +3,6 @@
 The purpose is part of a boot's key and determines its perturbation. Boots with different purposes
 are thus never the same boot, and they differ on a repeatable testbox, however many boots either
 purpose has. Base and head of one purpose share their perturbations.
-
-Boots from before purposes existed have the purpose `search`, and numbers from 100 if they served
-another purpose. Comparisons from that time keep their purpose and numbers.
 """
 
 from __future__ import annotations

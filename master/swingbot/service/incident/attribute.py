@@ -161,7 +161,7 @@ def change_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> floa
 
 def of_spread(conclusion: Mapping[str, Any]) -> bool:
     """Return whether the culprit of a conclusion changes the spread between boots, at an unchanged
-    level. Conclusions of earlier versions have no such key."""
+    level."""
     return conclusion.get("spread_ratio") is not None
 
 

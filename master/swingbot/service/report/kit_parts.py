@@ -127,10 +127,7 @@ def boot_of(gathering: Gathering, row: Row, programs: Mapping[str, str]) -> KitB
             "which these scripts do not set up"
         )
     elif row["facts"].get("qemu_version"):
-        gathering.missing.append(
-            f"QEMU's arguments of boot {row['id']}: the boot was made by a version that did "
-            "not store them"
-        )
+        gathering.missing.append(f"QEMU's arguments of boot {row['id']}: not stored with it")
     runs = [
         KitRun(
             unit_job=run["unit_job"],
@@ -188,8 +185,7 @@ def job_of(
     having = _same(rows, "job.cpio")
     if having is None:
         gathering.missing.append(
-            "job.cpio: the boots were made by a version that did not store it, or did not all "
-            "run the same job"
+            "job.cpio: not stored with the boots, or they did not all run the same job"
         )
         return None, files
     artifact = gathering.stored(having, "job.cpio", "the boots")
@@ -223,8 +219,7 @@ def rootfs_of(gathering: Gathering, rows: Sequence[Row]) -> KitRootfs | None:
     having = _same(rows, "rootfs.json")
     if having is None:
         gathering.missing.append(
-            "rootfs.cpio: the boots were made by a version that did not store it, or did not "
-            "all have the same one"
+            "rootfs.cpio: not stored with the boots, or they did not all have the same one"
         )
         return None
     record = gathering.document(
