@@ -20,7 +20,8 @@ import yaml
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.heartbeat import Heartbeat, last_beat
 from swingbot.adapters.part_heartbeat import PartHeartbeat
-from swingbot.app.keep.health_check import beat_file, problems_here, read_here, why_no_room
+from swingbot.app.keep.health_check import beat_file, problems_here, why_no_room
+from swingbot.app.keep.health_page import read_here
 from swingbot.app.settings import Settings, load
 from swingbot.app.web import CONNECTIONS
 from swingbot.core.keep.health import SILENT_SECONDS, LoopHeartbeat, no_room, problems

@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import ArtifactDirectory
-from swingbot.app.keep.health_check import health
+from swingbot.app.keep.health_page import health
 from swingbot.app.settings import load
 from swingbot.web.app import make_app
 from swingbot.web.http.snapshot_reader import SnapshotReader

@@ -18,7 +18,7 @@ from swingbot.adapters.artifacts import LIMIT_BYTES, ArtifactDirectory, secret
 from swingbot.adapters.part_heartbeat import PartHeartbeat
 from swingbot.app import address
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
-from swingbot.app.keep.health_check import health, read_here
+from swingbot.app.keep.health_page import health, read_here
 from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.keep.reader_watchdog import watching_readers
 from swingbot.app.moderator import DatabaseModerator

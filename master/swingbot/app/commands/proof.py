@@ -11,7 +11,6 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
 from swingbot.core.proof.gates import GATES, spoken
-from swingbot.service.prove.request_gates import foresee_gates, prove_again
 from swingbot_db import read
 
 gate_option = click.option(
@@ -99,6 +98,8 @@ def run(session: CommandContext, incident: str, gates: tuple[str, ...], json_: b
     Examples:
       swingbot proof run i1 --gate layout --gate executed
     """
+    from swingbot.service.prove.request_gates import prove_again
+
     number = ids.read(incident, "incident")[1]
     measuring_parent = not prove_again(session.lab, number, gates)
     with session.reading() as conn:
@@ -127,6 +128,8 @@ def cost(session: CommandContext, incident: str, gates: tuple[str, ...], json_: 
     Example:
       swingbot proof cost i1
     """
+    from swingbot.service.prove.request_gates import foresee_gates
+
     estimates = foresee_gates(session.lab, ids.read(incident, "incident")[1], gates)
     if json_:
         say_json([asdict(one) for one in estimates])

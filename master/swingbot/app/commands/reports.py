@@ -16,7 +16,6 @@ from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot.service.ports import RequestError
 from swingbot.service.report.readdress import readdress
-from swingbot.web.access.session import operator_key
 from swingbot_db import moderation, read, reports
 from swingbot_jobs.terminal import print_as_is
 
@@ -33,6 +32,8 @@ def key(session: CommandContext) -> None:
     Example:
       swingbot key
     """
+    from swingbot.web.access.session import operator_key
+
     click.echo(operator_key(secret(session.settings.secret_file)))
 
 

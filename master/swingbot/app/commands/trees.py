@@ -19,9 +19,6 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.core.plan.branch_patches import tally
-from swingbot.core.stats.findings import look
-from swingbot.core.stats.findings_text import tell
-from swingbot.core.stats.tip_spreads import tip_spread
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import (
     NewTree,
@@ -286,6 +283,10 @@ def history(
       swingbot tree history linus
       swingbot tree history linus --metric netperf.Throughput_Mbps --json
     """
+    from swingbot.core.stats.findings import look
+    from swingbot.core.stats.findings_text import tell
+    from swingbot.core.stats.tip_spreads import tip_spread
+
     with session.reading() as conn:
         rows = [
             row

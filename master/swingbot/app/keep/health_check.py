@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from swingbot.adapters.heartbeat import last_beat
 from swingbot.adapters.part_heartbeat import beats
@@ -14,10 +13,6 @@ from swingbot.app import postgres
 from swingbot.app.database import database_url
 from swingbot.app.settings import Settings
 from swingbot.core.keep.health import PartBeat, hung, hung_problems, no_room, problems
-from swingbot.web.health.healthz import HealthPage
-from swingbot.web.ports import ReadModels
-from swingbot_db import read
-from swingbot_db.engine import Connection, Engine
 from swingbot_db.probe import NoAnswer, ask
 
 
@@ -74,40 +69,3 @@ def database_problem(settings: Settings) -> str | None:
     except NoAnswer as error:
         return f"the database {postgres.hidden(url)} does not respond: {error}"
     return None
-
-
-def health(settings: Settings, engine: Engine) -> HealthPage:
-    def database() -> dict[str, Any]:
-        try:
-            return ask(engine.url, read.REACHABLE)[0]
-        except NoAnswer as error:
-            return {"reason": f"the database does not respond: {error}"}
-
-    def parts() -> list[dict[str, Any]]:
-        now = datetime.now(UTC)
-        return [
-            {
-                "part": beat.part,
-                "seconds": round(beat.age_seconds, 1),
-                "since": (now - timedelta(seconds=beat.age_seconds)).isoformat(timespec="seconds"),
-            }
-            for beat in hung_here(settings)
-        ]
-
-    return HealthPage(database, parts)
-
-
-def read_here(settings: Settings) -> ReadModels:
-    """The read models; `status` lists this machine's problems first."""
-
-    def status(conn: Connection) -> dict[str, Any]:
-        facts = read.status(conn)
-        return facts | {"problems": problems_here(settings) + facts["problems"]}
-
-    return cast(
-        ReadModels,
-        SimpleNamespace(
-            **{name: getattr(read, name) for name in dir(read) if not name.startswith("_")}
-            | {"status": status}
-        ),
-    )

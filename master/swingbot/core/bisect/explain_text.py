@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
+from typing import TYPE_CHECKING
 
-from swingbot.core.bisect.explain import Explanation, Influence, WhatIf
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure
 from swingbot.core.model.bisection import Observation
+
+if TYPE_CHECKING:  # needs numpy and scipy; pages and lists show sentences without them
+    from swingbot.core.bisect.explain import Explanation, Influence, WhatIf
 
 Duration = Callable[[float], str]
 Commits = Sequence[tuple[str, str]]  # (commit, subject) by point

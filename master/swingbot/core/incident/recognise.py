@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.stats import t as student
-
 from swingbot.core.incident.level import in_percent
 from swingbot.core.thresholds import (
     SPREAD_FLOOR,
@@ -63,8 +61,8 @@ def recognise(diffs: Sequence[float], expected: float, noise: PairNoise) -> Reco
     own = max(noise.sd, SPREAD_FLOOR) ** 2 / n + 2.0 * noise.layout**2
     wide = math.sqrt(own + (STILL_SPREAD * expected) ** 2)
     df = max(noise.df, 1.0)
-    there = float(student.logpdf(mean, df, loc=expected, scale=wide))
-    none = float(student.logpdf(mean, df, loc=0.0, scale=math.sqrt(own)))
+    there = _log_density(mean - expected, df, wide)
+    none = _log_density(mean, df, math.sqrt(own))
     odds = math.log(STILL_PRIOR / (1.0 - STILL_PRIOR)) + there - none
     p = 1.0 / (1.0 + math.exp(-min(max(odds, -700.0), 700.0)))
     share = mean / expected
@@ -78,6 +76,11 @@ def recognise(diffs: Sequence[float], expected: float, noise: PairNoise) -> Reco
     if p <= 1.0 - STILL_SURE or (weaker and n > 1):
         return Recognition(answer="gone", probability=p, words=words)
     return Recognition(answer="more" if n < STILL_PAIRS else "unclear", probability=p, words=words)
+
+
+def _log_density(deviation: float, df: float, scale: float) -> float:
+    """Student's t, without the constant that depends on `df` alone."""
+    return -math.log(scale) - (df + 1.0) / 2.0 * math.log1p((deviation / scale) ** 2 / df)
 
 
 def beyond_known(left: float, errors: Sequence[float], min_effect: float) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from swingbot.core.bisect.journal import JournalStep
 from swingbot.core.model.records import (
     Steer,
 )
 from swingbot.core.model.statuses import SteerAct
+
+if TYPE_CHECKING:  # the engine needs numpy and scipy, its journal as a type does not
+    from swingbot.core.bisect.journal import JournalStep
 
 
 class Steering(Protocol):
