@@ -247,6 +247,12 @@ def test_a_replay_names_the_first_step_that_is_decided_differently(
     assert "step 3 of" in done.output and "[9]" in done.output
     replayed = json.loads(swingbot("bisect", "replay", str(tmp_path / "b.log"), "--json").output)
     assert (replayed["same"], replayed["difference"]["step"]) == (False, 3)
+    with brain.engine.begin() as conn:
+        conn.execute(sa.text("UPDATE bisection_step SET engine = '0'"))
+    explained = swingbot("bisect", "explain", f"b{number}")
+    assert explained.exit_code == 0 and "conclude culprit" in explained.output
+    assert "This step was decided by engine 0; this is engine" in explained.output
+    assert swingbot("bisect", "replay", f"b{number}").exit_code == 3
 
 
 def test_advice_wakes_the_loop(brain: Brain) -> None:
@@ -328,7 +334,7 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
 ) -> None:
     lab = scenario.a_lab(conn)
     old, running = f"b{lab.bisection}", f"b{lab.running_bisection}"
-    assert "predates journals" in swingbot("bisect", "replay", old).output
+    assert "no recorded steps" in swingbot("bisect", "replay", old).output
     assert swingbot("bisect", "log", old).output.count("\n") > 20
     assert swingbot("bisect", "visualize", old, "--ascii", "--width", "90").exit_code == 0
     advance_bisections(brain.lab, Faults(brain.lab.transaction))

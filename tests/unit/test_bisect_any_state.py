@@ -112,7 +112,6 @@ def a_policy(rng: np.random.Generator) -> Policy:
         parallel=int(rng.choice([1, 3])),
         confidence=float(rng.choice([0.5, 0.99, 0.9999])),
         odd_images=float(rng.choice([0.0, 0.16, 0.9])),
-        edition=int(rng.choice([1, 2, 3, 3])),
         prior_creep=float(rng.choice([0.0, 0.03, 0.9])),
     )
 

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from swingbot.core.bisect import gradual
 from swingbot.core.bisect.assessment import look
 from swingbot.core.bisect.state import BisectionState
-from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS, SECOND_EDITION, Policy
+from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS, Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import EMULATED, NoisePrior
 from tests.simulate import SimulatedBench, a_state, bisect_to_the_end, known_noise
@@ -81,7 +81,7 @@ def test_more_boots_of_a_creep_make_it_surer(paired: bool) -> None:
 def test_a_creep_needs_enough_places_and_a_prior() -> None:
     bench = SimulatedBench(commits=40, culprit=None, commit_creep=-0.12, run_noise=0.01)
     state = spread_out(bench, 4)
-    assert p_creep(state, replace(POLICY, **SECOND_EDITION)) == 0.0  # type: ignore[arg-type]
+    assert p_creep(state, replace(POLICY, prior_creep=0.0)) == 0.0
     only = tuple(o for o in state.observations if o.idx in (0, 20, 40))
     assert p_creep(replace(state, observations=only)) == 0.0
 

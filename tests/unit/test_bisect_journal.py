@@ -62,7 +62,7 @@ def played(
             JournalStep(
                 number=len(noted) + 1,
                 at=f"t{len(noted):03}",
-                engine="e",
+                engine=journal.ENGINE,
                 facts=facts,
                 digest=now.digest,
                 action=journal.decision(action),
@@ -115,7 +115,7 @@ def test_a_written_log_is_read_and_decided_again() -> None:
         assert journal.replay(found) == journal.Replay(steps=len(steps), difference=None)
 
 
-def test_another_engine_is_caught_at_its_first_other_decision() -> None:
+def test_a_replay_stops_at_the_first_other_decision() -> None:
     steps, _, _ = played(a_range(), bench())
     other = journal.replay(
         steps, lambda state, policy: step(state, dataclasses.replace(policy, boots_per_end=3))

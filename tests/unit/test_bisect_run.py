@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 from swingbot.app.bisect_run import process
 from swingbot.app.commands.bisect_run import run
+from swingbot.core.bisect.journal import ENGINE
 from tests.noisy_repo import git, make_repo
 
 
@@ -282,6 +283,17 @@ def test_a_finished_bisection_is_answered_without_a_boot(bench: Bench) -> None:
     assert again.pop("answered_before")["boots"] == boots
     assert first.pop("answered_before") is None and again == first
     assert len(bench.started()) == boots
+
+
+def test_boots_that_another_engine_asked_for_count_and_that_is_said(bench: Bench) -> None:
+    command = bench.says(step_at(8))
+    first = bench.facts(command)
+    text = bench.journal.read_text()
+    assert text.count(f'"engine": "{ENGINE}"') == 1
+    bench.journal.write_text(text.replace(f'"engine": "{ENGINE}"', '"engine": "0"'))
+    status, out, err = bench.bisect(command, "--json")
+    assert status == 0 and json.loads(out)["culprit"] == first["culprit"]
+    assert f"engine 0 began this bisection; its boots count, and engine {ENGINE} decides" in err
 
 
 def test_another_cmd_on_the_same_range_is_refused_until_restarted(bench: Bench) -> None:

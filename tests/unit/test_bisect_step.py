@@ -15,7 +15,7 @@ from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
 from swingbot.core.bisect.step import step
-from swingbot.core.bisect.thresholds import SECOND_EDITION, Policy
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import EMULATED, NoisePrior
 from swingbot.core.model.statuses import Phase
@@ -514,11 +514,11 @@ def test_parts_of_a_range_that_overlap_are_looked_at_once_a_step(
     monkeypatch.setattr(assessment, "_posterior", counted)
     confirmed = [i for step_at in (8, 16, 24, 32, 40) for i in (step_at - 1, step_at)]
     boots = [WantedBoot(i, k, "ends") for i in (0, 48) for k in range(3)]
-    boots += [WantedBoot(i, k, "search") for i in range(4, 48, 4) for k in range(3)]
+    boots += [WantedBoot(i, k, "search") for i in range(2, 48, 2) for k in range(3)]
     boots += [WantedBoot(i, k, "confirm") for i in confirmed for k in range(50, 54)]
     state = arrived(FIVE_STEPS, replace(a_state(FIVE_STEPS), in_flight=tuple(boots)))
-    # later editions take five equal steps, evenly apart, for a creep
-    step(state, replace(POLICY, **SECOND_EDITION))  # type: ignore[arg-type]
+    # five equal steps, evenly apart, could be a creep or odd images
+    step(state, replace(POLICY, prior_creep=0.0, odd_images=0.0))
     assert len(looks) == len(set(looks)) > 10
 
 

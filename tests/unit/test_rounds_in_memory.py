@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from swingbot.core.bisect.journal import JournalStep, replay
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.model.statuses import ComparisonKind
 from swingbot.core.model.testbox_state import TestboxPhase
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.cancel import cancel_bisection
+from swingbot.service.bisect.explain import Explained, explain_bisection
 from swingbot.service.bisect.steer import hint, logbook, resume, skip
 from swingbot.service.faults import Faults
 from swingbot.service.order.dispatch import dispatch_orders
@@ -320,6 +322,25 @@ def test_one_step_of_a_bisection_records_what_it_wants_before_it_is_placed() -> 
     tick(memory.lab)
     with memory.store.transaction() as tx:
         assert tx.bisections.wants(number) == wants
+
+
+def test_a_bisection_goes_on_with_another_engine_and_its_journal_tells_them_apart() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    for _ in range(4):
+        tick(memory.lab)
+        memory.work()
+    rows = memory.store.db.steps
+    earlier = sorted(rows)
+    rows.update({key: replace(row, engine="0") for key, row in rows.items()})
+    shown = explain_bisection(memory.lab, number)
+    assert isinstance(shown, JournalStep) and (shown.number, shown.engine) == (len(earlier), "0")
+    memory.run()
+    assert bisection_of(memory, number).status == "culprit"
+    done = replay(logbook(memory.lab, number).steps)
+    assert [step.number for step in done.foreign] == [step for _, step in earlier]
+    assert done.difference is None and done.steps > 0
+    assert isinstance(explain_bisection(memory.lab, number), Explained)
 
 
 def test_a_bisection_names_the_commit_that_made_it_slower() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from swingbot.core.bisect import journal
 from swingbot.core.bisect.journal import JournalStep
@@ -13,23 +13,19 @@ from swingbot.core.model.records import (
 from swingbot.core.model.statuses import SteerAct
 from swingbot_db.store.rows import Rows, iso_time
 
+_STEP: Final = "number, engine, facts, digest, action, at FROM bisection_step"
+
 
 class Steering(Rows):
     def steps(self, bisection: int) -> list[JournalStep]:
-        rows = self.select(
-            "SELECT number, engine, facts, digest, action, at FROM bisection_step WHERE bisection"
-            " = :b ORDER BY number",
-            b=bisection,
-        )
+        rows = self.select(f"SELECT {_STEP} WHERE bisection = :b ORDER BY number", b=bisection)
         return [JournalStep(**{**row._mapping, "at": iso_time(row.at)}) for row in rows]
 
-    def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
+    def last_step(self, bisection: int) -> JournalStep | None:
         row = self.select_one(
-            "SELECT number, digest, action FROM bisection_step WHERE bisection = :b ORDER BY"
-            " number DESC LIMIT 1",
-            b=bisection,
+            f"SELECT {_STEP} WHERE bisection = :b ORDER BY number DESC LIMIT 1", b=bisection
         )
-        return (row.number, row.digest, row.action) if row else None
+        return JournalStep(**{**row._mapping, "at": iso_time(row.at)}) if row else None
 
     def add_step(
         self,

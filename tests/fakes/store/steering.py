@@ -29,9 +29,9 @@ class Steering(Noun):
             if of == bisection
         ]
 
-    def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
+    def last_step(self, bisection: int) -> JournalStep | None:
         steps = self.steps(bisection)
-        return (steps[-1].number, steps[-1].digest, dict(steps[-1].action)) if steps else None
+        return steps[-1] if steps else None
 
     def add_step(
         self,

@@ -1,13 +1,11 @@
-"""Record journals of simulated bisections, once: `python -m tests.golden.journal.record` writes
-those that are not there yet.
+"""Record journals of simulated bisections: `python -m tests.golden.journal.record`.
 
-A recorded journal is never written again. Later engines must load it, and decide each of its steps
-as the engine that recorded it did.
+An engine decides each step of a journal under its name as it is recorded here; an engine that
+decides otherwise gets another name (`ENGINE`) and new journals.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,11 +16,10 @@ from swingbot.core.bisect.state import BisectionState, Conclude, Measure
 from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.noise import EMULATED
-from swingbot.service.bisect.journal import engine
 from tests.simulate import Costs, Laboratory, a_state, known_noise, with_history
 from tests.worlds import SimulatedBench
 
-PLACE = Path(__file__).parent / "engine"
+STEPS = Path(__file__).parent / "steps"
 Shown = tuple[BisectionState, Policy]
 Steer = Callable[[BisectionState, Policy], Shown]
 
@@ -73,14 +70,6 @@ def hinted(idx: int, factor: float) -> Steer:
     )
 
 
-def allowed(boots: int) -> Steer:
-    """A person resumes the bisection with so many boots in all."""
-    return lambda state, policy: (
-        state,
-        replace(policy, max_boots=boots, max_end_boots=max(policy.max_end_boots, boots // 2)),
-    )
-
-
 def _with_point(state: BisectionState, idx: int, **changes: object) -> BisectionState:
     points = list(state.points)
     points[idx] = replace(points[idx], **changes)  # type: ignore[arg-type]
@@ -102,9 +91,7 @@ def repeatable(**world: object) -> SimulatedBench:
 
 def plays() -> dict[str, Play]:
     """Name -> what is recorded under it."""
-    culprit = noisy(culprit=9, effect=-0.08)
     steered = noisy(culprit=17, effect=-0.06, seed=2)
-    several = noisy(commits=30, culprit=8, effect=-0.08, others={21: -0.07}, seed=3)
     layouts = noisy(commits=10, culprit=6, effect=-0.05, layout_noise=0.01, seed=4)
     testboxes = noisy(culprit=5, effect=-0.06, testbox_noise=0.03, seed=5)
     same = noisy(culprit=None, seed=6)
@@ -113,7 +100,6 @@ def plays() -> dict[str, Play]:
     wander = noisy(culprit=15, effect=-0.06, drift=0.02, heavy=0.1, runs=1, seed=9)
     before = noisy(culprit=20, effect=-0.05, runs=1, seed=10)
     emulated = repeatable(culprit=9, effect=-0.05, identical={4: 3}, unbuildable=(12,))
-    apart = repeatable(culprit=None, layout_noise=0.006, seed=1)
     flaky = repeatable(culprit=4, effect=-0.03, boot_failure_rate=0.6, seed=16)
     opposite = noisy(commits=20, culprit=5, effect=-0.04, others={15: 0.04}, runs=1, seed=0)
     equal = repeatable(identical={8: 0, 16: 0, 12: 0})
@@ -129,7 +115,6 @@ def plays() -> dict[str, Play]:
     denied = Denied(commits=2, culprit=2, effect=-0.05, run_noise=0.003, boot_noise=0.005, runs=1)
     nested = repeatable(commits=24, culprit=5, effect=-0.1, others={18: 0.06}, unbootable=(17,))
     return {
-        "culprit": _play(culprit),
         "steered": _play(
             steered,
             steers={
@@ -138,17 +123,12 @@ def plays() -> dict[str, Play]:
                 11: skipped(12, None),
             },
         ),
-        "resumed": _play(small, policy=Policy(max_boots=20), steers={24: allowed(60)}),
-        "several": _play(several),
         "layouts": _play(layouts, layouts=True),
         "two-testboxes": _play(testboxes, testboxes=2, ahead=7),
         "not-reproduced": _play(same),
         "credible-set": _play(dead),
         "inconclusive": _play(small, policy=Policy(max_boots=20)),
         "wandering-parallel": _play(wander, policy=Policy(parallel=2)),
-        "history": Play(
-            bench=before, state=with_history(before, a_state(before, noise=known_noise(before)), 12)
-        ),
         "history-two-testboxes": Play(
             bench=before,
             state=with_history(before, a_state(before, noise=known_noise(before), testboxes=2), 12),
@@ -157,18 +137,14 @@ def plays() -> dict[str, Play]:
         "difference": _play(zero),
         "creep": _play(creep, policy=Policy(max_boots=40)),
         "repeatable": _paired(emulated),
-        "repeatable-layout-alone": _paired(apart),
         "denied": Play(
             bench=denied,
             state=with_history(denied, a_state(denied, noise=known_noise(denied)), 30),
         ),
-        "one-side": replace(_paired(emulated), policy=Policy(two=0.0)),
-        "behind-the-step": replace(_paired(nested), policy=Policy(two=2.0)),
         "repeatable-flaky": _paired(flaky),
         "repeatable-equal-ends": _paired(equal),
         "repeatable-dead-end": _paired(repeatable(unbootable=(16,))),
         "repeatable-several": _paired(nested),
-        "repeatable-not-reproduced": _paired(repeatable(culprit=None, seed=3)),
     }
 
 
@@ -228,7 +204,7 @@ def _entry(
     return journal.JournalStep(
         number=number,
         at=f"2026-01-01T00:{number // 60:02}:{number % 60:02}.000000Z",
-        engine=engine(),
+        engine=journal.ENGINE,
         facts=facts,
         digest=digest,
         action=action,
@@ -257,15 +233,12 @@ def a_book(name: str, play: Play, steps: list[journal.JournalStep]) -> logbook.L
 
 
 def main() -> None:
-    PLACE.mkdir(exist_ok=True)
     for name, play in plays().items():
-        path = PLACE / f"{name}.jsonl"
-        if path.exists():
-            continue
         steps = recorded(play)
-        path.write_text(logbook.written(a_book(name, play, steps), people=False), encoding="utf-8")
+        text = logbook.written(a_book(name, play, steps), people=False)
+        (STEPS / f"{name}.jsonl").write_text(text, encoding="utf-8")
         end = steps[-1].action
-        print(name, len(steps), end.get("kind"), end.get("members"), json.dumps(end["reason"]))
+        print(f"{name}: {len(steps)} steps, {end['kind']} {end['members']}: {end['reason']}")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from swingbot.core.bisect.state import (
     Wait,
 )
 from swingbot.core.bisect.step import step
-from swingbot.core.bisect.thresholds import EARLIER_EDITIONS, Policy
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 
@@ -186,12 +186,9 @@ class Bisector:
     # -- input of the engine
 
     def policy(self, part: LinearRange) -> Policy:
-        """Policy of the edition that started the journal, so that replaying it decides the same."""
+        """Policy with the boots that the other parts leave."""
         spent = sum(b.part != part.name for b in self.journal.booted)
         policy = self.wanted.policy
-        begun = EARLIER_EDITIONS.get(self.journal.begin.get("edition", 1))
-        if begun is not None:
-            policy = replace(policy, **begun)  # type: ignore[arg-type]
         return replace(policy, max_boots=max(1, policy.max_boots - spent))
 
     def state(self, part: LinearRange) -> BisectionState:

@@ -27,6 +27,7 @@ from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.app.bisect_run.journal import Journal, open_journal
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.app.commands.context import say_json
+from swingbot.core.bisect.journal import ENGINE
 from swingbot.core.bisect.thresholds import Policy
 
 # Old boots are invalid if one of these differs.
@@ -111,6 +112,11 @@ def _bisect(it: Invocation) -> int:
             say(f"killed {ended} processes left running by an interrupted invocation")
         if journal.booted:
             say(f"resuming after {len(journal.booted)} boots ({journal.path})")
+            if (begun := journal.begin.get("engine")) != ENGINE:
+                say(
+                    f"engine {begun or 'unknown'} began this bisection; its boots count, and engine"
+                    f" {ENGINE} decides from here"
+                )
         changed = _changed(journal.begin, begin)
         if changed:
             say(
@@ -212,7 +218,7 @@ def _begin(it: Invocation, good: str, bad: str) -> dict[str, Any]:
         "jobs": it.jobs,
         "layouts": it.layouts,
         "files": _files(it),
-        "edition": Policy().edition,
+        "engine": ENGINE,
         "began": round(time.time(), 3),
     }
 

@@ -6,6 +6,7 @@ import getpass
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,6 @@ from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
 from swingbot.service.bisect import steer as steering
 from swingbot.service.bisect.explain import explain_bisection
-from swingbot.service.bisect.journal import engine
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 
@@ -68,7 +68,7 @@ def replay(session: CommandContext, what: str, json_: bool) -> None:
     """Replay a log and check that every decision is the same.
 
     The wording of the reasons is not compared. If a decision differs, prints the first difference;
-    exit status 1.
+    exit status 1. Decisions of another engine are printed and not checked; exit status 3.
 
     \b
     Examples:
@@ -80,7 +80,6 @@ def replay(session: CommandContext, what: str, json_: bool) -> None:
         done = journal.replay(steps)
     except journal.JournalError as error:
         raise RequestError(f"{what}: {error}") from None
-    others = sorted({entry.engine for entry in steps} - {engine()})
     if json_:
         difference = done.difference and {
             "step": done.difference.step,
@@ -90,23 +89,37 @@ def replay(session: CommandContext, what: str, json_: bool) -> None:
         say_json(
             {
                 "steps": done.steps,
-                "same": done.difference is None,
+                "same": done.difference is None if done.steps else None,
                 "difference": difference,
-                "engine": engine(),
+                "engine": journal.ENGINE,
                 "recorded_by": sorted({s.engine for s in steps}),
             }
         )
-    elif done.difference is None:
-        click.echo(f"replayed {count(done.steps, 'step')}: every decision is the same")
     else:
-        click.echo(
-            f"the decision of step {done.difference.step} of {len(steps)} differs\n"
-            f"  recorded {done.difference.recorded}\n  now      {done.difference.now}"
-        )
-    if others and not json_:
-        click.echo(f"  (recorded by engine {', '.join(others)}; this is {engine()})")
+        click.echo("\n".join(_replayed(done, len(steps))))
     if done.difference is not None:
         sys.exit(1)
+    if done.foreign:
+        sys.exit(3)
+
+
+def _replayed(done: journal.Replay, steps: int) -> Iterator[str]:
+    if done.foreign:
+        yield from map(logbook.decided, done.foreign)
+        yield f"{count(len(done.foreign), 'step')} of {steps}: {_by_another(done.foreign[-1])}"
+    if done.difference is not None:
+        yield f"the decision of step {done.difference.step} of {steps} differs"
+        yield f"  recorded {done.difference.recorded}"
+        yield f"  now      {done.difference.now}"
+    elif done.steps:
+        yield f"replayed {count(done.steps, 'step')}: every decision is the same"
+
+
+def _by_another(entry: journal.JournalStep) -> str:
+    return (
+        f"decided by engine {entry.engine}; this is engine {journal.ENGINE}, which shows what was"
+        " recorded and does not decide it again"
+    )
 
 
 def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
@@ -114,9 +127,7 @@ def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
     if what != "-" and not path.is_file():
         steps = list(steering.logbook(session.lab, _number(what)).steps)
         if not steps:
-            raise RequestError(
-                f"{what} has no recorded steps to replay: it has not made any, or predates journals"
-            )
+            raise RequestError(f"{what} has no recorded steps to replay: it has not made any")
         return steps
     if what != "-" and path.stat().st_size > _LARGEST_LOG:
         raise RequestError(f"{what} is larger than {_LARGEST_LOG >> 30} GiB, the limit for a log")
@@ -221,16 +232,14 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
       swingbot bisect explain b2
     """
     it = explain_bisection(session.lab, _number(id_))
-    lines = explain_text.paragraphs(it.explanation, it.state, it.commits, it.unit, text.seconds)
+    if isinstance(it, journal.JournalStep):
+        lines = [logbook.decided(it), f"This step was {_by_another(it)}."]
+        facts = {"action": it.action}
+    else:
+        lines = explain_text.paragraphs(it.explanation, it.state, it.commits, it.unit, text.seconds)
+        facts = journal.plain(it.explanation) | {"action": journal.decision(it.explanation.action)}
     if json_:
-        say_json(
-            {
-                "id": id_,
-                "text": lines,
-                **journal.plain(it.explanation),
-                "action": journal.decision(it.explanation.action),
-            }
-        )
+        say_json({"id": id_, "text": lines, **facts})
     else:
         click.echo("\n".join(lines))
 

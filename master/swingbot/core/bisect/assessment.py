@@ -100,8 +100,6 @@ class Assessment:
     @property
     def rebuilds(self) -> bool:
         """Whether a step must be confirmed by builds of both commits in another layout."""
-        if self.policy.edition == 1:
-            return self.layout_matters
         return self.ev.layout_cost is not None
 
     def end_effect(self) -> float:

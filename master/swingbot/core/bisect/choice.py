@@ -286,7 +286,7 @@ def _pick(gains: Floats, rate: Floats, kernels: _Kernels, testbox: int) -> Choic
     return Choice(position, float(gains[new, position]), layout, testbox)
 
 
-def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) -> int | None:
+def weak_end(ev: Evidence, post: Posterior, *, careful: bool) -> int | None:
     """The position of the end whose level is too uncertain to judge other kernels against
     (docs/statistics.md, "The next boot"), or None.
 
@@ -302,8 +302,7 @@ def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) 
     seldom = min(variances, key=lambda p: (len(ev.at(p)), p))
     if len(ev.at(seldom)) < END_SHARE * ev.used:
         return seldom
-    if edition > 1:
-        variances = {p: v for p, v in variances.items() if not _image_limited(ev, post, p, v)}
+    variances = {p: v for p, v in variances.items() if not _image_limited(ev, post, p, v)}
     if not variances:
         return None
     end = max(variances, key=lambda p: (variances[p], -len(ev.at(p)), -p))

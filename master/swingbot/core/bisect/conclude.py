@@ -72,9 +72,7 @@ def _of_one(case: Assessment, seen: ConfirmationBoots) -> str:
     ev = case.ev
     ends = case.whole.end_effect()
     share = seen.effect / ends if ends else 1.0
-    text = f"confirmed by {seen.pairs} fresh pairs of boots"
-    if case.policy.edition > 1:
-        text += _layout_and_spread(case)
+    text = f"confirmed by {seen.pairs} fresh pairs of boots{_layout_and_spread(case)}"
     return (
         text
         if EXPLAINED_SHARE[0] <= share <= EXPLAINED_SHARE[1]
@@ -154,7 +152,7 @@ def stated(case: Assessment, left: int, right: int) -> float:
     """
     post, inside = case.posterior, slice(left + 1, right + 1)
     likely = believed(post, left, right)
-    if case.policy.edition > 3 and not case.rebuilds and post.if_odd is not None:
+    if not case.rebuilds and post.if_odd is not None:
         odd = max(post.odd_images, ODD_IMAGES_STATED)
         even = float(post.if_images_are_even()[inside].sum())
         cautious = (1.0 - odd) * even + odd * float(post.if_odd[inside].sum())

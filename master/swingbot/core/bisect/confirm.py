@@ -88,7 +88,7 @@ def _sure(case: Assessment, left: int, right: int) -> bool:
     of_all = believed(post, left, right)
     if of_all >= policy.confidence:
         return True
-    if policy.edition == 1 or case.rebuilds or post.odd_images > ODD_IMAGES_SEEN:
+    if case.rebuilds or post.odd_images > ODD_IMAGES_SEEN:
         return False
     if_even = float(post.if_images_are_even()[left + 1 : right + 1].sum()) * (1.0 - post.creep)
     return of_all >= policy.unchecked and if_even >= policy.confidence
@@ -97,7 +97,7 @@ def _sure(case: Assessment, left: int, right: int) -> bool:
 def _unseen_neighbours(case: Assessment, seen: ConfirmationBoots) -> list[WantedBoot]:
     """The nearest measurable kernels on both sides that were never booted, where no other build
     can tell whether an image is odd."""
-    if case.policy.edition < 3 or case.policy.odd_images <= 0 or case.rebuilds:
+    if case.policy.odd_images <= 0 or case.rebuilds:
         return []
     ev = case.ev
     before = [p for p in range(seen.left, -1, -1) if ev.measurable[p]]
@@ -112,8 +112,7 @@ def _only_an_odd_build(case: Assessment, seen: ConfirmationBoots) -> bool:
     """Return whether an odd image is the only remaining doubt, which more boots cannot resolve."""
     policy, post = case.policy, case.posterior
     if (
-        policy.edition < 3
-        or case.rebuilds
+        case.rebuilds
         or seen.pairs < policy.confirm_boots
         or case.used < UNCHECKED_BUDGET * policy.max_boots
     ):
@@ -174,7 +173,7 @@ def _agrees(case: Assessment, seen: ConfirmationBoots) -> bool:
     """
     least = CONFIRMED_SHARE * case.ev.threshold(case.state.min_effect_pct)
     interval = seen.row.interval_pct if seen.row else None
-    shown = case.policy.edition == 1 or interval is None or not interval[0] <= 0.0 <= interval[1]
+    shown = interval is None or not interval[0] <= 0.0 <= interval[1]
     return shown and seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
 
 

@@ -47,7 +47,7 @@ def ends_again(case: Assessment) -> Action | None:
     that they may.
     """
     pairs, most = _end_pairs(case.ev), _most_pairs(case)
-    if case.policy.edition == 1 or pairs >= most or case.used + 2 > case.policy.max_boots:
+    if pairs >= most or case.used + 2 > case.policy.max_boots:
         return None
     return _ask_ends(case, _more_pairs(pairs, most), "the ends alone can tell whether they differ")
 

@@ -107,7 +107,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     one = float(logsumexp(ln))
     two = _two_steps(sums, cells, ln_prior, one, policy)
     creep, crept = _creep(cells, one, two[0], policy)
-    if policy.edition < 3 or policy.odd_images <= 0:
+    if policy.odd_images <= 0:
         post = _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, two)
         return replace(post, creep=creep, crept=crept)
     likeliest = int(np.argmax(logsumexp(ln, axis=1)))

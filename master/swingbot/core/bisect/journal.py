@@ -4,6 +4,9 @@ A step is a pure function of (state, policy), so the journal stores the differen
 Most facts never change. Some do while a bisection runs: measured costs, identical images, skips and
 hints of a person, boots in flight, the budget. All values are plain JSON with a canonical text:
 sorted keys, and floats as Python prints them (exact).
+
+Each step names the engine that decided it. Steps of another engine than `ENGINE` are shown and not
+decided again; the first step after a change of the engine has all facts.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_orig
 
 from swingbot.core.bisect.state import Action, BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.step import step
-from swingbot.core.bisect.thresholds import FIRST_EDITION, Policy
-from swingbot.core.model.bisection import JOURNAL_KEY
+from swingbot.core.bisect.thresholds import Policy
 
 VERSION: Final = 1
+# Another name after every change of what the engine decides from the same facts; the journals in
+# tests/golden/journal show such a change.
+ENGINE: Final = "1"
 T = TypeVar("T")
 Facts = dict[str, Any]  # differences from the previous step; the first step has everything
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -51,7 +56,7 @@ class Snapshot:
     def digest(self) -> str:
         """sha256 of all fields; equal digests mean equal inputs."""
         return hashlib.sha256(
-            text({key: getattr(self, name) for key, name in _keys(Snapshot).items()}).encode()
+            text({name: getattr(self, name) for name in _fields(Snapshot)}).encode()
         ).hexdigest()
 
 
@@ -66,20 +71,15 @@ def text(value: Any) -> str:
 def plain(value: Any) -> Any:
     """Convert dataclasses to objects and tuples to lists; other values are JSON already."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {key: plain(getattr(value, name)) for key, name in _keys(type(value)).items()}
+        return {name: plain(getattr(value, name)) for name in _fields(type(value))}
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
 
 
 @lru_cache(maxsize=32)
-def _keys(kind: Any) -> dict[str, str]:
-    """Key in a journal -> name of the field, for each field of a dataclass."""
-    return {_key(field): field.name for field in dataclasses.fields(kind)}
-
-
-def _key(field: dataclasses.Field[Any]) -> str:
-    return str(field.metadata.get(JOURNAL_KEY, field.name))
+def _fields(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def typed(kind: type[T], value: Any) -> T:
@@ -121,9 +121,9 @@ def _typed(kind: Any, value: Any) -> Any:
 
 
 def _object(kind: Any, value: Any) -> Any:
-    hints, names = _hints(kind), _keys(kind)
+    hints = _hints(kind)
     _must(isinstance(value, dict), f"expected an object, not {value!r}")
-    unknown = sorted(value.keys() - names.keys())
+    unknown = sorted(value.keys() - set(_fields(kind)))
     _must(
         not unknown,
         (
@@ -132,9 +132,7 @@ def _object(kind: Any, value: Any) -> Any:
         ),
     )
     try:
-        return kind(
-            **{names[key]: _typed(hints[names[key]], inner) for key, inner in value.items()}
-        )
+        return kind(**{name: _typed(hints[name], inner) for name, inner in value.items()})
     except (TypeError, ValueError) as error:
         raise JournalError(f"{kind.__name__}: {error}") from None
 
@@ -162,15 +160,13 @@ def canonical(state: BisectionState) -> BisectionState:
 
 
 def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
-    fields = [field.name for field in dataclasses.fields(PointState) if field.name != "idx"]
+    fields = [name for name in _fields(PointState) if name != "idx"]
     return Snapshot(
-        policy={
-            name: value for name, value in plain(policy).items() if FIRST_EDITION.get(name) != value
-        },
+        policy=plain(policy),
         state={
-            _key(f): plain(getattr(state, f.name))
-            for f in dataclasses.fields(state)
-            if f.name not in _APART
+            name: plain(getattr(state, name))
+            for name in _fields(BisectionState)
+            if name not in _APART
         }
         | {"noise": state.noise.to_json()},
         points={name: [plain(getattr(point, name)) for point in state.points] for name in fields},
@@ -193,7 +189,7 @@ def restored(shot: Snapshot) -> tuple[BisectionState, Policy]:
             for name in ("observations", "in_flight")
         }
     )
-    return typed(BisectionState, state), typed(Policy, {**FIRST_EDITION, **shot.policy})
+    return typed(BisectionState, state), typed(Policy, shot.policy)
 
 
 def difference(before: Snapshot | None, now: Snapshot) -> Facts:
@@ -292,8 +288,6 @@ def decision(action: Action) -> Facts:
         }
     if isinstance(action, Conclude):
         conclusion = plain(action.conclusion)
-        if conclusion["spread_ratio"] is None:  # journals of earlier engines do not have it
-            del conclusion["spread_ratio"]
         conclusion["candidates_sha256"] = hashlib.sha256(
             text(conclusion.pop("candidates")).encode()
         ).hexdigest()
@@ -319,7 +313,7 @@ class JournalStep:
 
     number: int
     at: str
-    engine: str  # version of the engine that decided
+    engine: str  # name of the engine that decided
     facts: Facts
     digest: str
     action: Facts
@@ -336,15 +330,18 @@ class ReplayDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    steps: int  # number of replayed steps, including the differing one
+    steps: int  # number of steps that were decided again, including the differing one
     difference: ReplayDifference | None
+    foreign: tuple[JournalStep, ...] = ()  # steps of other engines, which are not decided again
 
 
 def states(steps: Iterable[JournalStep]) -> Iterable[tuple[JournalStep, Snapshot]]:
     """Yield each step with its input. Raises JournalError if the facts do not match the digest."""
     shot: Snapshot | None = None
+    engine = ""
     for entry in steps:
-        shot = apply(shot, entry.facts)
+        shot = apply(shot if entry.engine == engine else None, entry.facts)
+        engine = entry.engine
         if shot.digest != entry.digest:
             raise JournalError(
                 f"step {entry.number}: its facts do not match the recorded state; the journal"
@@ -356,12 +353,17 @@ def states(steps: Iterable[JournalStep]) -> Iterable[tuple[JournalStep, Snapshot
 def replay(
     steps: Iterable[JournalStep], decide: Callable[[BisectionState, Policy], Action] = step
 ) -> Replay:
-    """Decide every step again and stop at the first difference. Raises JournalError.
+    """Decide every step of this engine again and stop at the first difference.
 
-    The sentences of a decision (`why`, `reason`) are not compared: they may be reworded.
+    The sentences of a decision (`why`, `reason`) are not compared: they may be reworded. Raises
+    JournalError.
     """
     done = 0
+    foreign: list[JournalStep] = []
     for entry, shot in states(steps):
+        if entry.engine != ENGINE:
+            foreign.append(entry)
+            continue
         done += 1
         try:
             state, policy = restored(shot)
@@ -372,8 +374,8 @@ def replay(
             difference = ReplayDifference(
                 step=entry.number, recorded=text(entry.action), now=text(decided)
             )
-            return Replay(steps=done, difference=difference)
-    return Replay(steps=done, difference=None)
+            return Replay(steps=done, difference=difference, foreign=tuple(foreign))
+    return Replay(steps=done, difference=None, foreign=tuple(foreign))
 
 
 def _without_words(action: Facts) -> str:

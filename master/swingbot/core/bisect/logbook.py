@@ -41,7 +41,7 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
         (
             entry.at,
             1,
-            [*_came(book, entry.facts), *_learnt(entry.facts), _decided(entry)],
+            [*_came(book, entry.facts), *_learnt(entry.facts), decided(entry)],
             _record(entry),
         )
         for entry in book.steps
@@ -182,7 +182,8 @@ def _learnt(facts: Facts) -> Iterator[str]:
                 )
 
 
-def _decided(entry: JournalStep) -> str:
+def decided(entry: JournalStep) -> str:
+    """Describe the decision of a step."""
     action = entry.action
     if action["do"] == "measure":
         boots = " ".join(

@@ -73,7 +73,7 @@ class _Hypotheses:
 
 def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: float) -> Posterior:
     """The posterior from boots that are not paired. Needs boots of both ends."""
-    columns = boot_columns(ev, noise, policy.edition)
+    columns = boot_columns(ev, noise)
     thetas, pairs = thetas_of(columns, noise, policy, rebuilds=ev.layout_cost is not None)
     levels = level_grid(columns, thetas)
     thetas = [floored(t, levels, columns) for t in thetas]
@@ -83,8 +83,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     ln_prior = gap_prior(columns.at, ev.mass, policy)
     hypotheses = _hypotheses(sides, pairs, levels, policy)
     ln = hypotheses.ln + ln_prior + np.array([p.ln_prior for p in pairs])[:, None]
-    if policy.edition > 2:
-        ln += seen_swing([thetas[p.before].odd for p in pairs], policy, len(ln_prior))
+    ln += seen_swing([thetas[p.before].odd for p in pairs], policy, len(ln_prior))
     one = float(ln_sum(ln))
     of_pairs = np.where([p.equal for p in pairs], ln_sum(ln, axis=1), -np.inf)
     best = int(np.argmax(of_pairs))
@@ -107,7 +106,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     two_sides = [(thetas[p.before], thetas[p.after]) for p in pairs]
     weight = np.exp(ln - one)
     still = _collect(columns, two_sides, hypotheses, weight, ev.mass, min_effect, two)
-    if policy.edition > 2 and still.odd_images < ODD_IMAGES_SEEN:
+    if still.odd_images < ODD_IMAGES_SEEN:
         still = replace(still, sd_layout_if_even=_sd_layout_of_even(two_sides, weight))
     second = _wild(columns, thetas[theta], still)
     if thetas[theta].tight:

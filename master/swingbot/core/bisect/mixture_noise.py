@@ -83,7 +83,7 @@ class ThetaPair:
         return self.before == self.after
 
 
-def boot_columns(ev: Evidence, noise: NoisePrior, edition: int = 3) -> BootColumns:
+def boot_columns(ev: Evidence, noise: NoisePrior) -> BootColumns:
     boots = ev.boots
     of = [(place, b.layout) for place, b in zip(ev.places, boots, strict=True)]
     nodes = sorted(set(of))
@@ -94,7 +94,7 @@ def boot_columns(ev: Evidence, noise: NoisePrior, edition: int = 3) -> BootColum
     x = np.array([_level(ev, b) for b in boots])
     runs = sum(len(b.values) for b in boots) / len(boots)
     prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), SPREAD_FLOOR)
-    modes = _modes(x, node, noise) if edition > 2 else None
+    modes = _modes(x, node, noise)
     of_mode = x if modes is None else merged(x, node, modes)
     spread, error, df = _known_spread(of_mode, node, prior, noise.certainty)
     return BootColumns(
@@ -160,7 +160,7 @@ def thetas_of(
     built in another layout.
     """
     odd_prior = policy.odd_images
-    if policy.edition > 2 and not rebuilds:
+    if not rebuilds:
         odd_prior = min(ODD_IMAGES_UNCHECKED * policy.odd_images, 0.9)
     prior_error = 1.0 / (2.0 * math.sqrt(max(noise.certainty - 0.5, 0.05)))
     layouts = (
@@ -171,7 +171,7 @@ def thetas_of(
     images = [(layout, 0.0, None, w * (1.0 - odd_prior)) for layout, w in layouts]
     odd_images = [
         (noise.sd_layout, share, mode, w * odd_prior)
-        for share, mode, w in _odd_kinds(columns, policy)
+        for share, mode, w in _odd_kinds(columns)
         if odd_prior > 0
     ]
     thetas: list[Theta] = []
@@ -195,12 +195,11 @@ def thetas_of(
         pairs.append(ThetaPair(len(thetas), len(thetas), ln_prior + math.log(w_images * w_shape)))
         off = apart / spread if tight else apart
         thetas.append(Theta(spread, layout, wild, width, off, odd, mode, tight))
-    if policy.edition > 1:
-        _add_unequal(thetas, pairs, columns, noise.sd_layout, prior_error)
+    _add_unequal(thetas, pairs, columns, noise.sd_layout, prior_error)
     return thetas, pairs
 
 
-def _odd_kinds(columns: BootColumns, policy: Policy) -> list[tuple[float, float | None, float]]:
+def _odd_kinds(columns: BootColumns) -> list[tuple[float, float | None, float]]:
     """(share of the images, their offset, prior if any are odd).
 
     A mode of images looks like a step if its offset equals the difference of the ends, so only that
@@ -209,8 +208,6 @@ def _odd_kinds(columns: BootColumns, policy: Policy) -> list[tuple[float, float 
     because the size of a step is integrated over as well.
     """
     even: list[tuple[float, float | None, float]] = [(s, None, w) for s, w in ODD_IMAGES]
-    if policy.edition < 3:
-        return even
     nodes = columns.point[columns.node]
     good, bad = (np.median(columns.x[nodes == end]) for end in (0, len(columns.at) - 1))
     apart = float(bad - good)

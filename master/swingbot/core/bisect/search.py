@@ -77,7 +77,7 @@ def _nothing_tells(case: Assessment) -> Action:
 
 
 def _weak_end(case: Assessment, *, careful: bool) -> int | None:
-    return weak_end(case.ev, case.posterior, careful=careful, edition=case.policy.edition)
+    return weak_end(case.ev, case.posterior, careful=careful)
 
 
 def _reproduced(case: Assessment) -> bool:
@@ -99,8 +99,7 @@ def _suspects(case: Assessment) -> tuple[int, int] | None:
     This assumes that there is a step; confirmation boots test that.
     """
     post = case.posterior
-    unchecked = case.policy.edition > 2 and not case.rebuilds
-    commit = post.if_images_are_even() if unchecked else post.commit
+    commit = post.commit if case.rebuilds else post.if_images_are_even()
     left, right, p = _neighbours(case.ev, commit)
     return (left, right) if p >= case.policy.suspect * float(commit.sum()) else None
 

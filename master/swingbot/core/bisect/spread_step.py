@@ -36,7 +36,6 @@ def spread_step(case: Assessment) -> Action | None:
     post, policy = case.post, case.policy
     if (
         post is None
-        or policy.edition < 3
         or case.state.paired
         or case.state.testboxes > 1
         or post.noisier[0] < SPREAD_SUSPECT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from swingbot.core.model.bisection import JOURNAL_KEY, Observation, WantedBoot
+from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.statuses import ConclusionKind, Phase
 
@@ -39,7 +39,7 @@ class BisectionState:
     noise: NoisePrior = field(default_factory=NoisePrior)
     boot_cost_seconds: float = 10.0  # of one boot with its runs
     # number of testboxes in the group that share the work; their indices count from 0
-    testboxes: int = field(default=1, metadata={JOURNAL_KEY: "boxes"})
+    testboxes: int = 1
     layouts: bool = False  # whether a commit can be built with another layout of the same code
     layout_cost_seconds: float = 60.0  # of linking a kernel that is built in another layout
 

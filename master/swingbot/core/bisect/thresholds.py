@@ -12,7 +12,6 @@ where they are used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,12 +22,6 @@ from swingbot.core.thresholds import INTERVAL_ALPHA
 class Policy:
     """Numbers by which a bisection decides. A journal stores them with each step."""
 
-    # The rules that apply. 1, also of journals that name none: images are never odd, spreads are
-    # equal on both sides, a step is built in another layout only if the noise record says that
-    # layout matters. 2: nothing creeps, modes are not taken from the noise record, images on paired
-    # testboxes are never odd. 3: where no other layout can be built, odd images count with their
-    # prior only. A journal is always replayed under its own edition.
-    edition: int = 4
     # P(culprit) at which a commit is named. Lower: wrong commits are named; higher: a third more
     # boots for each further nine.
     confidence: float = 0.99
@@ -108,19 +101,6 @@ class Policy:
     # up earlier; lower: boots without information.
     least_gain: float = 0.0002
 
-
-# Values of these policy fields in a journal that does not give them.
-FIRST_EDITION: Final[Mapping[str, float]] = {
-    "edition": 1,
-    "odd_images": 0.0,
-    "unchecked": 0.0,
-    "prior_creep": 0.0,
-    "creep": 0.0,
-}
-# Fields in which the second and the third edition differ from the current one.
-SECOND_EDITION: Final[Mapping[str, float]] = {"edition": 2, "prior_creep": 0.0, "creep": 0.0}
-THIRD_EDITION: Final[Mapping[str, float]] = {"edition": 3}
-EARLIER_EDITIONS: Final = {1: FIRST_EDITION, 2: SECOND_EDITION, 3: THIRD_EDITION}
 
 # --- in a group of testboxes, where idle testboxes cost nothing and time does ---
 

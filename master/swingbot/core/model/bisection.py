@@ -7,16 +7,12 @@ fields. Points are numbered from 0, the good end of the range; the last is the b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.statuses import Phase
 from swingbot_jobs.language.program import Better
-
-# In the metadata of a field: its key in journals, where that is not its name. Journals that were
-# written under the key must stay readable.
-JOURNAL_KEY: Final = "journal_key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +23,7 @@ class WantedBoot:
     k: int
     phase: Phase
     layout: int = 0  # build of this commit: 0 is the default, others have a different code layout
-    testbox: int = field(default=0, metadata={JOURNAL_KEY: "box"})  # index in the group
+    testbox: int = 0  # index in the group
 
     @property
     def key(self) -> tuple[int, int]:
@@ -50,7 +46,7 @@ class Observation:
     skip: str | None = None  # panicked, hung, no result: an outcome, never a vote
     phase: Phase
     layout: int = 0
-    testbox: int = field(default=0, metadata={JOURNAL_KEY: "box"})  # index in the group
+    testbox: int = 0  # index in the group
     # Time of the boot, in seconds of any one clock; None: not known, and drift is not tested.
     at: float | None = None
 

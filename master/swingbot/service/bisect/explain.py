@@ -1,4 +1,4 @@
-"""Explain what a bisection believes and why, from its journal, using the state of its last step."""
+"""Explain what a bisection believes and why, from the last step of its journal."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class Explained:
     unit: str
 
 
-def explain_bisection(lab: Lab, number: int) -> Explained:
-    """Explain bisection `number`.
+def explain_bisection(lab: Lab, number: int) -> Explained | journal.JournalStep:
+    """Explain bisection `number`; if another engine decided its last step, return that step as it
+    was recorded.
 
-    Raises RequestError if it does not exist or has not made a step yet.
+    Raises RequestError if the bisection does not exist or has not made a step yet.
     """
     with lab.transaction("explain bisection") as tx:
         bisection = tx.bisections.get(number)
@@ -32,10 +33,9 @@ def explain_bisection(lab: Lab, number: int) -> Explained:
             raise RequestError(missing("bisection", number))
         steps, points = tx.steering.steps(number), tx.bisections.points(number)
     if not steps:
-        raise RequestError(
-            f"b{number} has no journal: it has not made a step yet, or it was started by a "
-            "version without journals"
-        )
+        raise RequestError(f"b{number} has no journal: it has not made a step yet")
+    if steps[-1].engine != journal.ENGINE:
+        return steps[-1]
     state, policy, order = shown(steps)
     return Explained(
         explanation=explain(state, policy, order),
@@ -55,7 +55,7 @@ def shown(steps: list[journal.JournalStep]) -> tuple[BisectionState, Policy, lis
         state, policy = journal.restored(shots[-1])
         order: list[Observation] = []
         current = set(state.observations)
-        for entry in steps:
+        for entry in (step for step in steps if step.engine == journal.ENGINE):
             arrived = [journal.typed(Observation, seen) for seen in entry.facts.get("seen", ())]
             order += [o for o in sorted(arrived, key=lambda o: (o.idx, o.k)) if o in current]
     except journal.JournalError as error:

@@ -20,8 +20,8 @@ class Steering(Protocol):
     def steps(self, bisection: int) -> list[JournalStep]:
         """Return the steps of the journal by number."""
 
-    def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
-        """Return (number, digest, action) of the latest step; None before the first."""
+    def last_step(self, bisection: int) -> JournalStep | None:
+        """Return the latest step of the journal; None before the first."""
 
     def add_step(
         self,
