@@ -66,7 +66,15 @@ def test_a_thousand_boots_that_a_person_asked_for_are_none_of_any_other_purpose(
     prove_again(brain.lab, 1, ["tip", "layout"])
     brain.run()
     fix = add_commits(brain.repo, [FakeCommit(speed=100)])[0]
-    say(brain.lab, 1, "fixed-by", who="otto@lab", reason=None, commit=fix)
+    say(
+        brain.lab.transaction,
+        brain.lab.tools.git,
+        1,
+        "fixed-by",
+        who="otto@lab",
+        reason=None,
+        commit=fix,
+    )
     brain.poll()
     brain.run()
     for _ in range(2):

@@ -46,7 +46,13 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
 
     def known(ks: range) -> tuple[str | None, str | None]:
         found = differences_of(
-            tx, [base.image, head.image], VM, [testbox.spec] * 2, "", BootNumbers(list(ks))
+            tx.specs,
+            tx.boots,
+            [base.image, head.image],
+            VM,
+            [testbox.spec] * 2,
+            "",
+            BootNumbers(list(ks)),
         )
         return found.must, found.explanation
 
@@ -71,7 +77,8 @@ def test_boots_that_panicked_count_as_lost_runs(conn: sa.Connection) -> None:
             outcome="up" if k < 2 else "oopsed",
         )
     found = differences_of(
-        PgTransaction(conn),
+        PgTransaction(conn).specs,
+        PgTransaction(conn).boots,
         [base.image, head.image],
         VM,
         [testbox.spec] * 2,
@@ -93,7 +100,8 @@ def test_one_image_is_identical(conn: sa.Connection) -> None:
     kernel = builders.a_kernel(conn, tree, 1)
     builders.a_boot(conn, testbox, kernel, values={METRIC: [100.0]}, facts=FACTS)
     found = differences_of(
-        PgTransaction(conn),
+        PgTransaction(conn).specs,
+        PgTransaction(conn).boots,
         [kernel.image, kernel.image],
         VM,
         [testbox.spec] * 2,
@@ -128,7 +136,8 @@ def two_settings(
 def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connection) -> None:
     testbox, base, head, comparison = two_settings(conn)
     found = differences_of(
-        PgTransaction(conn),
+        PgTransaction(conn).specs,
+        PgTransaction(conn).boots,
         [base.image, head.image],
         VM,
         [testbox.spec] * 2,

@@ -138,7 +138,14 @@ def test_an_expected_change_is_not_opened_again_in_a_rebased_branch_and_a_second
     brain: Brain,
 ) -> None:
     made = found_and_mailed(brain)
-    say(brain.lab, 1, "expected", who="otto@lab", reason="traded for latency")
+    say(
+        brain.lab.transaction,
+        brain.lab.tools.git,
+        1,
+        "expected",
+        who="otto@lab",
+        reason="traded for latency",
+    )
     rebased_copy(brain, made, FakeCommit(), FakeCommit())
     brain.watch(made[0], name="next", branch="next")
     brain.run()
@@ -163,7 +170,18 @@ def test_an_expected_change_is_not_opened_again_in_a_rebased_branch_and_a_second
 def test_a_fix_is_checked_at_the_first_tip_that_has_it_and_reported_once(brain: Brain) -> None:
     found_and_mailed(brain)
     fix = add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=100), FakeCommit()])[1]
-    assert say(brain.lab, 1, "fixed-by", who="otto@lab", reason=None, commit=fix).status == "open"
+    assert (
+        say(
+            brain.lab.transaction,
+            brain.lab.tools.git,
+            1,
+            "fixed-by",
+            who="otto@lab",
+            reason=None,
+            commit=fix,
+        ).status
+        == "open"
+    )
     brain.run()
     assert brain.facts("i")["fix_check"] is None, "no tip has it yet"
     brain.poll()
@@ -186,7 +204,15 @@ def test_a_fix_that_fixes_nothing_leaves_the_incident_open_with_a_note(brain: Br
     found_and_mailed(brain)
     fix = add_commits(brain.repo, [FakeCommit()])[0]
     brain.poll()
-    say(brain.lab, 1, "fixed-by", who="otto@lab", reason=None, commit=fix)
+    say(
+        brain.lab.transaction,
+        brain.lab.tools.git,
+        1,
+        "fixed-by",
+        who="otto@lab",
+        reason=None,
+        commit=fix,
+    )
     brain.run()
     facts = brain.facts("i")
     assert facts["status"] == "open"

@@ -74,7 +74,9 @@ class World:
         """The incident of what a new bisection found."""
         bisection, kernels = self.bisection(culprit, **more), more.get("kernels") or self.kernels
         with self.lab.transaction("test") as tx:
-            return note_culprit(self.lab, tx, bisection, tx.variants.get(kernels[culprit].variant))
+            return note_culprit(
+                self.lab.tools.git, tx, bisection, tx.variants.get(kernels[culprit].variant)
+            )
 
     def measured(
         self,
@@ -183,10 +185,18 @@ class World:
     def say(
         self, incident: int, act: Any, reason: str | None = None, commit: str | None = None
     ) -> Incident:
-        return say(self.lab, incident, act, who="otto@lab", reason=reason, commit=commit)
+        return say(
+            self.lab.transaction,
+            self.lab.tools.git,
+            incident,
+            act,
+            who="otto@lab",
+            reason=reason,
+            commit=commit,
+        )
 
     def merge(self, number: int, into: int) -> Incident:
-        return merge(self.lab, [number], into, who="otto@lab", reason=None)
+        return merge(self.lab.transaction, [number], into, who="otto@lab", reason=None)
 
 
 @pytest.fixture
@@ -241,7 +251,7 @@ def test_noting_the_same_finding_twice_changes_nothing(world: World) -> None:
     for _ in range(2):
         with world.lab.transaction("test") as tx:
             number = note_culprit(
-                world.lab, tx, bisection, tx.variants.get(world.kernels[2].variant)
+                world.lab.tools.git, tx, bisection, tx.variants.get(world.kernels[2].variant)
             )
     assert world.events(number) == [("opened", "swingbot")]
 
@@ -349,13 +359,13 @@ def test_splitting_a_duplicate_undoes_the_merge(world: World) -> None:
     own, other = world.bisections(one), world.bisections(two)
     world.say(one, "expected")
     world.merge(one, two)
-    split(world.lab, one, who="otto@lab", reason=None)
+    split(world.lab.transaction, one, who="otto@lab", reason=None)
     assert (world.status(one), world.bisections(one), world.bisections(two)) == (
         "expected",
         own,
         other,
     )
-    split(world.lab, one, who="otto@lab", reason=None)
+    split(world.lab.transaction, one, who="otto@lab", reason=None)
     assert sum(act == "split" for act, _ in world.events(one)) == 1
 
 
@@ -363,20 +373,22 @@ def test_what_one_bisection_found_can_be_taken_out(world: World) -> None:
     one, two = world.note(2), world.note(4)
     (of_two,) = world.bisections(two)
     world.merge(two, one)
-    out = split(world.lab, one, who="otto@lab", reason="another matter", bisection=of_two)
+    out = split(
+        world.lab.transaction, one, who="otto@lab", reason="another matter", bisection=of_two
+    )
     assert (out.id, out.status) == (two, "open")
     assert of_two not in world.bisections(one)
     with pytest.raises(RequestError, match="each commit has exactly one incident"):
-        split(world.lab, two, who="otto@lab", reason=None, bisection=of_two)
+        split(world.lab.transaction, two, who="otto@lab", reason=None, bisection=of_two)
     with pytest.raises(RequestError, match="is not one of the bisections"):
-        split(world.lab, one, who="otto@lab", reason=None, bisection=of_two)
+        split(world.lab.transaction, one, who="otto@lab", reason=None, bisection=of_two)
 
 
 def test_after_a_split_later_findings_go_where_their_commit_is(world: World) -> None:
     one, two = world.note(2), world.note(4)
     world.merge(two, one)
     assert world.note(4, metric="page-fault.other") == one
-    split(world.lab, two, who="otto@lab", reason=None)
+    split(world.lab.transaction, two, who="otto@lab", reason=None)
     # the oldest that has this very commit
     assert world.note(4, metric="page-fault.third") == two or world.note(4) == one
 
@@ -454,7 +466,7 @@ def test_a_finding_in_another_tree_updates_a_sent_mail_and_is_folded_into_a_wait
         assert world.note(culprit, kernels=kernels, tree=2) == number
         world.measured(number, culprit, kernels=kernels, change=-17.0)
     with world.lab.transaction("test") as tx:
-        fold_sightings(world.lab, tx)
+        fold_sightings(tx)
     assert world.state(waiting)[0] == "dropped"
     assert world.to_report() == [two]
     assert world.follow() == [(one, "update", "held")]
@@ -471,7 +483,7 @@ def test_a_mail_that_is_about_to_leave_is_not_written_anew(world: World) -> None
     world.note(4, kernels=kernels, tree=2)
     world.measured(two, 4, kernels=kernels)
     with world.lab.transaction("test") as tx:
-        fold_sightings(world.lab, tx)
+        fold_sightings(tx)
     assert world.state(queued) == ("queued", None)
     assert world.follow() == []
 

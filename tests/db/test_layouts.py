@@ -75,9 +75,7 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
             and laid_out.build_key != good.build_key
         )
         assert in_layout(brain.lab.catalogue.kconfigs, tx.trees, tx.variants, good, 0) == good
-        want_boot(
-            brain.lab, tx.orders, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number
-        )
+        want_boot(tx.orders, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number)
     assert [(flight.k, flight.layout) for flight in state(brain, number).in_flight] == [(900, 2)]
     (entry,) = [entry for entry in brain.facts("b", number)["log"] if entry["layout"]]
     assert entry["order_state"] == "waiting" and entry["values"] is None

@@ -29,7 +29,7 @@ from swingbot.app.raw_export import Export
 from swingbot.app.raw_sources import LocalSource, RemoteSource
 from swingbot.app.settings import load
 from swingbot.core.model.lookup import NotFound
-from swingbot.service.result.reparse import Reparsed, reparse
+from swingbot.service.result.reparse import Reparsed, ReparseRequest, reparse
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
@@ -187,7 +187,7 @@ def test_what_is_no_number_or_no_name_fails_the_run_and_stops_nothing(
         "'../m': 1.0",
     ):
         mended(own_brain, tmp_path, f"    return {{{wrong}}}\n")
-        assert reparse(own_brain.lab).runs == 12
+        assert reparse(own_brain.lab, ReparseRequest()).runs == 12
         assert rows(own_brain, "SELECT count(*) FROM sample") == [(0,)]
         assert all(
             row.status == "failed" and ("finite" in row.reason or "name" in row.reason)
@@ -520,9 +520,9 @@ def values(brain: Brain, metric: str) -> list[float]:
 
 
 def test_what_todays_parsers_have_read_is_not_read_again(brain: Brain) -> None:
-    done = reparse(brain.lab)
+    done = reparse(brain.lab, ReparseRequest())
     assert (done.boots, done.runs, done.current, done.changed) == (6, 0, 12, 0)
-    done = reparse(brain.lab, again=True, dry_run=True)
+    done = reparse(brain.lab, ReparseRequest(again=True, dry_run=True))
     assert (done.runs, done.changed) == (12, 0)
 
 
@@ -531,10 +531,10 @@ def test_a_mended_parser_reads_history_again_and_says_what_changed(
 ) -> None:
     old = values(own_brain, METRIC)
     mended(own_brain, tmp_path, HALVED)
-    tried = reparse(own_brain.lab, program="page-fault", dry_run=True)
+    tried = reparse(own_brain.lab, ReparseRequest(program="page-fault", dry_run=True))
     assert values(own_brain, METRIC) == old
     assert values(own_brain, "page-fault.faults") == []
-    done = reparse(own_brain.lab, program="page-fault")
+    done = reparse(own_brain.lab, ReparseRequest(program="page-fault"))
     assert tried.listed == done.listed
     assert done.metrics == {METRIC: {"changed": 12}, "page-fault.faults": {"added": 12}}
     assert done.comparisons == [1]
@@ -544,7 +544,7 @@ def test_a_mended_parser_reads_history_again_and_says_what_changed(
         row.changes[METRIC] for row in rows(own_brain, "SELECT changes FROM reparse ORDER BY run")
     ]
     assert journal == [{"old": [one], "new": [other]} for one, other in zip(old, new, strict=True)]
-    again = reparse(own_brain.lab, program="page-fault")
+    again = reparse(own_brain.lab, ReparseRequest(program="page-fault"))
     assert (again.runs, again.changed, own_brain.count("reparse")) == (0, 0, 12)
 
 
@@ -559,9 +559,9 @@ def test_history_half_read_again_is_old_or_new_in_each_boot_and_is_finished_late
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        reparse(own_brain.lab, tell=dies)
+        reparse(own_brain.lab, ReparseRequest(), dies)
     assert values(own_brain, METRIC) == [value / 2 for value in old[:4]] + old[4:]
-    done = reparse(own_brain.lab)
+    done = reparse(own_brain.lab, ReparseRequest())
     assert (done.current, done.changed) == (4, 8)
     assert values(own_brain, METRIC) == [value / 2 for value in old]
 
@@ -570,7 +570,7 @@ def test_boots_whose_results_are_gone_keep_their_values(own_brain: Brain, tmp_pa
     old = values(own_brain, METRIC)
     results_tar(own_brain).unlink()
     mended(own_brain, tmp_path, HALVED)
-    done = reparse(own_brain.lab)
+    done = reparse(own_brain.lab, ReparseRequest())
     assert done.lost == 1
     assert "not in the artifact store" in done.unreadable[0][1]
     assert values(own_brain, METRIC) == old[:2] + [value / 2 for value in old[2:]]
@@ -581,7 +581,7 @@ def test_runs_that_were_never_remembered_come_in(own_brain: Brain) -> None:
     with own_brain.engine.begin() as conn:
         conn.execute(sa.text("DELETE FROM sample"))
         conn.execute(sa.text("DELETE FROM run"))
-    done = reparse(own_brain.lab)
+    done = reparse(own_brain.lab, ReparseRequest())
     assert (done.new, done.changed) == (12, 12)
     assert values(own_brain, METRIC) == old
 

@@ -220,7 +220,14 @@ def test_a_culprit_that_a_person_wants_to_hear_no_more_of_is_recognised_too(
 ) -> None:
     it = world(tmp_path, {5: SLOW}, patches=12)
     it.look()
-    say(it.memory.lab, 1, "close" if status == "closed" else "invalid", who="me", reason=None)
+    say(
+        it.memory.lab.transaction,
+        it.memory.lab.tools.git,
+        1,
+        "close" if status == "closed" else "invalid",
+        who="me",
+        reason=None,
+    )
     it.rebuild()
     assert (it.statuses, it.bisections()) == ([status], 1)
     assert it.swings[-1] == ("known", "base")

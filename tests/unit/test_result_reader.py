@@ -165,7 +165,7 @@ def test_results_beyond_a_limit_make_every_run_of_the_boot_failed_and_say_why(
         reader = ChildResultReader(programs)
         tools = SimpleNamespace(artifacts=store, results=reader)
         lab = cast(Lab, SimpleNamespace(tools=tools, catalogue=SimpleNamespace(programs={})))
-        runs = read_runs(lab, [job], name, "up", None)
+        runs = read_runs(lab.tools, lab.catalogue.programs, [job], name, "up", None)
         reader.close()
     why = "the results of the boot could not be read: reading them needs too much memory"
     assert [(run.number, run.status, run.reason, run.samples) for run in runs] == [

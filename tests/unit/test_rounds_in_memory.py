@@ -90,7 +90,7 @@ def test_a_comparison_orders_two_kernels_and_its_boots_in_turns() -> None:
     number = compared(memory, lab := world(memory))
     for _ in range(2):  # placing again changes nothing
         with memory.store.transaction() as tx:
-            place_comparisons(memory.lab, tx)
+            place_comparisons(memory.lab.catalogue.testboxes, tx)
     with memory.store.transaction() as tx:
         orders = tx.orders.wanted(comparison=number)
         assert [order.kind for order in orders] == ["build"] * 2 + ["boot"] * 6
@@ -108,7 +108,7 @@ def test_trusted_kernels_are_built_before_the_patches_that_start_from_their_obje
     db.variants[base] = replace(db.variants[base], trust="untrusted")
     number = compared(memory, lab)
     with memory.store.transaction() as tx:
-        place_comparisons(memory.lab, tx)
+        place_comparisons(memory.lab.catalogue.testboxes, tx)
         orders = tx.orders.wanted(comparison=number)
     keys = [order.build_key for order in orders]
     untrusted, trusted = lab.kernels[0].build_key, lab.kernels[11].build_key
@@ -120,7 +120,7 @@ def test_boots_wait_for_their_kernels() -> None:
     memory = MemoryLab()
     compared(memory, world(memory))
     with memory.store.transaction() as tx:
-        place_comparisons(memory.lab, tx)
+        place_comparisons(memory.lab.catalogue.testboxes, tx)
         settle_orders(memory.lab, tx)
     assert states(memory) == ["ready"] * 2 + ["waiting"] * 6
 

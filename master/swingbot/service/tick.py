@@ -55,11 +55,11 @@ STEPS: tuple[tuple[str, Step], ...] = (
     # 2. Update each culprit. Sightings must fold into their incident before it is reported, so that
     # one mail covers all of them. An incident is explained once, between its comparison and its
     # mail, with the gates between the two.
-    ("identify sightings", identify_sightings),
-    ("check versions", check_versions),
-    ("check fixes", check_fixes),
-    ("fold sightings", fold_sightings),
-    ("explain swings", explain_swings),
+    ("identify sightings", lambda lab, tx: identify_sightings(lab.tools.git, tx.sightings)),
+    ("check versions", lambda lab, tx: check_versions(lab.tools.git, lab.catalogue, tx)),
+    ("check fixes", lambda lab, tx: check_fixes(lab.tools.git, lab.catalogue, tx)),
+    ("fold sightings", lambda lab, tx: fold_sightings(tx)),
+    ("explain swings", lambda lab, tx: explain_swings(tx)),
     ("open gates", open_gates),
     ("judge gates", judge_gates),
     # 3. Draft mails.
@@ -68,7 +68,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("draft digests", draft_digests),
     # 4. Request the next measurements, most valuable first. An incident that is being attributed
     # may explain other swings: those are proven and bisected only if it does not.
-    ("attribute incidents", attribute_incidents),
+    ("attribute incidents", lambda lab, tx: attribute_incidents(lab.tools.git, lab.catalogue, tx)),
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
     (
@@ -91,9 +91,9 @@ STEPS: tuple[tuple[str, Step], ...] = (
             tx.anchors,
         ),
     ),
-    ("place comparisons", place_comparisons),
+    ("place comparisons", lambda lab, tx: place_comparisons(lab.catalogue.testboxes, tx)),
     ("settle orders", settle_orders),
-    ("give up arms", give_up_arms),
+    ("give up arms", lambda lab, tx: give_up_arms(lab.catalogue.testboxes, tx)),
     (
         "foresee builds",
         lambda lab, tx: foresee_open_builds(lab.tools.git, tx.variants, tx.orders, tx.builds),

@@ -211,7 +211,14 @@ def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
     @pass_session
     @guarded
     def run(session: CommandContext, id_: str, reason: str | None, json_: bool) -> None:
-        keep.say(session.lab, _number(id_), name, who=somebody(), reason=reason)
+        keep.say(
+            session.lab.transaction,
+            session.lab.tools.git,
+            _number(id_),
+            name,
+            who=somebody(),
+            reason=reason,
+        )
         _said(session, _number(id_), json_, words)
 
     return run
@@ -261,7 +268,13 @@ def fixed_by(
       swingbot incident fixed-by i3 4f1c09aa81d2
     """
     done = keep.say(
-        session.lab, _number(id_), "fixed-by", who=somebody(), reason=reason, commit=commit
+        session.lab.transaction,
+        session.lab.tools.git,
+        _number(id_),
+        "fixed-by",
+        who=somebody(),
+        reason=reason,
+        commit=commit,
     )
     _said(
         session,
@@ -294,7 +307,11 @@ def merge(
       swingbot incident merge i4 i5 --into i3
     """
     done = keep.merge(
-        session.lab, [_number(id_) for id_ in ids_], _number(into), who=somebody(), reason=reason
+        session.lab.transaction,
+        [_number(id_) for id_ in ids_],
+        _number(into),
+        who=somebody(),
+        reason=reason,
     )
     _said(session, done.id, json_, f" and includes {', '.join(ids_)}")
 
@@ -313,7 +330,7 @@ def duplicate(session: CommandContext, id_: str, of: str, reason: str | None, js
     Example:
       swingbot incident duplicate i4 i3
     """
-    keep.merge(session.lab, [_number(id_)], _number(of), who=somebody(), reason=reason)
+    keep.merge(session.lab.transaction, [_number(id_)], _number(of), who=somebody(), reason=reason)
     _said(session, _number(id_), json_, "")
 
 
@@ -339,5 +356,7 @@ def split(
       swingbot incident split i4
     """
     which = _number(bisection, "bisection") if bisection is not None else None
-    done = keep.split(session.lab, _number(id_), who=somebody(), reason=reason, bisection=which)
+    done = keep.split(
+        session.lab.transaction, _number(id_), who=somebody(), reason=reason, bisection=which
+    )
     _said(session, done.id, json_, " and is a separate incident")

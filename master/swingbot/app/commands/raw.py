@@ -123,9 +123,8 @@ def reparse(
       swingbot reparse --program netperf --dry-run
     """
     ticker = Ticker(_say)
-    done = reparse_runs.reparse(
-        session.lab, program=program, dry_run=dry_run, again=again, tell=ticker.tell
-    )
+    request = reparse_runs.ReparseRequest(program=program, dry_run=dry_run, again=again)
+    done = reparse_runs.reparse(session.lab, request, ticker.tell)
     facts = reparse_facts(done, program=program, dry_run=dry_run)
     if json_:
         say_json(facts)

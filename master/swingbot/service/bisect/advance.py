@@ -98,7 +98,6 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
                 lab.catalogue.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
             )
             want_boot(
-                lab,
                 tx.orders,
                 variant,
                 boot_key(bisection, variant, request.k, request.testbox),
@@ -295,7 +294,7 @@ def _end(
     merges = enter_merges(lab, tx, bisection, named)
     for variant in named:
         if variant not in merges:
-            note_culprit(lab, tx, bisection, variant)
+            note_culprit(lab.tools.git, tx, bisection, variant)
     settle(lab, tx, bisection.id)
 
 

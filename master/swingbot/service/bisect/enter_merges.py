@@ -69,7 +69,7 @@ def settle(lab: Lab, tx: Transaction, number: int) -> None:
             culprit = next(
                 variant for variant, _, _ in tx.bisections.points(number) if variant.commit == merge
             )
-            note_culprit(lab, tx, bisection, culprit)
+            note_culprit(lab.tools.git, tx, bisection, culprit)
     above = tx.bisections.parent_of(number)
     if above is not None:
         settle(lab, tx, above[0])

@@ -86,7 +86,7 @@ def _hand_over(
             lab.catalogue.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout
         )
         key = boot_key(moved, variant, want.k, target)
-        want_boot(lab, tx.orders, variant, key, PRIORITY["bisection"], bisection=bisection.id)
+        want_boot(tx.orders, variant, key, PRIORITY["bisection"], bisection=bisection.id)
     return moved
 
 

@@ -122,7 +122,6 @@ def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
                 lab.catalogue.kconfigs, tx.trees, tx.variants, points[want.idx][0], want.layout
             )
             want_boot(
-                lab,
                 tx.orders,
                 variant,
                 boot_key(bisection, variant, want.k, want.testbox),

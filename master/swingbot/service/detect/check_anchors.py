@@ -58,7 +58,8 @@ def _trouble(
     lab: Lab, tx: Transaction, comparison: Comparison, testbox: str, spec: str, image: str
 ) -> str | None:
     now, problems = boots_of(
-        tx,
+        tx.specs,
+        tx.boots,
         image,
         testbox,
         spec,
@@ -73,7 +74,8 @@ def _trouble(
     sound = [c for c in earlier if not c.reason][-REFERENCE:]
     past = [
         boots_of(
-            tx,
+            tx.specs,
+            tx.boots,
             image,
             testbox,
             spec,

@@ -169,7 +169,8 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
     ]
     return any(
         differences_of(
-            tx,
+            tx.specs,
+            tx.boots,
             images,
             lab.catalogue.testboxes.known(testbox),
             [spec] * 2,
@@ -204,7 +205,8 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
     for testbox, spec in comparison.parts:
         series = series_of(lab.catalogue.testboxes.known(testbox), f"c{comparison.id}")
         sides = [
-            boots_of(tx, image, testbox, spec, series, comparison.numbers)[0] for image in images
+            boots_of(tx.specs, tx.boots, image, testbox, spec, series, comparison.numbers)[0]
+            for image in images
         ]
         for job in tx.specs.get(spec):
             for metric in (
@@ -243,7 +245,7 @@ def decide(
         (swing.unit_job, swing.metric),
     )
     sides = [
-        boots_of(tx, image, testbox, spec, series, proof.numbers)[0].get(key, [])
+        boots_of(tx.specs, tx.boots, image, testbox, spec, series, proof.numbers)[0].get(key, [])
         for image in images
     ]
     rule = rule_of(

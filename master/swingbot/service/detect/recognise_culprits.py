@@ -122,7 +122,7 @@ def _copy(
     if known is None or bisection is None:
         return None
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
-    versions = reversed(still_slow(tx, incident, sightings))
+    versions = reversed(still_slow(tx.patches, tx.incidents, incident, sightings))
     copies = (copy_within(lab, v.commit, v.patch_id, base, head) for v in versions)
     commit = next((copy for copy in copies if copy is not None), None)
     if commit is None and not _version_is_measured(lab, tx, comparison, incident):
@@ -139,7 +139,7 @@ def _version_is_measured(
     """Return whether the tip's range has a new version of the patch whose measurement is in
     progress or about to begin."""
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
-    if incident.fix_check is not None and waits_for_fix(tx, incident):
+    if incident.fix_check is not None and waits_for_fix(tx.incidents, incident):
         commit = incident.fixed_by
     else:
         branch = tx.patches.branch(comparison.tree)
@@ -201,7 +201,10 @@ def _ask(lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy, k
     tree = tx.trees.get(comparison.tree)
     try:
         commits = (lab.tools.git.facts(copy.commit).parents[0], copy.commit)
-        base, head = (kept_variant(lab, tx, tree, commit) for commit in commits)
+        base, head = (
+            kept_variant(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, commit)
+            for commit in commits
+        )
     except (GitError, IndexError):
         return False
     tx.comparisons.add(
@@ -240,7 +243,7 @@ def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
     rule = rule_of(definition, metric_of(lab.catalogue.programs, bisection.metric), job)
     series = series_of(definition, f"c{pairs.id}")
     sides = [
-        boots_of(tx, image, testbox, spec, series, pairs.numbers)[0].get(
+        boots_of(tx.specs, tx.boots, image, testbox, spec, series, pairs.numbers)[0].get(
             (bisection.unit_job, bisection.metric), []
         )
         for image in images

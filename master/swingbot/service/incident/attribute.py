@@ -19,88 +19,83 @@ from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.report.claim import claim_of
 from swingbot.core.thresholds import ATTRIBUTE_BOOTS, ATTRIBUTE_SPREAD_BOOTS
 from swingbot.service.kernel.variants import variant_of
-from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports import Catalogue, Git, RequestError, Transaction
+from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.sightings import Sightings
+from swingbot.service.ports.specs import Specs
 from swingbot.service.watch.resolve_jobs import resolve_parts
 
 
-def attribute_incidents(lab: Lab, tx: Transaction) -> None:
+def attribute_incidents(git: Git, catalogue: Catalogue, tx: Transaction) -> None:
     """Open the comparison of each new culprit with its parent."""
     for sighting in tx.sightings.to_attribute():
-        known = _measured(tx, sighting)
+        known = _measured(tx.specs, tx.bisections, tx.comparisons, tx.sightings, sighting)
         if known is not None and known.comparison is not None:
             tx.sightings.set_comparison(sighting.id, known.comparison, known.report)
         else:
-            tx.sightings.set_comparison(sighting.id, _measure(lab, tx, sighting))
+            measure(git, catalogue, tx, sighting)
 
 
-def _measured(tx: Transaction, sighting: Sighting) -> Sighting | None:
+def _measured(
+    specs: Specs,
+    bisections: Bisections,
+    comparisons: Comparisons,
+    sightings: Sightings,
+    sighting: Sighting,
+) -> Sighting | None:
     """Return the sighting of the same kernel whose comparison has (or will have) the metric of this
     one; None if there is none.
     """
-    bisection = tx.bisections.get(sighting.bisection)
+    bisection = bisections.get(sighting.bisection)
     assert bisection is not None
-    for other in tx.sightings.of_incident(sighting.incident):
+    for other in sightings.of_incident(sighting.incident):
         if other.culprit != sighting.culprit or other.comparison is None:
             continue
-        parts = _parts(tx.comparisons, other.comparison)
+        parts = _parts(comparisons, other.comparison)
         if any(
             testbox == bisection.testbox
-            and any(job.name == bisection.unit_job for job in tx.specs.get(spec))
+            and any(job.name == bisection.unit_job for job in specs.get(spec))
             for testbox, spec in parts
         ):
             return other
     return None
 
 
-def measure_when_asked(lab: Lab, tx: Transaction, incident: int) -> int | None:
-    """Open the comparison for an incident found only by bisections started by hand, whose culprit
-    was not measured against its parent. Returns None if it has no such sighting.
-    """
-    sightings = [
-        sighting for sighting in tx.sightings.of_incident(incident) if sighting.comparison is None
-    ]
-    if not sightings:
-        return None
-    comparison = _measure(lab, tx, sightings[0])
-    tx.sightings.set_comparison(sightings[0].id, comparison)
-    return comparison
-
-
-def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
+def measure(git: Git, catalogue: Catalogue, tx: Transaction, sighting: Sighting) -> None:
+    """Open the comparison of a culprit with its parent."""
     tree = tx.trees.get(sighting.tree)
     conclusion = tx.bisections.conclusion(sighting.bisection)
     culprit = named_in(conclusion, sighting.commit)
     spread = of_spread(conclusion)
     first = all(other.comparison is None for other in tx.sightings.of_incident(sighting.incident))
-    return tx.comparisons.add(
+    comparison = tx.comparisons.add(
         NewComparison(
             kind="attribute",
             tree=tree.id,
             arms=base_and_head(
-                variant_of(
-                    lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, culprit["parent"]
-                ).id,
+                variant_of(git, catalogue.kconfigs, tx.variants, tree, culprit["parent"]).id,
                 sighting.culprit,
             ),
             boots=ATTRIBUTE_SPREAD_BOOTS if spread else ATTRIBUTE_BOOTS,
-            parts=_own_part(tx, sighting.bisection)
+            parts=_own_part(tx.bisections, sighting.bisection)
             if spread
-            else _where(lab, tx, tree, sighting.bisection),
+            else _where(catalogue, tx, tree, sighting.bisection),
             purpose=BootPurpose.FRESH,
             request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
         )
     )
+    tx.sightings.set_comparison(sighting.id, comparison)
 
 
-def _own_part(tx: Transaction, number: int) -> list[tuple[str, str]]:
+def _own_part(bisections: Bisections, number: int) -> list[tuple[str, str]]:
     """Return the (testbox, spec) of the bisection: many boots, so one unit job on one testbox."""
-    bisection = tx.bisections.get(number)
+    bisection = bisections.get(number)
     assert bisection is not None
     return [(bisection.testbox, bisection.spec)]
 
 
-def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str, str]]:
+def _where(catalogue: Catalogue, tx: Transaction, tree: Tree, number: int) -> list[tuple[str, str]]:
     """Return the (testbox, spec) pairs of the watch comparisons that saw the swings; without any,
     the bisection's own and those of its tree's jobs.
     """
@@ -115,8 +110,8 @@ def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str
     assert bisection is not None
     try:
         watched = resolve_parts(
-            lab.catalogue.programs,
-            lab.catalogue.testboxes,
+            catalogue.programs,
+            catalogue.testboxes,
             tx.specs,
             tree.job_files,
             tree.testboxes,
@@ -136,7 +131,7 @@ def _parts(comparisons: Comparisons, comparison: int) -> tuple[tuple[str, str], 
     return stored.parts
 
 
-def explain_swings(lab: Lab, tx: Transaction) -> None:
+def explain_swings(tx: Transaction) -> None:
     """Close open swings that a culprit of the same comparison explains."""
     for sighting in tx.sightings.to_tell():
         assert sighting.comparison is not None
@@ -149,14 +144,16 @@ def explain_swings(lab: Lab, tx: Transaction) -> None:
                 tx.swings.set_state(swing.id, "explained", sighting.bisection)
 
 
-def change_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> float:
+def change_of(
+    bisections: Bisections, comparisons: Comparisons, sighting: Sighting, bisection: Bisection
+) -> float:
     """Return the change, in percent, of the bisection's metric by the culprit: from fresh boots if
     there are any, else from the bisection's conclusion.
     """
-    row = headline_of(tx.comparisons, sighting, bisection)
+    row = headline_of(comparisons, sighting, bisection)
     if row is not None and row.change_pct is not None and row.changed:
         return row.change_pct
-    return float(named_in(tx.bisections.conclusion(bisection.id), sighting.commit)["change_pct"])
+    return float(named_in(bisections.conclusion(bisection.id), sighting.commit)["change_pct"])
 
 
 def of_spread(conclusion: Mapping[str, Any]) -> bool:

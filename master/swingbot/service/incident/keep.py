@@ -18,8 +18,12 @@ from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.model.statuses import ReportKind
-from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.ports import Git, GitError, RequestError, Transaction
 from swingbot.service.ports.incidents import Incidents
+from swingbot.service.ports.reports import Reports
+from swingbot.service.ports.sightings import Sightings
+from swingbot.service.ports.transaction import OpenTransaction
+from swingbot.service.ports.trees import Trees
 
 OURSELVES: Final = "swingbot"
 _WITHDRAWN: Final = {
@@ -30,16 +34,18 @@ _WITHDRAWN: Final = {
 }
 
 
-def note_culprit(lab: Lab, tx: Transaction, bisection: Bisection, culprit: Variant) -> int:
+def note_culprit(git: Git, tx: Transaction, bisection: Bisection, culprit: Variant) -> int:
     """Attach a culprit that `bisection` named to its incident, and return the number of that
     incident. A new incident is created if none has the same commit or patch.
     """
-    patch_id = _patch_id(lab, culprit.commit)
+    patch_id = _patch_id(git, culprit.commit)
     known = known_as(
         bisection.tree, culprit.commit, patch_id, tx.sightings.like(culprit.commit, patch_id)
     )
     number = (
-        _standing(tx, known) if known is not None else tx.incidents.add(bisection.tree, culprit.id)
+        _standing(tx.incidents, known)
+        if known is not None
+        else tx.incidents.add(bisection.tree, culprit.id)
     )
     if tx.sightings.add(number, bisection.id, culprit.id, patch_id):
         detail = {
@@ -53,40 +59,47 @@ def note_culprit(lab: Lab, tx: Transaction, bisection: Bisection, culprit: Varia
     return number
 
 
-def _standing(tx: Transaction, number: int) -> int:
+def _standing(incidents: Incidents, number: int) -> int:
     """Return the number of the incident, or of the one that it is merged into now."""
-    incident = known_incident(tx.incidents, number)
-    return number if incident.merged_into is None else _standing(tx, incident.merged_into)
+    incident = known_incident(incidents, number)
+    return number if incident.merged_into is None else _standing(incidents, incident.merged_into)
 
 
-def identify_sightings(lab: Lab, tx: Transaction) -> None:
+def identify_sightings(git: Git, sightings: Sightings) -> None:
     """Compute missing patch-ids of sightings: those recorded by versions without patch-ids, or
     while the mirror was unreadable.
     """
-    for sighting in tx.sightings.to_identify():
-        patch_id = _patch_id(lab, sighting.commit)
+    for sighting in sightings.to_identify():
+        patch_id = _patch_id(git, sighting.commit)
         if patch_id is not None:
-            tx.sightings.identify(sighting.id, patch_id)
+            sightings.identify(sighting.id, patch_id)
 
 
-def _patch_id(lab: Lab, commit: str) -> str | None:
+def _patch_id(git: Git, commit: str) -> str | None:
     """Return the patch-id of a commit, "" if it has none, or None if git failed."""
     try:
-        return lab.tools.git.patch_ids([commit]).get(commit, "")
+        return git.patch_ids([commit]).get(commit, "")
     except GitError:
         return None
 
 
 def say(
-    lab: Lab, number: int, act: Act, *, who: str, reason: str | None, commit: str | None = None
+    transaction: OpenTransaction,
+    git: Git,
+    number: int,
+    act: Act,
+    *,
+    who: str,
+    reason: str | None,
+    commit: str | None = None,
 ) -> Incident:
     """Apply a person's act to an incident and return the updated incident.
 
     `commit` is the one given to `fixed-by`. Raises RequestError.
     """
-    with lab.transaction("decide about incident") as tx:
+    with transaction("decide about incident") as tx:
         before = known_incident(tx.incidents, number)
-        fix = _fix(lab, tx, before, commit) if act == "fixed-by" else None
+        fix = _fix(git, tx.trees, tx.sightings, before, commit) if act == "fixed-by" else None
         try:
             why = tidy(reason)
             into = (
@@ -97,7 +110,7 @@ def say(
                 before.status,
                 act,
                 merged_into=into,
-                same_fix=_waits_for(tx, before, fix),
+                same_fix=_waits_for(tx.incidents, before, fix),
             )
         except InvalidState as refused:
             raise RequestError(str(refused)) from None
@@ -110,11 +123,17 @@ def say(
                 tx.incidents.set_fix(number, fix, None)
             if done.withdraw:
                 kinds = KINDS_OF_ITS_END if act == "reopen" else ()
-                _withdraw(tx, number, f"{_WITHDRAWN[act]}{f': {why}' if why else ''}", *kinds)
+                _withdraw(
+                    tx.incidents,
+                    tx.reports,
+                    number,
+                    f"{_WITHDRAWN[act]}{f': {why}' if why else ''}",
+                    *kinds,
+                )
         return known_incident(tx.incidents, number)
 
 
-def _fix(lab: Lab, tx: Transaction, incident: Incident, ref: str | None) -> str:
+def _fix(git: Git, trees: Trees, sightings: Sightings, incident: Incident, ref: str | None) -> str:
     """Return the full name of the fix: a commit of one of the trees with the culprit, or 40 digits
     of a commit that no tree has yet.
     """
@@ -122,10 +141,10 @@ def _fix(lab: Lab, tx: Transaction, incident: Incident, ref: str | None) -> str:
         raise RequestError("name the commit that fixes it")
     problems = []
     for tree in dict.fromkeys(
-        [incident.tree, *(sighting.tree for sighting in tx.sightings.of_incident(incident.id))]
+        [incident.tree, *(sighting.tree for sighting in sightings.of_incident(incident.id))]
     ):
         try:
-            return lab.tools.git.resolve(tx.trees.get(tree).name, ref)
+            return git.resolve(trees.get(tree).name, ref)
         except GitError as error:
             problems.append(str(error))
     if len(ref) == 40 and not set(ref) - set("0123456789abcdef"):
@@ -133,7 +152,7 @@ def _fix(lab: Lab, tx: Transaction, incident: Incident, ref: str | None) -> str:
     raise RequestError(f"{problems[0]}; give all 40 digits of a commit that is not in a tree yet")
 
 
-def _waits_for(tx: Transaction, incident: Incident, fix: str | None) -> bool:
+def _waits_for(incidents: Incidents, incident: Incident, fix: str | None) -> bool:
     """Return whether `fix` is the recorded fix, checked or still to be checked.
 
     After a negative check it may be checked again at a later tip.
@@ -141,7 +160,7 @@ def _waits_for(tx: Transaction, incident: Incident, fix: str | None) -> bool:
     return (
         fix is not None
         and fix == incident.fixed_by
-        and (incident.status == "fixed" or not fix_answered(tx.incidents, incident))
+        and (incident.status == "fixed" or not fix_answered(incidents, incident))
     )
 
 
@@ -156,11 +175,16 @@ def fix_answered(incidents: Incidents, incident: Incident) -> bool:
 
 
 def _withdraw(
-    tx: Transaction, number: int, why: str, *kinds: ReportKind, queued: bool = True
+    incidents: Incidents,
+    reports: Reports,
+    number: int,
+    why: str,
+    *kinds: ReportKind,
+    queued: bool = True,
 ) -> list[int]:
-    withdrawn = tx.reports.withdraw(number, why, *kinds, queued=queued)
+    withdrawn = reports.withdraw(number, why, *kinds, queued=queued)
     if withdrawn:
-        tx.incidents.add_event(
+        incidents.add_event(
             number,
             "withdrawn",
             OURSELVES,
@@ -170,13 +194,15 @@ def _withdraw(
     return withdrawn
 
 
-def merge(lab: Lab, numbers: Sequence[int], into: int, *, who: str, reason: str | None) -> Incident:
+def merge(
+    transaction: OpenTransaction, numbers: Sequence[int], into: int, *, who: str, reason: str | None
+) -> Incident:
     """Merge incidents into `into`, which gets their sightings. Their mails stay theirs; if only
     they had a mail sent, its thread is continued.
 
     Merging an incident again into the same one changes nothing. Raises RequestError.
     """
-    with lab.transaction("merge incidents") as tx:
+    with transaction("merge incidents") as tx:
         goal = known_incident(tx.incidents, into)
         if goal.merged_into is not None:
             raise RequestError(
@@ -200,7 +226,7 @@ def _merge(tx: Transaction, one: Incident, goal: Incident, who: str, why: str | 
             f"incident split {name}` undoes that"
         )
     moved = tx.sightings.of_incident(one.id)
-    _withdraw(tx, one.id, f"merged into {other}")
+    _withdraw(tx.incidents, tx.reports, one.id, f"merged into {other}")
     tx.incidents.set_status(one.id, "duplicate", goal.id)
     tx.sightings.move([sighting.id for sighting in moved], goal.id)
     detail = {"into": other, "was": one.status, "sightings": [sighting.id for sighting in moved]}
@@ -208,7 +234,8 @@ def _merge(tx: Transaction, one: Incident, goal: Incident, who: str, why: str | 
     tx.incidents.add_event(goal.id, "merge", who, why, {"from": name})
     if tx.reports.first_mail(goal.id) is not None:
         _withdraw(
-            tx,
+            tx.incidents,
+            tx.reports,
             goal.id,
             f"the first mail of {name} was sent; news follows in its thread",
             "first",
@@ -216,25 +243,32 @@ def _merge(tx: Transaction, one: Incident, goal: Incident, who: str, why: str | 
 
 
 def split(
-    lab: Lab, number: int, *, who: str, reason: str | None, bisection: int | None = None
+    transaction: OpenTransaction,
+    number: int,
+    *,
+    who: str,
+    reason: str | None,
+    bisection: int | None = None,
 ) -> Incident:
     """Undo the merge of an incident; or, with `bisection`, split off the sightings of that
     bisection.
 
     Returns the incident that is separate afterwards. Raises RequestError.
     """
-    with lab.transaction("split incident") as tx:
+    with transaction("split incident") as tx:
         one = known_incident(tx.incidents, number)
         return (
-            _unmerge(tx, one, who, _tidy(reason))
+            _unmerge(tx.sightings, tx.incidents, one, who, _tidy(reason))
             if bisection is None
-            else _split(tx, one, bisection, who, _tidy(reason))
+            else _split(tx.sightings, tx.incidents, one, bisection, who, _tidy(reason))
         )
 
 
-def _unmerge(tx: Transaction, one: Incident, who: str, why: str | None) -> Incident:
+def _unmerge(
+    sightings: Sightings, incidents: Incidents, one: Incident, who: str, why: str | None
+) -> Incident:
     name = ids.show("incident", one.id)
-    event = tx.incidents.last_event(one.id, "merge")
+    event = incidents.last_event(one.id, "merge")
     if one.merged_into is None:
         if event is not None and "into" in event[1]:
             return one  # it was merged once and already split again
@@ -242,21 +276,26 @@ def _unmerge(tx: Transaction, one: Incident, who: str, why: str | None) -> Incid
             f"{name} is not merged into another incident; `swingbot incident split {name} "
             "--bisection b2` splits off the culprits that b2 found"
         )
-    current = {sighting.id for sighting in tx.sightings.of_incident(one.merged_into)}
+    current = {sighting.id for sighting in sightings.of_incident(one.merged_into)}
     detail: Any = event[1] if event is not None else {}
     back = [sighting for sighting in detail.get("sightings", []) if sighting in current]
-    tx.incidents.set_status(one.id, detail.get("was", "open"))
-    tx.sightings.move(back, one.id)
-    tx.incidents.add_event(
-        one.id, "split", who, why, {"from": ids.show("incident", one.merged_into)}
-    )
-    tx.incidents.add_event(one.merged_into, "split", who, why, {"out": name})
-    return known_incident(tx.incidents, one.id)
+    incidents.set_status(one.id, detail.get("was", "open"))
+    sightings.move(back, one.id)
+    incidents.add_event(one.id, "split", who, why, {"from": ids.show("incident", one.merged_into)})
+    incidents.add_event(one.merged_into, "split", who, why, {"out": name})
+    return known_incident(incidents, one.id)
 
 
-def _split(tx: Transaction, one: Incident, bisection: int, who: str, why: str | None) -> Incident:
+def _split(
+    sightings: Sightings,
+    incidents: Incidents,
+    one: Incident,
+    bisection: int,
+    who: str,
+    why: str | None,
+) -> Incident:
     name, of = ids.show("incident", one.id), ids.show("bisection", bisection)
-    all_ = tx.sightings.of_incident(one.id)
+    all_ = sightings.of_incident(one.id)
     culprits = {sighting.culprit for sighting in all_ if sighting.bisection == bisection}
     if not culprits:
         raise RequestError(
@@ -270,33 +309,38 @@ def _split(tx: Transaction, one: Incident, bisection: int, who: str, why: str | 
             f"all of {name} is about the commit that {of} found, and each commit has exactly one "
             "incident"
         )
-    return _stand_alone(tx, one, out, who, why)
+    return _stand_alone(sightings, incidents, one, out, who, why)
 
 
 def _stand_alone(
-    tx: Transaction, one: Incident, out: Sequence[Sighting], who: str, why: str | None
+    sightings: Sightings,
+    incidents: Incidents,
+    one: Incident,
+    out: Sequence[Sighting],
+    who: str,
+    why: str | None,
 ) -> Incident:
     """Return an incident of its own for `out`: the one that was merged before, else a new one."""
     culprit = out[0]
-    older = tx.incidents.of_culprit(culprit.tree, culprit.culprit)
+    older = incidents.of_culprit(culprit.tree, culprit.culprit)
     number = (
         older.id
         if older is not None and older.merged_into == one.id
-        else tx.incidents.add(culprit.tree, culprit.culprit)
+        else incidents.add(culprit.tree, culprit.culprit)
     )
     if number == one.id:
         raise RequestError(
             f"{ids.show('incident', one.id)} is named after that commit; split off the commits of "
             "the other bisections instead"
         )
-    tx.incidents.set_status(number, "open")
-    tx.sightings.move([sighting.id for sighting in out], number)
-    tx.incidents.add_event(number, "split", who, why, {"from": ids.show("incident", one.id)})
-    tx.incidents.add_event(one.id, "split", who, why, {"out": ids.show("incident", number)})
-    return known_incident(tx.incidents, number)
+    incidents.set_status(number, "open")
+    sightings.move([sighting.id for sighting in out], number)
+    incidents.add_event(number, "split", who, why, {"from": ids.show("incident", one.id)})
+    incidents.add_event(one.id, "split", who, why, {"out": ids.show("incident", number)})
+    return known_incident(incidents, number)
 
 
-def fold_sightings(lab: Lab, tx: Transaction) -> None:
+def fold_sightings(tx: Transaction) -> None:
     """Withdraw a first mail that is held for approval and lacks newer sightings, so that it is
     drafted again. A mail that may be sent at any moment stays.
     """
@@ -306,7 +350,8 @@ def fold_sightings(lab: Lab, tx: Transaction) -> None:
             for _, state, withdrawn in tx.reports.of_incident(number, "first")
         ):
             _withdraw(
-                tx,
+                tx.incidents,
+                tx.reports,
                 number,
                 "there are new sightings of the same commit: the mail that replaces this one has "
                 "them",

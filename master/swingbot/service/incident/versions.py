@@ -16,7 +16,11 @@ from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.thresholds import FIX_BOOTS, FIX_BOOTS_REPEATABLE
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.kernel.variants import variant_of
-from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports import Catalogue, Git, GitError, Transaction
+from swingbot.service.ports.incidents import Incidents
+from swingbot.service.ports.patches import Patches
+from swingbot.service.ports.variants import Variants
+from swingbot_jobs.contract.kconfig import Kconfigs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,29 +31,32 @@ class Version:
     patch_id: str | None
 
 
-def still_slow(tx: Transaction, incident: Incident, sightings: Sequence[Sighting]) -> list[Version]:
+def still_slow(
+    patches: Patches, incidents: Incidents, incident: Incident, sightings: Sequence[Sighting]
+) -> list[Version]:
     """Return the versions known to make the change: those that bisections found, and a changed
     version that was measured and still makes it.
     """
     versions = [Version(commit=s.commit, patch_id=s.patch_id) for s in sightings]
-    answer = _checked(tx, incident)
+    answer = _checked(incidents, incident)
     if answer is not None and answer.get("answer") == "still" and incident.fixed_by is not None:
-        patch = tx.patches.get(incident.fixed_by)
+        patch = patches.get(incident.fixed_by)
         if patch is not None:
             versions.append(Version(commit=patch.commit, patch_id=patch.patch_id))
     return versions
 
 
-def _checked(tx: Transaction, incident: Incident) -> Mapping[str, Any] | None:
+def _checked(incidents: Incidents, incident: Incident) -> Mapping[str, Any] | None:
     """Return the details of the latest check of a fix; None if it has no answer."""
-    if incident.fix_check is None or not fix_answered(tx.incidents, incident):
+    if incident.fix_check is None or not fix_answered(incidents, incident):
         return None
-    last = tx.incidents.last_event(incident.id, "checked")
+    last = incidents.last_event(incident.id, "checked")
     return last[1] if last is not None else None
 
 
 def changed_version(
-    tx: Transaction,
+    patches: Patches,
+    variants: Variants,
     incident: Incident,
     sightings: Sequence[Sighting],
     branch: Sequence[BranchPatch],
@@ -58,9 +65,9 @@ def changed_version(
     version; None if the branch has a known version.
     """
     known = {s.patch_id for s in sightings if s.patch_id}
-    if incident.fixed_by is not None and (fix := tx.patches.get(incident.fixed_by)) is not None:
+    if incident.fixed_by is not None and (fix := patches.get(incident.fixed_by)) is not None:
         known.add(fix.patch_id)
-    culprit = tx.variants.get(sightings[-1].culprit)
+    culprit = variants.get(sightings[-1].culprit)
     present = [each.patch for each in branch if each.state != "dropped"]
     if not known or any(patch.patch_id in known for patch in present):
         return None
@@ -85,25 +92,25 @@ def unmeasured_version(
         for s in tx.sightings.of_incident(incident.id)
         if s.tree == tree and s.comparison is not None
     ]
-    if not sightings or waits_for_fix(tx, incident):
+    if not sightings or waits_for_fix(tx.incidents, incident):
         return None
     measured = tx.comparisons.get(sightings[-1].comparison or 0)
-    new = changed_version(tx, incident, sightings, branch)
+    new = changed_version(tx.patches, tx.variants, incident, sightings, branch)
     if new is None or measured is None or measured.status != "done":
         return None
     return sightings[-1], new
 
 
-def waits_for_fix(tx: Transaction, incident: Incident) -> bool:
+def waits_for_fix(incidents: Incidents, incident: Incident) -> bool:
     """Return whether a fix, named by a person or found by swingbot, still has to be measured or
     judged.
     """
     return incident.fixed_by is not None and (
-        incident.fix_check is None or not fix_answered(tx.incidents, incident)
+        incident.fix_check is None or not fix_answered(incidents, incident)
     )
 
 
-def check_versions(lab: Lab, tx: Transaction) -> None:
+def check_versions(git: Git, catalogue: Catalogue, tx: Transaction) -> None:
     """Measure a new version of a culprit's patch against its own parent.
 
     `check_fixes` decides from the result.
@@ -116,11 +123,13 @@ def check_versions(lab: Lab, tx: Transaction) -> None:
                 branches[tree] = tx.patches.branch(tree)
             new = unmeasured_version(tx, incident, tree, branches[tree])
             if new is not None:
-                _measure(lab, tx, incident.id, *new)
+                _measure(git, catalogue, tx, incident.id, *new)
                 break
 
 
-def _measure(lab: Lab, tx: Transaction, number: int, sighting: Sighting, new: Patch) -> None:
+def _measure(
+    git: Git, catalogue: Catalogue, tx: Transaction, number: int, sighting: Sighting, new: Patch
+) -> None:
     incident = tx.incidents.get(number)  # locks the incident until the transaction ends
     bisection = tx.bisections.get(sighting.bisection)
     assert incident is not None
@@ -129,10 +138,13 @@ def _measure(lab: Lab, tx: Transaction, number: int, sighting: Sighting, new: Pa
         return
     tree = tx.trees.get(sighting.tree)
     try:
-        base, head = (kept_variant(lab, tx, tree, commit) for commit in (new.parent, new.commit))
+        base, head = (
+            kept_variant(git, catalogue.kconfigs, tx.variants, tree, commit)
+            for commit in (new.parent, new.commit)
+        )
     except GitError:
         return  # the mirror is unreadable: retry in the next round
-    repeatable = lab.catalogue.testboxes.known(bisection.testbox).repeatable
+    repeatable = catalogue.testboxes.known(bisection.testbox).repeatable
     comparison = tx.comparisons.add(
         NewComparison(
             kind="asked",
@@ -155,9 +167,9 @@ def _measure(lab: Lab, tx: Transaction, number: int, sighting: Sighting, new: Pa
     )
 
 
-def kept_variant(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
+def kept_variant(git: Git, kconfigs: Kconfigs, variants: Variants, tree: Tree, commit: str) -> int:
     """Return the variant of a commit, and protect the commit from garbage collection after a
     rebase.
     """
-    lab.tools.git.keep(commit)
-    return variant_of(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, commit).id
+    git.keep(commit)
+    return variant_of(git, kconfigs, variants, tree, commit).id

@@ -6,12 +6,15 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from swingbot.core.model.records import Attempt, Order
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.kernel_queue import KernelQueue, workers_by_compiler
 from swingbot.core.plan.queue import builder_of, choose, patience
 from swingbot.core.plan.turns import turns
 from swingbot.service.lab.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.lab.watch_testboxes import unscreened
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Lab, LabSettings, Transaction
+from swingbot.service.ports.attempts import Attempts
+from swingbot.service.ports.orders import Orders
 from swingbot_jobs.contract.trust import accepted
 
 # A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by
@@ -37,8 +40,8 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
         lab.catalogue.testboxes.present, lab.settings, tx.testboxes
     )
     leased = tx.attempts.leased()
-    startable = _startable(lab, tx, leased, anchors_only)
-    attempts = _within_budget(tx, startable)
+    startable = _startable(lab.catalogue.testboxes, tx.orders, leased, anchors_only)
+    attempts = _within_budget(tx.orders, tx.attempts, startable)
     # the health of a cluster is that of its nodes
     fit = {
         name
@@ -62,21 +65,24 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
             workers=workers_by_compiler(tx.compilers.all()),
         ),
     ):
-        _hand_out(lab, tx, order, attempts[order.id] + 1)
+        _hand_out(lab.catalogue.testboxes, tx, order, attempts[order.id] + 1)
 
 
 def _startable(
-    lab: Lab, tx: Transaction, leased: Collection[str], anchors_only: Collection[str]
+    testboxes: KnownTestboxes,
+    orders: Orders,
+    leased: Collection[str],
+    anchors_only: Collection[str],
 ) -> list[Order]:
     """Return the ready orders that their testbox may take, in turn; fail those that it refuses."""
-    waiting = tx.orders.ready(leased)
+    waiting = orders.ready(leased)
     turn = turns(waiting)
-    anchors = tx.orders.of_anchors() if anchors_only else set()
+    anchors = orders.of_anchors() if anchors_only else set()
     startable = []
     for one in sorted(waiting, key=lambda one: turn[one.id]):
-        testbox = lab.catalogue.testboxes.present.get(one.testbox or "")
+        testbox = testboxes.present.get(one.testbox or "")
         if testbox is not None and not accepted(one.trust, testbox.accepts):
-            tx.orders.set_state(
+            orders.set_state(
                 one.id,
                 "failed",
                 f"{testbox.name} accepts only trusted kernels, and this kernel is {one.trust}",
@@ -86,33 +92,35 @@ def _startable(
     return startable
 
 
-def _within_budget(tx: Transaction, orders: Sequence[Order]) -> dict[int, int]:
+def _within_budget(
+    orders: Orders, attempts: Attempts, startable: Sequence[Order]
+) -> dict[int, int]:
     """Return the number of attempts so far of each order that may start now; fail those without
     budget.
     """
-    made = tx.attempts.made_of([order.id for order in orders])
+    made = attempts.made_of([order.id for order in startable])
     found = {}
-    for order in orders:
-        attempts, ago, reason = made[order.id]
-        if attempts >= order.budget:
-            tx.orders.set_state(
+    for order in startable:
+        number, ago, reason = made[order.id]
+        if number >= order.budget:
+            orders.set_state(
                 order.id,
                 "failed",
-                f"abandoned after {attempts} attempts; the last: {reason or 'unknown reason'}",
+                f"abandoned after {number} attempts; the last: {reason or 'unknown reason'}",
             )
-        elif not 0 <= ago < patience(attempts):  # negative: the clock was set back
-            found[order.id] = attempts
+        elif not 0 <= ago < patience(number):  # negative: the clock was set back
+            found[order.id] = number
     return found
 
 
-def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
+def _hand_out(testboxes: KnownTestboxes, tx: Transaction, order: Order, number: int) -> None:
     attempt = tx.attempts.add(order.id, number)
     if order.testbox is not None:
-        for testbox in (order.testbox, *lab.catalogue.testboxes.present[order.testbox].nodes):
+        for testbox in (order.testbox, *testboxes.present[order.testbox].nodes):
             if not tx.attempts.take_lease(testbox, attempt):
                 # rolls this tick back; the next one sees the lease
                 raise AssertionError(f"testbox {testbox} is leased twice")
-        hand_out(lab.catalogue.testboxes.present, tx.testboxes, order.testbox, attempt)
+        hand_out(testboxes.present, tx.testboxes, order.testbox, attempt)
     tx.orders.set_state(order.id, "running")
     tx.attempts.add_dispatch(order.id, attempt, number, 1, builder_of(order))
 
@@ -132,50 +140,46 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
                 lab.catalogue.testboxes.present, tx.testboxes, order, "the order was cancelled"
             )
         elif (age := lab.clock.database.age(attempt.age_seconds)) > limit:
-            _give_up(
-                lab,
-                tx,
-                order,
-                attempt,
-                f"no sign of life for {age:.0f} s",
-                silent=True,
+            why = f"no sign of life for {age:.0f} s"
+            _give_up(lab.catalogue.testboxes, lab.settings, tx, order, attempt, why, silent=True)
+        elif attempt.dispatch_state != "over":
+            continue
+        elif (dead := _why_dead(attempt)) is not None:
+            _give_up(lab.catalogue.testboxes, lab.settings, tx, order, attempt, dead)
+        else:
+            dispatch = attempt.dispatch_number + 1
+            tx.attempts.add_dispatch(
+                order.id, attempt.id, attempt.number, dispatch, builder_of(order)
             )
-        elif attempt.dispatch_state == "over":
-            _after_dispatch(lab, tx, order, attempt)
 
 
-def _after_dispatch(lab: Lab, tx: Transaction, order: Order, attempt: Attempt) -> None:
+def _why_dead(attempt: Attempt) -> str | None:
+    """Return why an attempt whose dispatch is over gets no other dispatch; None if it gets one."""
     if attempt.dispatch_result == "success":
-        _give_up(
-            lab,
-            tx,
-            order,
-            attempt,
-            "the worker reported done but no outcome arrived; see its log under state/log",
-        )
-    elif attempt.dispatch_number >= MAX_DISPATCHES:
-        _give_up(
-            lab,
-            tx,
-            order,
-            attempt,
+        return "the worker reported done but no outcome arrived; see its log under state/log"
+    if attempt.dispatch_number >= MAX_DISPATCHES:
+        return (
             f"dispatched {attempt.dispatch_number} times without an outcome; the last dispatch "
-            f"ended with {attempt.dispatch_result}",
+            f"ended with {attempt.dispatch_result}"
         )
-    else:
-        tx.attempts.add_dispatch(
-            order.id, attempt.id, attempt.number, attempt.dispatch_number + 1, builder_of(order)
-        )
+    return None
 
 
 def _give_up(
-    lab: Lab, tx: Transaction, order: Order, attempt: Attempt, reason: str, *, silent: bool = False
+    testboxes: KnownTestboxes,
+    settings: LabSettings,
+    tx: Transaction,
+    order: Order,
+    attempt: Attempt,
+    reason: str,
+    *,
+    silent: bool = False,
 ) -> None:
     tx.attempts.declare_dead(attempt.id, reason)
     tx.orders.set_state(order.id, "ready")
     gave_up(
-        lab.catalogue.testboxes.present,
-        lab.settings,
+        testboxes.present,
+        settings,
         tx.orders,
         tx.testboxes,
         order,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from swingbot.core.model.records import BootKey, Comparison, OpenOrder, Variant
 from swingbot.core.model.statuses import OrderState
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.blocks import block_order
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.queue import PRIORITY
@@ -15,7 +16,6 @@ from swingbot.service.ports.orders import Orders
 
 
 def want_boot(
-    lab: Lab,
     orders: Orders,
     variant: Variant,
     key: BootKey,
@@ -28,7 +28,7 @@ def want_boot(
     orders.ensure_boots([(key, variant)], priority, bisection=bisection)
 
 
-def place_comparisons(lab: Lab, tx: Transaction) -> None:
+def place_comparisons(testboxes: KnownTestboxes, tx: Transaction) -> None:
     """Place the orders of waiting comparisons: all kernels first, then boots in blocks, each arm
     once per block.
 
@@ -46,21 +46,21 @@ def place_comparisons(lab: Lab, tx: Transaction) -> None:
             boot
             for block in range(comparison.boots)
             for testbox, spec in comparison.parts
-            for boot in _block(lab, comparison, variants, testbox, spec, block)
+            for boot in _block(testboxes, comparison, variants, testbox, spec, block)
         ]
         tx.orders.ensure_boots(boots, PRIORITY[comparison.kind], comparison=comparison.id)
         tx.comparisons.set_status(comparison.id, "running")
 
 
 def _block(
-    lab: Lab,
+    testboxes: KnownTestboxes,
     comparison: Comparison,
     variants: Sequence[Variant],
     testbox: str,
     spec: str,
     block: int,
 ) -> Iterator[tuple[BootKey, Variant]]:
-    series = series_for(lab.catalogue.testboxes.known(testbox), comparison)
+    series = series_for(testboxes.known(testbox), comparison)
     for place in block_order(len(variants), block, comparison.id):
         key = BootKey(
             build_key=variants[place].build_key,
@@ -91,7 +91,7 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
         for order in tx.orders.failed("build", {order.build_key for order in orders})
     }
     building = {order.build_key for order in orders if order.kind == "build"} - builds.keys()
-    held = _held(lab, tx, orders, building | pruned.keys())
+    held = _held(lab.catalogue.testboxes, tx.orders, orders, building | pruned.keys())
     answered = tx.orders.answered()
     settled: dict[OrderState, list[int]] = {"waiting": [], "ready": [], "done": []}
     for order in orders:
@@ -114,7 +114,7 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
         elif order.id in answered:
             tx.orders.set_state(order.id, "done", "the same boot of an identical image exists")
         elif order.build_key in pruned:
-            build_again(lab, tx, order, pruned[order.build_key])
+            build_again(lab.clock.now, tx.orders, tx.attempts, order, pruned[order.build_key])
         else:
             _settle(settled, order, "waiting" if order.id in held else "ready")
     for state, numbers in settled.items():
@@ -123,7 +123,10 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
 
 
 def _held(
-    lab: Lab, tx: Transaction, orders: Sequence[OpenOrder], unbuilt: Collection[str]
+    testboxes: KnownTestboxes,
+    orders: Orders,
+    open_orders: Sequence[OpenOrder],
+    unbuilt: Collection[str],
 ) -> set[int]:
     """Return boots of comparisons that wait for the kernel of the other side, so that the sides
     alternate.
@@ -134,13 +137,13 @@ def _held(
     """
     if not unbuilt:
         return set()
-    boots = {order.id: order for order in orders if order.testbox is not None}
+    boots = {order.id: order for order in open_orders if order.testbox is not None}
     repeatable = {
-        name: lab.catalogue.testboxes.known(name).repeatable
+        name: testboxes.known(name).repeatable
         for name in {order.testbox for order in boots.values() if order.testbox is not None}
     }
     held: set[int] = set()
-    for wanted in tx.orders.open_boots_of_comparisons().values():
+    for wanted in orders.open_boots_of_comparisons().values():
         of_comparison = [boots[id] for id in wanted if id in boots]
         if any(order.build_key in unbuilt for order in of_comparison):
             held |= {order.id for order in of_comparison if not repeatable[order.testbox or ""]}

@@ -200,7 +200,8 @@ def _seen(
     testbox, spec = comparison.parts[0]
     sides = [
         boots_of(
-            tx,
+            tx.specs,
+            tx.boots,
             image,
             testbox,
             spec,

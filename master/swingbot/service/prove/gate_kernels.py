@@ -243,7 +243,9 @@ def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     ]
     if not all(sheets):
         return GateResult(status="not run", reason="the boots of one side recorded no facts")
-    known = differences_of(tx, images, testbox, [spec] * 2, series, comparison.numbers).of(case.job)
+    known = differences_of(
+        tx.specs, tx.boots, images, testbox, [spec] * 2, series, comparison.numbers
+    ).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
         return GateResult(status="fail", reason=known.must, detail=detail)

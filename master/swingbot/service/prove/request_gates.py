@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot.core.model import ids
+from swingbot.core.model.records import Proven
 from swingbot.core.proof.gates import GATES, MEASURED, GateResult, GateRow
-from swingbot.service.incident.attribute import measure_when_asked
+from swingbot.service.incident.attribute import measure
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.prove.advance_gates import ask, cost_of
 from swingbot.service.prove.gate_kernels import MeasuredCulprit, case_of, of_gate
@@ -31,7 +32,7 @@ def foresee_gates(lab: Lab, number: int, gates: Sequence[str]) -> list[GateCost]
     Each is estimated alone, so shared kernels count in each. Raises RequestError.
     """
     with lab.transaction("foresee gates") as tx:
-        case = _case(tx, number)
+        case = case_of(tx, _measured(tx.gates.incident(number), number))
         return [_cost(lab, tx, case, gate) for gate in (_known(gates) or MEASURED)]
 
 
@@ -55,9 +56,12 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
     """
     selected = _known(gates) or lab.settings.proof_gates
     with lab.transaction("prove again") as tx:
-        if tx.gates.incident(number) is None and measure_when_asked(lab, tx, number) is not None:
+        incident, sightings = tx.gates.incident(number), tx.sightings.of_incident(number)
+        unmeasured = next((each for each in sightings if each.comparison is None), None)
+        if incident is None and unmeasured is not None:
+            measure(lab.tools.git, lab.catalogue, tx, unmeasured)
             return []
-        case = _case(tx, number)
+        case = case_of(tx, _measured(incident, number))
         busy = [
             gate.gate
             for gate in tx.gates.of_incident(number)
@@ -79,9 +83,9 @@ def _known(gates: Sequence[str]) -> tuple[str, ...]:
     return tuple(gate for gate in GATES if gate in gates)
 
 
-def _case(tx: Transaction, number: int) -> MeasuredCulprit:
+def _measured(incident: Proven | None, number: int) -> Proven:
     """Return the incident if it was measured against its parent. Raises RequestError if not."""
-    incident, shown = tx.gates.incident(number), ids.show("incident", number)
+    shown = ids.show("incident", number)
     if incident is None:
         raise RequestError(
             f"{shown} does not exist or was not measured against its parent; `swingbot list "
@@ -92,4 +96,4 @@ def _case(tx: Transaction, number: int) -> MeasuredCulprit:
             f"{shown} is being measured against its parent "
             f"({ids.show('comparison', incident.comparison.id)}); its gates open after that"
         )
-    return case_of(tx, incident)
+    return incident

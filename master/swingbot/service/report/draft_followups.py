@@ -267,7 +267,7 @@ def _side_by_side(
         metric_of(lab.catalogue.programs, bisection.metric),
     )
     sides = [
-        boots_of(tx, image, testbox.name, spec, "", c.numbers)[0].get(key, [])
+        boots_of(tx.specs, tx.boots, image, testbox.name, spec, "", c.numbers)[0].get(key, [])
         for image, c in zip(images, (own, latest), strict=True)
     ]
     rule = rule_of(testbox, metric, job)

@@ -18,7 +18,8 @@ from swingbot.core.stats.fact_differences import (
     facts_for,
 )
 from swingbot.core.stats.rows import with_lost_runs
-from swingbot.service.ports import Transaction
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 from swingbot_jobs.testbox.definition import Testbox
 
@@ -54,30 +55,31 @@ class Differences:
 
 
 def differences_of(
-    tx: Transaction,
+    specs: Specs,
+    boots: Boots,
     images: Sequence[str],
     testbox: Testbox,
-    specs: Sequence[str],
+    ran: Sequence[str],
     series: str,
     numbers: BootNumbers,
 ) -> Differences:
-    """Compare the boots of `images` (base, head) that ran `specs` on one testbox.
+    """Compare the boots of `images` (base, head) that ran the specs `ran` on one testbox.
 
     Boots lost to infrastructure failures do not count.
     """
     sides = [
-        tx.boots.find(image, testbox.name, spec, series, numbers)
-        for image, spec in zip(images, specs, strict=True)
+        boots.find(image, testbox.name, spec, series, numbers)
+        for image, spec in zip(images, ran, strict=True)
     ]
-    base_set, head_set = (_settings(tx.specs.get(spec)) for spec in specs)
+    base_set, head_set = (_settings(specs.get(spec)) for spec in ran)
     facts = differences(
-        *({boot.k: boot.facts for boot in boots} for boots in sides),
+        *({boot.k: boot.facts for boot in side} for side in sides),
         paired=testbox.repeatable,
         arms=(base_set, head_set),
     )
-    base, head = (tuple(boot.k for boot in boots) for boots in sides)
+    base, head = (tuple(boot.k for boot in side) for side in sides)
     return Differences(
-        identical=images[0] == images[1] and specs[0] == specs[1],
+        identical=images[0] == images[1] and ran[0] == ran[1],
         facts=tuple(facts),
         happened=(base, head),
     )

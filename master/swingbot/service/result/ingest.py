@@ -15,10 +15,11 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.records import Attempt, Order
 from swingbot.service.faults import Faults
 from swingbot.service.lab.move_testboxes import outcome_came, withdrew
-from swingbot.service.ports import Lab, Transaction
-from swingbot.service.ports.results import Unreadable
+from swingbot.service.ports import Catalogue, Lab, LabSettings, Tools, Transaction
+from swingbot.service.ports.results import ResultReader, Unreadable
 from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Program
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.reading.result import ParsedRun
 
@@ -36,10 +37,12 @@ def ingest_outcomes(lab: Lab, faults: Faults) -> None:
     for attempt in waiting:
         with faults.of(f"attempt {attempt.id}"), lab.transaction("ingest outcome") as tx:
             if tx.attempts.mark_ingested(attempt.id):
-                _ingest(lab, tx, attempt)
+                _ingest(lab.tools, lab.catalogue, lab.settings, tx, attempt)
 
 
-def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
+def _ingest(
+    tools: Tools, catalogue: Catalogue, settings: LabSettings, tx: Transaction, attempt: Attempt
+) -> None:
     order = tx.orders.by_number([attempt.order_id])[attempt.order_id]
     outcome = attempt.outcome
     assert outcome is not None
@@ -49,13 +52,12 @@ def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
         outcome["status"] == "infra" and outcome.get("fault") == "order",
     )
     if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
-        withdrew(
-            lab.catalogue.testboxes.present, tx.testboxes, order, reason
-        )  # not a failure of its testbox
+        # not a failure of its testbox
+        withdrew(catalogue.testboxes.present, tx.testboxes, order, reason)
     else:
         outcome_came(
-            lab.catalogue.testboxes.present,
-            lab.settings,
+            catalogue.testboxes.present,
+            settings,
             tx,
             order,
             outcome["status"],
@@ -79,7 +81,7 @@ def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
             # not the requested kernel: counts against the budget
             tx.orders.set_state(order.id, "ready")
             return
-    elif not _ingest_boot(lab, tx, attempt, order, outcome):
+    elif not _ingest_boot(tools, catalogue, tx, attempt, order, outcome):
         if order.state == "running":
             tx.orders.set_state(order.id, "ready")
         return
@@ -97,7 +99,12 @@ def _image_is_there(outcome: Mapping[str, Any]) -> bool:
 
 
 def _ingest_boot(
-    lab: Lab, tx: Transaction, attempt: Attempt, order: Order, outcome: Mapping[str, Any]
+    tools: Tools,
+    catalogue: Catalogue,
+    tx: Transaction,
+    attempt: Attempt,
+    order: Order,
+    outcome: Mapping[str, Any],
 ) -> bool:
     """Store a boot with its runs.
 
@@ -110,7 +117,8 @@ def _ingest_boot(
     try:
         runs = (
             read_runs(
-                lab,
+                tools,
+                catalogue.programs,
                 spec,
                 results["sha256"],
                 outcome["status"],
@@ -132,16 +140,17 @@ def _ingest_boot(
             boot,
             runs,
             {
-                job.name: lab.catalogue.parsers[job.program]
+                job.name: catalogue.parsers[job.program]
                 for job in spec
-                if job.program in lab.catalogue.parsers
+                if job.program in catalogue.parsers
             },
         )
     return True
 
 
 def read_runs(
-    lab: Lab,
+    tools: Tools,
+    programs: Mapping[str, Program],
     spec: Sequence[UnitJob],
     results: str,
     outcome: BootOutcome,
@@ -154,8 +163,8 @@ def read_runs(
     Raises FileNotFoundError and ArtifactError if the results are missing from the store or damaged
     there.
     """
-    with lab.tools.artifacts.open(results) as tar:
-        runs = _parsed(lab, tar, spec, facts)
+    with tools.artifacts.open(results) as tar:
+        runs = _parsed(programs, tools.results, tar, spec, facts)
     if outcome == "up":
         return [_sound(run) for run in runs]
     why = f"the boot was {outcome}: {reason or 'no reason given'}"
@@ -163,13 +172,17 @@ def read_runs(
 
 
 def _parsed(
-    lab: Lab, tar: IO[bytes], spec: Sequence[UnitJob], facts: Mapping[str, Any] | None
+    programs: Mapping[str, Program],
+    results: ResultReader | None,
+    tar: IO[bytes],
+    spec: Sequence[UnitJob],
+    facts: Mapping[str, Any] | None,
 ) -> list[ParsedRun]:
     """Return the runs as parsed; all are failed if the results cannot be read within the limits."""
-    if lab.tools.results is None:
-        return parse_results(tar, spec, lab.catalogue.programs, facts)
+    if results is None:
+        return parse_results(tar, spec, programs, facts)
     try:
-        return lab.tools.results.parse(tar, spec, facts)
+        return results.parse(tar, spec, facts)
     except Unreadable as error:
         return [
             ParsedRun(

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import ChangedValues, changes
-from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports import Catalogue, Lab, RequestError, Tools
 from swingbot.service.ports.runs import Runs
+from swingbot.service.ports.specs import Specs
+from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.result.ingest import read_runs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
@@ -74,20 +76,23 @@ class Reparsed:
             self.unreadable.append((boot, why))
 
 
-def reparse(
-    lab: Lab,
-    *,
-    program: str | None = None,
-    dry_run: bool = False,
-    again: bool = False,
-    tell: Callable[[Reparsed], None] = lambda done: None,
-) -> Reparsed:
-    """Parse the raw results of every boot again, or of those that ran `program` (all boots if it is
-    a monitor).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReparseRequest:
+    """Which runs are read again."""
 
-    `dry_run` changes nothing; `again` includes runs that the current parser has already read.
+    program: str | None = None  # None: every program; a monitor: all boots
+    dry_run: bool = False  # change nothing
+    again: bool = False  # also those that the current parser has read
+
+
+def reparse(
+    lab: Lab, request: ReparseRequest, tell: Callable[[Reparsed], None] = lambda done: None
+) -> Reparsed:
+    """Parse raw results of boots again.
+
     `tell` is called after each boot. Raises RequestError if the program does not exist.
     """
+    program = request.program
     if program is not None and program not in lab.catalogue.programs:
         raise RequestError(
             f"program {program!r} does not exist; "
@@ -101,10 +106,18 @@ def reparse(
     with lab.transaction("count boots to read again") as tx:
         done = Reparsed(total=tx.runs.count_boots_with_results(of))
     touched: list[int] = []
-    for boot in _boots(lab, of):
+    for boot in _boots(lab.transaction, of):
         changed = done.changed
         with lab.transaction("read a boot again") as tx:
-            _reread(lab, tx, boot, of, done, dry_run=dry_run, again=again)
+            _reread(
+                lab.tools,
+                lab.catalogue,
+                tx.specs,
+                tx.runs,
+                boot,
+                replace(request, program=of),
+                done,
+            )
         done.boots += 1
         if done.changed > changed:
             touched.append(boot.id)
@@ -115,10 +128,10 @@ def reparse(
     return done
 
 
-def _boots(lab: Lab, program: str | None) -> Iterator[StoredBoot]:
+def _boots(transaction: OpenTransaction, program: str | None) -> Iterator[StoredBoot]:
     after = 0
     while True:
-        with lab.transaction("find boots to read again") as tx:
+        with transaction("find boots to read again") as tx:
             boots = tx.runs.boots_with_results(after, BOOTS_AT_ONCE, program)
         if not boots:
             return
@@ -127,34 +140,35 @@ def _boots(lab: Lab, program: str | None) -> Iterator[StoredBoot]:
 
 
 def _reread(
-    lab: Lab,
-    tx: Transaction,
+    tools: Tools,
+    catalogue: Catalogue,
+    specs: Specs,
+    runs: Runs,
     boot: StoredBoot,
-    program: str | None,
+    request: ReparseRequest,
     done: Reparsed,
-    *,
-    dry_run: bool,
-    again: bool,
 ) -> None:
     spec = [
         job
-        for job in tx.specs.get(boot.spec)
-        if job.program in lab.catalogue.programs and program in (None, job.program)
+        for job in specs.get(boot.spec)
+        if job.program in catalogue.programs and request.program in (None, job.program)
     ]
-    parsers = {job.name: lab.catalogue.parsers[job.program] for job in spec}
+    parsers = {job.name: catalogue.parsers[job.program] for job in spec}
     stored = {
         (run.unit_job, run.number): run
-        for run in tx.runs.of_boot(boot.id, lock=not dry_run)
+        for run in runs.of_boot(boot.id, lock=not request.dry_run)
         if run.unit_job in parsers
     }
-    outdated = [job for job in spec if again or _is_old(job, stored, parsers[job.name])]
+    outdated = [job for job in spec if request.again or _is_old(job, stored, parsers[job.name])]
     done.current += sum(len(job.numbers) for job in spec) - sum(
         len(job.numbers) for job in outdated
     )
     if not outdated:
         return
     try:
-        runs = read_runs(lab, outdated, boot.results, boot.outcome, boot.reason, boot.facts)
+        read = read_runs(
+            tools, catalogue.programs, outdated, boot.results, boot.outcome, boot.reason, boot.facts
+        )
     except Gone as error:
         done.note_unreadable(boot.id, f"results.tar was {error}")
         return
@@ -166,18 +180,19 @@ def _reread(
             else f"results.tar is not in the artifact store (sha256 {boot.results})",
         )
         return
-    done.runs += len(runs)
+    done.runs += len(read)
     _add_new(
-        tx,
+        runs,
         boot.id,
-        [run for run in runs if (run.unit_job, run.number) not in stored],
+        [run for run in read if (run.unit_job, run.number) not in stored],
         parsers,
         done,
-        dry_run=dry_run,
+        dry_run=request.dry_run,
     )
-    for run in runs:
+    for run in read:
         if (old := stored.get((run.unit_job, run.number))) is not None:
-            _replace(tx.runs, boot.id, old, run, parsers[run.unit_job], done, dry_run=dry_run)
+            parser = parsers[run.unit_job]
+            _replace(runs, boot.id, old, run, parser, done, dry_run=request.dry_run)
 
 
 def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str) -> bool:
@@ -189,18 +204,18 @@ def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str)
 
 
 def _add_new(
-    tx: Transaction,
+    runs: Runs,
     boot: int,
-    runs: Sequence[ParsedRun],
+    new: Sequence[ParsedRun],
     parsers: dict[str, str],
     done: Reparsed,
     *,
     dry_run: bool,
 ) -> None:
-    if not runs:
+    if not new:
         return
-    done.new += len(runs)
-    for run in runs:
+    done.new += len(new)
+    for run in new:
         done.note(
             RunChange(
                 boot,
@@ -213,7 +228,7 @@ def _add_new(
             )
         )
     if not dry_run:
-        tx.runs.add(boot, runs, parsers)
+        runs.add(boot, new, parsers)
 
 
 def _replace(

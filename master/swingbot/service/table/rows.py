@@ -131,13 +131,16 @@ class TestboxPart:
             return None
         spec = kernel.arm.spec(self.spec)
         series, numbers = series_for(self.definition, self.comparison), self.comparison.numbers
-        values, problems = boots_of(self.tx, kernel.image, self.testbox, spec, series, numbers)
+        values, problems = boots_of(
+            self.tx.specs, self.tx.boots, kernel.image, self.testbox, spec, series, numbers
+        )
         return ArmBoots(image=kernel.image, spec=spec, values=values, problems=problems)
 
     def _differences(self, arms: Sequence[ArmBoots | None], pair: tuple[int, int]) -> Differences:
         sides = [arm for place in pair if (arm := arms[place]) is not None]
         return differences_of(
-            self.tx,
+            self.tx.specs,
+            self.tx.boots,
             [side.image for side in sides],
             self.definition,
             [side.spec for side in sides],

@@ -76,7 +76,8 @@ def _do(lab: Callable[[], Lab], number: int, form: Form) -> int:
     for action in ACTS:
         if act == action:
             return keep.say(
-                lab(),
+                lab().transaction,
+                lab().tools.git,
                 number,
                 action,
                 who=who,
@@ -85,12 +86,16 @@ def _do(lab: Callable[[], Lab], number: int, form: Form) -> int:
             ).id
     if act == "merge":
         return keep.merge(
-            lab(), [number], _id(form.text("into", 40), "incident"), who=who, reason=reason
+            lab().transaction,
+            [number],
+            _id(form.text("into", 40), "incident"),
+            who=who,
+            reason=reason,
         ).id
     if act == "split":
         bisection = form.text("bisection", 40)
         return keep.split(
-            lab(),
+            lab().transaction,
             number,
             who=who,
             reason=reason,
