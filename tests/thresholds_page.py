@@ -34,7 +34,7 @@ def page() -> str:
 
 
 def comments(module: Path) -> Iterator[tuple[str, list[str], str]]:
-    """(heading above or "", `name = value` of each number, the comment over them), in order.
+    """(heading above or "", `name=value` of each number, the comment over them), in order.
 
     Numbers without a comment of their own share the one before them.
     """
@@ -61,12 +61,16 @@ def sentences(comment: str) -> list[str]:
     return re.split(r"(?<=[.)])\s(?=[A-Z0-9])", comment)
 
 
+def _first_clause(comment: str) -> str:
+    return re.split(r";\s", sentences(comment)[0])[0].rstrip(".")
+
+
 def _section(module: Path) -> Iterator[str]:
     for heading, group, about in comments(module):
         if heading:
             title = re.sub(r" \(.+?\)", "", heading)
             yield f"\n### {title[0].upper()}{title[1:]}\n"
-        yield from _bullet(f"{', '.join(group)}: {sentences(about)[0].rstrip('.')}")
+        yield from _bullet(f"{', '.join(group)}: {_first_clause(about)}")
 
 
 def _assignments(tree: ast.Module) -> Iterator[ast.Assign | ast.AnnAssign]:
@@ -82,9 +86,7 @@ def _values(node: ast.Assign | ast.AnnAssign) -> list[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     names = [ast.unparse(target).strip("()") for target in targets]
     value = ast.unparse(node.value) if node.value is not None else ""
-    return [
-        f"`{name} = {value}`" if len(value) <= _LONGEST_VALUE else f"`{name}`" for name in names
-    ]
+    return [f"`{name}={value}`" if len(value) <= _LONGEST_VALUE else f"`{name}`" for name in names]
 
 
 def _bullet(text: str) -> Iterator[str]:
