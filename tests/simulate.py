@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from swingbot.core.bisect.belief import belief
+from swingbot.core.bisect.decide.step import step
+from swingbot.core.bisect.posterior.belief import belief
 from swingbot.core.bisect.state import BisectionState, Conclude, Conclusion, Measure, PointState
-from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior

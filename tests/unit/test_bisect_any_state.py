@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 import pytest
 
-from swingbot.core.bisect.belief import belief
+from swingbot.core.bisect.decide.step import step
+from swingbot.core.bisect.posterior.belief import belief
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
-from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior

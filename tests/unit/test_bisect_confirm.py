@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swingbot.core.bisect.assessment import Assessment, look
-from swingbot.core.bisect.confirm import _agrees
-from swingbot.core.bisect.confirmation_boots import ConfirmationBoots
+from swingbot.core.bisect.decide.confirm import _agrees
+from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots
+from swingbot.core.bisect.posterior.assessment import Assessment, look
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.stats.compare import BootRuns, Rule, compare

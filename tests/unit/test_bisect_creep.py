@@ -10,8 +10,8 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from swingbot.core.bisect import gradual
-from swingbot.core.bisect.assessment import look
+from swingbot.core.bisect.posterior import gradual
+from swingbot.core.bisect.posterior.assessment import look
 from swingbot.core.bisect.state import BisectionState
 from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS, Policy
 from swingbot.core.model.bisection import Observation

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from swingbot.core.bisect.assessment import Assessment, look
-from swingbot.core.bisect.choice import choose, information
-from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
-from swingbot.core.bisect.posterior import Hypotheses
+from swingbot.core.bisect.choice.choose import choose, information
+from swingbot.core.bisect.choice.expected_bits import answered, divided, foreseen, on_testbox
+from swingbot.core.bisect.posterior.assessment import Assessment, look
+from swingbot.core.bisect.posterior.step_posterior import Hypotheses
 from swingbot.core.bisect.state import BisectionState, PointState
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot

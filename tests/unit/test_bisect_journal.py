@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.bisect import journal, logbook
-from swingbot.core.bisect.explain import explain, influences, leader
-from swingbot.core.bisect.explain_text import paragraphs
-from swingbot.core.bisect.journal import JournalError, JournalStep
+from swingbot.core.bisect.decide.step import step
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState
-from swingbot.core.bisect.step import step
-from swingbot.core.bisect.text_plot import PlotPoint, picture
+from swingbot.core.bisect.tell import journal, logbook
+from swingbot.core.bisect.tell.explain import explain, influences, leader
+from swingbot.core.bisect.tell.explain_text import paragraphs
+from swingbot.core.bisect.tell.journal import JournalError, JournalStep
+from swingbot.core.bisect.tell.text_plot import PlotPoint, picture
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior

@@ -21,8 +21,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import logsumexp
 
 from swingbot.app.cli import main
-from swingbot.core.bisect import journal, logbook
-from swingbot.core.bisect.step import step
+from swingbot.core.bisect.decide.step import step
+from swingbot.core.bisect.tell import journal, logbook
 
 RECORDED: Final = Path(__file__).parents[1] / "golden" / "journal"
 LOGS: Final = sorted(RECORDED.glob("steps/*.jsonl"))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from swingbot.core.bisect.log_sums import exp_below, ln_add, ln_sum
+from swingbot.core.bisect.posterior.log_sums import exp_below, ln_add, ln_sum
 
 lns = st.lists(st.floats(-2000.0, 2000.0), min_size=1, max_size=20)
 

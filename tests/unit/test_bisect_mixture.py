@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_t, norm
 
-from swingbot.core.bisect import gaussian, mixture, mixture_noise
-from swingbot.core.bisect.belief import belief
-from swingbot.core.bisect.evidence import Evidence, gather
-from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.evidence.range_evidence import Evidence, gather
+from swingbot.core.bisect.posterior import gaussian, mixture, mixture_noise
+from swingbot.core.bisect.posterior.belief import belief
+from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.state import BisectionState
 from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, ODD_IMAGE_SD, ODD_SWINGS, Policy
 from swingbot.core.model.bisection import Observation

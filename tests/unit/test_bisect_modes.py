@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from swingbot.core.bisect.assessment import look
+from swingbot.core.bisect.posterior.assessment import look
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.noise import MeasuredBoot, NoisePrior, NoiseRecord

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t
 
-from swingbot.core.bisect.assessment import look
-from swingbot.core.bisect.choice import information
-from swingbot.core.bisect.evidence import gather
-from swingbot.core.bisect.gaussian import _layouts, _pooled_noise, posterior, summarise
-from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.choice.choose import information
+from swingbot.core.bisect.evidence.range_evidence import gather
+from swingbot.core.bisect.posterior.assessment import look
+from swingbot.core.bisect.posterior.gaussian import _layouts, _pooled_noise, posterior, summarise
+from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, PointState
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation

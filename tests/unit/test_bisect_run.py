@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from swingbot.app.bisect_run import process
 from swingbot.app.commands.bisect_run import run
-from swingbot.core.bisect.journal import ENGINE
+from swingbot.core.bisect.tell.journal import ENGINE
 from tests.noisy_repo import git, make_repo
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from swingbot.app.bisect_run.result_json import exit_status
-from swingbot.core.bisect import journal
 from swingbot.core.bisect.state import Conclude, Conclusion
+from swingbot.core.bisect.tell import journal
 from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise
 from tests.worlds import SimulatedBench
 

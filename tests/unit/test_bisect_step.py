@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from swingbot.core.bisect import assessment
-from swingbot.core.bisect.assessment import look
-from swingbot.core.bisect.belief import belief
-from swingbot.core.bisect.boot_requests import end_again
-from swingbot.core.bisect.evidence import Evidence
-from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.choice.boot_requests import end_again
+from swingbot.core.bisect.decide.step import step
+from swingbot.core.bisect.evidence.range_evidence import Evidence
+from swingbot.core.bisect.posterior import assessment
+from swingbot.core.bisect.posterior.assessment import look
+from swingbot.core.bisect.posterior.belief import belief
+from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
-from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import EMULATED, NoisePrior

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from swingbot.core.bisect.journal import JournalStep, replay
+from swingbot.core.bisect.tell.journal import JournalStep, replay
 from swingbot.core.model.records import Bisection, Comparison
 from swingbot.core.model.statuses import ComparisonKind
 from swingbot.core.model.testbox_state import TestboxPhase

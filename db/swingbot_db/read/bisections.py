@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.core.bisect.explain_text import of_merge
-from swingbot.core.bisect.logbook import said
+from swingbot.core.bisect.tell.explain_text import of_merge
+from swingbot.core.bisect.tell.logbook import said
 from swingbot.core.plan.lab_queue import bisection_seconds_left
 
 from . import estimate, testbox_status

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from swingbot.core.bisect import journal
-from swingbot.core.bisect.journal import JournalStep
+from swingbot.core.bisect.tell import journal
+from swingbot.core.bisect.tell.journal import JournalStep
 from swingbot.core.model.records import (
     Steer,
 )

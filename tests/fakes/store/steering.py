@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from swingbot.core.bisect import journal
-from swingbot.core.bisect.journal import JournalStep
+from swingbot.core.bisect.tell import journal
+from swingbot.core.bisect.tell.journal import JournalStep
 from swingbot.core.model.records import Steer
 from swingbot.core.model.statuses import SteerAct
 from tests.fakes.store.tables import Noun, Refused, StepRow, iso_time

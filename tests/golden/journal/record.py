@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import swingbot.app  # noqa: F401 -- first: it keeps numpy to one thread, which last digits depend on
-from swingbot.core.bisect import journal, logbook
+from swingbot.core.bisect.decide.step import step
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure
-from swingbot.core.bisect.step import step
+from swingbot.core.bisect.tell import journal, logbook
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.noise import EMULATED
 from tests.simulate import Costs, Laboratory, a_state, known_noise, with_history

@@ -17,6 +17,7 @@ from swingbot.app.bisect_run.commit_range import CommitRange, branches, make_ran
 from swingbot.app.bisect_run.failures import RunError
 from swingbot.app.bisect_run.journal import BootRequest, BootResult, Journal
 from swingbot.app.bisect_run.repository import Repository
+from swingbot.core.bisect.decide.step import step
 from swingbot.core.bisect.state import (
     BisectionState,
     Conclude,
@@ -25,7 +26,6 @@ from swingbot.core.bisect.state import (
     PointState,
     Wait,
 )
-from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior

@@ -10,7 +10,7 @@ from swingbot.app.bisect_run.journal import BootResult
 from swingbot.app.bisect_run.remaining_boots import boots_left
 from swingbot.app.bisect_run.result_json import Facts, spent
 from swingbot.app.commands.text import number, seconds
-from swingbot.core.bisect.belief import belief
+from swingbot.core.bisect.posterior.belief import belief
 
 _BAR = 20
 _SHOWN = 3  # most likely commits in a progress line

@@ -27,7 +27,7 @@ from swingbot.app.bisect_run.failures import RunError, UsageError
 from swingbot.app.bisect_run.journal import Journal, open_journal
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.app.commands.context import say_json
-from swingbot.core.bisect.journal import ENGINE
+from swingbot.core.bisect.tell.journal import ENGINE
 from swingbot.core.bisect.thresholds import Policy
 
 # Old boots are invalid if one of these differs.

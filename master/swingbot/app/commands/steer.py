@@ -14,7 +14,7 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
-from swingbot.core.bisect import explain_text, journal, logbook
+from swingbot.core.bisect.tell import explain_text, journal, logbook
 from swingbot.core.model import ids
 from swingbot.core.text.numbers import count
 from swingbot.service.bisect import steer as steering

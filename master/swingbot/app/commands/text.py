@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from swingbot.core.bisect.text_plot import PlotPoint, picture
+from swingbot.core.bisect.tell.text_plot import PlotPoint, picture
 from swingbot.core.model.comparison_row import ComparisonRow, Side, aliases_of, without_aliases
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.kernel_diff import change_text

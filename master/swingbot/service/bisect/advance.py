@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from swingbot.core.bisect.belief import belief as believe
-from swingbot.core.bisect.belief import belief_json
-from swingbot.core.bisect.journal import canonical
+from swingbot.core.bisect.decide.step import step
+from swingbot.core.bisect.posterior.belief import belief as believe
+from swingbot.core.bisect.posterior.belief import belief_json
 from swingbot.core.bisect.state import (
     Action,
     Belief,
@@ -23,7 +23,7 @@ from swingbot.core.bisect.state import (
     Measure,
     PointState,
 )
-from swingbot.core.bisect.step import step
+from swingbot.core.bisect.tell.journal import canonical
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior

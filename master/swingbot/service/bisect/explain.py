@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swingbot.core.bisect import journal
-from swingbot.core.bisect.explain import Explanation, explain
 from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.tell import journal
+from swingbot.core.bisect.tell.explain import Explanation, explain
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.lookup import missing

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swingbot.core.bisect import journal
 from swingbot.core.bisect.state import Action, BisectionState
+from swingbot.core.bisect.tell import journal
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.service.ports.steering import Steering
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from swingbot.core.bisect.logbook import Logbook
+from swingbot.core.bisect.tell.logbook import Logbook
 from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST, Policy
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing

@@ -11,7 +11,7 @@ from swingbot.core.model.records import (
 from swingbot.core.model.statuses import SteerAct
 
 if TYPE_CHECKING:  # the engine needs numpy and scipy, its journal as a type does not
-    from swingbot.core.bisect.journal import JournalStep
+    from swingbot.core.bisect.tell.journal import JournalStep
 
 
 class Steering(Protocol):

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from swingbot.core.bisect.belief import belief
-from swingbot.core.bisect.posterior import entropy
+from swingbot.core.bisect.decide.step import step
+from swingbot.core.bisect.posterior.belief import belief
+from swingbot.core.bisect.posterior.step_posterior import entropy
 from swingbot.core.bisect.state import Action, Belief, BisectionState, Conclude, Measure
-from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import CLEARED_P, Policy
 from swingbot.core.model.bisection import Observation
 

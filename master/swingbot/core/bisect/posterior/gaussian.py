@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, logsumexp, stdtr
 
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import (
+from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.posterior.step_posterior import (
     Posterior,
     creep_probability,
     gap_prior,

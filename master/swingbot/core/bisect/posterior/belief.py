@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from swingbot.core.bisect.assessment import Assessment, look, phases, why_not
-from swingbot.core.bisect.evidence import Evidence, Floats
+from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats
+from swingbot.core.bisect.posterior.assessment import Assessment, look, phases, why_not
 from swingbot.core.bisect.state import (
     Action,
     Belief,

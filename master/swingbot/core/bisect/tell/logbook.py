@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from swingbot.core.bisect.journal import VERSION, Facts, JournalError, JournalStep, text
+from swingbot.core.bisect.tell.journal import VERSION, Facts, JournalError, JournalStep, text
 from swingbot_jobs.printable import printable
 
 _SAID: Final = ("policy", "state")

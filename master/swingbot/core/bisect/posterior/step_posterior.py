@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit
 
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.thresholds import (
     CREEP_LEAST_COMMITS,
     CREEP_LEAST_POSITIONS,

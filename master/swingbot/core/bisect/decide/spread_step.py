@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.assessment import Assessment, phases
-from swingbot.core.bisect.boot_requests import ask, first_k
-from swingbot.core.bisect.conclude import concluded, out_of_boots, share, stated
-from swingbot.core.bisect.confirmation_boots import missing_boots
-from swingbot.core.bisect.endpoints import ends_over, level_reproduced, more_ends
+from swingbot.core.bisect.choice.boot_requests import ask, first_k
+from swingbot.core.bisect.decide.conclude import concluded, out_of_boots, share, stated
+from swingbot.core.bisect.decide.confirmation_boots import missing_boots
+from swingbot.core.bisect.decide.endpoints import ends_over, level_reproduced, more_ends
+from swingbot.core.bisect.posterior.assessment import Assessment, phases
 from swingbot.core.bisect.state import Action, Conclusion, Culprit, Wait
 from swingbot.core.bisect.thresholds import (
     SPREAD_CHANGED_P,

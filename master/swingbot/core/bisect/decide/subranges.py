@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from swingbot.core.bisect.assessment import Assessment
-from swingbot.core.bisect.conclude import conclude, concluded, found
-from swingbot.core.bisect.confirm import Confirmed
-from swingbot.core.bisect.confirmation_boots import ConfirmationBoots
-from swingbot.core.bisect.creep import creeping
-from swingbot.core.bisect.search import search
+from swingbot.core.bisect.decide.conclude import conclude, concluded, found
+from swingbot.core.bisect.decide.confirm import Confirmed
+from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots
+from swingbot.core.bisect.decide.creep import creeping
+from swingbot.core.bisect.decide.search import search
+from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.state import Action, Conclude, Conclusion
 from swingbot.core.bisect.thresholds import ELSEWHERE_NONE
 

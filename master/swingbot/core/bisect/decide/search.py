@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from swingbot.core.bisect.assessment import Assessment
-from swingbot.core.bisect.boot_requests import ask, boot_of, end_again, ends_on_new_testboxes
-from swingbot.core.bisect.choice import Plan, choose, weak_end
-from swingbot.core.bisect.conclude import conclude, found, hull, out_of_boots
-from swingbot.core.bisect.confirm import Confirmed, confirm
-from swingbot.core.bisect.endpoints import ends_again
-from swingbot.core.bisect.evidence import Evidence, Floats
-from swingbot.core.bisect.posterior import entropy
+from swingbot.core.bisect.choice.boot_requests import ask, boot_of, end_again, ends_on_new_testboxes
+from swingbot.core.bisect.choice.choose import Plan, choose, weak_end
+from swingbot.core.bisect.decide.conclude import conclude, found, hull, out_of_boots
+from swingbot.core.bisect.decide.confirm import Confirmed, confirm
+from swingbot.core.bisect.decide.endpoints import ends_again
+from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats
+from swingbot.core.bisect.posterior.assessment import Assessment
+from swingbot.core.bisect.posterior.step_posterior import entropy
 from swingbot.core.bisect.state import Action, Wait
 from swingbot.core.model.bisection import WantedBoot
 

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from swingbot.core.bisect.evidence import Floats
-from swingbot.core.bisect.log_sums import ln_sum
+from swingbot.core.bisect.evidence.range_evidence import Floats
+from swingbot.core.bisect.posterior.log_sums import ln_sum
 from swingbot.core.bisect.thresholds import CREEP_MANY_STEPS
 
 _SIZES: Final = 41  # nodes of the size of the creep

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtri
 
-from swingbot.core.bisect.assessment import Assessment
-from swingbot.core.bisect.boot_requests import ask, first_k
-from swingbot.core.bisect.conclude import concluded
+from swingbot.core.bisect.choice.boot_requests import ask, first_k
+from swingbot.core.bisect.decide.conclude import concluded
+from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
     CREEP_BOOTS,

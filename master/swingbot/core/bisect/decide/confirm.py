@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swingbot.core.bisect.assessment import Assessment
-from swingbot.core.bisect.boot_requests import ask, first_k
-from swingbot.core.bisect.conclude import (
+from swingbot.core.bisect.choice.boot_requests import ask, first_k
+from swingbot.core.bisect.decide.conclude import (
     believed,
     conclude,
     concluded,
@@ -15,7 +14,8 @@ from swingbot.core.bisect.conclude import (
     share,
     stated,
 )
-from swingbot.core.bisect.confirmation_boots import ConfirmationBoots, fresh, missing_boots
+from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots, fresh, missing_boots
+from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.state import Action, Conclusion, Wait
 from swingbot.core.bisect.thresholds import (
     CONFIRMED_SHARE,

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.thresholds import (
     END_CERTAINTY,
     LAYOUT_FACTORS,

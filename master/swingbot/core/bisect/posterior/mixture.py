@@ -19,18 +19,18 @@ from typing import Final
 import numpy as np
 from scipy.special import expit, ndtr
 
-from swingbot.core.bisect import gaussian, gradual
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.log_sums import exp_below, ln_sum
-from swingbot.core.bisect.mixture_likelihood import floored, level_grid, point_likelihoods
-from swingbot.core.bisect.mixture_noise import (
+from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.posterior import gaussian, gradual
+from swingbot.core.bisect.posterior.log_sums import exp_below, ln_sum
+from swingbot.core.bisect.posterior.mixture_likelihood import floored, level_grid, point_likelihoods
+from swingbot.core.bisect.posterior.mixture_noise import (
     BootColumns,
     Theta,
     ThetaPair,
     boot_columns,
     thetas_of,
 )
-from swingbot.core.bisect.posterior import (
+from swingbot.core.bisect.posterior.step_posterior import (
     Hypotheses,
     Posterior,
     blend,

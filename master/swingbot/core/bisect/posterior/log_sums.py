@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.evidence import Floats
+from swingbot.core.bisect.evidence.range_evidence import Floats
 
 _NO_DIGIT: Final = 40.0  # nats: adding something as much smaller changes no digit
 _LEAST: Final = -60.0  # nats below the largest: negligible, however many there are

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from swingbot.core.bisect.assessment import Assessment
-from swingbot.core.bisect.choice import Choice, least_busy
-from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.choice.choose import Choice, least_busy
+from swingbot.core.bisect.evidence.range_evidence import Evidence
+from swingbot.core.bisect.posterior.assessment import Assessment
 from swingbot.core.bisect.state import Action, Measure, Wait
 from swingbot.core.model.bisection import WantedBoot
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from swingbot.core.bisect.assessment import Assessment, why_not
-from swingbot.core.bisect.belief import candidates
-from swingbot.core.bisect.confirmation_boots import ConfirmationBoots
-from swingbot.core.bisect.evidence import Evidence
-from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.decide.confirmation_boots import ConfirmationBoots
+from swingbot.core.bisect.evidence.range_evidence import Evidence
+from swingbot.core.bisect.posterior.assessment import Assessment, why_not
+from swingbot.core.bisect.posterior.belief import candidates
+from swingbot.core.bisect.posterior.step_posterior import Posterior
 from swingbot.core.bisect.state import Action, Conclude, Conclusion, Culprit, Wait
 from swingbot.core.bisect.thresholds import (
     EXPLAINED_SHARE,

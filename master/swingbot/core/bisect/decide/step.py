@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swingbot.core.bisect.assessment import look, why_not
-from swingbot.core.bisect.conclude import conclude
-from swingbot.core.bisect.endpoints import ends
-from swingbot.core.bisect.spread_step import spread_step
+from swingbot.core.bisect.decide.conclude import conclude
+from swingbot.core.bisect.decide.endpoints import ends
+from swingbot.core.bisect.decide.spread_step import spread_step
+from swingbot.core.bisect.decide.subranges import solve
+from swingbot.core.bisect.posterior.assessment import look, why_not
 from swingbot.core.bisect.state import Action, BisectionState
-from swingbot.core.bisect.subranges import solve
 from swingbot.core.bisect.thresholds import GROUP_BOOTS_PER_END, GROUP_DECISIVE, GROUP_WORTH, Policy
 
 

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
-from swingbot.core.bisect.posterior import Hypotheses, Posterior
+from swingbot.core.bisect.choice.expected_bits import answered, divided, foreseen, on_testbox
+from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.posterior.step_posterior import Hypotheses, Posterior
 from swingbot.core.bisect.thresholds import (
     END_SHARE,
     IMAGE_BOOTS,

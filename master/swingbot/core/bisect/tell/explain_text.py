@@ -10,7 +10,7 @@ from swingbot.core.bisect.state import BisectionState, Conclude, Measure
 from swingbot.core.model.bisection import Observation
 
 if TYPE_CHECKING:  # needs numpy and scipy; pages and lists show sentences without them
-    from swingbot.core.bisect.explain import Explanation, Influence, WhatIf
+    from swingbot.core.bisect.tell.explain import Explanation, Influence, WhatIf
 
 Duration = Callable[[float], str]
 Commits = Sequence[tuple[str, str]]  # (commit, subject) by point

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from swingbot.core.bisect.assessment import Assessment
-from swingbot.core.bisect.evidence import Evidence
-from swingbot.core.bisect.posterior import in_first_mode, wild_boots
+from swingbot.core.bisect.evidence.range_evidence import Evidence
+from swingbot.core.bisect.posterior.assessment import Assessment
+from swingbot.core.bisect.posterior.step_posterior import in_first_mode, wild_boots
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import BootRuns, Rule, compare

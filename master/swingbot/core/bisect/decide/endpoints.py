@@ -6,10 +6,10 @@ import math
 
 from scipy.special import stdtr
 
-from swingbot.core.bisect.assessment import Assessment, phases
-from swingbot.core.bisect.boot_requests import ask
-from swingbot.core.bisect.conclude import conclude
-from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.choice.boot_requests import ask
+from swingbot.core.bisect.decide.conclude import conclude
+from swingbot.core.bisect.evidence.range_evidence import Evidence
+from swingbot.core.bisect.posterior.assessment import Assessment, phases
 from swingbot.core.bisect.state import Action
 from swingbot.core.model.bisection import WantedBoot
 

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.evidence import Floats, Indices
-from swingbot.core.bisect.log_sums import exp_below, ln_add
-from swingbot.core.bisect.mixture_noise import BootColumns, Theta
+from swingbot.core.bisect.evidence.range_evidence import Floats, Indices
+from swingbot.core.bisect.posterior.log_sums import exp_below, ln_add
+from swingbot.core.bisect.posterior.mixture_noise import BootColumns, Theta
 from swingbot.core.bisect.thresholds import ODD_IMAGE_SD
 
 # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from swingbot.core.bisect.decide.step import step
 from swingbot.core.bisect.state import Action, BisectionState, Conclude, Measure, PointState
-from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
 
 VERSION: Final = 1

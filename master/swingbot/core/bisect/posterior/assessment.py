@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from swingbot.core.bisect import gaussian, mixture
-from swingbot.core.bisect.evidence import Evidence, gather
-from swingbot.core.bisect.posterior import Posterior, in_first_mode, wild_boots
+from swingbot.core.bisect.evidence.range_evidence import Evidence, gather
+from swingbot.core.bisect.posterior import gaussian, mixture
+from swingbot.core.bisect.posterior.step_posterior import Posterior, in_first_mode, wild_boots
 from swingbot.core.bisect.state import Action, BisectionState
 from swingbot.core.bisect.thresholds import LAYOUT_SDS, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot

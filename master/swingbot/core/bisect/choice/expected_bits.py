@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtri
 
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import Hypotheses, Posterior
+from swingbot.core.bisect.evidence.range_evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.posterior.step_posterior import Hypotheses, Posterior
 from swingbot.core.model.bisection import Observation
 
 _NEGLIGIBLE: Final = 1e-5  # hypotheses with less probability are left out
