@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from pathlib import Path
 
 from swingbot.app.settings import GROUPS, Settings, variable_of
@@ -33,11 +34,17 @@ def page() -> str:
 
 def _section(name: str) -> str:
     section = getattr(Settings(), name)
-    rows = "\n".join(
-        f"| `{field.name}` | {_default(getattr(section, field.name))} | {_meaning(field)} |"
+    entries = "\n".join(
+        _wrapped(f"- `{field.name}` ({_default(getattr(section, field.name))}): {_meaning(field)}")
         for field in dataclasses.fields(section)
     )
-    return f"### [{name}]\n\n| key | default | meaning |\n|---|---|---|\n{rows}\n"
+    return f"### [{name}]\n\n{entries}\n"
+
+
+def _wrapped(entry: str) -> str:
+    return textwrap.fill(
+        entry, 98, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _default(value: object) -> str:
@@ -49,4 +56,4 @@ def _default(value: object) -> str:
 
 
 def _meaning(field: dataclasses.Field[object]) -> str:
-    return str(field.metadata["doc"]).replace("|", "\\|").replace("<", "&lt;")
+    return str(field.metadata["doc"]).replace("<", "&lt;")
