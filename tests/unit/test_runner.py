@@ -202,7 +202,10 @@ def test_a_unit_job_takes_no_function_that_is_no_symbol(name: str) -> None:
 
 
 # A perf whose PMU has four counters and no cache events: perf stat -x, -o FILE -e EVENTS COMMAND...
-SMALL_PMU = f"""#!{sys.executable}
+# The path of Python may be too long for a #! line, or have a space.
+SMALL_PMU = f"""#!/bin/sh
+'''exec' "{sys.executable}" "$0" "$@"
+' '''
 import os, re, sys
 out, events, command = sys.argv[4], sys.argv[6], sys.argv[7:]
 with open(out, "w") as file:
