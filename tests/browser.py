@@ -7,6 +7,7 @@ nothing has to be installed but Chromium.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import json
 import os
@@ -17,8 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,38 +97,31 @@ class BrowserError(Exception):
     """The browser did not do what it was asked; the message says what it said."""
 
 
-@dataclass
-class Page:
-    """One tab.
+class Chromium:
+    """The browser of this process: its pipe, and the tabs that wait for messages."""
 
-    `failed` are requests that got no answer or one of 400 and above, `complaints` what the browser
-    wrote to its console.
-    """
+    def __init__(self, child: subprocess.Popen[bytes], to: int, from_: int) -> None:
+        self.child, self._to, self._from = child, to, from_
+        self._number = 0
+        self._buffer = b""
+        self.pages: dict[str, Page] = {}  # by session
 
-    _to: int
-    _from: int
-    _session: str = ""
-    _number: int = 0
-    _buffer: bytes = b""
-    _loaded: int = 0
-    failed: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
+    def call(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
         """One command and its answer; events in between are noted. Raises BrowserError."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
+        if session:
+            message["sessionId"] = session
         os.write(self._to, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self._next()
+            answer = self.next()
             if answer.get("id") == self._number:
                 if "error" in answer:
                     raise BrowserError(f"{method}: {answer['error']['message']}")
                 return dict(answer["result"])
 
-    def _next(self) -> dict[str, Any]:
+    def next(self) -> dict[str, Any]:
+        """The next message; an event is noted by its page. Raises BrowserError."""
         end = time.monotonic() + SECONDS
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._from], [], [], max(0.0, end - time.monotonic()))
@@ -136,10 +131,30 @@ class Page:
             self._buffer += chunk
         text, _, self._buffer = self._buffer.partition(b"\0")
         message: dict[str, Any] = json.loads(text)
-        self._note(message.get("method", ""), message.get("params", {}))
+        if page := self.pages.get(message.get("sessionId", "")):
+            page.note(message.get("method", ""), message.get("params", {}))
         return message
 
-    def _note(self, method: str, params: dict[str, Any]) -> None:
+
+@dataclass
+class Page:
+    """One tab.
+
+    `failed` are requests that got no answer or one of 400 and above, `complaints` what the browser
+    wrote to its console.
+    """
+
+    _browser: Chromium
+    _session: str
+    _loaded: int = 0
+    failed: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """One command and its answer; events in between are noted. Raises BrowserError."""
+        return self._browser.call(method, self._session, **params)
+
+    def note(self, method: str, params: dict[str, Any]) -> None:
         if method == "Page.loadEventFired":
             self._loaded += 1
         elif method == "Network.responseReceived" and params["response"]["status"] >= 400:
@@ -185,7 +200,7 @@ class Page:
 
     def _wait(self, before: int) -> None:
         while self._loaded == before:
-            self._next()
+            self._browser.next()
 
     def value(self, script: str) -> Any:
         """What a script on the page answers; the test asks, the page itself has none."""
@@ -282,53 +297,65 @@ class Page:
 
 @contextmanager
 def browser() -> Iterator[Page]:
-    """A page in a browser of its own, with a profile of its own."""
+    """A page with cookies and a cache of its own, in the browser of this process."""
+    if _chromium().child.poll() is not None:  # it died under another test
+        _chromium.cache_clear()
+    chromium = _chromium()
+    context = chromium.call("Target.createBrowserContext")["browserContextId"]
+    target = chromium.call("Target.createTarget", url="about:blank", browserContextId=context)
+    session = chromium.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+    page = Page(chromium, session["sessionId"])
+    chromium.pages[page._session] = page
+    for domain in ("Page", "Network", "Log", "Runtime"):
+        page.call(f"{domain}.enable")
+    try:
+        yield page
+    finally:
+        del chromium.pages[page._session]
+        with suppress(BrowserError, OSError):  # it may have died under the test
+            chromium.call("Target.disposeBrowserContext", browserContextId=context)
+
+
+@cache
+def _chromium() -> Chromium:
+    """Start the browser; it ends with this process, whose end closes the pipe."""
     if shutil.which(PROGRAM) is None:
         raise BrowserError(f"{PROGRAM} is not here; `make browser` installs it")
     ours, theirs = os.pipe(), os.pipe()  # commands, answers
-    with tempfile.TemporaryDirectory(
-        prefix="swingbot-browser-", ignore_cleanup_errors=True
-    ) as profile:
-        options = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            f"--user-data-dir={profile}",
-        ]
-        moved = [
-            sys.executable,
-            "-c",
-            _MOVE,
-            str(ours[0]),
-            str(theirs[1]),
-            PROGRAM,
-            *options,
-            "--remote-debugging-pipe",
-            "about:blank",
-        ]
-        child = subprocess.Popen(
-            moved,
-            pass_fds=(ours[0], theirs[1]),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.close(ours[0])
-        os.close(theirs[1])
-        try:
-            yield _first_page(Page(ours[1], theirs[0]))
-        finally:
-            os.close(ours[1])
-            child.kill()
-            child.wait(20)
-            os.close(theirs[0])
+    profile = tempfile.TemporaryDirectory(prefix="swingbot-browser-", ignore_cleanup_errors=True)
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        f"--user-data-dir={profile.name}",
+    ]
+    moved = [
+        sys.executable,
+        "-c",
+        _MOVE,
+        str(ours[0]),
+        str(theirs[1]),
+        PROGRAM,
+        *options,
+        "--remote-debugging-pipe",
+        "about:blank",
+    ]
+    child = subprocess.Popen(
+        moved,
+        pass_fds=(ours[0], theirs[1]),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.close(ours[0])
+    os.close(theirs[1])
 
+    def end() -> None:
+        child.kill()
+        child.wait(20)
+        profile.cleanup()
 
-def _first_page(page: Page) -> Page:
-    target = page.call("Target.createTarget", url="about:blank")["targetId"]
-    page._session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-    for domain in ("Page", "Network", "Log", "Runtime"):
-        page.call(f"{domain}.enable")
-    return page
+    atexit.register(end)
+    return Chromium(child, ours[1], theirs[0])
