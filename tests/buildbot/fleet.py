@@ -17,9 +17,10 @@ import psutil
 import sqlalchemy as sa
 
 from swingbot_db.engine import make_engine
-from tests.buildbot.lab import Server, eventually
+from tests.buildbot.lab import eventually
 from tests.buildbot.ports import free_ports
 from tests.buildbot.stub_testbox import NAME, StubTestbox
+from tests.postgres import Server
 
 TESTBOX = f"testbox-{NAME}"
 KCONFIG = "CONFIG_64BIT=y\nCONFIG_SMP=y\n# CONFIG_SLUB is not set\n"
@@ -33,11 +34,11 @@ class Fleet:
     Processes are started by name and can be killed.
     """
 
-    def __init__(self, root: Path, server: Server, database: str) -> None:
+    def __init__(self, root: Path, pg: Server, database: str) -> None:
         self.root = root
         self.testbox = StubTestbox(root / "iron")
         self.port = free_ports(5)
-        self.admin_url = server.create(database)
+        self.admin_url = pg.create(database)
         self.controller, self.config = root / "controller", root / "controller" / "swingbot.toml"
         for host in ("controller", "builder", TESTBOX):
             self._files(root / host)

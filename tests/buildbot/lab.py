@@ -4,6 +4,7 @@ that a test may kill.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -22,15 +23,16 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from swingbot.adapters import artifacts
-from swingbot.app import embedded, master, postgres, supervision
+from swingbot.app import embedded, master, supervision
 from swingbot.app.settings import DbSection, PathSection, Settings, WebSection
 from swingbot.web.workers import exchange
 from swingbot_db import migrate
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
 from tests.buildbot.ports import free_ports
+from tests.postgres import Server
 
-PREPARED = "prepared"
+_numbers = itertools.count(1)
 
 
 def eventually(what: str, true: Callable[[], Any], seconds: float = 60.0) -> Any:
@@ -40,56 +42,6 @@ def eventually(what: str, true: Callable[[], Any], seconds: float = 60.0) -> Any
         assert time.monotonic() < end, f"not within {seconds:.0f} s: {what}"
         time.sleep(0.05)
     return value
-
-
-class Server:
-    """An embedded PostgreSQL without a supervisor.
-
-    `prepared` is a database with both schemas, to be copied.
-    """
-
-    def __init__(self, state: Path) -> None:
-        self.state = state
-        state.mkdir(parents=True)
-        self.start()
-
-    def start(self) -> None:
-        postgres.prepare(self.state)
-        with (self.state / "postgres.log").open("ab") as log:
-            # a killed server loses nothing by that, only a killed machine would
-            argv = [*postgres.argv(self.state), "-c", "fsync=off"]
-            self.process = subprocess.Popen(
-                argv, stdout=log, stderr=log, cwd="/", start_new_session=True, **postgres.identity()
-            )
-        eventually("PostgreSQL answers", lambda: postgres.answers(self.state))
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(20)
-
-    def url(self, database: str) -> str:
-        return f"postgresql+psycopg2://postgres@/{database}?host={postgres.socket_directory(self.state)}"
-
-    def create(self, database: str, template: str = "template1") -> str:
-        engine = sa.create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
-        with engine.connect() as conn:
-            conn.execute(sa.text(f'CREATE DATABASE "{database}" TEMPLATE "{template}"'))
-        engine.dispose()
-        return self.url(database)
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGQUIT)  # at once: its files are no longer needed
-        self.process.wait(20)
-
-
-def prepare_template(server: Server, root: Path) -> None:
-    url = server.create(PREPARED)
-    settings = settings_for(root, url)
-    engine = make_engine(url)
-    migrate.upgrade(engine)
-    engine.dispose()
-    embedded.prepare_directories(settings)
-    master.upgrade_as_owner(settings, print)
 
 
 def settings_for(root: Path, url: str) -> Settings:
@@ -201,3 +153,32 @@ class Lab:
         finally:
             server.should_exit = True
             thread.join(20)
+
+
+MakeLab = Callable[..., Lab]
+
+
+@contextmanager
+def labs(pg: Server, root: Path) -> Iterator[MakeLab]:
+    """Makes labs, each with a copy of a database that has both schemas."""
+    prepared = pg.template("prepared", lambda url: _prepare(root / "template", url))
+    made: list[Lab] = []
+
+    def make(**how: dict[str, str]) -> Lab:
+        name = f"lab_{os.getpid()}_{next(_numbers)}"
+        made.append(Lab(root / name, pg.create(name, prepared), **how))
+        return made[-1]
+
+    yield make
+    for lab in made:
+        lab.stop()
+        pg.drop(lab.root.name)
+
+
+def _prepare(root: Path, url: str) -> None:
+    settings = settings_for(root, url)
+    engine = make_engine(url)
+    migrate.upgrade(engine)
+    engine.dispose()
+    embedded.prepare_directories(settings)
+    master.upgrade_as_owner(settings, print)

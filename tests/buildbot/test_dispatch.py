@@ -5,7 +5,7 @@ import json
 import signal
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,30 @@ import pytest
 
 from swingbot.adapters import artifacts
 from swingbot.core.model.dispatch import token
-from tests.buildbot.lab import Lab, Server, eventually
+from tests.buildbot.lab import Lab, MakeLab, eventually, labs
 from tests.buildbot.rows import add_boot_order, add_build_order, attempt_row, dispatch_row
 from tests.buildbot.stub_testbox import NAME, StubTestbox
+from tests.postgres import OwnServer, Server
 
 IMAGE = b"not a kernel, but the driver does not look"
 TESTBOX_WORKER = f"worker-testbox-{NAME}"
 
 
+Boxed = tuple[Lab, StubTestbox, int]
+
+
 @pytest.fixture
-def boxed(make_lab: Callable[..., Lab], tmp_path: Path) -> tuple[Lab, StubTestbox, int]:
+def boxed(make_lab: MakeLab, tmp_path: Path) -> Boxed:
+    return a_boxed(make_lab, tmp_path)
+
+
+@pytest.fixture
+def own_boxed(own_server: Server, short_root: Path, tmp_path: Path) -> Iterator[Boxed]:
+    with labs(own_server, short_root / "own") as make_lab:
+        yield a_boxed(make_lab, tmp_path)
+
+
+def a_boxed(make_lab: MakeLab, tmp_path: Path) -> Boxed:
     """A lab with a stub testbox, its image in the artifact store, and one boot order handed out.
 
     Only its own worker is needed.
@@ -67,7 +81,7 @@ def buildsets(lab: Lab) -> int:
     return int(lab.sql("SELECT count(*) AS n FROM public.buildsets")[0].n)
 
 
-def test_an_order_goes_out_and_its_outcome_comes_back(boxed: tuple[Lab, StubTestbox, int]) -> None:
+def test_an_order_goes_out_and_its_outcome_comes_back(boxed: Boxed) -> None:
     lab, testbox, attempt = boxed
     testbox.let_go()
     with lab.exchange():
@@ -102,7 +116,7 @@ def control(lab: Lab, path: str, method: str) -> int:
 
 
 def test_a_master_killed_at_any_point_of_placing_places_once(
-    boxed: tuple[Lab, StubTestbox, int],
+    boxed: Boxed,
 ) -> None:
     lab, testbox, attempt = boxed
     testbox.let_go()
@@ -130,7 +144,7 @@ def test_a_master_killed_at_any_point_of_placing_places_once(
 
 
 def test_a_worker_killed_in_mid_boot_is_replaced_and_the_boot_goes_on(
-    boxed: tuple[Lab, StubTestbox, int],
+    boxed: Boxed,
 ) -> None:
     lab, testbox, attempt = boxed
     with lab.exchange():
@@ -150,7 +164,7 @@ def test_a_worker_killed_in_mid_boot_is_replaced_and_the_boot_goes_on(
 
 
 def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(
-    boxed: tuple[Lab, StubTestbox, int],
+    boxed: Boxed,
 ) -> None:
     lab, testbox, attempt = boxed
     with lab.exchange():
@@ -172,21 +186,21 @@ def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(
 
 
 def test_a_database_that_dies_in_mid_boot_costs_nothing_but_time(
-    server: Server, boxed: tuple[Lab, StubTestbox, int]
+    own_server: OwnServer, own_boxed: Boxed
 ) -> None:
-    lab, testbox, attempt = boxed
+    lab, testbox, attempt = own_boxed
     log = place(lab, attempt) / "executor.log"
     with lab.exchange():
         lab.start_all()
         eventually("the boot has begun", lambda: testbox.starts() == 1)
-        server.kill()
+        own_server.kill()
         try:
             testbox.let_go()
             eventually(
                 "the executor waits", lambda: "the service is unavailable" in log.read_text()
             )
         finally:
-            server.start()
+            own_server.start()
         wait_for_end(lab, attempt)
     assert (dispatch_row(lab, attempt).result, testbox.starts(), buildsets(lab)) == (
         "success",
@@ -197,7 +211,7 @@ def test_a_database_that_dies_in_mid_boot_costs_nothing_but_time(
 
 
 def test_a_cancelled_order_stops_its_build_and_its_executor(
-    boxed: tuple[Lab, StubTestbox, int],
+    boxed: Boxed,
 ) -> None:
     lab, testbox, attempt = boxed
     with lab.exchange():

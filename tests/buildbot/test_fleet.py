@@ -25,17 +25,18 @@ import pytest
 from tests.attack import buildbot_origin
 from tests.attack.target import Target
 from tests.buildbot.fleet import SWINGBOT, TESTBOX, WORKER, Fleet
-from tests.buildbot.lab import Server, eventually
+from tests.buildbot.lab import eventually
 from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.postgres import Server
 
 _numbers = itertools.count(1)
 SLOW = 300.0  # seconds; a loaded machine has been seen to need 60 to start one process
 
 
 @pytest.fixture
-def fleet(server: Server, short_root: Path) -> Iterator[Fleet]:
+def fleet(own_server: Server, short_root: Path) -> Iterator[Fleet]:
     number = next(_numbers)
-    fleet = Fleet(short_root / f"fleet{number}", server, f"fleet{number}")
+    fleet = Fleet(short_root / f"fleet{number}", own_server, f"fleet{number}")
     yield fleet
     fleet.stop()
 

@@ -17,7 +17,7 @@ from tests.database import (
     engine,
     fresh_databases,
     old,
-    server_url,
+    pg,
     template,
 )
 from tests.fakelinux import make_fakelinux
@@ -33,8 +33,8 @@ __all__ = [
     "fresh_databases",
     "idle",
     "old",
+    "pg",
     "serve",
-    "server_url",
     "template",
 ]
 

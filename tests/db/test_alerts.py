@@ -12,7 +12,11 @@ import yaml
 
 from tests import scenario
 from tests.dashboards import ROOT, dashboards, make_reader, run
+from tests.database import own_server, own_template
 from tests.sixty_days import sixty_days
+
+# Roles belong to a whole server.
+pg, template = own_server, own_template
 
 (GROUP,) = yaml.safe_load(
     (ROOT / "dashboards" / "provisioning" / "alerting" / "swingbot.yaml").read_text()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import sqlalchemy as sa
 
 from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
@@ -22,14 +21,13 @@ from tests.attack import (
 from tests.attack.target import Result, Target
 from tests.database import fresh
 from tests.heavy import heavy_site
+from tests.postgres import Server
 
 
 @pytest.fixture(scope="module")
-def target(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Target]:
+def target(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     with (
-        fresh(server_url, template) as url,
+        fresh(pg, template) as url,
         heavy_site(url, tmp_path_factory.mktemp("heavy"), SWINGBOT_WEB_RATE="0") as site,
     ):
         _create_reader(url)

@@ -26,9 +26,10 @@ from swingbot_db.engine import make_engine
 from tests import builders as make
 from tests import scenario
 from tests.browser import Page, browser
+from tests.buildbot.ports import free_ports
 from tests.database import fresh
-from tests.demo.ports import free_ports
 from tests.fakes.mail import brain_environment
+from tests.postgres import Server
 from tests.tables import an_experiment
 
 WIDTHS = (400, 1400)
@@ -46,11 +47,9 @@ class Lab:
 
 
 @pytest.fixture(scope="module")
-def lab(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Lab]:
+def lab(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """For tests that change nothing and do not sign in."""
-    with fresh(server_url, template) as url:
+    with fresh(pg, template) as url:
         yield from _a_lab(url, tmp_path_factory.mktemp("browser"))
 
 
@@ -60,7 +59,7 @@ def own_lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
 
 
 def _a_lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
-    port = free_ports(18300, 4)
+    port = free_ports(4)
     given = brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_WEB_PORT": str(port)}
     settings, engine = load(environ=given), make_engine(db_url)
     with engine.connect() as conn:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from tests import builders as make
 from tests.browser import Page, browser
 from tests.database import fresh
+from tests.postgres import Server
 from tests.served import Served, served
 from tests.tables import an_experiment
 
@@ -38,11 +39,9 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with (
-        fresh(server_url, template) as url,
+        fresh(pg, template) as url,
         served(url, tmp_path_factory.mktemp("widths"), SWINGBOT_WEB_RATE="0") as web,
         browser() as page,
     ):

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-import sqlalchemy as sa
 
 from swingbot.web.http.render import metric_page
 from tests import builders as make
 from tests.browser import Page, browser
 from tests.database import fresh
+from tests.postgres import Server
 from tests.releases import HACKBENCH, HACKBENCH_JOB, TREE, Releases, three_releases
 from tests.served import Served, served
 
@@ -32,12 +32,10 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     place = tmp_path_factory.mktemp("results")
     with (
-        fresh(server_url, template) as url,
+        fresh(pg, template) as url,
         served(url, place, filled=False, SWINGBOT_WEB_RATE="0") as web,
         browser() as page,
     ):

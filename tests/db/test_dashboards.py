@@ -40,8 +40,12 @@ from tests.dashboards import (
     queries,
     run,
 )
-from tests.database import fresh
+from tests.database import fresh, own_server, own_template
+from tests.postgres import Server
 from tests.sixty_days import CLANG, DAYS, LEVELS, SWING_DAY, Past, sixty_days
+
+# Roles belong to a whole server.
+pg, template = own_server, own_template
 
 START, END = timedelta(days=DAYS + 5), timedelta(minutes=1)
 boards = pytest.mark.parametrize("dashboard", dashboards(), ids=lambda board: str(board["uid"]))
@@ -71,8 +75,8 @@ class Aged:
 
 
 @pytest.fixture(scope="module")
-def aged(server_url: sa.URL, template: str) -> Iterator[Aged]:
-    with fresh(server_url, template) as url:
+def aged(pg: Server, template: str) -> Iterator[Aged]:
+    with fresh(pg, template) as url:
         engine = make_engine(url)
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
             past = sixty_days(conn)

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from swingbot.core.access.roles import Role
+from tests.postgres import Server
 from tests.served import Served, served
 
 SEED: Final = 20
@@ -31,13 +32,11 @@ VALUES: Final[tuple[object, ...]] = (
 
 
 @pytest.fixture(scope="module")
-def site(
-    server_url: Any, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Served]:
+def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     from tests.database import fresh
 
     with (
-        fresh(server_url, template) as url,
+        fresh(pg, template) as url,
         served(
             url, tmp_path_factory.mktemp("fuzz"), SWINGBOT_WEB_RATE="0", SWINGBOT_WEB_WRITE_RATE="0"
         ) as one,

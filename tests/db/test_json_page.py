@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
@@ -26,6 +25,7 @@ from tests.fakes.brain import make_brain
 from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.json_page import Page, shapes
+from tests.postgres import Server
 
 Documents = dict[str, list[Any]]
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,10 +56,10 @@ class Scripts:
 
 @pytest.fixture(scope="module")
 def documents(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
+    pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Documents]:
     place = tmp_path_factory.mktemp("scripts")
-    with fresh(server_url, template) as url:
+    with fresh(pg, template) as url:
         environment = brain_environment(place / "state", url)
         settings, engine = load(environ=environment), make_engine(url)
         (base,) = make_fakelinux(place / "linux", [])[:1]

@@ -40,6 +40,7 @@ from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment
+from tests.postgres import Server
 
 JOB_NAME = "vm-page-fault-1-process-1-128M"
 PROGRAMS = Path(__file__).parents[2] / "jobs" / "programs"
@@ -60,12 +61,10 @@ def a_compared_brain(url: str, place: Path) -> Iterator[Brain]:
 
 
 @pytest.fixture(scope="module")
-def brain(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Brain]:
+def brain(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brain]:
     """For tests that only look."""
     with (
-        fresh(server_url, template) as url,
+        fresh(pg, template) as url,
         a_compared_brain(url, tmp_path_factory.mktemp("brain")) as found,
     ):
         yield found

@@ -19,6 +19,10 @@ from swingbot_db import migrate, roles
 from swingbot_db.engine import make_engine
 from swingbot_db.readers import WatchdogError, end_long_sessions
 from tests.dashboards import ROOT
+from tests.database import own_server, own_template
+
+# Roles belong to a whole server.
+pg, template = own_server, own_template
 
 LOOP = "DO $$ BEGIN LOOP PERFORM pg_sleep(0.1); COMMIT; END LOOP; END $$"
 FOREVER = "SET statement_timeout = 0; SELECT pg_sleep(86400)"

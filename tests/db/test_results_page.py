@@ -33,6 +33,7 @@ from tests import builders as make
 from tests.database import fresh
 from tests.fakes.mail import brain_environment
 from tests.fakes.pages import writing_routes
+from tests.postgres import Server
 from tests.releases import (
     CULPRIT,
     HACKBENCH,
@@ -72,11 +73,9 @@ class Filled:
 
 
 @pytest.fixture(scope="module")
-def filled(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Filled]:
+def filled(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
     state = tmp_path_factory.mktemp("results") / "state"
-    with fresh(server_url, template) as url:
+    with fresh(pg, template) as url:
         settings, engine = load(environ=brain_environment(state, url)), make_engine(url)
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
             made = three_releases(conn, settings.mirror)
@@ -86,8 +85,8 @@ def filled(
 
 
 @pytest.fixture
-def site(server_url: sa.URL, filled: Filled) -> Iterator[Site]:
-    with fresh(server_url, filled.database) as url:
+def site(pg: Server, filled: Filled) -> Iterator[Site]:
+    with fresh(pg, filled.database) as url:
         engine = make_engine(url)
         source, renderer = SnapshotReader(engine, read), Renderer(filled.settings)
         jobs = Path(filled.settings.paths.jobs)

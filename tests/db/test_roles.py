@@ -9,6 +9,10 @@ import sqlalchemy as sa
 
 from swingbot_db import migrate, roles
 from swingbot_db.engine import make_engine
+from tests.database import own_server, own_template
+
+# Roles belong to a whole server.
+pg, template = own_server, own_template
 
 SECRET = "s3cret-of-the-service"
 

@@ -18,8 +18,13 @@ import sqlalchemy as sa
 from tests.fakes.mail import brain_environment
 
 END_SECONDS = 120
-HELD = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-HOLDERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'swingbot loop %'"
+HOLDERS = (
+    "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'swingbot loop %'"
+    " AND datname = current_database()"
+)
+HELD = (
+    f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid IN ({HOLDERS})"
+)
 
 
 class Loops:

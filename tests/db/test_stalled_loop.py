@@ -61,7 +61,10 @@ def test_a_loop_that_is_stuck_in_python_has_no_heartbeat(
 def test_a_loop_that_waits_for_a_statement_has_a_heartbeat(
     loop: subprocess.Popen[bytes], state: Path, engine: sa.Engine
 ) -> None:
-    waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'swingbot.unseen'::regclass"
+    waiting = (
+        "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted"
+        " AND relation = 'swingbot.unseen'::regclass AND datname = current_database()"
+    )
     with engine.begin() as conn:
         conn.execute(sa.text("LOCK TABLE swingbot.unseen"))
         eventually("it waits", lambda: conn.execute(sa.text(waiting)).all())

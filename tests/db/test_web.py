@@ -35,6 +35,7 @@ from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.fakes.pages import writing_routes
+from tests.postgres import Server
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -79,11 +80,9 @@ def a_site(url: str, place: Path) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def site(
-    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(pg: Server, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """For tests that only look."""
-    with fresh(server_url, template) as url, a_site(url, tmp_path_factory.mktemp("site")) as found:
+    with fresh(pg, template) as url, a_site(url, tmp_path_factory.mktemp("site")) as found:
         yield found
 
 

@@ -1,4 +1,4 @@
-"""Each test here runs on both stores; the part in memory needs no database (`-m memory`)."""
+"""Each test here runs on both stores; without `postgres`, in memory alone."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import sqlalchemy as sa
 from swingbot_db.engine import make_engine
 from tests.contract.store.postgres import PostgresStore
 from tests.contract.store.world import Store
-from tests.database import fresh, server_url, template
+from tests.database import fresh, pg, template
 from tests.fakes.store import MemoryStore
+from tests.postgres import Server
 
 
 @pytest.fixture(scope="session")
-def shared_engine(server_url: sa.URL, template: str) -> Iterator[sa.Engine]:
+def shared_engine(pg: Server, template: str) -> Iterator[sa.Engine]:
     """One database for all tests here: each undoes what it did."""
-    with fresh(server_url, template) as url:
+    with fresh(pg, template) as url:
         engine = make_engine(url)
         yield engine
         engine.dispose()
 
 
-@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.memory), "postgres"])
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
@@ -34,4 +35,4 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
         whole_test.rollback()
 
 
-__all__ = ["server_url", "template"]
+__all__ = ["pg", "template"]
