@@ -1,8 +1,7 @@
-"""Fixtures for all tests: the real kernel."""
+"""For all tests: settings of hypothesis, times, files to look for behind walls."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,15 +10,21 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import swingbot.app  # noqa: F401 -- first: it keeps numpy to one thread
-from swingbot_worker.site import Site, from_environment
-from tests import kernels
-
-# The tests of real kernels never skip: what they need is made on first use.
-os.environ.setdefault("SWINGBOT_TEST_KERNEL", "cache")
+from tests.amount import examples
+from tests.times import Times
 
 # A busy machine fails no property: an example may take any time.
-settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any load",
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("any load")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Times(config))
 
 
 @pytest.fixture
@@ -30,27 +35,3 @@ def host_files() -> Iterator[tuple[Path, Path]]:
     """
     with tempfile.NamedTemporaryFile(dir=Path.home(), prefix=".swingbot-test-") as file:
         yield Path(file.name), Path(__file__).resolve().parents[1] / "pyproject.toml"
-
-
-@pytest.fixture(scope="session")
-def site() -> Site:
-    """This host's own cache: the base build is made once for all tests and the demo."""
-    return from_environment()
-
-
-@pytest.fixture(scope="session")
-def kernel_repo(site: Site) -> tuple[Path, str]:
-    """(bare repository, base commit) of the demo's kernel."""
-    return kernels.kernel_repository(site)
-
-
-@pytest.fixture(scope="session")
-def base_kernel(site: Site) -> Path:
-    """A bootable bzImage: the base commit with the embedded testbox's configuration."""
-    return kernels.base_image(site)
-
-
-@pytest.fixture(scope="session")
-def wired_kernel(site: Site) -> Path:
-    """The same with a network and the driver of a network card."""
-    return kernels.base_image(site, kernels.WIRED)

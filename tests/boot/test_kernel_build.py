@@ -20,11 +20,6 @@ from swingbot_worker import kbuild
 from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("SWINGBOT_TEST_KERNEL"),
-    reason="SWINGBOT_TEST_KERNEL names no kernel repository",
-)
-
 KernelRepo = tuple[Path, str]
 # Replaced by a text of the same lines, in a file whose messages know their line numbers.
 COMMENT = "Manages the free list"

@@ -1,6 +1,6 @@
 """Is what bisections claim true? In each family of worlds, and of all together.
 
-CALIBRATE=full takes all worlds, hours of them.
+SWINGBOT_TEST_ALL=1 takes all worlds, hours of them.
 
 Wrong claims are held against what was stated: a family fails when so many or more would come in
 less than one of 1000 runs of this whole file if the stated probabilities were true.
@@ -11,17 +11,16 @@ they fail when they get worse.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import cache
 
 import pytest
 
+from tests.amount import ALL
 from tests.calibration.families import FAMILIES
 from tests.calibration.known import figures, got_worse, known, mended
 from tests.calibration.score import Verdict, claims, covers_too_little, judge, kinds, too_sure
 
-FULL = os.environ.get("CALIBRATE") == "full"
 FALSE_ALARM = 0.001
 KNOWN = known()["families"]
 NAMES = [f.name for f in FAMILIES]
@@ -43,7 +42,7 @@ HOPELESS = {
 def verdicts(name: str) -> tuple[Verdict, ...]:
     family = FAMILIES[NAMES.index(name)]
     return tuple(
-        judge(family, seed) for seed in range(1, 1 + (family.full if FULL else family.quick))
+        judge(family, seed) for seed in range(1, 1 + (family.full if ALL else family.quick))
     )
 
 

@@ -1,4 +1,4 @@
-"""Which points of a crash test are tried: a sample, or with SWINGBOT_CRASH_ALL=1 all of them.
+"""Which points of a crash test are tried: a sample, or with SWINGBOT_TEST_ALL=1 all of them.
 
 All of them take longer than the time limit of a test, so they have none; each is printed (pytest
 shows it with -s).
@@ -6,13 +6,13 @@ shows it with -s).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pytest
 
-ALL: Final = bool(os.environ.get("SWINGBOT_CRASH_ALL"))
+from tests.amount import ALL
+
 unhurried: Final = pytest.mark.timeout(0) if ALL else pytest.mark.usefixtures()
 
 

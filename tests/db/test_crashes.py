@@ -2,7 +2,7 @@
 culprit, nothing twice.
 
 The points are numbered by `swingbot.service.checkpoint`; a sample of them is tried on each run.
-Which sample is picked depends on the number of points alone. With SWINGBOT_CRASH_ALL=1 a brain is
+Which sample is picked depends on the number of points alone. With SWINGBOT_TEST_ALL=1 a brain is
 also killed after each of its commits, one life after the other.
 """
 
@@ -21,7 +21,8 @@ import sqlalchemy as sa
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
 from swingbot_db.engine import make_engine
-from tests.db.crash_points import ALL, unhurried
+from tests.amount import ALL
+from tests.db.crash_points import unhurried
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.mail import brain_environment, running_smtpd
 
@@ -113,7 +114,7 @@ def test_a_brain_killed_at_any_point_comes_to_the_same_end(
 
 
 @unhurried
-@pytest.mark.skipif(not ALL, reason="takes an hour or more; SWINGBOT_CRASH_ALL=1 runs it")
+@pytest.mark.skipif(not ALL, reason="takes an hour or more; SWINGBOT_TEST_ALL=1 runs it")
 def test_a_brain_killed_after_each_commit_comes_to_the_same_end(
     tmp_path: Path, fresh_databases: Callable[[], str]
 ) -> None:

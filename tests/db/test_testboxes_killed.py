@@ -1,6 +1,6 @@
 """A master killed between any two commits leaves no orphaned lease and reports no loss twice.
 
-Each run tries a sample of the points; SWINGBOT_CRASH_ALL=1 tries all of them.
+Each run tries a sample of the points; SWINGBOT_TEST_ALL=1 tries all of them.
 """
 
 from __future__ import annotations

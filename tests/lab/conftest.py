@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.kernel_fixtures import base_kernel, kernel_repo, site, wired_kernel
 from tests.lab.iron import Iron, iron
 from tests.lab.machine import Machine
+
+__all__ = ["base_kernel", "kernel_repo", "site", "wired_kernel"]
 
 
 @pytest.fixture(scope="module")

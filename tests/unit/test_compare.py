@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.core.stats.parse import BadSamples, parse_boots
 from swingbot.core.stats.resolve import KnownNoise, plan_comparison
+from tests.amount import examples
 
 HIGHER = Rule(better="higher")
 PAIRED = Rule(better="higher", paired=True)
@@ -39,7 +40,7 @@ def scaled(side: list[BootRuns], factor: float) -> list[BootRuns]:
     return [replace(b, values=tuple(v * factor for v in b.values)) for b in side]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(base=sides, head=sides, rule=rules, power=st.integers(-20, 20))
 def test_scaling_every_sample_changes_no_verdict(
     base: list[BootRuns], head: list[BootRuns], rule: Rule, power: int
@@ -56,7 +57,7 @@ def of_runs(*boots: list[float]) -> list[BootRuns]:
     return [BootRuns(k=k, values=tuple(runs)) for k, runs in enumerate(boots)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(base=sides, head=sides, rule=rules)
 @example(
     base=of_runs([50.0, 50.0, 50.0, 51.0], [50.0], [50.0], [50.0], [50.0]),
@@ -73,7 +74,7 @@ def test_swapping_sides_negates_the_effect_and_the_verdict(
     assert back.verdict == opposite.get(there.verdict, there.verdict)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(base=sides, head=sides, rule=rules)
 def test_the_change_is_the_one_of_the_printed_means_and_lies_in_its_interval(
     base: list[BootRuns], head: list[BootRuns], rule: Rule
@@ -86,7 +87,7 @@ def test_the_change_is_the_one_of_the_printed_means_and_lies_in_its_interval(
         assert row.interval_pct[0] - 1e-9 <= row.change_pct <= row.interval_pct[1] + 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(base=sides, head=sides)
 def test_worse_and_better_need_an_interval_without_zero_and_the_least_effect(
     base: list[BootRuns], head: list[BootRuns]
@@ -98,7 +99,7 @@ def test_worse_and_better_need_an_interval_without_zero_and_the_least_effect(
         assert abs(row.effect or 0.0) >= math.log(1.01)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(base=sides, head=sides, order=st.randoms())
 def test_the_order_of_boots_is_irrelevant(
     base: list[BootRuns], head: list[BootRuns], order: object
@@ -108,7 +109,7 @@ def test_the_order_of_boots_is_irrelevant(
     assert compare(shuffled, head, PAIRED) == compare(base, head, PAIRED)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(side=sides)
 def test_a_kernel_does_not_differ_from_itself(side: list[BootRuns]) -> None:
     assume(len(side) > 2)
@@ -117,7 +118,7 @@ def test_a_kernel_does_not_differ_from_itself(side: list[BootRuns]) -> None:
     assert compare(side, side, HIGHER).verdict in ("same", "unclear", "invalid")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(base=sides, extra=st.floats(1.01, 2.0))
 def test_a_wider_layout_spread_never_turns_unclear_into_a_verdict(
     base: list[BootRuns], extra: float
@@ -314,7 +315,7 @@ extreme_rules = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(base=extreme_sides, head=extreme_sides, rule=extreme_rules)
 def test_any_floats_give_a_row_of_finite_numbers(
     base: list[BootRuns], head: list[BootRuns], rule: Rule

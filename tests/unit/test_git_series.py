@@ -18,6 +18,7 @@ from swingbot.adapters.git import Mirror
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.patchset.read import read_file
 from swingbot.service.ports import GitError
+from tests.amount import examples
 from tests.patch_series import ENVIRONMENT, Change, git, mailbox, make_repo
 
 BASE = Change(files={"mm/a.c": b"a\nb\nc\n", "dos": b"x\r\ny\r\n", "link": b""}, message="base")
@@ -235,7 +236,7 @@ OPTIONS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(st.tuples(st.dictionaries(NAMES, FILE, max_size=3), WORDS), min_size=1, max_size=5),
     OPTIONS,

@@ -15,6 +15,7 @@ from swingbot.core.mail.addresses import BadAddress, addresses
 from swingbot.core.mail.encoding import MAIL_BYTES, Envelope, encode, message_id
 from swingbot.core.mail.message import Mail
 from swingbot.core.text import plain
+from tests.amount import examples
 
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HEADERS = [
@@ -111,7 +112,7 @@ HOSTILE = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(HOSTILE, st.lists(HOSTILE, max_size=4))
 def test_no_text_adds_a_header_or_gets_lost(subject: str, lines: list[str]) -> None:
     body = "".join(f"{plain.clean(line)}\n" for line in [*lines, "end"])
@@ -126,7 +127,7 @@ def test_no_text_adds_a_header_or_gets_lost(subject: str, lines: list[str]) -> N
     assert all(len(line) <= 998 for line in head.split(b"\r\n"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(HOSTILE)
 @example("0 0000000000000000¡¡¡¡¡¡¡¡¡¡\u0898 ¡ ¡")
 def test_a_subject_comes_back_as_it_went(subject: str) -> None:
@@ -142,7 +143,7 @@ def test_a_line_break_in_an_encoded_word_adds_no_header() -> None:
         assert sorted(message.keys()) == sorted(HEADERS)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(HOSTILE)
 def test_a_body_with_control_characters_adds_no_header_and_no_line(text: str) -> None:
     data = encoded(body=text)
@@ -151,7 +152,7 @@ def test_a_body_with_control_characters_adds_no_header_and_no_line(text: str) ->
     assert len(data.partition(b"\r\n\r\n")[2].split(b"\r\n")) <= text.count("\n") + 2
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(HOSTILE)
 def test_a_hostile_display_name_is_an_error_or_stays_a_name(name: str) -> None:
     try:

@@ -17,6 +17,7 @@ from swingbot_jobs.reading.parse import MAX_FILE_BYTES, parse_file, parse_result
 from swingbot_jobs.reading.perf_interval import read_intervals, samples
 from swingbot_jobs.reading.perf_profile import lock_slowpath, read_profile
 from swingbot_jobs.reading.result import ParseError
+from tests.amount import examples
 from tests.unit.test_parse_results import GOOD, tar
 
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
@@ -350,7 +351,7 @@ def bytes_of(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(content=bytes_of())
 @example(
     content=(

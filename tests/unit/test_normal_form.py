@@ -21,6 +21,7 @@ from swingbot_jobs.kernel_diff import (
 )
 from swingbot_worker.kbuild.elf import NotAnObject, read_elf
 from swingbot_worker.kbuild.normal_form import normal_name, normal_parts
+from tests.amount import examples
 
 # As kbuild with frame pointers, where no function ends in a jump to another one.
 FLAGS = [
@@ -362,7 +363,7 @@ def test_what_is_no_object_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_object_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -28,6 +28,7 @@ from swingbot.core.patchset.model import (
 from swingbot.core.patchset.quilt import parse_series_file
 from swingbot.core.patchset.read import read_file, read_series
 from swingbot.core.patchset.subject import read_subject
+from tests.amount import examples
 from tests.patch_series import Change, a_diff, a_mail, mailbox, make_repo
 
 CHANGES = [
@@ -525,7 +526,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=12), max_size=25))
 def test_whatever_is_given_is_a_series_or_a_sentence(pieces: list[bytes]) -> None:
     for patch in assert_sentence_or_series(b"".join(pieces)):

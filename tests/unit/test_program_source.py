@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from swingbot_worker.program import source
 from swingbot_worker.program.source import BadSource, take_in
+from tests.amount import examples
 
 COMMIT = "75f66e4" + "0" * 33
 Member = tuple[tarfile.TarInfo, bytes]
@@ -199,7 +200,7 @@ def test_a_directory_with_anything_but_plain_files_is_refused(
         take_in(tmp_path / "given", tmp_path / "in")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 10**6))
 def test_a_damaged_archive_is_taken_in_or_refused_in_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, seed: int

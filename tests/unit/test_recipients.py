@@ -27,6 +27,7 @@ from swingbot.core.mail.recipients import (
     read_maintainers,
 )
 from swingbot.core.mail.trailers import people_in_trailers
+from tests.amount import examples
 
 PRINTED = """\
 Ada Example <ada@example.org> (maintainer:MEMORY MANAGEMENT)
@@ -77,7 +78,7 @@ def test_a_maintainers_file_that_loops_is_no_list_of_recipients() -> None:
         read_maintainers("a@example.org (open list)\n" * 600)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(alphabet="a@b.<>(): \r\n\t\"',漢", max_size=80))
 def test_whatever_is_printed_gives_plain_addresses_or_a_clear_error(text: str) -> None:
     try:

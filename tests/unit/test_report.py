@@ -28,12 +28,13 @@ from swingbot.core.report.report_facts import (
     ReportFacts,
 )
 from swingbot.core.text import numbers, plain
+from tests.amount import examples
 from tests.golden.remake import REPORTS, report_facts, report_text, text_of
 
 DOCUMENTS = sorted(REPORTS.glob("*.in.yaml"))
 # No shrinking: these facts are large, and a failure names the line that broke the rule.
 QUICK = settings(
-    max_examples=60,
+    max_examples=examples(60),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

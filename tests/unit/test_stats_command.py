@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from swingbot.app.commands.stats import stats
 from swingbot.core.stats.parse import BadSamples, form_of, parse_file
+from tests.amount import examples
 
 WORSE = ["--base", "100,101;99,102;101,100;100,101", "--head", "90,91;92,90;91,93;91,92"]
 ROW = {"better", "base", "head", "change_pct", "interval_pct", "verdict", "reason", "level"}
@@ -200,7 +201,7 @@ def test_a_file_that_is_no_text_is_refused() -> None:
     assert (result.exit_code, result.stderr) == (2, "swingbot: stdin is not valid UTF-8 text\n")
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(text=st.text(max_size=80), name=st.sampled_from(["-", "x.json", "x.csv", "x.tsv"]))
 @example(text='"', name="-")
 def test_any_text_is_samples_or_a_stated_error(text: str, name: str) -> None:

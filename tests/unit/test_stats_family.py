@@ -26,6 +26,7 @@ from swingbot.core.stats.simultaneous import (
     sidak,
     together,
 )
+from tests.amount import examples
 
 Arm = list[BootRuns]
 HIGHER = Rule(better="higher")
@@ -67,13 +68,13 @@ def an_experiment(levels: list[float], boots: int, *, seed: int = 0, sd: float =
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(base=an_arm, head=an_arm, rule=rules)
 def test_a_table_of_two_kernels_is_a_comparison(base: Arm, head: Arm, rule: Rule) -> None:
     assert compare_family([base, head], [(0, 1)], rule) == [compare(base, head, rule)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(arms=st.lists(an_arm, min_size=2, max_size=6), rule=rules)
 def test_rows_that_hold_together_claim_no_more_than_each_by_itself(
     arms: list[Arm], rule: Rule

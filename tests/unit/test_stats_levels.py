@@ -18,6 +18,7 @@ from swingbot.core.stats.parse import parse_boots
 from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rules import CLASSES, rule_for
 from swingbot.core.stats.trend import concordance, drift, together_p, trend_p
+from tests.amount import examples
 
 HIGHER = Rule(better="higher")
 STEADY = "100;101;99;100.5;99.5;100.2;99.8;100.1"
@@ -128,7 +129,7 @@ def test_the_trimmed_mean_is_yuens() -> None:
     assert found.variance == pytest.approx(9 * np.var(winsorised, ddof=1) / 5)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
 def test_the_median_is_numpys(values: list[float]) -> None:
     assert median(values) == pytest.approx(float(np.median(values)))
@@ -202,7 +203,7 @@ def test_steady_boots_of_any_noise_are_called_drifting_as_rarely_as_stated(
         assert called <= 600 * alpha + 3 * math.sqrt(600 * alpha)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.integers(-50, 50), min_size=3, max_size=12, unique=True))
 def test_the_drift_test_of_one_series_is_kendalls(values: list[int]) -> None:
     assert trend_p([values]) == pytest.approx(
@@ -210,7 +211,7 @@ def test_the_drift_test_of_one_series_is_kendalls(values: list[int]) -> None:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.integers(-5, 5), max_size=15))
 def test_concordance_counts_rises_less_falls(values: list[int]) -> None:
     later = [(a, b) for i, a in enumerate(values) for b in values[i + 1 :]]
@@ -343,7 +344,7 @@ def test_same_says_the_margin_that_was_shown() -> None:
     assert row.margin_pct <= said <= 1.1 * row.margin_pct
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.floats(99, 101), min_size=2, max_size=6),
     st.lists(st.floats(99, 101), min_size=2, max_size=6),
@@ -429,7 +430,7 @@ def test_values_that_a_class_cannot_have_are_invalid(klass: str, bad: str) -> No
     assert f"a {klass} of {bad} is not possible" in (row.reason or "")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     base=st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=3), min_size=1, max_size=7),
     head=st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=3), min_size=1, max_size=7),
@@ -451,7 +452,7 @@ def test_swapping_negates_in_every_class(
     assert back.p == pytest.approx(there.p) if there.p is not None else back.p is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     boots=st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=4), min_size=2, max_size=12),
     klass=st.sampled_from(CLASSES),
