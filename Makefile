@@ -2,19 +2,21 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# Tests of one file share expensive fixtures, so each file runs in a single process.
-PARALLEL := -n $(shell nproc) --dist loadfile
+# Tests of one file share expensive fixtures, so each file runs in a single process; the longest file
+# first (tests/times.py). Their times are kept for the next run.
+PARALLEL = -n $(1) --dist loadfile --no-loadscope-reorder --junitxml=build/times/$@.xml
+BUSY := $(shell nproc)
 # Unit tests, and those of the database and Buildbot, spend much of their time waiting for processes,
 # heartbeats and timeouts.
-ONE_MORE := -n $(shell expr $$(nproc) + 1) --dist loadfile
+WAITING := $(shell expr $$(nproc) + 1)
 STAGE := @.ci/stage
 # Tests start hundreds of processes; without cached bytecode each of them would recompile swingbot.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lint quick shuffle browser test-db test-boot calibrate test-e2e test-iron test-kernels test-lab test demo seeds golden wheel conformance dashboards lock base-kernel
+.PHONY: help setup lint quick affected shuffle browser test-db test-boot calibrate test-e2e test-lab test test-all stages demo seeds golden wheel conformance dashboards lock base-kernel
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: ## install Debian packages and create .venv with .venv/bin/swingbot
 	@.ci/setup
@@ -29,49 +31,63 @@ lint: setup ## check formatting, types, imports, shell scripts and YAML
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
 quick: setup ## unit tests, goldens, and contract tests against the in-memory store
-	@$(PYTEST) $(ONE_MORE) tests/unit
-	@$(PYTEST) tests/contract/store -m memory
+	@$(PYTEST) $(call PARALLEL,$(WAITING)) -m "not postgres" tests/unit tests/contract/store
+
+affected: browser ## tests that the change since origin/main can reach; SINCE=REV, IN=tests/unit
+	@$(BIN)/python -m tests.affected $(SINCE) $(addprefix --in ,$(IN))
 
 shuffle: setup ## make shuffle [SEED=N] [TESTS=tests/db]: run tests (default: tests/unit) in a random order
 	@seed=$(or $(SEED),$$RANDOM); echo "SEED=$$seed"; \
-	$(PYTEST) $(PARALLEL) --random-order-bucket=module --random-order-seed=$$seed $(or $(TESTS),tests/unit)
+	$(PYTEST) -n $(BUSY) --dist loadfile --random-order-bucket=module --random-order-seed=$$seed $(or $(TESTS),tests/unit)
 
 browser: setup ## install Chromium for the browser tests
 	@.ci/browser
 
 test-db: browser ## the brain in memory, stores, views, dashboards, Buildbot with real processes, a crash at every checkpoint
-	@$(PYTEST) $(ONE_MORE) tests/db tests/brain tests/buildbot tests/contract
+	@$(PYTEST) $(call PARALLEL,$(WAITING)) tests/brain tests/db tests/buildbot tests/contract
 
 base-kernel: setup ## create the kernel repository and the base builds in the cache (one full build)
 	@$(BIN)/python -m tests.kernels
 
-test-boot: base-kernel ## build real kernels and boot them in QEMU
-	@$(PYTEST) tests/boot
+test-boot: base-kernel ## real kernels that boot in QEMU, and one order on bare metal
+	@$(PYTEST) $(call PARALLEL,$(BUSY)) tests/boot tests/lab/test_*_short.py
 
 calibrate: setup ## check that stated probabilities are true
-	@$(PYTEST) $(PARALLEL) tests/calibration
+	@$(PYTEST) $(call PARALLEL,$(BUSY)) tests/calibration
 
 test-e2e: base-kernel ## run the demo with another seed and check its exit status
-	@$(PYTEST) $(PARALLEL) tests/e2e
-
-test-iron: base-kernel ## short form of test-lab, part of `make test`
-	@$(PYTEST) tests/lab/test_*_short.py
+	@$(PYTEST) $(call PARALLEL,$(BUSY)) tests/e2e
 
 test-lab: base-kernel ## bare-metal testboxes that are kexeced, rebooted, panicked and unplugged
 	@.ci/lab
 	@$(PYTEST) tests/lab
 
-# The demo takes longest and leaves a processor idle most of the time, so it starts first.
-test-kernels: base-kernel ## test-e2e, test-boot, test-iron and calibrate, side by side
-	@$(PYTEST) $(PARALLEL) --no-loadscope-reorder tests/e2e tests/boot tests/lab/test_*_short.py tests/calibration
-
 test: ## all checks and tests from a fresh clone, setup included
-	$(STAGE) set-up make --no-print-directory setup
-	$(STAGE) lint make --no-print-directory lint
-	$(STAGE) quick make --no-print-directory quick
-	$(STAGE) base-kernel make --no-print-directory base-kernel
-	$(STAGE) database-and-buildbot make --no-print-directory test-db
-	$(STAGE) kernels-and-calibration make --no-print-directory test-kernels
+	$(STAGE) set-up $(MAKE) --no-print-directory setup
+	@$(MAKE) -j3 --output-sync=target --no-print-directory stages 3>&1
+
+# The stages after the set-up, side by side: the demo leaves a processor idle most of the time, so it
+# starts first. `env -u`: a stage is a make of its own.
+stages: stage-demo stage-boot stage-quick stage-database stage-calibration
+stage-%: ALONE = env -u MAKEFLAGS -u MFLAGS $(MAKE) --no-print-directory
+stage-base-kernel:
+	$(STAGE) base-kernel $(ALONE) base-kernel
+stage-demo: stage-base-kernel
+	$(STAGE) demo $(ALONE) test-e2e
+stage-lint:
+	$(STAGE) lint $(ALONE) lint
+stage-quick: stage-lint
+	$(STAGE) quick $(ALONE) quick
+stage-database: stage-quick
+	$(STAGE) database $(ALONE) test-db
+stage-boot: stage-demo
+	$(STAGE) boot $(ALONE) test-boot
+stage-calibration: stage-quick
+	$(STAGE) calibration nice $(ALONE) calibrate
+
+test-all: export SWINGBOT_TEST_ALL = 1
+test-all: test test-lab ## test and test-lab with the long form of each test: a day or more; LKP_SRC=DIR: also conformance
+	@$(if $(LKP_SRC),$(MAKE) --no-print-directory conformance)
 
 demo: setup ## find a planted regression on this machine and write the mail; EXPERIMENT=1: one experiment
 	@$(BIN)/python -m tests.demo.$(if $(EXPERIMENT),experiment,demo)
