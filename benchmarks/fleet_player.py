@@ -28,12 +28,12 @@ from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.roles import Role
 from swingbot.service.ports import Lab, RequestError
-from swingbot.service.table.request import ComparisonRequest
 from swingbot_db.attempts import AttemptTransactions
 from swingbot_db.engine import make_engine
 from tests.fakes.brain import PostgresDesk
 from tests.fakes.lab import Dispatched, FakeLab, fakelinux_states
 from tests.fakes.people import a_person
+from tests.table_requests import comparing
 
 LOOK_SECONDS: Final = 0.1  # between two looks for what was dispatched
 # An executor asks every 5 s, and every third time renews its lease: the writes of this player are
@@ -161,21 +161,21 @@ class Player:
                 found, first = tx.trees.named(tree_name(number)), tx.trees.named(tree_name(0))
             if found is None or first is None or found.tip_commit in (None, found.base_commit):
                 continue
-            request = ComparisonRequest(
+            request = comparing(
+                found.base_commit,
+                found.tip_commit or "",
                 tree=found.name,
-                base=found.base_commit,
-                head=found.tip_commit or "",
                 testboxes=first.testboxes,
                 boots=2,
             )
             name = f"asker {asker}"
             try:
                 # An operator, who has no quota.
-                asked = self.submitter.ask(a_person(self.engine, name, Role.OPERATOR), request)
+                queued, _ = self.submitter.ask(a_person(self.engine, name, Role.OPERATOR), request)
             except RequestError as error:
                 print(error, file=sys.stderr)
                 continue
-            self.asked.setdefault(name, []).append(int(asked.id.removeprefix("c")))
+            self.asked.setdefault(name, []).append(queued.number)
 
     def count(self) -> None:
         with self.engine.connect() as conn:

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.model.statuses import Reference
 from swingbot.core.stats.family import compare_family
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.table.references import references
@@ -47,7 +47,7 @@ def an_experiment(
     kernels: int = 3,
     testboxes: int = 1,
     boots: int = 4,
-    against: Sequence[ReferenceRule] = ("above",),
+    against: Sequence[Reference] = ("above",),
     names: Sequence[str] = (),
     metrics: int = 1,
     unbuildable: Sequence[int] = (),
@@ -135,7 +135,7 @@ def _judge(
     made: Made,
     testbox: make.Testbox,
     measured: Measured,
-    against: Sequence[ReferenceRule],
+    against: Sequence[Reference],
     unbuildable: Sequence[int],
 ) -> None:
     names = [{"kernel": str(arm)} for arm in range(len(made.kernels))]
@@ -171,7 +171,7 @@ def _store(
     experiment: int,
     testbox: make.Testbox,
     row: ComparisonRow,
-    rule: ReferenceRule,
+    rule: Reference,
     reference: int,
     arm: int,
 ) -> None:

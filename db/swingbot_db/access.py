@@ -131,19 +131,8 @@ def used(conn: sa.Connection, who: str) -> QuotaUsage:
     return QuotaUsage(open_requests=row.open, testbox_seconds=float(row.seconds))
 
 
-def latest_comparison(conn: sa.Connection) -> int:
-    """Return the highest comparison number so far; 0 before the first one."""
-    return int(conn.execute(sa.text("SELECT coalesce(max(id), 0) FROM comparison")).scalar_one())
-
-
-def note_asked(
-    conn: sa.Connection,
-    person: Person,
-    comparison: int,
-    testbox_seconds: float,
-    kind: Literal["comparison", "experiment"] = "comparison",
-) -> None:
-    """Record the requester; a repeated request costs nothing more."""
+def note_asked(conn: sa.Connection, person: Person, id: str, testbox_seconds: float) -> None:
+    """Record the requester of table `id`; a repeated request costs nothing more."""
     add = (
         "INSERT INTO asked (comparison, who, token, testbox_seconds) VALUES (:comparison, :who,"
         " :token, :seconds) ON CONFLICT DO NOTHING"
@@ -151,7 +140,7 @@ def note_asked(
     conn.execute(
         sa.text(add),
         {
-            "comparison": comparison,
+            "comparison": ids.read(id)[1],
             "who": person.who,
             "token": person.token,
             "seconds": testbox_seconds,
@@ -162,34 +151,26 @@ def note_asked(
         "compare",
         who=person.who,
         token=person.token,
-        detail=ids.show(kind, comparison),
+        detail=id,
     )
 
 
 def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
-    """A person's comparisons requested over the web, newest first."""
+    """A person's tables requested over the web, newest first.
+
+    Keys: id, kind (of the id), tree, kernels (names of the rows), status, at, testbox_seconds.
+    """
     query = """
-        SELECT q.comparison AS id, c.status, t.name AS tree, b.commit AS base, h.commit AS head,
-          h.subject, q.testbox_seconds, q.at
-        FROM asked q JOIN comparison_pair c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
-        JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head
+        SELECT q.comparison AS id, c.kind, c.status, t.name AS tree, q.testbox_seconds, q.at,
+          (SELECT array_agg(a.name ORDER BY a.arm) FROM comparison_arm a
+            WHERE a.comparison = c.id) AS kernels
+        FROM asked q JOIN comparison c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
         WHERE q.who = :who ORDER BY q.comparison DESC LIMIT :most
     """
-    rows = conn.execute(sa.text(query), {"who": who, "most": most}).mappings()
-    return [_plain(row) | {"id": ids.show("comparison", row["id"])} for row in rows]
-
-
-def experiments_asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
-    """A person's experiments requested over the web, newest first."""
-    query = """
-        SELECT q.comparison AS id, c.status, t.name AS tree, q.testbox_seconds, q.at,
-               (SELECT count(*) FROM comparison_arm a WHERE a.comparison = c.id) AS kernels
-        FROM asked q JOIN comparison c ON c.id = q.comparison AND c.kind = 'experiment'
-        JOIN tree t ON t.id = c.tree
-        WHERE q.who = :who ORDER BY q.comparison DESC LIMIT :most
-    """
-    rows = conn.execute(sa.text(query), {"who": who, "most": most}).mappings()
-    return [_plain(row) | {"id": ids.show("experiment", row["id"])} for row in rows]
+    found = conn.execute(sa.text(query), {"who": who, "most": most}).mappings()
+    rows = [_plain(row) for row in found]
+    shown = [ids.of_table(row["kind"], row["id"]) for row in rows]
+    return [row | {"id": id, "kind": ids.read(id)[0]} for row, id in zip(rows, shown, strict=True)]
 
 
 class Access:

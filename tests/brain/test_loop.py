@@ -9,10 +9,10 @@ import pytest
 
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import RequestError
-from swingbot.service.table.request import ComparisonRequest, request_comparison
 from tests.fakelinux import FakeCommit
 from tests.fakes.loop import plain
 from tests.fakes.memory_brain import MemoryBrain
+from tests.table_requests import compare
 
 
 def git(brain: MemoryBrain, *words: str) -> None:
@@ -73,14 +73,10 @@ def test_asking_twice_is_asking_once(brain: MemoryBrain) -> None:
     made = brain.commit(*plain(2))
     brain.watch(base)
 
-    def ask(base: str, head: str) -> int:
-        wish = ComparisonRequest(tree="fake", base=base, head=head, boots=2)
-        return request_comparison(brain.lab, wish)
-
-    first = ask("base", "tip")
-    assert ask(base, made[1]) == first
+    first = compare(brain.lab, "base", "tip", boots=2)
+    assert compare(brain.lab, base, made[1], boots=2) == first
     brain.run()
-    assert ask(base, made[1]) == first
+    assert compare(brain.lab, base, made[1], boots=2) == first
 
 
 def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(

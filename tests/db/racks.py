@@ -8,13 +8,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
 from tests.fakes.brain import Brain
 from tests.fakes.loop import JOB
 from tests.fakes.mail import brain_environment
+from tests.table_requests import compare
 
 ROOT = Path(__file__).parents[2]
 RACK = """\
@@ -62,20 +62,8 @@ def compared(brain: Brain, *testboxes: str) -> str:
     brain.watch(base, testboxes=["vm-icount"])
 
     def asked(*names: str) -> str:
-        found = request_comparison(
-            brain.lab,
-            ComparisonRequest(
-                tree="fake",
-                base=f"{base}~1",
-                head=base,
-                job_files=[JOB],
-                overrides={},
-                testboxes=names,
-                boots=1,
-                patches=[],
-            ),
-        )
-        return f"c{found}"
+        wish: dict[str, Any] = {"job_files": [JOB], "testboxes": names, "boots": 1}
+        return f"c{compare(brain.lab, f'{base}~1', base, **wish)}"
 
     asked("vm-icount")
     brain.run()

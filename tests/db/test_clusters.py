@@ -16,7 +16,6 @@ from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
 from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.ports import RequestError
-from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db.attempts import AttemptTransactions
 from tests.db.racks import attempt_of, environment, facts_of, fail, lapse, rows, state, turn
@@ -24,6 +23,7 @@ from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB
 from tests.fakes.mail import running_smtpd
+from tests.table_requests import compare
 
 IRON = """\
 name: {name}
@@ -74,19 +74,7 @@ def asked(brain: Brain, *testboxes: str, boots: int = 1, job: JobFile = WIRE) ->
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     if not rows(brain, "SELECT FROM tree"):
         brain.watch(base, testboxes=["vm-icount"])
-    request_comparison(
-        brain.lab,
-        ComparisonRequest(
-            tree="fake",
-            base=f"{base}~1",
-            head=base,
-            job_files=[job],
-            overrides={},
-            testboxes=testboxes,
-            boots=boots,
-            patches=[],
-        ),
-    )
+    compare(brain.lab, f"{base}~1", base, job_files=[job], testboxes=testboxes, boots=boots)
 
 
 def at_work(brain: Brain) -> dict[str, int]:

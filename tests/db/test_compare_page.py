@@ -4,21 +4,24 @@ fetched and nothing binary."""
 from __future__ import annotations
 
 import base64
+import json
 import re
 from contextlib import suppress
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
+from swingbot.app.cli import main
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.quota import Quota, QuotaUsage, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.patchset.read import read_file
-from swingbot.web.pages.compare import read_form, read_json
+from swingbot.web.pages.form_body import read_form, read_json
 from tests.asking import Serve, Site
 
 
@@ -31,13 +34,11 @@ def test_a_script_learns_the_cost_then_queues_and_the_same_again_is_the_same(ser
     ada = site.web.token("Ada", Role.SUBMITTER)
     asked = site.json(ada, boots=3, dry_run=True)
     assert asked.status_code == 200 and asked.json()["id"] is None and site.count() == 0
-    foreseen = asked.json()["foreseen"]
-    assert foreseen == {
-        "boots": 6,
-        "testbox_seconds": 6 * 900,
-        "at_most": True,
-        "testboxes": ["vm-icount"],
-    }
+    cost = asked.json()["plan"]["cost"]
+    assert (cost["boots"], cost["testbox_seconds"]) == (6, 6 * 900)
+    assert [(part["testbox"], part["at_most"]) for part in cost["testboxes"]] == [
+        ("vm-icount", True)
+    ]
     first = site.json(ada, boots=3)
     assert (first.status_code, first.headers["location"]) == (
         201,
@@ -50,6 +51,35 @@ def test_a_script_learns_the_cost_then_queues_and_the_same_again_is_the_same(ser
     assert (
         site.web.client.get(f"/comparison/{first.json()['id']}.json").json()["status"] == "waiting"
     )
+
+
+@pytest.mark.parametrize("door", ["/compare", "/experiment"])
+def test_form_and_command_line_show_the_same_plan_and_cost(
+    idle: Site, ada: dict[str, str], door: str
+) -> None:
+    wish = {"tree": "fake", "base": "base", "head": "tip", "boots": 3, "dry_run": True}
+    web = idle.web.client.post(door, json=wish, headers=ada).json()["plan"]
+    settings = idle.web.settings
+    words = ["base", "tip", "--tree", "fake", "--boots", "3", "--dry-run", "--json"]
+    environment = {
+        "SWINGBOT_DB_URL": settings.db.url,
+        "SWINGBOT_PATHS_STATE": str(settings.state),
+    }
+    said = CliRunner().invoke(main, [door.removeprefix("/"), *words], env=environment)
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout) == web
+    assert web["cost"]["boots"] == 6 and web["cost"]["resolves"]
+
+
+def test_both_doors_lead_to_one_table(serve: Serve) -> None:
+    site = serve()
+    ada = site.web.token("Ada", Role.SUBMITTER)
+    compared = site.json(ada, boots=3)
+    document = {"tree": "fake", "base": "base", "head": "tip", "boots": 3}
+    again = site.web.client.post("/experiment", json=document, headers=ada)
+    assert (again.status_code, again.json()["id"]) == (200, compared.json()["id"])
+    three = site.json(ada, head=["tip~1", "tip"], boots=1, dry_run=True)
+    assert [row["name"] for row in three.json()["plan"]["rows"]] == ["base", "tip~1", "tip"]
 
 
 def test_a_patch_makes_a_kernel_of_its_own_that_is_not_trusted_whoever_sends_it(
@@ -93,15 +123,15 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
     ("keys", "sentence"),
     [
         ({"tree": "nope"}, "tree 'nope' does not exist"),
-        ({"head": ""}, "head is missing"),
+        ({"head": ""}, "needs at least two rows, but this one has 1"),
         ({"head": "base"}, "the same commit"),
         ({"head": "nosuch"}, "only fetched commits can be compared"),
         ({"head": ":/commit"}, "not a valid commit name"),
         ({"head": "HEAD^{/x}"}, "not a valid commit name"),
         ({"head": "--output=x"}, "not a valid commit name"),
         ({"head": "a" * 5000}, "characters"),
-        ({"boots": 0}, "between 1 and 50"),
-        ({"boots": 10**9}, "number of boots"),
+        ({"boots": 0}, "boots must be a number from 1 to 1000, not '0'"),
+        ({"boots": 10**9}, "from 1 to 1000"),
         ({"job": "../../etc/passwd"}, "job file '../../etc/passwd' does not exist; use one of"),
         ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "does not exist; use one of"),
         ({"testbox": "nope"}, "testbox or group 'nope' does not exist; choose from"),
@@ -116,10 +146,10 @@ def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -
         ),
         ({"patch": "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"}, "does not apply"),
         (
-            {"patch": "Subject: [PATCH 2/2] x\n\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"},
+            {"series": "Subject: [PATCH 2/2] x\n\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"},
             "patch 1/2 is missing",
         ),
-        ({"patch": 5}, "patch a string"),
+        ({"patch": 5}, "patch and series strings"),
         ({"boots": True}, "boots and looks numbers"),
         ({"set": {"x": 1}}, "Send an object with only these keys"),
         ({"tree": {"a": 1}}, "must be strings"),
@@ -175,7 +205,7 @@ def test_what_is_no_json_object_is_refused(idle: Site, ada: dict[str, str], body
         ),
         (
             "multipart/form-data; boundary=b",
-            b'--b\r\nContent-Disposition: form-data; name="kept"\r\n\r\n!!\r\n--b--\r\n',
+            b'--b\r\nContent-Disposition: form-data; name="kept_patch"\r\n\r\n!!\r\n--b--\r\n',
         ),
         (
             "multipart/form-data; boundary=b",
@@ -183,7 +213,7 @@ def test_what_is_no_json_object_is_refused(idle: Site, ada: dict[str, str], body
         ),
         (
             "multipart/form-data; boundary=b",
-            b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' * 30 + b"--b--\r\n",
+            b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' * 300 + b"--b--\r\n",
         ),
         ("application/x-www-form-urlencoded", b"tree=fake"),
         ("text/plain", b"tree=fake"),
@@ -281,7 +311,7 @@ def test_a_person_sees_the_cost_before_the_form_queues_anything(serve: Serve) ->
     first = client.post(
         "/compare", data=fields, files={"patch": ("x.mbox", site.mailbox().encode())}
     )
-    assert "2 patches are applied" in first.text and "<li>1</li><li>2</li>" in first.text
+    assert "<code>base+2 patches</code>" in first.text
     assert "*** SUBJECT HERE *** (cover letter)" in first.text
     assert first.status_code == 200 and site.count() == 0
     assert "4 boots" in first.text and "at most" in first.text and "Queue it" in first.text
@@ -334,6 +364,4 @@ def test_a_series_of_more_patches_than_one_request_may_apply_is_refused(
     ]
     answer = idle.json(ada, patch="".join(mails))
     assert answer.status_code == 400
-    assert (
-        "the series has 51 patches; at most 50 are accepted over the web" in answer.json()["error"]
-    )
+    assert "there are 51 patches; at most 50 are accepted over the web" in answer.json()["error"]

@@ -17,12 +17,9 @@ from swingbot.app.settings import load
 from swingbot.app.wiring import forget_workers
 from swingbot.core.table.layout import Axis
 from swingbot.service.ports import RequestError
-from swingbot.service.table.experiment import (
-    ExperimentRequest,
-    plan_experiment,
-    request_experiment,
-)
 from swingbot.service.table.kernels import KernelRequest
+from swingbot.service.table.plan import plan_table, request_table
+from swingbot.service.table.request import TableRequest
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_jobs.contract.compiler import Compiler
@@ -101,17 +98,17 @@ def test_an_experiment_with_a_compiler_that_no_worker_has_is_not_queued(brain: B
     announce(brain, "builder", GCC, Compiler(name="gcc-12", version="12.2.0"))
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
-    asked = ExperimentRequest(
+    asked = TableRequest(
         kernels=KernelRequest(base=base),
         tree="fake",
         axes=[Axis(name="compiler", values=(("gcc-12", "gcc-12"), ("gcc-11", "gcc-11")))],
         against=("first",),
     )
     with pytest.raises(RequestError, match="no build worker has gcc-11; .*: gcc, gcc-12$"):
-        request_experiment(brain.lab, asked)
+        request_table(brain.lab, asked)
     assert brain.count("variant") == 0
     announce(brain, "builder", GCC, *(Compiler(name=n, version=n) for n in ("gcc-11", "gcc-12")))
-    planned = plan_experiment(brain.lab, asked)
+    planned = plan_table(brain.lab, asked)
     assert [variant.compiler for variant in planned.variants] == ["gcc-12", "gcc-11"]
 
 

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
+from tests.table_requests import compare
 
 JOB = "runs: 2\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n"
 GUEST = {"qemu_version": "7.2", "rootfs": "00ff", "thp_enabled": "madvise"}
@@ -62,19 +62,7 @@ def compared(brain: Brain, job: str, facts: Mapping[str, Any]) -> dict[str, Any]
     (fast,) = add_commits(brain.repo, [FakeCommit(speed=110)])
     brain.poll()
     files = [JobFile(name="pf.yaml", text=JOB + job)]
-    number = request_comparison(
-        brain.lab,
-        ComparisonRequest(
-            tree="fake",
-            base=base,
-            head=fast,
-            job_files=files,
-            overrides={},
-            testboxes=[],
-            boots=None,
-            patches=[],
-        ),
-    )
+    number = compare(brain.lab, base, fast, job_files=files)
     brain.run()
     return brain.facts("c", number)
 

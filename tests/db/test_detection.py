@@ -25,11 +25,7 @@ from swingbot.core.plan.noise import noise_prior
 from swingbot.service.detect.measure_noise import measure_noise
 from swingbot.service.lab.set_testboxes import quarantine, resume
 from swingbot.service.ports import RequestError, Tools
-from swingbot.service.table.request import (
-    ComparisonRequest,
-    plan_comparison,
-    request_comparison,
-)
+from swingbot.service.table.plan import plan_table, request_table
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read
@@ -39,6 +35,7 @@ from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB, METRIC
 from tests.fakes.mail import brain_environment, running_smtpd
+from tests.table_requests import compare, comparing
 
 
 @pytest.fixture
@@ -311,26 +308,16 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     made = commits(brain, FakeCommit(), FakeCommit())
     brain.watch(base)
-    wish: dict[str, Any] = {
-        "tree": "fake",
-        "base": base,
-        "head": made[0],
-        "job_files": [],
-        "overrides": {},
-        "testboxes": [],
-        "boots": 6,
-        "patches": [],
-    }
-    request = ComparisonRequest(**wish)
-    request_comparison(brain.lab, request)
-    (before,) = plan_comparison(brain.lab, request).resolves
+    request = comparing(base, made[0], boots=6)
+    request_table(brain.lab, request)
+    (before,) = plan_table(brain.lab, request).cost.resolves
     assert before.sentence.endswith(": its noise on this testbox is unknown")
     brain.run()
     measured = sa.text("UPDATE boot SET origin = 'measured'")
     with brain.engine.begin() as conn:
         conn.execute(measured)
     tick(brain.lab)
-    (after,) = plan_comparison(brain.lab, request).resolves
+    (after,) = plan_table(brain.lab, request).cost.resolves
     assert "6 boots a side resolve" in after.sentence
     assert after.resolves_pct is not None
     assert after.wanted_pct is not None
@@ -347,7 +334,7 @@ def test_a_comparison_foresees_a_full_build_where_no_work_tree_stands_and_a_smal
     brain.watch(base)
 
     def asked(old: str, new: str) -> list[float]:
-        number = request_comparison(brain.lab, ComparisonRequest(tree="fake", base=old, head=new))
+        number = compare(brain.lab, old, new)
         sides = [brain.facts("c", number)[f"{side}_variant"] for side in ("base", "head")]
         assert (brain.facts("c", number)["eta_seconds"] is None) == (brain.count("boot") == 0)
         with brain.lab.transaction("read") as tx:
@@ -587,8 +574,8 @@ def test_the_noise_record_says_what_three_boots_on_a_noisy_testbox_prove(
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     same, head = commits(brain, FakeCommit(), FakeCommit(speed=80))
     brain.watch(base, testboxes=["vm-tcg"])
-    request = ComparisonRequest(tree="fake", base=base, head=head, boots=3)
-    before = request_comparison(brain.lab, dataclasses.replace(request, head=same))
+    request = comparing(base, head, boots=3)
+    before = compare(brain.lab, base, same, boots=3)
     brain.run()
     (row,) = [row for row in brain.facts("c", before)["rows"] if row["headline"]]
     with brain.engine.connect() as conn:  # a record is made of boots
@@ -597,10 +584,10 @@ def test_the_noise_record_says_what_three_boots_on_a_noisy_testbox_prove(
         record = NoiseRecord(boot_mean=Spread(sd=spread, df=30.0), boots=45)
         with brain.lab.transaction("note") as tx:
             tx.noise.put("vm-tcg", row["unit_job"], METRIC, record, through=through)
-        (planned,) = plan_comparison(brain.lab, request).resolves
+        (planned,) = plan_table(brain.lab, request).cost.resolves
         assert planned.resolves_pct is not None
         assert planned.resolves_pct > 200 * spread  # 2.7 spreads and more
-    number = request_comparison(brain.lab, request)
+    number = request_table(brain.lab, request).number
     brain.run()
     found = {row["verdict"] for row in brain.facts("c", number)["rows"] if row["headline"]}
     assert found == {verdict}

@@ -328,18 +328,22 @@ def test_a_file_holds_all_of_it(desk: Desk, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "name the kernels: give a range A..B, or --base"),
-        (("tip",), "write the range as A..B"),
+        ((), "name the kernels: two or more commits, a range A..B, or a base"),
+        (("tip",), "a table needs at least two rows"),
+        (("tip...base",), "write the range as A..B"),
         (("tip..base",), "is empty: tip is not an ancestor of base"),
-        (("base..tip", "--base", "base"), "a range cannot be combined with --base"),
+        (("base..tip", "--base", "base"), "a range cannot be combined with a base"),
         (("base..tip", "--paths", "net/*"), "no commit of base..tip touches net/*"),
         (("--base", "base"), "needs at least two rows"),
         (("--base", "base", "--variant", "x"), "write it as NAME=FILE or NAME=REF"),
         (("--base", "base", "--variant", "x=no.patch"), "file no.patch does not exist"),
-        (("--base", "base", "--variant", "x=nothing"), "variant x: "),
+        (("--base", "base", "--variant", "x=nothing"), "swingbot: x: "),
         (("--base", "base", "--head", "tip", "--head", "tip"), "two variants are called 'tip'"),
         (("--base", "base", "--head", "tip", "--fragment", "x=none"), "no fragment 'none'"),
-        (("--base", "base", "--head", "tip", "--against", "left"), "--against must be one of"),
+        (
+            ("--base", "base", "--head", "tip", "--against", "left"),
+            "there is no row 'left' to compare with: give one of",
+        ),
         (("base..tip", "--tree", "other"), "tree 'other' does not exist; `swingbot tree list`"),
         (("base..tip", "--exclude", "compiler=gcc"), "there is no axis 'compiler'"),
     ],
@@ -369,7 +373,10 @@ def test_locks_code_and_free_memory_stand_beside_the_numbers(desk: Desk) -> None
     assert "lock-contention" in monitors and "perf-profile" not in monitors
     refused = desk.run(*words, "--with", "nothing")
     assert refused.exit_code == 2
-    assert "--with nothing: choose one of locks, buddyinfo, size, profile" in refused.output
+    assert (
+        "there is no column 'nothing': choose one of locks, buddyinfo, size, profile"
+        in refused.output
+    )
 
 
 def test_rows_differ_in_what_their_boots_set(desk: Desk) -> None:

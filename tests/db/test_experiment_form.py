@@ -17,9 +17,8 @@ from starlette.exceptions import HTTPException
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.roles import Role
 from swingbot.core.patchset.read import read_file
-from swingbot.service.table.ask_experiment import MOST_KERNELS
-from swingbot.web.pages.compare import read_form, read_json
-from swingbot.web.pages.experiment_form import _FIELDS
+from swingbot.service.table.policy import MOST_KERNELS
+from swingbot.web.pages.form_body import read_form, read_json
 from tests.asking import Serve, Site
 from tests.db.test_compare_page import used
 
@@ -62,7 +61,7 @@ def test_a_script_learns_plan_and_cost_then_queues_and_the_same_again_is_the_sam
     assert [row["commit"] for row in plan["rows"]] == site.commits
     assert plan["against"] == ["above"]
     assert (plan["cost"]["builds"], plan["cost"]["boots"]) == (3, 9)
-    assert plan["cost"]["testbox_seconds"] == plan["cost"]["box_seconds"] == 9 * 900
+    assert plan["cost"]["testbox_seconds"] == 9 * 900
     first = ask(site, ada, range="base..tip", boots=3)
     id = first.json()["id"]
     assert (first.status_code, first.headers["location"]) == (201, f"/experiment/{id}")
@@ -98,11 +97,11 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({}, "name the kernels"),
+        ({}, "name the kernels: two or more commits, a range A..B, or a base with patches"),
         ({"tree": ""}, "tree is missing"),
         ({"tree": "nope", "range": "base..tip"}, "tree 'nope' does not exist"),
-        ({"range": "tip"}, "write it as A..B"),
-        ({"range": "a...b"}, "write it as A..B"),
+        ({"range": "tip"}, "write the range as A..B"),
+        ({"range": "a...b"}, "write the range as A..B"),
         ({"range": "tip..base"}, "is empty"),
         ({"range": "base..nosuch"}, "over the web only fetched commits can be compared"),
         ({"range": "base..HEAD^{/x}"}, "not a valid commit name"),
@@ -110,14 +109,14 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
         ({"base": ":/commit"}, "not a valid commit name"),
         ({"base": "base"}, "needs at least two rows"),
         ({"base": "a" * 5000}, "characters"),
-        ({"range": "base..tip", "base": "base"}, "a range cannot be combined with --base"),
-        ({"range": "base..tip", "boots": 0}, "between 1 and 50"),
-        ({"range": "base..tip", "boots": 51}, "between 1 and 50"),
-        ({"range": "base..tip", "boots": 10**9}, "number of boots"),
+        ({"range": "base..tip", "base": "base"}, "a range cannot be combined with a base"),
+        ({"range": "base..tip", "boots": 0}, "from 1 to 1000"),
+        ({"range": "base..tip", "boots": 1001}, "from 1 to 1000"),
+        ({"range": "base..tip", "boots": 10**9}, "from 1 to 1000"),
         ({"range": "base..tip", "looks": 0}, "from 1 to 20, not '0'"),
         ({"range": "base..tip", "looks": 21}, "from 1 to 20"),
         ({"range": "base..tip", "looks": "x"}, "boots and looks numbers"),
-        ({"range": "base..tip", "against": "left"}, "is not a valid reference"),
+        ({"range": "base..tip", "against": "left"}, "there is no row 'left' to compare with"),
         (
             {"range": "base..tip", "job": "../../etc/passwd"},
             "job file '../../etc/passwd' does not exist; use one of",
@@ -128,7 +127,7 @@ def test_patches_of_a_series_are_kernels_that_are_not_trusted_whoever_sends_them
         ),
         ({"base": "base", "series": "no patch"}, "no diff"),
         ({"base": "base", "series": "GIT binary patch\nliteral 9\n"}, "no diff"),
-        ({"base": "base", "series": 5}, "series a string"),
+        ({"base": "base", "series": 5}, "patch and series strings"),
         ({"range": {"a": 1}}, "must be strings"),
         ({"range": "base..tip", "trusted": True}, "Send an object with only these keys"),
         ({"range": "base..tip", "compiler": "gcc-11"}, "Send an object with only these keys"),
@@ -165,8 +164,8 @@ def test_more_patches_than_one_person_may_have_built_are_refused_before_they_are
     answer = ask(idle, ada, base="base", series=many)
     assert answer.status_code == 400, answer.text
     assert (
-        f"{MOST_KERNELS + 1} kernels are too many: at most {MOST_KERNELS} can be requested over "
-        "the web" in answer.json()["error"]
+        f"that makes {MOST_KERNELS + 1} rows with the base; at most {MOST_KERNELS} are allowed"
+        in answer.json()["error"]
     )
 
 
@@ -195,8 +194,8 @@ def test_whatever_is_sent_is_a_form_or_a_sentence(body: bytes, framed: bool) -> 
     if framed:
         body = b'--b\r\nContent-Disposition: form-data; name="' + body + b"\r\n--b--\r\n"
     for read in (
-        lambda: read_form("multipart/form-data; boundary=b", body, 100, _FIELDS),
-        lambda: read_json(body, 100, _FIELDS),
+        lambda: read_form("multipart/form-data; boundary=b", body, 100),
+        lambda: read_json(body, 100),
     ):
         with suppress(HTTPException):
             read()

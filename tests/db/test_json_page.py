@@ -168,6 +168,8 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
 SHAPE_OF = {
     "comparison asked for": "comparison",
     "experiment asked for": "experiment",
+    "plan of a comparison": "plan of a table",
+    "plan of an experiment": "plan of a table",
     "bisection asked for": "bisection",
     "wait": "comparison",
     "page of kernel": "kernel build",
@@ -187,8 +189,6 @@ SHAPE_OF = {
 }
 # Documents that are described in words.
 IN_WORDS = {
-    "plan of a comparison": {"plan", "cost"},
-    "plan of an experiment": {"tree", "against", "boots_each", "rows", "cost"},
     "gates of an incident": {"incident", "gates"},
 }
 

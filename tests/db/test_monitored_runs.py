@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.table.request import ComparisonRequest, request_comparison
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment
+from tests.table_requests import compare
 
 JOB = JobFile(
     name="watched.yaml",
@@ -35,19 +35,7 @@ def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain:
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, job_files=[JOB])
     (slow,) = add_commits(brain.repo, [FakeCommit(speed=90)])
-    number = request_comparison(
-        brain.lab,
-        ComparisonRequest(
-            tree="fake",
-            base=base,
-            head=slow,
-            job_files=[],
-            overrides={},
-            testboxes=[],
-            boots=5,
-            patches=[],
-        ),
-    )
+    number = compare(brain.lab, base, slow)
     brain.run()
     rows = {row["metric"]: row for row in brain.facts("c", number)["rows"]}
     assert set(rows) == {

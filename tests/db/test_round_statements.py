@@ -8,13 +8,13 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from swingbot.app.settings import load
-from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db.engine import make_engine
 from tests.db.racks import compared, environment, turn, workers
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB
+from tests.table_requests import compare
 
 
 def a_fleet(root: Path, url: str, racks: int) -> Brain:
@@ -62,17 +62,8 @@ def test_a_testbox_at_work_and_an_open_comparison_cost_no_statement(
     one = statements_of_a_quiet_round(brain)
     assert brain.count("lease") == 1
     for number in range(1, 6):
-        request_comparison(
-            brain.lab,
-            ComparisonRequest(
-                tree="fake",
-                base="base~1",
-                head="base",
-                job_files=[JOB],
-                testboxes=[f"rack{number}"],
-                boots=2,
-            ),
-        )
+        racks = [f"rack{number}"]
+        compare(brain.lab, "base~1", "base", job_files=[JOB], testboxes=racks, boots=2)
     six = statements_of_a_quiet_round(brain)
     assert brain.count("lease") == 6
     assert one == six

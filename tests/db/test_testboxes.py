@@ -19,7 +19,6 @@ from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.lab.alert_operator import alert_operator
 from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
-from swingbot.service.table.request import ComparisonRequest, request_comparison
 from swingbot.service.tick import tick
 from swingbot_db import read
 from swingbot_db.attempts import AttemptTransactions
@@ -43,6 +42,7 @@ from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB, METRIC
 from tests.fakes.mail import running_smtpd
+from tests.table_requests import compare
 
 
 @pytest.fixture
@@ -350,19 +350,7 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_testbox_boot_its_anchor(brain
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     add_commits(brain.repo, [FakeCommit(), FakeCommit()])
     head = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    request_comparison(
-        brain.lab,
-        ComparisonRequest(
-            tree="fake",
-            base=base,
-            head=head,
-            job_files=[JOB],
-            overrides={},
-            testboxes=["rack7"],
-            boots=2,
-            patches=[],
-        ),
-    )
+    compare(brain.lab, base, head, job_files=[JOB], testboxes=["rack7"], boots=2)
     for _ in range(8):
         tick(brain.lab)
         brain.fake.work()

@@ -12,10 +12,10 @@ from swingbot.app.settings import load
 from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.proof.gates import GateResult
 from swingbot.service.prove.trace import BOOTS, TraceOrder, trace_order, traced
-from swingbot.service.table.request import ComparisonRequest, request_comparison
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment
+from tests.table_requests import compare
 
 
 @pytest.fixture
@@ -31,19 +31,7 @@ def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | GateResult:
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     (head,) = add_commits(brain.repo, [commit])
-    number = request_comparison(
-        brain.lab,
-        ComparisonRequest(
-            tree="fake",
-            base=base,
-            head=head,
-            job_files=[],
-            overrides={},
-            testboxes=[],
-            boots=3,
-            patches=[],
-        ),
-    )
+    number = compare(brain.lab, base, head, boots=3)
     brain.run()
     with brain.lab.transaction("ask") as tx:
         comparison = tx.comparisons.get(number)

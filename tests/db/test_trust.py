@@ -18,7 +18,7 @@ from swingbot.core.patchset.read import read_file
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.kernel.variants import in_layout, variant_of
 from swingbot.service.ports import RequestError
-from swingbot.service.table.request import ComparisonRequest, request_comparison
+from swingbot.service.table.plan import request_table
 from swingbot.service.watch.trees import known_tree
 from swingbot_db import read
 from swingbot_db.attempts import order_facts
@@ -27,6 +27,7 @@ from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import METRIC
 from tests.fakes.mail import brain_environment
+from tests.table_requests import comparing
 
 
 @pytest.fixture
@@ -57,23 +58,10 @@ def compare(
     trusted: bool = False,
     testboxes: tuple[str, ...] = (),
 ) -> int:
-    wish = {
-        "tree": "fake",
-        "base": "tip",
-        "head": "tip",
-        "job_files": [],
-        "overrides": {},
-        "boots": 3,
-    }
-    return request_comparison(
-        brain.lab,
-        ComparisonRequest(
-            **wish,  # type: ignore[arg-type]
-            testboxes=testboxes,
-            patches=patches,
-            trusted=trusted,
-        ),
+    request = comparing(
+        "tip", "tip", patches=patches, boots=3, testboxes=testboxes, vouched=trusted
     )
+    return request_table(brain.lab, request).number
 
 
 def sides(brain: Brain, number: int) -> tuple[Variant, Variant]:
@@ -112,17 +100,7 @@ def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_l
 ) -> None:
     base, head = sides(brain, compare(brain, a_patch(brain)))
     asked = {"tree": "fake", "job_files": [], "overrides": {}}
-    again = request_comparison(
-        brain.lab,
-        ComparisonRequest(
-            base=base.commit,
-            head=head.commit[:12],
-            testboxes=[],
-            boots=3,
-            patches=[],
-            **asked,  # type: ignore[arg-type]
-        ),
-    )
+    again = request_table(brain.lab, comparing(base.commit, head.commit[:12], boots=3)).number
     assert [side.trust for side in sides(brain, again)] == ["trusted", "untrusted"]
     number = start_bisection(
         brain.lab,

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.core.access.roles import Role
-from swingbot.service.table.request import ComparisonRequest, request_comparison
+from swingbot.service.table.plan import request_table
+from swingbot.service.table.request import TableRequest
 from swingbot.service.tick import tick
 from swingbot_db.read.estimate import LabQueue
 from tests.db.racks import environment, rows
@@ -18,6 +19,7 @@ from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.loop import JOB
 from tests.fakes.people import a_person
+from tests.table_requests import comparing
 
 BOOTS = 3
 
@@ -31,16 +33,15 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, testboxes=["vm-icount"])
     for number in range(1, 4):
-        request_comparison(brain.lab, wanted(number, testbox="vm-icount", boots=1))
+        request_table(brain.lab, wanted(number, testbox="vm-icount", boots=1))
     brain.run()
     return brain
 
 
-def wanted(number: int, testbox: str = "rack7", boots: int = BOOTS) -> ComparisonRequest:
-    return ComparisonRequest(
-        tree="fake",
-        base="base",
-        head=f"base~{number}",
+def wanted(number: int, testbox: str = "rack7", boots: int = BOOTS) -> TableRequest:
+    return comparing(
+        "base",
+        f"base~{number}",
         job_files=[JOB],
         testboxes=[testbox],
         boots=boots,
@@ -84,7 +85,7 @@ def test_a_person_with_one_request_gets_every_second_boot(brain: Brain) -> None:
 def test_requests_of_the_operator_take_turns_with_those_of_people(brain: Brain) -> None:
     people = People(brain)
     for number in (1, 2):
-        request_comparison(brain.lab, wanted(number))
+        request_table(brain.lab, wanted(number))
     tick(brain.lab)
     people.ask("ada", 3)
     brain.run()

@@ -20,11 +20,10 @@ from swingbot.web.access.session import Sessions
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.pages import tables
-from swingbot.web.pages.compare import ComparePages
-from swingbot.web.pages.experiment_form import ExperimentForm
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
 from swingbot.web.pages.results import ResultPages
+from swingbot.web.pages.table_form import TableForm
 from swingbot.web.ports import PageSettings
 from swingbot_db import read
 from swingbot_db.access import Access
@@ -45,7 +44,7 @@ def _job_files() -> list[str]:
 
 
 def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
-    """Sign-in, moderation, outbox, what can be read of /compare, and pages of results.
+    """Sign-in, moderation, outbox, what can be read of the form of tables, and pages of results.
 
     `operator_key(SECRET)` signs in.
     """
@@ -59,8 +58,7 @@ def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
         *ResultPages(source, renderer, lab, _job_files).routes(),
         *MetricPages(source, renderer, lab).routes(),
         *forms.routes(),
-        *ComparePages(renderer, forms, submitter, 1 << 20).routes(),
-        *ExperimentForm(renderer, forms, submitter, 1 << 20).routes(),
+        *TableForm(renderer, forms, submitter, 1 << 20).routes(),
         *tables.routes(engine, partial(printed, open_artifact=_no_artifact), TABLE_FORMS),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), MailSection()

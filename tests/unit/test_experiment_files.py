@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from swingbot.app.commands.experiment_file import Options, read_file
+from swingbot.app.commands.table_kernels import rows_of
+from swingbot.app.commands.table_options import Options, read_file
 from swingbot.core.patchset.model import SeriesPatch
 from tests.demo import tree
 from tests.demo.demo import DemoError
@@ -22,19 +23,18 @@ TESTBOXES = JOBS.parent / "workers" / "testboxes"
 
 def stacks(options: Options) -> dict[str, list[SeriesPatch]]:
     """The patches of each row that has some."""
-    named = {kernel.name: list(kernel.patches) for kernel in options.named() if kernel.patches}
-    series = options.read_series()
-    return named | ({"series": list(series.patches)} if series is not None else {})
+    rows = rows_of(options)
+    return {row.name or "series": list(row.series.patches) for row in rows if row.series.patches}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
 def test_a_file_names_what_is_there(file: Path) -> None:
     options = read_file(file)
-    assert options.base == "debian"
+    assert options.last("base") == "debian"
     assert stacks(options)
-    for job in options.jobs:
+    for job in options.texts("job"):
         assert (JOBS / job).is_file()
-    for testbox in options.testboxes:
+    for testbox in options.texts("testbox"):
         assert (TESTBOXES / f"{testbox}.yaml").is_file()
 
 
@@ -52,7 +52,7 @@ def test_every_patch_applies_to_the_source(file: Path, mm: Path) -> None:  # noq
 
 
 def test_the_lab_builds_6_1_with_every_compiler_of_an_experiment() -> None:
-    used = {compiler for file in FILES for compiler in read_file(file).compilers}
+    used = {compiler for file in FILES for compiler in read_file(file).texts("compiler")}
     assert used and used <= {compiler for release, compiler, _ in KERNELS if release == "6.1"}
 
 
@@ -63,11 +63,10 @@ def test_every_patch_belongs_to_an_experiment() -> None:
         options = read_file(file)
         used |= {
             Path(one)
-            for given in options.variants
-            for one in given.partition("=")[2].split(",")
+            for given in options.all("variant", "series")
+            for one in given.text.rpartition("=")[2].split(",")
             if Path(one).is_file()
         }
-        used |= {options.series} if options.series is not None else set()
     assert there == used
 
 

@@ -33,10 +33,17 @@ class World:
     tree: Tree
 
     def rows(self, request: KernelRequest) -> list[tuple[str, str]]:
-        return [(kernel.name, kernel.about) for kernel in kernels_of(self.lab, self.tree, request)]
+        return [
+            (kernel.name, kernel.about)
+            for kernel in kernels_of(self.lab.tools.git, self.tree, request)
+        ]
 
     def fetch(self) -> str:
         return self.lab.tools.git.fetch_branch(self.tree.name, str(self.repo), "main")
+
+
+def each(series: PatchSeries) -> NamedKernel:
+    return NamedKernel(name="", series=series, each=True)
 
 
 def a_tree(lab: Lab, name: str, url: str, base: str, tip: str) -> Tree:
@@ -125,14 +132,17 @@ def test_a_patch_that_does_not_apply_is_named_with_the_commit_that_it_should_app
     series = PatchSeries(patches=(first, second, replace(first, number=3)))
     on = world.lab.tools.git.apply_series(world.commits[0], [first, second])[-1]
     with pytest.raises(RequestError) as refused:
-        world.rows(KernelRequest(base=world.commits[0], series=series))
+        world.rows(KernelRequest(base=world.commits[0], rows=[each(series)]))
     assert f"patch 3/3 (mm: a becomes A) does not apply on {on[:12]}: " in str(refused.value)
 
 
 def test_a_variant_whose_patch_does_not_apply_is_named(world: World) -> None:
     patch = read_file("s.mbx", mailbox(world.repo, 2)).patches[0]
-    request = KernelRequest(base=world.commits[2], named=[NamedKernel(name="a", patches=[patch])])
-    with pytest.raises(RequestError, match=r"^variant a: patch 1/1 \(mm: a becomes A\) does not"):
+    request = KernelRequest(
+        base=world.commits[2],
+        rows=[NamedKernel(name="a", series=PatchSeries(patches=(patch,)))],
+    )
+    with pytest.raises(RequestError, match=r"^a: patch 1/1 \(mm: a becomes A\) does not"):
         world.rows(request)
 
 
@@ -140,8 +150,10 @@ def test_a_series_with_too_many_patches_is_refused_before_it_is_applied(world: W
     patch = read_file("s.mbx", mailbox(world.repo, 2)).patches[0]
     series = PatchSeries(patches=tuple(replace(patch, number=n) for n in range(1, 201)))
     before = git(Path(world.lab.tools.git.path), "count-objects")  # type: ignore[attr-defined]
-    with pytest.raises(RequestError, match="the series has 200 patches; at most 199 are allowed"):
-        world.rows(KernelRequest(base=world.commits[0], series=series))
+    with pytest.raises(
+        RequestError, match="that makes 201 rows with the base; at most 200 are allowed"
+    ):
+        world.rows(KernelRequest(base=world.commits[0], rows=[each(series)]))
     assert git(Path(world.lab.tools.git.path), "count-objects") == before  # type: ignore[attr-defined]
 
 

@@ -63,7 +63,7 @@ def test_rows_are_counted_without_those_that_are_left_out() -> None:
             [str(n) for n in range(10_000)],
             [],
             [],
-            "that makes 10000 rows; an experiment can have at most 200",
+            "that makes 10000 rows; a table can have at most 200",
         ),
         ([str(n) for n in range(150)], [COMPILERS], [], "that makes 300 rows"),
         (

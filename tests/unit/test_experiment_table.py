@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.model.statuses import Reference
 from swingbot.core.report.experiment.experiment_formats import (
     as_changelog,
     as_csv,
@@ -49,7 +49,7 @@ def boots(level: float, number: int = 4) -> list[BootRuns]:
 def an_experiment(
     levels: Mapping[str, Sequence[float | None]],
     names: Sequence[str],
-    against: Sequence[ReferenceRule] = ("above",),
+    against: Sequence[Reference] = ("above",),
     axes: Sequence[dict[str, str]] = (),
 ) -> dict[str, Any]:
     """The read model's JSON of an experiment that measured `levels` by testbox; None: no kernel."""

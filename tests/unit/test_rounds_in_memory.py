@@ -19,7 +19,7 @@ from swingbot.service.faults import Faults
 from swingbot.service.order.dispatch import dispatch_orders
 from swingbot.service.order.place import place_comparisons, settle_orders
 from swingbot.service.ports import RequestError
-from swingbot.service.table.cancel import cancel_comparison
+from swingbot.service.table.cancel import cancel_table
 from swingbot.service.tick import tick
 from tests.contract.store.world import (
     TESTBOX,
@@ -284,8 +284,8 @@ def test_a_cancelled_comparison_calls_its_orders_off() -> None:
     number = compared(memory, world(memory))
     tick(memory.lab)
     assert len(memory.store.db.attempts) == 2
-    assert cancel_comparison(memory.lab, number)
-    assert not cancel_comparison(memory.lab, number)
+    assert cancel_table(memory.lab, f"c{number}")
+    assert not cancel_table(memory.lab, f"c{number}")
     tick(memory.lab)
     tick(memory.lab)
     assert comparison_of(memory, number).status == "cancelled"
@@ -294,7 +294,7 @@ def test_a_cancelled_comparison_calls_its_orders_off() -> None:
         assert tx.attempts.leased() == set()
         assert tx.attempts.in_state("running") == []
     with pytest.raises(RequestError, match="^comparison c99 does not exist"):
-        cancel_comparison(memory.lab, 99)
+        cancel_table(memory.lab, "c99")
 
 
 def test_two_requests_share_the_boots_of_a_repeatable_testbox() -> None:

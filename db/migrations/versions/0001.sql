@@ -424,7 +424,7 @@ CREATE TABLE comparison (
     first_k      integer NOT NULL DEFAULT 0 CHECK (first_k >= 0),
     boots        integer NOT NULL CHECK (boots BETWEEN 1 AND 1000),     -- of each arm
     against      text[] NOT NULL DEFAULT '{first}'                      -- references of the rows; the first one is that of the table
-        CHECK (cardinality(against) >= 1 AND against <@ '{above,first,base,pair}'),
+        CHECK (cardinality(against) >= 1),                              -- above, first, base, pair, or names of rows
     beside       text[] NOT NULL DEFAULT '{}',                          -- additional columns of a table: locks, size, metrics by name
     looks        integer NOT NULL DEFAULT 1 CHECK (looks >= 1),         -- number of looks: one more with each extension
     looks_stated integer NOT NULL DEFAULT 1 CHECK (looks_stated >= 1),  -- looks that its request stated (docs/statistics.md, "Judging a table again")

@@ -39,7 +39,9 @@ WHERE r.comparison = :id
 # The series is '' on a repeatable testbox, else the comparison's own (`service/order/place.py`).
 SIDES = """
 WITH side AS (
-    SELECT c.id, a.arm, a.name AS side, a.from_block, kb.image_sha256, c.first_k, c.purpose, c.boots
+    SELECT c.id, a.arm, CASE WHEN c.kind = 'experiment' OR a.arm > 1 THEN a.name
+             WHEN a.arm = 0 THEN 'base' ELSE 'head' END AS side, a.from_block, kb.image_sha256,
+           c.first_k, c.purpose, c.boots
     FROM comparison c
     JOIN comparison_arm a ON a.comparison = c.id
     JOIN variant v ON v.id = a.variant

@@ -20,11 +20,9 @@ _SERVICE: Final = "Run the service (operators)"
 _LAB: Final = "Maintain the lab (operators)"
 
 COMMANDS: Final = {
-    "compare": Place("requests:compare", "Measure two commits and compare them", _DEVELOPER),
-    "experiment": Place(
-        "experiment:experiment", "Measure several kernels in one table", _DEVELOPER
-    ),
-    "extend": Place("extend:extend", "Add boots to a comparison or experiment", _DEVELOPER),
+    "compare": Place("table:compare", "Compare kernels in one table", _DEVELOPER),
+    "experiment": Place("table:experiment", "Measure kernels in one table", _DEVELOPER),
+    "extend": Place("table:extend", "Add boots or rows to a table", _DEVELOPER),
     "bisect": Place(
         "bisect:bisect",
         "Find the commit behind a change; `bisect run` needs no service",

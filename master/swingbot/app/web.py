@@ -43,12 +43,11 @@ from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.http.spooled import SpooledBodies
 from swingbot.web.pages import boot_order, tables
-from swingbot.web.pages.compare import ComparePages
-from swingbot.web.pages.experiment_form import ExperimentForm
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.metric_page import MetricPages
 from swingbot.web.pages.moderation import ModerationPages
 from swingbot.web.pages.results import ResultPages
+from swingbot.web.pages.table_form import DOORS, TableForm
 from swingbot.web.workers import exchange
 from swingbot.web.workers.exchange import OUTCOME_LIMIT_BYTES, attempt_of
 from swingbot_db import read
@@ -132,8 +131,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *incidents.routes(),
         *results.routes(),
         *MetricPages(source, renderer, lab).routes(),
-        *ComparePages(renderer, forms, submitter, patch_bytes).routes(),
-        *ExperimentForm(renderer, forms, submitter, patch_bytes).routes(),
+        *TableForm(renderer, forms, submitter, patch_bytes).routes(),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
@@ -194,7 +192,7 @@ def host_names(settings: Settings) -> set[str]:
 
 def _limit(patch_bytes: int, method: str, path: str) -> int:
     """Largest request body in bytes for a path."""
-    if method == "POST" and path in ("/compare", "/experiment"):
+    if method == "POST" and path in {door.path for door in DOORS}:
         # a second file in addition to the stored one, or one escaped in JSON
         return 3 * patch_bytes + FORM_BYTES
     if method == "PUT" and path.startswith("/artifacts/"):

@@ -32,8 +32,8 @@ from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.draft_first import draft_reports
 from swingbot.service.report.draft_followups import draft_followups
 from swingbot.service.result.ingest import ingest_outcomes
+from swingbot.service.table.changes import compare_changes
 from swingbot.service.table.judge import judge_comparisons
-from swingbot.service.table.request import compare_changes
 
 Step = Callable[[Lab, Transaction], None]
 

@@ -9,7 +9,7 @@ import pytest
 
 from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.records import Arm, Comparison, Swing, base_and_head
-from swingbot.core.model.statuses import ReferenceRule, SwingState
+from swingbot.core.model.statuses import Reference, SwingState
 from swingbot.service.ports import Transaction
 from tests.contract.store.world import (
     METRIC,
@@ -98,7 +98,7 @@ def test_an_experiment_keeps_its_arms_in_their_order(store: Store, lab: Lab) -> 
 def test_rows_of_an_experiment_are_of_an_arm_against_another(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_comparison(tx, lab, kind="experiment")
-        wanted: list[tuple[ReferenceRule, int, int]] = [
+        wanted: list[tuple[Reference, int, int]] = [
             ("above", 2, 1),
             ("above", 1, 0),
             ("first", 2, 0),

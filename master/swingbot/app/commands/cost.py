@@ -1,20 +1,18 @@
-"""Cost of a request as text and JSON, and the confirmation prompt."""
+"""Cost of a request as text, and the confirmation prompt."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
-from typing import Any
 
 import click
 
 from swingbot.app.commands import text
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import RequestError
-from swingbot.service.table.cost import ExperimentCost
+from swingbot.service.table.cost import TableCost
 
 
-def cost_lines(cost: ExperimentCost) -> list[str]:
+def cost_lines(cost: TableCost) -> list[str]:
     """Kernels, boots per testbox, the effect they resolve, and the total time."""
     known = cost.kernels - cost.builds
     building = f", about {text.seconds(cost.build_seconds)}" if cost.builds else ""
@@ -31,15 +29,6 @@ def cost_lines(cost: ExperimentCost) -> list[str]:
     lines += [seen.sentence for seen in cost.resolves]
     at_most = "at most" if cost.at_most else "about"
     return [*lines, f"in all {at_most} {text.seconds(cost.seconds)} on an idle lab"]
-
-
-def cost_json(cost: ExperimentCost) -> dict[str, Any]:
-    sums = {
-        "boots": cost.boots,
-        "seconds": cost.seconds,
-        "testbox_seconds": cost.testbox_seconds,
-    }
-    return asdict(cost) | sums
 
 
 def confirm(*, yes: bool) -> None:

@@ -1,18 +1,15 @@
-"""`swingbot compare`, `bisect start`, `wait`, `cancel`: requests made by hand."""
+"""`swingbot bisect start`, `wait`, `cancel`: requests made by hand."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from swingbot.adapters.artifacts import ArtifactDirectory
-from swingbot.adapters.patch_files import patch_sources
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     CommandContext,
@@ -23,21 +20,12 @@ from swingbot.app.commands.context import (
     read_overrides,
     say_json,
 )
-from swingbot.app.commands.cost import confirm, cost_json, cost_lines
 from swingbot.core.model import ids
-from swingbot.core.patchset.model import PatchSeries
-from swingbot.core.patchset.read import read_series
 from swingbot.core.report.experiment.experiment_formats import as_text
-from swingbot.core.stats.looks import MOST_LOOKS
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.ports import RequestError
-from swingbot.service.table.cancel import cancel_comparison
-from swingbot.service.table.request import (
-    ComparisonRequest,
-    plan_comparison,
-    request_comparison,
-)
+from swingbot.service.table.cancel import cancel_table
 from swingbot.web.pages.experiment_sheet import sheet_with_beside
 from swingbot_db import read
 
@@ -61,13 +49,6 @@ set_option = click.option(
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Print the plan and its cost; queue nothing."
 )
-looks_option = click.option(
-    "--looks",
-    type=click.IntRange(1, MOST_LOOKS),
-    metavar="N",
-    help="How often the result may be judged, counting each later `extend` (default: 1). Each look"
-    " is made at an N-th of the error rate.",
-)
 yes_option = click.option("--yes", is_flag=True, help="Queue without confirmation.")
 wait_option = click.option(
     "--wait", "wait_", is_flag=True, help="Wait for the result and show progress."
@@ -77,102 +58,6 @@ exit_code_option = click.option(
     is_flag=True,
     help="Wait, then exit with 3 if a metric got worse, 4 if the answer is unclear or invalid.",
 )
-
-
-@click.command()
-@click.argument("base")
-@click.argument("head")
-@tree_option
-@job_option
-@set_option
-@click.option(
-    "--testbox",
-    "testboxes",
-    multiple=True,
-    metavar="ID|GROUP",
-    help="Testboxes to use (default: the tree's).",
-)
-@click.option("--boots", type=click.IntRange(1, 1000), help="Boots per kernel.")
-@click.option(
-    "--patch",
-    "patches",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="Patch, mailbox, quilt directory or directory of patches to apply to HEAD.",
-)
-@click.option(
-    "--trusted",
-    is_flag=True,
-    help="Treat the patches as trusted: build and boot them like the tree itself.",
-)
-@looks_option
-@dry_run_option
-@yes_option
-@wait_option
-@exit_code_option
-@as_json
-@pass_session
-@guarded
-def compare(
-    session: CommandContext,
-    base: str,
-    head: str,
-    tree_name: str | None,
-    jobs: tuple[str, ...],
-    overrides: tuple[str, ...],
-    testboxes: tuple[str, ...],
-    boots: int | None,
-    patches: tuple[Path, ...],
-    trusted: bool,
-    looks: int | None,
-    dry_run: bool,
-    yes: bool,
-    wait_: bool,
-    exit_code: bool,
-    json_: bool,
-) -> None:
-    """Compare kernel HEAD with kernel BASE.
-
-    A commit is a unique prefix, tag or branch, or `base` or `tip` of the tree. The command prints
-    the cost first; on a terminal it asks for confirmation before it queues anything.
-
-    \b
-    Example:
-      swingbot compare v6.1 v6.1 --patch my.patch --tree linus --job vm-hackbench.yaml --wait
-    """
-    series = read_series(patch_sources(patches))
-    request = ComparisonRequest(
-        tree=tree_name,
-        base=base,
-        head=head,
-        job_files=read_jobs(jobs, session.settings.paths.jobs),
-        overrides=read_overrides(overrides),
-        testboxes=testboxes,
-        boots=boots,
-        patches=series.patches,
-        trusted=trusted,
-        looks=looks or 1,
-    )
-    cost = plan_comparison(session.lab, request)
-    more = {"plan": [asdict(seen) for seen in cost.resolves], "cost": cost_json(cost)}
-    if dry_run and json_:
-        say_json(more)
-        return
-    _say_series(series)
-    for line in cost_lines(cost):
-        click.echo(line, err=not dry_run)
-    if dry_run:
-        return
-    confirm(yes=yes or json_)
-    id_ = ids.show("comparison", request_comparison(session.lab, request))
-    answer(
-        session,
-        id_,
-        wait_=wait_ or exit_code,
-        exit_code=exit_code,
-        json_=json_,
-        more=more,
-    )
 
 
 @click.command()
@@ -304,8 +189,8 @@ def cancel(session: CommandContext, id_: str) -> None:
       swingbot cancel c5
     """
     kind, number = ids.read(id_)
-    if kind in ("comparison", "experiment"):
-        done = cancel_comparison(session.lab, number, experiment=kind == "experiment")
+    if kind in ids.TABLES:
+        done = cancel_table(session.lab, id_)
     elif kind == "bisection":
         done = cancel_bisection(session.lab, number)
     else:
@@ -313,14 +198,6 @@ def cancel(session: CommandContext, id_: str) -> None:
             f"{id_} cannot be cancelled; give a comparison (c5), experiment (e6) or bisection (b2)"
         )
     click.echo(f"{id_} is cancelled" if done else f"{id_} had already finished")
-
-
-def _say_series(series: PatchSeries) -> None:
-    """List applied and skipped patches, so that a wrong mailbox is noticed before a build."""
-    for patch in series.patches:
-        click.echo(f"patch {patch.number}/{len(series.patches)}: {patch.subject}", err=True)
-    for letter in series.left_out:
-        click.echo(f"left out: {letter.subject} ({letter.reason})", err=True)
 
 
 def answer(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.model.statuses import Reference
 from swingbot_jobs.language.program import Better
 
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
@@ -81,7 +81,7 @@ class ComparisonRow:
     # The arm, its reference and the rule that selects the reference; set by the database
     arm: int = 1
     reference: int = 0
-    against: ReferenceRule = "first"
+    against: Reference = "first"
     # Description of metric and testbox for the reader
     label: str = ""  # what the numbers of an emulated testbox are worth; empty for a real machine
     unit: str = ""

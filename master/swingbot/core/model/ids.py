@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from swingbot.core.model.statuses import ComparisonKind
+
 LETTERS: Final = {
     "tree": "t",
     "variant": "v",
@@ -18,6 +20,7 @@ LETTERS: Final = {
     "report": "r",
     "boot": "x",
 }
+TABLES: Final = ("comparison", "experiment")  # kinds of ids of tables
 KINDS: Final = {letter: kind for kind, letter in LETTERS.items()}
 _ID = re.compile(r"([a-z])([0-9]{1,18})")
 
@@ -29,6 +32,11 @@ class BadId(ValueError):
 def show(kind: str, number: int) -> str:
     """Format an id: `show("comparison", 5)` is `c5`."""
     return f"{LETTERS[kind]}{number}"
+
+
+def of_table(kind: ComparisonKind, number: int) -> str:
+    """Format the id of a table: what it was requested as decides its letter, and nothing else."""
+    return show("experiment" if kind == "experiment" else "comparison", number)
 
 
 def read(text: str, kind: str | None = None) -> tuple[str, int]:

@@ -21,7 +21,7 @@ from swingbot.core.model.statuses import (
     DispatchState,
     OrderKind,
     OrderState,
-    ReferenceRule,
+    Reference,
     RequestOrigin,
     SteerAct,
     SwingSource,
@@ -300,7 +300,7 @@ class Comparison:
     kind: ComparisonKind
     tree: int
     arms: tuple[Arm, ...]
-    against: tuple[ReferenceRule, ...] = ("first",)  # the first one applies to the table
+    against: tuple[Reference, ...] = ("first",)  # the first one applies to the table
     beside: tuple[str, ...] = ()  # additional columns of the table
     first_k: int
     purpose: str = SEARCH
@@ -342,7 +342,7 @@ class NewComparison:
     arms: Sequence[Arm]
     boots: int  # per arm
     parts: Sequence[tuple[str, str]]  # (testbox, spec)
-    against: Sequence[ReferenceRule] = ("first",)
+    against: Sequence[Reference] = ("first",)
     beside: Sequence[str] = ()
     change: int | None = None
     first_k: int = 0  # number of its first boot among those of its purpose

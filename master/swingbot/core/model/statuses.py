@@ -6,7 +6,7 @@ Each is defined once. Verdicts are defined in `comparison_row`, the final states
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 # Work.
 OrderKind = Literal["build", "boot"]
@@ -30,9 +30,10 @@ RequestOrigin = Literal["asked", "watch"]  # of a bisection
 ComparisonKind = Literal[
     "asked", "experiment", "watch", "attribute", "prove", "anchor", "gate", "still"
 ]
-# Reference of a row in a table: the row above, the first row, the common base, or the base
-# under the same combination of the other axes.
-ReferenceRule = Literal["above", "first", "base", "pair"]
+# What a row of a table is compared with: `above`, `first`, `base`, `pair`
+# (`core/table/references.py`), or the name of a row.
+Reference = str
+REQUESTED: Final[tuple[ComparisonKind, ...]] = ("asked", "experiment")  # tables of people
 ComparisonStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
 BisectionEnd = ConclusionKind | Literal["failed", "cancelled"]
 BisectionStatus = Literal["running"] | BisectionEnd

@@ -11,18 +11,20 @@ from swingbot.core.patchset.patch_mail import PatchMail
 _MOST_NAMED = 10  # maximum missing patches listed in an error
 
 
-def choose(letters: Sequence[PatchMail]) -> tuple[list[PatchMail], list[OmittedMail]]:
+def choose(
+    letters: Sequence[PatchMail], *, picked: bool = False
+) -> tuple[list[PatchMail], list[OmittedMail]]:
     """Return the patches in the order in which they apply, and the omitted mails.
 
-    Patches that are all numbered are sorted by number; others stay in mailbox order. Raises
-    SeriesError.
+    Patches that are all numbered are sorted by number; others stay in mailbox order. Of a series
+    all patches must be there, unless some were `picked`. Raises SeriesError.
     """
     own = [letter for letter in letters if is_patch(letter) and not letter.tagged.reply]
     answers = [letter for letter in letters if is_patch(letter) and letter.tagged.reply]
     patches = own or answers
     taken = {id(letter) for letter in patches}
     left_out = [_left_out(letter) for letter in letters if id(letter) not in taken]
-    return _in_order(patches), left_out
+    return _in_order(patches, picked), left_out
 
 
 def is_patch(letter: PatchMail) -> bool:
@@ -56,11 +58,11 @@ def _without_diff(letter: PatchMail) -> str:
     )
 
 
-def _in_order(patches: Sequence[PatchMail]) -> list[PatchMail]:
+def _in_order(patches: Sequence[PatchMail], picked: bool) -> list[PatchMail]:
     numbered = [letter for letter in patches if letter.tagged.number is not None]
     _one_version(patches, numbered)
     if numbered:
-        _complete(numbered)
+        _complete(numbered, picked)
     if len(numbered) == len(patches):
         return sorted(patches, key=_number)
     if [_number(letter) for letter in numbered] != sorted(map(_number, numbered)):
@@ -86,7 +88,7 @@ def _one_version(patches: Sequence[PatchMail], numbered: Sequence[PatchMail]) ->
         raise SeriesError(f"it has patches of {names} of a series; give only one version")
 
 
-def _complete(numbered: Sequence[PatchMail]) -> None:
+def _complete(numbered: Sequence[PatchMail], picked: bool) -> None:
     counts = sorted({letter.tagged.count or 0 for letter in numbered})
     if len(counts) > 1:
         of = " and ".join(str(count) for count in counts[:_MOST_NAMED])
@@ -105,7 +107,7 @@ def _complete(numbered: Sequence[PatchMail]) -> None:
     if max(seen) > count:
         raise SeriesError(f"patch {max(seen)}/{count} has a number above the series' count")
     missing = [number for number in range(1, count + 1) if number not in seen]
-    if missing:
+    if missing and not picked:
         names = ", ".join(f"{number}/{count}" for number in missing[:_MOST_NAMED])
         more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
         verb = "is" if len(missing) == 1 else "are"

@@ -34,11 +34,12 @@ class _ParsedSource:
         return not self.source.ordered and sum(is_patch(one) for one, _ in self.letters) <= 1
 
 
-def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
+def read_series(sources: Sequence[PatchSource], *, stack: bool = False) -> PatchSeries:
     """Return the patches of all `sources`, in order, each source in the order of its series.
 
-    Sources of one patch each form one series; without sources, the series is empty. Raises
-    SeriesError, whose message names the file.
+    Sources of one patch each form one series; without sources, the series is empty. A `stack` may
+    be some numbered patches of a series, if each is a source of its own. Raises SeriesError, whose
+    message names the file.
     """
     if not sources:
         return PatchSeries(patches=())
@@ -50,7 +51,7 @@ def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
     patches: list[SeriesPatch] = []
     left_out: list[OmittedMail] = []
     for group in _groups([_read(source) for source in sources]):
-        chosen, others = _chosen(group)
+        chosen, others = _chosen(group, stack=stack)
         left_out += others
         for letter, name in chosen:
             patches.append(_patch(len(patches) + 1, letter, name))
@@ -64,9 +65,10 @@ def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
     return PatchSeries(patches=tuple(patches), left_out=tuple(left_out))
 
 
-def read_file(name: str, data: bytes) -> PatchSeries:
+def read_file(name: str, data: bytes, *, stack: bool = False) -> PatchSeries:
     """Return the series in one file. Raises SeriesError."""
-    return read_series([PatchSource(name=name, files=(PatchFile(name=name, data=data),))])
+    source = PatchSource(name=name, files=(PatchFile(name=name, data=data),))
+    return read_series([source], stack=stack)
 
 
 def _read(source: PatchSource) -> _ParsedSource:
@@ -93,7 +95,7 @@ def _groups(read: Sequence[_ParsedSource]) -> Iterator[list[_ParsedSource]]:
 
 
 def _chosen(
-    group: Sequence[_ParsedSource],
+    group: Sequence[_ParsedSource], *, stack: bool
 ) -> tuple[list[tuple[PatchMail, str]], list[OmittedMail]]:
     ignored = [
         OmittedMail(subject=name, reason="not a .patch, .diff or .eml file")
@@ -106,7 +108,8 @@ def _chosen(
         _all_patches(group)
         return [(letter, names[id(letter)]) for letter in letters], ignored
     try:
-        patches, left_out = choose(letters)
+        picked = stack and all(one.single for one in group)
+        patches, left_out = choose(letters, picked=picked)
     except SeriesError as error:
         raise SeriesError(f"{', '.join(one.source.name for one in group[:3])}: {error}") from None
     return [(letter, names[id(letter)]) for letter in patches], [*left_out, *ignored]

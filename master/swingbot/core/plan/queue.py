@@ -14,7 +14,7 @@ KERNEL_BUILDER: Final = "kernel"
 # Requests of people first, then bisections, then proof of their culprits, then background work.
 PRIORITY: Final = {
     "asked": 50,
-    "experiment": 45,
+    "experiment": 50,
     "bisection": 40,
     "prove": 40,
     "still": 40,

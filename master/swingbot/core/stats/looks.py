@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict
-from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.model.statuses import Reference
 from swingbot.core.stats.rows import Rule
 
-RowKey = tuple[str, str, str, ReferenceRule, int]  # testbox, unit job, metric, rule, arm
+RowKey = tuple[str, str, str, Reference, int]  # testbox, unit job, metric, rule, arm
 
 MOST_LOOKS: Final = 20  # stated in a request; each spends an equal share of the error rate
 NOT_STATED: Final = "this look was not stated in the request, so it claims no new change (--looks)"

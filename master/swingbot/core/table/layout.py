@@ -1,4 +1,4 @@
-"""The rows of an experiment: kernels times axes, each with a name used in all tables."""
+"""The rows of a table: kernels times axes, each with a name used in all tables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from typing import Final
 from swingbot.core.text.plain import cut
 
 MOST_ROWS: Final = 200
+MOST_BOOTS: Final = 1000  # of each row, counting extensions
+DEFAULT_BOOTS: Final = 5  # enough for a paired verdict at the stated error rate, plus one spare
 MOST_COMBINATIONS: Final = 100_000  # before --exclude
 KERNEL: Final = "kernel"  # the axis of the kernels themselves
 _LONGEST: Final = 200  # maximum characters of a row's name in the database
 
 
 class BadLayout(ValueError):
-    """The kernels and axes do not form a table; the message says what to change."""
+    """The kernels and axes do not form a table; the message says what to change, `key` which option
+    of the request, if it is one.
+    """
+
+    def __init__(self, message: str, key: str | None = None) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +67,13 @@ def lay_out(
     if len(rows) > MOST_ROWS:
         count = len(rows) + sum(1 for _ in wanted)
         raise BadLayout(
-            f"that makes {count} rows; an experiment can have at most {MOST_ROWS}"
+            f"that makes {count} rows; a table can have at most {MOST_ROWS}"
             " (leave some out with --paths or --exclude)"
         )
     _check_names(rows)
     if len(rows) < 2:
         raise BadLayout(
-            f"an experiment needs at least two rows, but this one has {len(rows)};"
+            f"a table needs at least two rows, but this one has {len(rows)};"
             " name another kernel or another value of an axis"
         )
     return rows
@@ -73,20 +81,21 @@ def lay_out(
 
 def _check(kernels: Sequence[str], axes: Sequence[Axis]) -> None:
     if not kernels:
-        raise BadLayout("an experiment needs at least one kernel")
+        raise BadLayout("a table needs at least one kernel")
     count = len(kernels) * prod(len(axis.values) for axis in axes)
     if count > MOST_COMBINATIONS:
         raise BadLayout(
-            f"that makes {count} combinations; an experiment can have at most {MOST_ROWS} rows,"
+            f"that makes {count} combinations; a table can have at most {MOST_ROWS} rows,"
             f" chosen from at most {MOST_COMBINATIONS}"
         )
-    for what, names in (
-        ("variants", list(kernels)),
-        *((f"values of {axis.name}", [label for label, _ in axis.values]) for axis in axes),
+    for key, what, names in (
+        ("variant", "variants", list(kernels)),
+        *((a.name, f"values of {a.name}", [label for label, _ in a.values]) for a in axes),
     ):
         twice = [name for name, times in Counter(names).items() if times > 1]
         if twice:
-            raise BadLayout(f"two {what} are called {cut(twice[0], 80)!r}; give each its own name")
+            why = f"two {what} are called {cut(twice[0], 80)!r}; give each its own name"
+            raise BadLayout(why, key)
 
 
 def _check_names(rows: Sequence[LayoutRow]) -> None:
@@ -110,12 +119,14 @@ def _check_exclude(
             if name not in known:
                 raise BadLayout(
                     f"exclude: there is no axis {cut(name, 80)!r}; the axes are"
-                    f" {', '.join(sorted(known))}"
+                    f" {', '.join(sorted(known))}",
+                    "exclude",
                 )
             if label not in known[name]:
                 raise BadLayout(
                     f"exclude: {name} has no value {cut(label, 80)!r}; it has"
-                    f" {', '.join(cut(one, 40) for one in known[name][:20])}"
+                    f" {', '.join(cut(one, 40) for one in known[name][:20])}",
+                    "exclude",
                 )
 
 

@@ -1,4 +1,4 @@
-"""Abandon the boots of an experiment's kernel that never comes up on a testbox."""
+"""Abandon the boots of a table's kernel that never comes up on a testbox."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from swingbot.core.model.records import BootRecord, Comparison, Order
+from swingbot.core.model.statuses import REQUESTED
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_for
 from swingbot.service.ports import Transaction
@@ -20,7 +21,7 @@ FEWEST: Final = 3
 def give_up_arms(testboxes: KnownTestboxes, tx: Transaction) -> None:
     """Cancel the remaining boots of an arm on a testbox where none of its boots came up."""
     for comparison in tx.comparisons.open():
-        if comparison.kind != "experiment" or comparison.status != "running":
+        if comparison.kind not in REQUESTED or comparison.status != "running":
             continue
         orders = tx.orders.wanted(comparison=comparison.id)
         for arm in comparison.arms:

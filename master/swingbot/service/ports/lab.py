@@ -38,7 +38,11 @@ class CannotRevert(GitError):
 
 
 class RequestError(ValueError):
-    """A request is invalid; the message says what to change."""
+    """A request is invalid; the message says what to change, `key` which part of the request."""
+
+    def __init__(self, message: str, *, key: str | None = None) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 class Git(Protocol):

@@ -24,7 +24,7 @@ from swingbot.core.reproduce import Row as KitRow
 from swingbot.core.reproduce.lineage import MOST_OWN, Lineage, chain, lineages
 from swingbot.core.reproduce.names import directory_names
 from swingbot.core.reproduce.tables import patch_path
-from swingbot.core.table.references import WORDS
+from swingbot.core.table.references import in_words
 from swingbot.core.text.plain import cut
 from swingbot.service.report import kit_parts
 from swingbot.service.report.kit_parts import Gathering, Row
@@ -151,7 +151,7 @@ def _experiment(model: Row) -> _ResultTable:
             for arm, name in zip(model["arms"], names, strict=True)
         ],
         boots=model["boot_list"],
-        rows=[row | {"words": WORDS[row["against"]]} for row in model["rows"]],
+        rows=[row | {"words": in_words(row["against"])} for row in model["rows"]],
         first_k=0,  # an experiment is never booted again from a later k
         seed=ids.read(model["id"])[1],
     )

@@ -1,20 +1,17 @@
-"""Cancel a comparison or experiment.
-
-Orders that nothing else needs are cancelled in the next round.
-"""
+"""Cancel a table. Orders that nothing else needs are cancelled in the next round."""
 
 from __future__ import annotations
 
 from swingbot.service.ports import Lab
-from swingbot.service.table.find_existing import known_comparison
+from swingbot.service.table.find_existing import table_with
 
 
-def cancel_comparison(lab: Lab, number: int, *, experiment: bool = False) -> bool:
-    """Cancel comparison `number`.
+def cancel_table(lab: Lab, id: str) -> bool:
+    """Cancel the table `id`.
 
     Returns False if it had already ended. Raises RequestError if it does not exist.
     """
-    with lab.transaction("cancel comparison") as tx:
-        comparison = known_comparison(tx, number, experiment=experiment)
-        tx.comparisons.set_status(number, "cancelled", "cancelled by hand")
-        return comparison.open
+    with lab.transaction("cancel table") as tx:
+        table = table_with(tx, id)
+        tx.comparisons.set_status(table.id, "cancelled", "cancelled by hand")
+        return table.open

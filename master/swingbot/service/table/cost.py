@@ -1,15 +1,16 @@
-"""Estimate in advance what a comparison or experiment costs and which effects it can detect."""
+"""Estimate in advance what a table costs and which effects it can detect."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
 from swingbot.core.plan.boot_series import series_of
 from swingbot.core.stats.looks import Look
-from swingbot.core.table.references import references
+from swingbot.core.table.references import references_of
 from swingbot.service.kernel.foresee_builds import build_seconds
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.table.detectable_effects import DetectableEffect, detectable_effects
@@ -27,7 +28,7 @@ class TestboxCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentCost:
+class TableCost:
     """Kernels to build, boots to run, and the effects they can resolve. Times in seconds."""
 
     kernels: int  # distinct kernels
@@ -62,15 +63,23 @@ class ExperimentCost:
             (testbox.seconds for testbox in self.testboxes), default=0.0
         )
 
+    def to_json(self) -> dict[str, Any]:
+        sums = {
+            "boots": self.boots,
+            "seconds": self.seconds,
+            "testbox_seconds": self.testbox_seconds,
+        }
+        return asdict(self) | sums
+
 
 def cost_of(
     lab: Lab, tx: Transaction, new: NewComparison, variants: Sequence[Variant]
-) -> ExperimentCost:
+) -> TableCost:
     """Return the cost of `new`, whose arms have the kernels `variants`."""
     keys = list(dict.fromkeys(variant.build_key for variant in variants))
     builds = tx.builds.by_key(keys)
     missing = {v.build_key: v for v in variants if v.build_key not in builds}
-    return ExperimentCost(
+    return TableCost(
         kernels=len(keys),
         builds=len(missing),
         build_seconds=sum(build_seconds(lab.tools.git, tx.builds, list(missing.values()))),
@@ -96,8 +105,7 @@ def cost_of(
 
 def widest_family(new: NewComparison) -> list[tuple[int, int]]:
     """Return the (reference, row) pairs of the reference rule with the most rows."""
-    axes = [arm.axes for arm in new.arms]
-    return max((references(rule, axes) for rule in new.against), key=len)
+    return max((references_of(rule, new.arms) for rule in new.against), key=len)
 
 
 def _identical(

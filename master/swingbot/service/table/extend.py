@@ -1,37 +1,32 @@
-"""Add boots or rows to an existing comparison or experiment."""
+"""Add boots or rows to an existing table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from swingbot.core.model.records import Arm, Comparison, NewComparison
+from swingbot.core.model.statuses import REQUESTED
 from swingbot.core.stats.looks import Look
-from swingbot.core.table.layout import KERNEL, MOST_ROWS, row_name
+from swingbot.core.table.layout import KERNEL, MOST_BOOTS, MOST_ROWS, row_name
 from swingbot.core.table.references import condition
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
-from swingbot.service.table.cost import ExperimentCost, cost_of, widest_family
+from swingbot.service.table.cost import TableCost, cost_of, widest_family
 from swingbot.service.table.detectable_effects import detectable_effects
 from swingbot.service.table.dry_run import rehearse
-from swingbot.service.table.experiment import MOST_BOOTS
-from swingbot.service.table.find_existing import known_comparison
-from swingbot.service.table.kernels import NamedKernel, kernel_named
-
-# Comparisons that people request; the service uses the others to prove swings and watch trees.
-EXTENDED: Final = ("asked", "experiment")
+from swingbot.service.table.find_existing import table_with
+from swingbot.service.table.kernels import NamedKernel, kernels_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionRequest:
-    """Boots to add to each row of comparison or experiment `number`, and rows to add to it."""
+    """Boots to add to each row of table `id`, and rows to add to it."""
 
-    number: int
+    id: str
     boots: int
-    named: Sequence[NamedKernel] = ()
-    experiment: bool = True
-    trusted: bool = False
+    rows: Sequence[NamedKernel] = ()
+    vouched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +37,7 @@ class Extension:
     added: Sequence[Arm]
     rows: int  # including the added ones
     look: Look
-    cost: ExperimentCost  # of the additional boots
+    cost: TableCost  # of the additional boots
 
 
 def plan_extension(lab: Lab, request: ExtensionRequest) -> Extension:
@@ -58,23 +53,20 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
     """
     with lab.transaction("extend") as tx:
         planned = _planned(lab, tx, request)
-        tx.comparisons.reopen(request.number, planned.boots, planned.added)
+        number = table_with(tx, request.id).id
+        tx.comparisons.reopen(number, planned.boots, planned.added)
         return planned
 
 
 def _planned(lab: Lab, tx: Transaction, request: ExtensionRequest) -> Extension:
-    comparison = _extendable(tx, request.number, request.experiment)
+    comparison = _extendable(tx, request.id)
     total = comparison.boots + request.boots
     if not request.boots >= 1 or total > MOST_BOOTS:
         raise RequestError(
             f"it has {comparison.boots} boots per row; at most {MOST_BOOTS} are allowed,"
             f" so give 1 to {MOST_BOOTS - comparison.boots} more"
         )
-    if request.named and comparison.kind != "experiment":
-        raise RequestError(
-            "a comparison has two kernels; use `swingbot experiment` to compare more"
-        )
-    added = _arms(lab, tx, comparison, request.named, request.trusted)
+    added = _arms(lab, tx, comparison, request.rows, request.vouched)
     look = Look(
         number=comparison.looks + (comparison.status == "done"), stated=comparison.looks_stated
     )
@@ -95,7 +87,7 @@ def _cost(
     arms: Sequence[Arm],
     total: int,
     look: Look,
-) -> ExperimentCost:
+) -> TableCost:
     """Return the cost of the additional boots, and what all boots together resolve."""
     blocks = NewComparison(
         kind=comparison.kind,
@@ -113,28 +105,27 @@ def _cost(
     return replace(cost, resolves=effects)
 
 
-def _extendable(tx: Transaction, number: int, experiment: bool) -> Comparison:
-    comparison = known_comparison(tx, number, experiment=experiment)
+def _extendable(tx: Transaction, id: str) -> Comparison:
+    comparison = table_with(tx, id)
     own = (comparison.request_key or "").startswith("fix:")
-    if comparison.kind not in EXTENDED or own:
+    if comparison.kind not in REQUESTED or own:
         raise RequestError(
-            f"c{number} belongs to the service, which extends it as needed;"
+            f"{id} belongs to the service, which extends it as needed;"
             " `swingbot compare` requests your own"
         )
     return comparison
 
 
 def _arms(
-    lab: Lab, tx: Transaction, comparison: Comparison, named: Sequence[NamedKernel], trusted: bool
+    lab: Lab, tx: Transaction, comparison: Comparison, rows: Sequence[NamedKernel], vouched: bool
 ) -> list[Arm]:
-    """Return a row for each named kernel under each condition of the experiment."""
+    """Return a row for each named kernel under each condition of the table."""
     tree = tx.trees.get(comparison.tree)
     base = tx.variants.get(comparison.base).commit
     arms: list[Arm] = []
-    for request in named:
-        kernel = kernel_named(lab, tree, base, request)
+    for kernel in (k for row in rows for k in kernels_named(lab.tools.git, tree, base, row)):
         lab.tools.git.keep(kernel.facts.commit)
-        level = trust_in(tx.variants, tree, kernel.facts, vouched=trusted)
+        level = trust_in(tx.variants, tree, kernel.facts, vouched=vouched)
         for like in _conditions(comparison):
             of = tx.variants.get(like.variant)
             built = replace(tree, kconfig=of.kconfig, compiler=of.compiler)
@@ -154,7 +145,7 @@ def _arms(
         raise RequestError(f"a row named {twice[0]!r} already exists; choose another name")
     if len(names) > MOST_ROWS:
         raise RequestError(
-            f"the experiment would have {len(names)} rows; at most {MOST_ROWS} are allowed"
+            f"the table would have {len(names)} rows; at most {MOST_ROWS} are allowed"
         )
     return arms
 

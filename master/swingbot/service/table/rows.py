@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow, Key
 from swingbot.core.model.records import Arm, Comparison
-from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.model.statuses import Reference
 from swingbot.core.plan.aliases import with_aliases
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.metric_rules import makes_row, metric_of, rule_of, runs_with
 from swingbot.core.stats.compare import BootRuns, Rule
 from swingbot.core.stats.family import compare_family, recoveries
 from swingbot.core.stats.looks import FIRST_LOOK, Look
-from swingbot.core.table.references import references
+from swingbot.core.table.references import references_of
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import Values, boots_of
 from swingbot.service.result.differences import Differences, differences_of
@@ -88,7 +88,7 @@ class TestboxPart:
         silent = [job for job in jobs.values() if job.name not in heard]
         missing = {place for place, arm in enumerate(arms) if arm is None or not arm.values}
         for against in self.comparison.against:
-            pairs = references(against, [arm.axes for arm in self.comparison.arms], missing)
+            pairs = references_of(against, self.comparison.arms, missing)
             built = [(i, j) for i, j in pairs if arms[i] is not None and arms[j] is not None]
             differences = {pair: self._differences(arms, pair) for pair in built}
             for unit_job, metric in keys:
@@ -198,7 +198,7 @@ class TestboxPart:
         job: UnitJob,
         name: str,
         rule: Rule,
-        against: ReferenceRule,
+        against: Reference,
     ) -> list[ComparisonRow]:
         """Return the rows of a family, in the order of its pairs."""
         invalid = {i: why for i, known in enumerate(family.known) if (why := known.must)}

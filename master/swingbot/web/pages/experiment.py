@@ -18,14 +18,14 @@ from starlette.routing import Route
 
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.model.statuses import Reference
 from swingbot.core.report.experiment.experiment_sheet import (
     Block,
     Cell,
     ExperimentSheet,
     sheet_of_experiment,
 )
-from swingbot.core.table.references import WORDS
+from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import readings, rounded_up
 from swingbot.core.text.plain import clean
 
@@ -100,7 +100,7 @@ class ExperimentPages:
             "this": document,
             "kits": self._kits,
             "one": one,
-            "rules": [{"name": rule, "words": WORDS[rule]} for rule in sheet.against],
+            "rules": [{"name": rule, "words": in_words(rule)} for rule in sheet.against],
             "live": live,
             "others": [] if one else _others(document["id"], metrics),
             **_tables(document, sheet, _shown_blocks(sheet, one)),
@@ -183,7 +183,7 @@ def _text(request: Request, name: str) -> str:
     return text
 
 
-def _rule_of(request: Request, sheet: ExperimentSheet) -> ReferenceRule:
+def _rule_of(request: Request, sheet: ExperimentSheet) -> Reference:
     reference = request.query_params.get("against", sheet.against[0])
     for rule in sheet.against:
         if rule == reference:
@@ -330,7 +330,7 @@ def _table(id: str, sheet: ExperimentSheet, block: Block, part: int | None) -> R
         "page": _metric_page(id, {"metric": block.metric, "unit_job": block.unit_job}),
         "runs_plot": f"/plot/{id}/values.svg?{place.query()}",
         "effects": [
-            {"words": WORDS[rule], "href": f"/plot/{id}/effects.svg?{place.query(against=rule)}"}
+            {"words": in_words(rule), "href": f"/plot/{id}/effects.svg?{place.query(against=rule)}"}
             for rule in sheet.against
         ],
         "columns": columns,
@@ -349,7 +349,7 @@ def _table(id: str, sheet: ExperimentSheet, block: Block, part: int | None) -> R
     }
 
 
-def _counted(block: Block, rule: ReferenceRule) -> list[tuple[str, int]]:
+def _counted(block: Block, rule: Reference) -> list[tuple[str, int]]:
     """Verdicts against the first reference, the most interesting first."""
     counts = Counter(cell.rows[rule].verdict for cell in block.cells if rule in cell.rows)
     order: tuple[Verdict, ...] = ("worse", "better", "changed", "invalid", "unclear", "same")
@@ -367,7 +367,7 @@ def _change(row: ComparisonRow | None) -> Row | None:
     return {
         "kind": kind,
         "row": row,
-        "against": WORDS[row.against],
+        "against": in_words(row.against),
         "interval": row.interval_pct,
         "margin": margin,
     }

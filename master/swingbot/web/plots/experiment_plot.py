@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Final
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow
-from swingbot.core.model.statuses import ReferenceRule
-from swingbot.core.table.references import WORDS
+from swingbot.core.model.statuses import Reference
+from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import rounded_up
 from swingbot.core.text.plain import clean, cut
 
@@ -111,12 +111,14 @@ def values_plot(shown: PlotSubject, rows: Sequence[PlotRow]) -> str:
     return svg.document(_WIDTH, round(places.bottom + _BOTTOM), clean(title), parts)
 
 
-def effects_plot(shown: PlotSubject, rows: Sequence[PlotRow], rule: ReferenceRule) -> str:
+def effects_plot(shown: PlotSubject, rows: Sequence[PlotRow], rule: Reference) -> str:
     """Each kernel's change against its reference, with its simultaneous 95 % interval.
 
     A line marks zero, a band the smallest change that matters.
     """
-    title = f"{shown.metric} of {shown.unit_job} on {shown.testbox}: change against {WORDS[rule]}"
+    title = (
+        f"{shown.metric} of {shown.unit_job} on {shown.testbox}: change against {in_words(rule)}"
+    )
     compared = [row.change for row in rows if row.change is not None]
     changes = [value for row in compared if (value := _change(row)) is not None]
     if not changes:
@@ -128,7 +130,7 @@ def effects_plot(shown: PlotSubject, rows: Sequence[PlotRow], rule: ReferenceRul
         changes, [b for row in compared if (b := _bounds(row))], matters, places, right
     )
     unit = "points" if any(row.points for row in compared) else "%"
-    words = f"change against {WORDS[rule]}, {unit} ({shown.direction})"
+    words = f"change against {in_words(rule)}, {unit} ({shown.direction})"
     parts = [
         *places.frame(float(_WIDTH)),
         *heading(shown, 10, _WIDTH - 10),

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side
-from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.model.statuses import Reference
 from swingbot_jobs.language.program import Better
 
 Place = tuple[str, str]  # testbox, unit job
@@ -72,7 +72,7 @@ class Cell:
 
     side: Side | None  # None: nothing was measured
     # by reference; empty for a kernel that is only a reference
-    rows: Mapping[ReferenceRule, ComparisonRow]
+    rows: Mapping[Reference, ComparisonRow]
     beside: Mapping[str, float] = field(default_factory=dict)  # column -> mean of boot means
 
 
@@ -108,7 +108,7 @@ class ExperimentSheet:
     status: str
     reason: str | None
     boots: int  # per kernel
-    against: tuple[ReferenceRule, ...]
+    against: tuple[Reference, ...]
     kernels: tuple[SheetKernel, ...]
     blocks: tuple[Block, ...]
     columns: tuple[str, ...] = ()  # titles of the additional columns

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.model.statuses import Reference
 from swingbot.core.report.experiment.experiment_sheet import (
     Block,
     Cell,
     ExperimentSheet,
     SheetKernel,
 )
-from swingbot.core.table.references import WORDS
+from swingbot.core.table.references import in_words
 from swingbot.core.text.numbers import levels, readings, rounded_up
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
@@ -189,7 +189,7 @@ def legend(sheet: ExperimentSheet) -> list[str]:
 
 def reading(sheet: ExperimentSheet) -> list[str]:
     """Explain how to read the table."""
-    rules = " and ".join(WORDS[rule] for rule in sheet.against)
+    rules = " and ".join(in_words(rule) for rule in sheet.against)
     return wrap(
         f"Changes are relative to {rules}. The intervals of one metric hold jointly at 95 %. At"
         " most 0.5 % of tables claim a change in the wrong direction; there is no correction"
@@ -198,7 +198,7 @@ def reading(sheet: ExperimentSheet) -> list[str]:
     )
 
 
-def _short(rule: ReferenceRule) -> str:
+def _short(rule: Reference) -> str:
     return {"pair": "base"}.get(rule, rule)
 
 

@@ -1,0 +1,296 @@
+"""`swingbot compare`, `experiment` and `extend`: measure kernels in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+import click
+
+from swingbot.app.commands.context import (
+    CommandContext,
+    as_json,
+    guarded,
+    pass_session,
+    read_jobs,
+    read_overrides,
+    say_json,
+)
+from swingbot.app.commands.cost import confirm, cost_lines
+from swingbot.app.commands.requests import (
+    answer,
+    dry_run_option,
+    exit_code_option,
+    wait_option,
+    yes_option,
+)
+from swingbot.app.commands.table_kernels import kernels_of, rows_of
+from swingbot.app.commands.table_options import OPTIONS, Given, Options, in_order, read_file
+from swingbot.core.table.layout import DEFAULT_BOOTS, Axis
+from swingbot.core.text.plain import cut
+from swingbot.service.ports import RequestError
+from swingbot.service.table.extend import Extension, ExtensionRequest, plan_extension
+from swingbot.service.table.extend import extend as extend_it
+from swingbot.service.table.plan import TablePlan, plan_table, request_table
+from swingbot.service.table.request import TableRequest
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+AXES: Final = ("compiler", "fragment", "cmdline", "sysctl")
+_SHOWN: Final = 12  # rows of a plan listed at most
+_HELP: Final = """
+
+    Rows are the commits given, or those of A..B; then, in the order given, --head, named --variant
+    rows and the patches of --series. Compilers, fragments, command lines and sysctls multiply the
+    rows. A commit is a unique prefix, tag or branch, or `base` or `tip` of the tree. The command
+    prints the plan and its cost first; on a terminal it asks for confirmation before it queues
+    anything.
+"""
+
+
+class InOrder(click.Command):
+    """Notes the order in which options were given, across their names."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        ctx.meta["order"] = [param.name for param in order]
+        return super().parse_args(ctx, args)
+
+
+def _options(*keys: str) -> Callable[[F], F]:
+    def add(command: F) -> F:
+        for key in reversed(keys):
+            option = OPTIONS[key]
+            number = click.IntRange(1, option.most) if option.most else None
+            command = click.option(
+                f"--{key}",
+                metavar=option.metavar,
+                help=option.help,
+                type=number,
+                multiple=option.several,
+                is_flag=option.flag,
+            )(command)
+        return command
+
+    return add
+
+
+def _queueing(command: F) -> F:
+    """Add the options of every command that queues something."""
+    for option in (as_json, exit_code_option, wait_option, yes_option, dry_run_option):
+        command = option(command)
+    return command
+
+
+def _verb(name: str, kind: Literal["asked", "experiment"], text: str) -> click.Command:
+    @click.command(name, cls=InOrder, help=text)
+    @click.argument("refs", metavar="[A..B | BASE] [HEAD]...", nargs=-1)
+    @_options(*OPTIONS)
+    @click.option(
+        "--file",
+        "file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Read the request from a YAML file; options add to it.",
+    )
+    @_queueing
+    @pass_session
+    @guarded
+    def verb(session: CommandContext, /, **given: Any) -> None:
+        own = in_order(click.get_current_context().meta["order"], given)
+        file = read_file(given["file"]) if given["file"] is not None else Options()
+        options = Options(given=(*file.given, *own.given))
+        try:
+            jobs = session.settings.paths.jobs
+            _ask(session, request_of(options, given["refs"], kind, jobs=jobs), given)
+        except RequestError as error:
+            raise options.located(error) from None
+
+    return verb
+
+
+compare = _verb(
+    "compare",
+    "asked",
+    f"""Compare kernels in one table, each HEAD with BASE.{_HELP}
+    \b
+    Examples:
+      swingbot compare v6.1 v6.1 --patch my.patch --tree linus --job vm-hackbench.yaml --wait
+      swingbot compare v6.1..zone-lock --against above
+      swingbot compare v6.1 v2 v3 --against first,v2
+    """,
+)
+experiment = _verb(
+    "experiment",
+    "experiment",
+    f"""Measure kernels in one table, each row against its reference.{_HELP}
+    \b
+    Examples:
+      swingbot experiment v6.12..zone-lock --job vm-page-fault.yaml --against above
+      swingbot experiment --base v6.1 --series v4.mbx --against base
+      swingbot experiment --base v6.1 --variant batch=a.patch --variant zero=b.patch
+      swingbot experiment v6.1 fix --compiler gcc-11 --compiler gcc-12
+      swingbot experiment --file sweep.yaml --dry-run
+    """,
+)
+
+
+def _ask(session: CommandContext, request: TableRequest, given: dict[str, Any]) -> None:
+    planned = plan_table(session.lab, request)
+    if not _go_on(planned.to_json(), plan_lines(planned), given):
+        return
+    queued = request_table(session.lab, request)
+    _answer(session, queued.id, planned.to_json(), given)
+
+
+def _go_on(document: dict[str, Any], lines: list[str], given: dict[str, Any]) -> bool:
+    """Show a plan, and return whether it is to be queued. Raises RequestError."""
+    if given["dry_run"] and given["json_"]:
+        say_json(document)
+        return False
+    for line in lines:
+        click.echo(line, err=not given["dry_run"])
+    if given["dry_run"]:
+        return False
+    confirm(yes=given["yes"] or given["json_"])
+    return True
+
+
+def _answer(session: CommandContext, id_: str, plan: dict[str, Any], given: dict[str, Any]) -> None:
+    answer(
+        session,
+        id_,
+        wait_=given["wait_"] or given["exit_code"],
+        exit_code=given["exit_code"],
+        json_=given["json_"],
+        more={"plan": plan},
+    )
+
+
+def request_of(
+    options: Options, refs: Sequence[str], kind: Literal["asked", "experiment"], *, jobs: str
+) -> TableRequest:
+    """Return the request that options make; `jobs` is the directory of shipped jobs.
+
+    Raises RequestError.
+    """
+    return TableRequest(
+        kernels=kernels_of(options, refs),
+        tree=options.last("tree"),
+        axes=list(_axes(options)),
+        exclude=[_excluded(given) for given in options.all("exclude")],
+        against=options.texts("against"),
+        columns=options.texts("with"),
+        job_files=read_jobs(options.texts("job"), jobs),
+        overrides=read_overrides(options.texts("set")),
+        testboxes=options.texts("testbox"),
+        boots=options.number("boots") or DEFAULT_BOOTS,
+        looks=options.number("looks") or 1,
+        vouched=options.last("trusted") is not None,
+        kind=kind,
+    )
+
+
+def _axes(options: Options) -> Iterator[Axis]:
+    for name in AXES:
+        if values := [_value(given) for given in options.all(name)]:
+            yield Axis(name=name, values=tuple(values))
+
+
+def _value(given: Given) -> tuple[str, str]:
+    """Return (label, value); a compiler is its own label, all other axes use NAME=VALUE."""
+    label, sign, value = given.text.partition("=")
+    if given.key == "compiler" and not sign:
+        return given.text, given.text
+    if not sign or not label:
+        raise given.wrong("write it as NAME=VALUE")
+    return label, value
+
+
+def _excluded(given: Given) -> dict[str, str]:
+    labels = {}
+    for pair in given.text.split(","):
+        axis, sign, label = pair.partition("=")
+        if not sign or not axis or not label:
+            raise given.wrong("write it as AXIS=NAME[,AXIS=NAME]")
+        labels[axis] = label
+    return labels
+
+
+def plan_lines(planned: TablePlan) -> list[str]:
+    """Format the plan and its cost as text."""
+    rows = len(planned.arms)
+    lines = [
+        f"{rows} rows of tree {planned.tree}, {planned.boots} boots of each,"
+        f" against {' and '.join(planned.against)}"
+    ]
+    for arm in planned.arms[:_SHOWN]:
+        about = planned.about.get(arm.axes.get("kernel", ""), "")
+        lines.append(f"  {arm.name}  {cut(about, 60)}".rstrip())
+    if rows > _SHOWN:
+        lines.append(f"  and {rows - _SHOWN} more")
+    return [*lines, *planned.notes, *cost_lines(planned.cost)]
+
+
+@click.command(cls=InOrder)
+@click.argument("id_", metavar="ID")
+@_options("boots", "head", "variant", "series", "trusted")
+@_queueing
+@pass_session
+@guarded
+def extend(session: CommandContext, /, **given: Any) -> None:
+    """Boot each row of a table BOOTS more times and evaluate it again.
+
+    An added row is compared over the new boots only, which all rows share. The command prints the
+    cost first; on a terminal it asks for confirmation before it queues anything.
+
+    \b
+    Examples:
+      swingbot extend c3 --boots 4
+      swingbot extend e3 --boots 4 --dry-run
+      swingbot extend e3 --boots 4 --variant v2=v2.patch --wait
+    """
+    options = in_order(click.get_current_context().meta["order"], given)
+    boots = options.number("boots")
+    if boots is None:
+        raise RequestError("give --boots: how many boots each row gets in addition")
+    id_ = given["id_"]
+    request = ExtensionRequest(
+        id=id_,
+        boots=boots,
+        rows=rows_of(options),
+        vouched=options.last("trusted") is not None,
+    )
+    planned = plan_extension(session.lab, request)
+    if not _go_on(_extension_json(id_, planned), _extension_lines(id_, planned), given):
+        return
+    extend_it(session.lab, request)
+    _answer(session, id_, _extension_json(id_, planned), given)
+
+
+def _extension_lines(id_: str, planned: Extension) -> list[str]:
+    added = [f"  added: {arm.name}" for arm in planned.added]
+    look, stated = planned.look.number, planned.look.stated
+    lines = [
+        f"{id_} will have {planned.boots} boots of each of its {planned.rows} rows; look {look}",
+        *added,
+    ]
+    if look > stated:
+        times = "one look" if stated == 1 else f"{stated} looks"
+        lines.append(
+            f"its request stated {times}: look {look} may withdraw changes and narrow intervals,"
+            " but claims no new change of a row that was judged before"
+        )
+    return [*lines, *cost_lines(planned.cost)]
+
+
+def _extension_json(id_: str, planned: Extension) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "boots_each": planned.boots,
+        "rows": planned.rows,
+        "added": [arm.name for arm in planned.added],
+        "look": planned.look.number,
+        "looks_stated": planned.look.stated,
+        "cost": planned.cost.to_json(),
+    }

@@ -1,0 +1,139 @@
+"""The fields of a request, from a form or from JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, Final
+
+import multipart  # type: ignore[import-untyped]  # has no type annotations
+from starlette.exceptions import HTTPException
+
+from swingbot.service.ports import RequestError
+from swingbot.web.http import json_body
+
+LONGEST: Final = 300  # characters of a field
+LISTS: Final = ("head", "job", "testbox", "against", "with")  # may be repeated
+NUMBERS: Final = ("boots", "looks")  # in JSON
+TEXTS: Final = ("tree", "range", "base", *LISTS, *NUMBERS)
+FILES: Final = ("patch", "series")
+_KEYS: Final = frozenset((*TEXTS, *FILES, "dry_run"))
+_MOST_PARTS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """Fields of a request, repeated values joined with commas, and the files by field."""
+
+    values: Mapping[str, str]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """Return a field, stripped. Raises RequestError if it is too long."""
+        value = self.values.get(name, "").strip()
+        if len(value) > LONGEST:
+            raise RequestError(f"{name} has {len(value)} characters; the limit is {LONGEST}")
+        return value
+
+    def listed(self, name: str) -> list[str]:
+        """Return the values of a field without duplicates. Raises RequestError."""
+        parts = (part.strip() for part in self.text(name).split(","))
+        return list(dict.fromkeys(part for part in parts if part))
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """Return a number; `default` if the field is empty. Raises RequestError."""
+        text = self.text(name)
+        if not text:
+            return default
+        digits = text.isascii() and text.isdigit() and len(text) < 5
+        if not digits or not 1 <= int(text) <= most:
+            raise RequestError(f"{name} must be a number from 1 to {most}, not {text[:40]!r}")
+        return int(text)
+
+
+def read_form(kind: str, body: bytes, most_bytes: int) -> Submitted:
+    """Read a multipart/form-data form. Raises HTTPException.
+
+    A file is in its field or, carried over from the previous page, in base64 in `kept_FIELD`.
+    """
+    media_type, options = multipart.parse_options_header(kind)
+    if media_type != "multipart/form-data" or not options.get("boundary"):
+        raise HTTPException(400, "The form is malformed; nothing was queued.")
+    limits = {
+        "part_limit": _MOST_PARTS,
+        "memory_limit": len(body) + 1,
+        "spool_limit": len(body) + 1,
+        "partsize_limit": 2 * most_bytes,
+        "header_limit": 4,
+    }
+    try:
+        values: dict[str, bytes] = {}
+        for part in multipart.MultipartParser(
+            BytesIO(body), options["boundary"], content_length=len(body), **limits
+        ):
+            before = values.get(part.name) if part.name in LISTS else None
+            values[part.name] = part.raw if before is None else b",".join((before, part.raw))
+        text = {name: value.decode("utf-8") for name, value in values.items() if name not in FILES}
+        files = {
+            name: values.get(name) or base64.b64decode(text.pop(f"kept_{name}", ""), validate=True)
+            for name in FILES
+        }
+    except (multipart.MultipartError, UnicodeDecodeError, binascii.Error, ValueError):
+        raise HTTPException(400, "The form is malformed; nothing was queued.") from None
+    return Submitted(
+        values={name: value.replace("\0", "") for name, value in text.items()},
+        files=_fitting(files, most_bytes),
+    )
+
+
+def read_json(body: bytes, most_bytes: int) -> tuple[Submitted, bool]:
+    """Return a script's request and whether it is a dry run. Raises HTTPException."""
+    try:
+        document = json_body.parse(body)
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"The request body is not valid JSON: {error}"[:200]) from None
+    if not isinstance(document, dict) or not set(document) <= _KEYS:
+        raise HTTPException(
+            400, f"Send an object with only these keys: {', '.join(sorted(_KEYS))}."
+        )
+    dry_run = document.pop("dry_run", False)
+    files = {name: document.pop(name, None) for name in FILES}
+    numbers = {name: document.pop(name, None) for name in NUMBERS}
+    if (
+        not isinstance(dry_run, bool)
+        or not all(isinstance(text, str | None) for text in files.values())
+        or not all(number is None or type(number) is int for number in numbers.values())
+    ):
+        raise HTTPException(
+            400,
+            f"dry_run must be true or false, {' and '.join(NUMBERS)} numbers,"
+            f" {' and '.join(FILES)} strings.",
+        )
+    values = {name: _joined(value) for name, value in document.items()}
+    if not all(isinstance(value, str) for value in values.values()):
+        raise HTTPException(
+            400,
+            f"{', '.join(name for name in TEXTS if name not in NUMBERS)} must be strings;"
+            f" {', '.join(LISTS)} may be lists of strings.",
+        )
+    given = {name: str(number) for name, number in numbers.items() if number is not None}
+    encoded = {name: (text or "").encode("utf-8", "replace") for name, text in files.items()}
+    return Submitted(values=values | given, files=_fitting(encoded, most_bytes)), dry_run
+
+
+def _joined(value: Any) -> Any:
+    strings = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return ",".join(value) if strings else value
+
+
+def _fitting(files: Mapping[str, bytes], most: int) -> dict[str, bytes]:
+    size = sum(map(len, files.values()))
+    if size > most:
+        raise HTTPException(
+            413,
+            f"The patches have {size >> 10} KiB; the limit is {most >> 10} KiB (web.patch_kib).",
+        )
+    return {name: content for name, content in files.items() if content}

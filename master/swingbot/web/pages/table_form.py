@@ -1,0 +1,276 @@
+"""Request a table of kernels: a form that shows plan and cost before queueing, and the same as
+JSON. The form has two doors: comparisons and experiments are requested at addresses of their own.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Any, Final, Literal, Protocol
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.access.quota import Quota, QuotaUsage
+from swingbot.core.access.roles import Person, Role
+from swingbot.core.model import ids
+from swingbot.core.model.records import JobFile
+from swingbot.core.patchset.model import PatchSeries, SeriesError
+from swingbot.core.patchset.read import read_file
+from swingbot.core.stats.looks import MOST_LOOKS
+from swingbot.core.table.layout import DEFAULT_BOOTS, MOST_BOOTS
+from swingbot.core.table.references import RULES, in_words
+from swingbot.service.ports import GitError, RequestError
+from swingbot.service.table.kernels import (
+    NO_PATCHES,
+    KernelRequest,
+    NamedKernel,
+    at,
+    ends_of,
+    patched,
+)
+from swingbot.service.table.plan import Requested, TablePlan
+from swingbot.service.table.request import TableRequest
+from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site
+from swingbot.web.access.session import bearer_of
+from swingbot.web.http.render import Renderer
+from swingbot.web.pages.form_body import (
+    FILES,
+    LISTS,
+    LONGEST,
+    TEXTS,
+    Submitted,
+    read_form,
+    read_json,
+)
+
+
+class OverQuota(Exception):
+    """The person's quota is used up; the message says how and until when."""
+
+
+class TableSubmitter(Protocol):
+    """Implemented by `swingbot.app.submitter.DatabaseSubmitter`.
+
+    Raises RequestError for requests that make no table.
+    """
+
+    def choices(self) -> dict[str, list[str]]: ...
+    def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
+    def used(self, person: Person) -> tuple[QuotaUsage, Quota | None]: ...
+    def latest(self, person: Person) -> list[dict[str, Any]]: ...
+    def plan(self, person: Person, request: TableRequest) -> tuple[TablePlan, str | None]:
+        """Return the plan, and the reason if the quota would reject it."""
+        ...
+
+    def ask(self, person: Person, request: TableRequest) -> tuple[Requested, TablePlan]:
+        """Queue the request. Raises OverQuota."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """An address of the form."""
+
+    path: str
+    kind: Literal["asked", "experiment"]
+    title: str
+
+
+DOORS: Final = (
+    Door(path="/compare", kind="asked", title="Compare kernels"),
+    Door(path="/experiment", kind="experiment", title="Measure many kernels in one table"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """What was sent through a door, and by whom."""
+
+    door: Door
+    request: Request
+    person: Person
+    sent: Submitted
+
+
+class TableForm:
+    """`patch_bytes` is the size limit of the patches of a request."""
+
+    def __init__(
+        self, renderer: Renderer, forms: Forms, submitter: TableSubmitter, patch_bytes: int
+    ) -> None:
+        self._renderer, self._forms, self._submitter = renderer, forms, submitter
+        self._patch_bytes = patch_bytes
+
+    def routes(self) -> list[Route]:
+        return [
+            route
+            for door in DOORS
+            for route in (
+                Route(door.path, self._shown_at(door), methods=["GET"]),
+                Route(door.path, self._asked_at(door), methods=["POST"]),
+            )
+        ]
+
+    def _shown_at(self, door: Door) -> Callable[[Request], Response]:
+        """Show the form, filled in by the query of the address."""
+
+        def show(request: Request) -> Response:
+            given = {name: ",".join(request.query_params.getlist(name)) for name in TEXTS}
+            values = {name: text for name, text in given.items() if len(text) <= LONGEST}
+            return self._page(door, request, Submitted(values=values))
+
+        return show
+
+    def _asked_at(self, door: Door) -> Callable[[Request], Awaitable[Response]]:
+        async def ask(request: Request) -> Response:
+            person = await self._forms.person(request, Role.SUBMITTER)
+            kind, body = request.headers.get("content-type", ""), await request.body()
+            if kind.startswith("application/json"):
+                if bearer_of(request) is None:
+                    raise HTTPException(
+                        403, "JSON requests need a token: send `Authorization: Bearer <token>`."
+                    )
+                sent, dry_run = read_json(body, self._patch_bytes)
+                form = _Form(door=door, request=request, person=person, sent=sent)
+                return await run_in_threadpool(self._answer_json, form, dry_run)
+            same_site(request)
+            sent = read_form(kind, body, self._patch_bytes)
+            self._forms.check(request, sent.values)
+            form = _Form(door=door, request=request, person=person, sent=sent)
+            return await run_in_threadpool(self._answer_form, form)
+
+        return ask
+
+    def _answer_form(self, form: _Form) -> Response:
+        def page(problem: str, plan: TablePlan | None = None, status: int = 200) -> Response:
+            return self._page(form.door, form.request, form.sent, problem, plan, status)
+
+        try:
+            request = self._requested(form)
+            if form.sent.values.get("act") == "ask":
+                queued, _ = self._submitter.ask(form.person, request)
+                return RedirectResponse(_address(queued.id), status_code=HTTPStatus.SEE_OTHER)
+            plan, refused = self._submitter.plan(form.person, request)
+        except (RequestError, GitError) as error:
+            return page(f"{error}. Nothing was queued.", status=400)
+        except OverQuota as error:
+            return page(f"{error}. Nothing was queued.", status=429)
+        return page(refused or "", plan)
+
+    def _answer_json(self, form: _Form, dry_run: bool) -> Response:
+        try:
+            request = self._requested(form)
+            if dry_run:
+                plan, refused = self._submitter.plan(form.person, request)
+                document = {"id": None, "refused": refused}
+                return JSONResponse(document | self._facts(form, request, plan))
+            queued, plan = self._submitter.ask(form.person, request)
+        except (RequestError, GitError) as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+        except OverQuota as error:
+            return JSONResponse({"error": str(error)}, status_code=429)
+        return JSONResponse(
+            {"id": queued.id, "new": queued.new} | self._facts(form, request, plan),
+            status_code=201 if queued.new else 200,
+            headers={"location": _address(queued.id)},
+        )
+
+    def _facts(self, form: _Form, request: TableRequest, plan: TablePlan) -> dict[str, Any]:
+        used, quota = self._submitter.used(form.person)
+        stacks = [row.series for row in request.kernels.rows]
+        return {
+            "plan": plan.to_json(),
+            "patches": [patch.subject for stack in stacks for patch in stack.patches],
+            "left_out": [asdict(letter) for stack in stacks for letter in stack.left_out],
+            "used": asdict(used),
+            "quota": asdict(quota) if quota else None,
+        }
+
+    def _requested(self, form: _Form) -> TableRequest:
+        """Raises RequestError for fields that are missing, too long or malformed."""
+        sent = form.sent
+        if not sent.text("tree"):
+            raise RequestError("tree is missing; a table needs a tree and its kernels")
+        return TableRequest(
+            kernels=_kernels(sent),
+            tree=sent.text("tree"),
+            against=sent.listed("against"),
+            columns=sent.listed("with"),
+            job_files=self._submitter.job_files(sent.listed("job")),
+            testboxes=sent.listed("testbox"),
+            boots=sent.number("boots", DEFAULT_BOOTS, MOST_BOOTS),
+            looks=sent.number("looks", 1, MOST_LOOKS),
+            kind=form.door.kind,
+        )
+
+    def _page(
+        self,
+        door: Door,
+        request: Request,
+        sent: Submitted,
+        problem: str = "",
+        plan: TablePlan | None = None,
+        status: int = 200,
+    ) -> Response:
+        context = self._forms.context(request, Role.SUBMITTER)
+        if request.url.query:
+            context["here"] = quote(f"{request.url.path}?{request.url.query}")
+        if context["who"]:
+            used, quota = self._submitter.used(context["person"])
+            context |= {
+                "choices": self._submitter.choices(),
+                "used": used,
+                "quota": quota,
+                "latest": self._submitter.latest(context["person"]),
+            }
+        values = {name: sent.values.get(name, "") for name in TEXTS}
+        page = self._renderer.page(
+            "table_form.html",
+            status=status,
+            door=door,
+            problem=problem,
+            plan=plan,
+            patch_kib=self._patch_bytes >> 10,
+            values=values,
+            chosen={name: [one.strip() for one in values[name].split(",")] for name in LISTS},
+            rules=RULES,
+            in_words=in_words,
+            boots=DEFAULT_BOOTS,
+            files={name: base64.b64encode(sent.files.get(name, b"")).decode() for name in FILES},
+            sizes={name: len(sent.files.get(name, b"")) for name in FILES},
+            **context,
+        )
+        page.headers.update(FORM_HEADERS)
+        return page
+
+
+def _kernels(sent: Submitted) -> KernelRequest:
+    range_, base = sent.text("range"), sent.text("base") or None
+    ends = ends_of(range_) if range_ else None
+    rows = [at(ref) for ref in sent.listed("head")]
+    if (series := _patches(sent, "series")).patches:
+        rows.append(NamedKernel(name="", series=series, each=True))
+    if (stack := _patches(sent, "patch")).patches:
+        rows = patched(rows, stack, ends[1] if ends else base)
+    return KernelRequest(range=ends, base=base, rows=rows)
+
+
+def _patches(sent: Submitted, name: str) -> PatchSeries:
+    """Raises RequestError for anything but a series of text patches."""
+    if name not in sent.files:
+        return NO_PATCHES
+    try:
+        return read_file(f"{name} of a web request", sent.files[name], stack=name == "patch")
+    except SeriesError as error:
+        raise RequestError(str(error)) from None
+
+
+def _address(id: str) -> str:
+    return f"/{ids.read(id)[0]}/{id}"
