@@ -15,8 +15,9 @@ import sqlalchemy as sa
 import uvicorn
 
 from swingbot.adapters.artifacts import secret
+from swingbot.app import limits
 from swingbot.app.settings import Settings, load
-from swingbot.app.web import CONNECTIONS, service
+from swingbot.app.web import service
 from swingbot.core.access.roles import Role
 from swingbot.core.access.tokens import digest
 from swingbot.web.access.session import operator_key
@@ -79,7 +80,11 @@ def served(
         app = service(settings, engine)
         running = uvicorn.Server(
             server.config(
-                app, host=web.host, port=web.port, proxies=web.proxies, connections=CONNECTIONS
+                app,
+                host=web.host,
+                port=web.port,
+                proxies=web.proxies,
+                connections=limits.CONNECTIONS,
             )
         )
         thread = threading.Thread(target=running.run)

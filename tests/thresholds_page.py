@@ -70,7 +70,7 @@ def _section(module: Path) -> Iterator[str]:
         if heading:
             title = re.sub(r" \(.+?\)", "", heading)
             yield f"\n### {title[0].upper()}{title[1:]}\n"
-        yield from _bullet(f"{', '.join(group)}: {_first_clause(about)}")
+        yield from bullet(f"{', '.join(group)}: {_first_clause(about)}")
 
 
 def _assignments(tree: ast.Module) -> Iterator[ast.Assign | ast.AnnAssign]:
@@ -89,7 +89,7 @@ def _values(node: ast.Assign | ast.AnnAssign) -> list[str]:
     return [f"`{name}={value}`" if len(value) <= _LONGEST_VALUE else f"`{name}`" for name in names]
 
 
-def _bullet(text: str) -> Iterator[str]:
+def bullet(text: str) -> Iterator[str]:
     """One entry of the list, broken at spaces outside of code."""
     line = "-"
     for word in re.findall(r"`[^`]*`\S*|\S+", text):

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from swingbot_jobs import limits
+
 # The owner may write graphs and indexes that contradict the objects, so git reads the objects.
 _CONFIG: Final = """\
 [core]
@@ -38,7 +40,6 @@ _CONFIG: Final = """\
 \tshowSignature = false
 """
 _LINKS: Final = ("refs", "packed-refs", "shallow")
-_FILE_BYTES: Final = 8192  # of HEAD, commondir and a file .git
 _HEAD: Final = re.compile(r"ref: refs/[^\x00-\x20\x7f]{1,1000}|[0-9a-f]{40}")
 _NOWHERE: Final = "ref: refs/heads/none"
 
@@ -110,7 +111,7 @@ def _line(file: Path) -> str:
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
         with open(descriptor, "rb") as opened:
-            text = opened.read(_FILE_BYTES) if file.is_file() else b""
+            text = opened.read(limits.GIT_FILE_BYTES) if file.is_file() else b""
     except OSError:
         return ""
     return os.fsdecode(text).rstrip("\r\n")

@@ -18,10 +18,8 @@ from typing import Final
 
 import yaml
 
-MAX_CHARACTERS = 64 * 1024  # YAML is parsed at about 30 KB per second
-# Aliases count each time they are used: a few lines can expand to billions of values.
-MAX_VALUES = 20_000
-MAX_DEPTH = 20
+from swingbot_jobs import limits
+
 # Plain scalars that YAML 1.1 reads as a number, a boolean or a date and prints differently:
 # 010, 1_000, 1.50, 12:30, yes, :name.
 _NUMBER: Final = re.compile(
@@ -127,9 +125,10 @@ def read_documents(
 
     Raise `error` with file and line for YAML that is invalid or not supported.
     """
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > limits.YAML_CHARACTERS:
         raise error(
-            f"{file_name}:1: the file has {len(text)} characters, more than {MAX_CHARACTERS}"
+            f"{file_name}:1: the file has {len(text)} characters, more than"
+            f" {limits.YAML_CHARACTERS}"
         )
     places = LineOrigins.of(text, file_name)
     try:
@@ -155,14 +154,14 @@ def read_documents(
 
 class _YamlReader:
     def __init__(self, places: LineOrigins, error: type[LineError]) -> None:
-        self._places, self._error, self._left = places, error, MAX_VALUES
+        self._places, self._error, self._left = places, error, limits.YAML_VALUES
 
     def value(self, node: yaml.Node, depth: int) -> LocatedValue:
         file, line = self._places.at(node.start_mark.line)
         self._left -= 1
-        if self._left < 0 or depth > MAX_DEPTH:
+        if self._left < 0 or depth > limits.YAML_DEPTH:
             raise self._error(
-                f"{file}:{line}: too many values, or nested deeper than {MAX_DEPTH} levels"
+                f"{file}:{line}: too many values, or nested deeper than {limits.YAML_DEPTH} levels"
             )
         if isinstance(node, yaml.ScalarNode):
             return LocatedValue(

@@ -20,10 +20,10 @@ import yaml
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.adapters.heartbeat import Heartbeat, last_beat
 from swingbot.adapters.part_heartbeat import PartHeartbeat
+from swingbot.app import limits
 from swingbot.app.keep.health_check import beat_file, problems_here, why_no_room
 from swingbot.app.keep.health_page import read_here
 from swingbot.app.settings import Settings, load
-from swingbot.app.web import CONNECTIONS
 from swingbot.core.keep.health import SILENT_SECONDS, LoopHeartbeat, no_room, problems
 from swingbot.core.model.artifact import NoSpace
 from swingbot.service.tick import tick
@@ -307,4 +307,4 @@ def test_requests_and_refusals_are_counted(db_url: str, tmp_path: Path) -> None:
     assert answers.count(429) > 0
     assert found["swingbot_web_refused_total"] == {'status="429"': answers.count(429)}
     assert found["swingbot_web_requests"][""] == 1  # this one
-    assert found["swingbot_web_requests_limit"][""] == CONNECTIONS
+    assert found["swingbot_web_requests_limit"][""] == limits.CONNECTIONS

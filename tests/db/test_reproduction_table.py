@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import TableKit, members
-from swingbot.service.report import kit_parts
+from swingbot.service import limits
 from swingbot_worker.rootfs import contents, cpio
 from tests import builders as make
 from tests.kits import KitService, kit_service, unpacked
@@ -212,7 +212,7 @@ def test_large_images_are_left_to_build_sh(world: World, monkeypatch: pytest.Mon
     an_experiment_with_files(world)
     paths = {member.path for member in members(world.kit("e1", kernels=False))}
     assert "kernels/v6.1/config" in paths and "kernels/v6.1/bzImage" not in paths
-    monkeypatch.setattr(kit_parts, "MOST_IMAGE_BYTES", 20)
+    monkeypatch.setattr(limits, "KIT_IMAGE_BYTES", 20)
     kit = world.kit("e1")
     assert {member.path for member in members(kit)} == paths
     assert kit.notes == ("the kernel images were left out; build.sh builds them",)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from swingbot.app.settings import SettingsError, load, shown
 from swingbot.core.access import tokens
-from swingbot.core.access.limits import Buckets, Rate, client_key
+from swingbot.core.access.rates import Buckets, Rate, client_key
 from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
 
 RATE = Rate(per_second=2.0, burst=3)

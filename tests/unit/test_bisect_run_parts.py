@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot.app import limits
 from swingbot.app.bisect_run import command_result, noise_prior
 from swingbot.app.bisect_run.commit_range import RangeCommit, make_range
 from swingbot.app.bisect_run.failures import RunError, UsageError
@@ -41,7 +42,7 @@ def test_a_failed_cmd_is_quoted_by_its_last_words() -> None:
 
 def test_too_many_numbers_are_refused() -> None:
     with pytest.raises(RunError, match="one number per run"):
-        command_result.read(0, "1\n" * (command_result.MOST_VALUES + 1), "", None)
+        command_result.read(0, "1\n" * (limits.BOOT_VALUES + 1), "", None)
 
 
 def test_a_number_too_large_for_a_double_tells_nothing() -> None:

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot.core import limits
 from swingbot.core.proof.executed import (
-    MOST_CHARACTERS,
-    MOST_FUNCTIONS,
     KernelCalls,
     gate_result,
     no_call,
@@ -188,15 +187,17 @@ def test_code_that_is_no_function_can_not_be_asked_for() -> None:
 
 
 def test_changed_functions_come_first_and_the_rest_as_far_as_there_is_room() -> None:
-    many = [f(f"a{number:05}") for number in range(MOST_FUNCTIONS)]
+    many = [f(f"a{number:05}") for number in range(limits.COUNTED_FUNCTIONS)]
     change = code_change(
         a_record(mm__slub=[*many, f("z")]), a_record(mm__slub=[*many, f("z", "bb")])
     )
     names = watched(change, [a_record(mm__slub=[*many, f("z", "bb")])])
-    assert names[0] == "z" and len(names) == MOST_FUNCTIONS
+    assert names[0] == "z" and len(names) == limits.COUNTED_FUNCTIONS
     long = [f(f"{'a' * 110}{number:05}", "bb") for number in range(1000)]
     change = code_change(a_record(), a_record(mm__slub=long))
-    assert 0 < len(" ".join(watched(change, [a_record(mm__slub=long)]))) <= MOST_CHARACTERS
+    assert (
+        0 < len(" ".join(watched(change, [a_record(mm__slub=long)]))) <= limits.COUNTED_CHARACTERS
+    )
 
 
 def test_a_commit_that_changes_half_the_kernel_gives_a_short_reason() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract import fact_sheet as sheet
 from swingbot_jobs.contract.facts import (
     DemandError,
@@ -135,13 +136,13 @@ def test_the_build_id_is_taken_from_the_notes_and_differences_from_both_readings
 def test_whatever_a_guest_sends_gives_short_printable_facts(members: dict[str, str]) -> None:
     for value in sheet.facts_of(members).values():
         assert not isinstance(value, str) or (
-            value.isprintable() and len(value) <= sheet.FACT_LENGTH
+            value.isprintable() and len(value) <= limits.FACT_CHARACTERS
         )
 
 
 def test_a_flood_of_files_is_cut() -> None:
     flood = "\n".join(f"/sys/class/net/{'e' * 50}{number}/mtu:1" for number in range(20_000))
-    assert len(str(sheet.read(flood)["nic_mtu"])) <= sheet.FACT_LENGTH
+    assert len(str(sheet.read(flood)["nic_mtu"])) <= limits.FACT_CHARACTERS
 
 
 # --- the list

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from swingbot.core.access.limits import Rate
+from swingbot.core.access.rates import Rate
 from swingbot.core.access.roles import Role
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.session import FAILURES, HOURS, Sessions, operator_key

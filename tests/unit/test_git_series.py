@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swingbot.adapters import git_series
+from swingbot.adapters import limits
 from swingbot.adapters.git import Mirror
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.patchset.read import read_file
@@ -210,10 +210,10 @@ def test_files_have_a_size(
         for n in range(20)
     )
     assert mirror.apply_series(commits[0], [a_patch(copies)])
-    monkeypatch.setattr(git_series, "ADDED_BYTES", 100)
+    monkeypatch.setattr(limits, "ADDED_BYTES", 100)
     with pytest.raises(GitError, match=r"patch 1/1 .* is refused: the files that it adds"):
         mirror.apply_series(commits[0], [a_patch(copies)])
-    monkeypatch.setattr(git_series, "FILE_BYTES", 10)
+    monkeypatch.setattr(limits, "PATCHED_FILE_BYTES", 10)
     with pytest.raises(GitError, match="good would exceed"):
         mirror.apply_series(commits[0], [a_patch(NEW.format("good", "100644", "x" * 10))])
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.incident.decide import ACTS, LONGEST_REASON, Act, InvalidState, decide, tidy
+from swingbot.core import limits
+from swingbot.core.incident.decide import ACTS, Act, InvalidState, decide, tidy
 from swingbot.core.incident.impact import MeasuredRow, impacts, words_of
 from swingbot.core.incident.level import beyond, check, check_spread, log_ratio, percent
 from swingbot.core.incident.match import known_as
@@ -85,7 +86,7 @@ def test_a_reason_is_one_line_of_bounded_length() -> None:
     assert tidy("not\nours\x00 \u202e") == "not ours"
     assert tidy("  ") is None
     with pytest.raises(InvalidState, match="501 characters"):
-        tidy("x" * (LONGEST_REASON + 1))
+        tidy("x" * (limits.WHY_CHARACTERS + 1))
 
 
 @given(st.floats(-0.99, 5.0), st.floats(-0.99, 5.0))

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from swingbot.adapters.job_files import read_job
 from swingbot.app.commands.context import read_jobs
+from swingbot_jobs import limits
 from swingbot_jobs.language.expand import NominalTestbox, expand
 from swingbot_jobs.language.include import include
 from swingbot_jobs.language.job import JobError, load_job
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.yaml_lines import MAX_CHARACTERS
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")
@@ -156,7 +156,7 @@ def test_included_files_may_include_others() -> None:
         ),
         (
             "<<: a.yaml\n",
-            {"a.yaml": "x" * (MAX_CHARACTERS + 1)},
+            {"a.yaml": "x" * (limits.YAML_CHARACTERS + 1)},
             "a.yaml:1: the file has 65537 characters",
         ),
         (
@@ -239,8 +239,8 @@ def test_arbitrary_texts_that_include_each_other_are_jobs_or_a_job_error(
 def test_a_file_full_of_one_thing_takes_no_time(line: str) -> None:
     # What is quadratic in the length of a file takes minutes here, and the test runner's patience
     # is shorter.
-    message_of(line * (MAX_CHARACTERS // len(line) - 5), {})
-    message_of(line * (MAX_CHARACTERS // len(line) - 5) + "{{ 1 }}\n", {})
+    message_of(line * (limits.YAML_CHARACTERS // len(line) - 5), {})
+    message_of(line * (limits.YAML_CHARACTERS // len(line) - 5) + "{{ 1 }}\n", {})
 
 
 def message_of(text: str, files: dict[str, str]) -> str | None:

@@ -325,7 +325,7 @@ def test_a_damaged_object_is_named_when_it_is_needed(row: list[Any]) -> None:
 
 
 def test_a_small_file_that_unpacks_to_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swingbot_jobs.kernel_diff.record.LIMIT_BYTES", 1 << 16)
+    monkeypatch.setattr("swingbot_jobs.limits.KERNEL_RECORD_BYTES", 1 << 16)
     with pytest.raises(BadRecord, match="larger than"):
         read_record(gzip.compress(b" " * (1 << 20)))
 

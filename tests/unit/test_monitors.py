@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import find_metric, load_programs
 from swingbot_jobs.reading import snapshots
-from swingbot_jobs.reading.parse import MAX_FILE_BYTES, parse_file, parse_results
+from swingbot_jobs.reading.parse import parse_file, parse_results
 from swingbot_jobs.reading.perf_interval import read_intervals, samples
 from swingbot_jobs.reading.perf_profile import lock_slowpath, read_profile
 from swingbot_jobs.reading.result import ParseError
@@ -395,7 +396,7 @@ def test_a_file_full_of_what_is_hard_to_read_is_read_or_refused(
 ) -> None:
     pattern = HOSTILE[kind]
     (tmp_path / "output").write_text(
-        (pattern * (MAX_FILE_BYTES // len(pattern) + 1))[:MAX_FILE_BYTES]
+        (pattern * (limits.RESULT_FILE_BYTES // len(pattern) + 1))[: limits.RESULT_FILE_BYTES]
     )
     try:
         assert parse_file(program, tmp_path / "output", PROGRAMS)["program"] == program

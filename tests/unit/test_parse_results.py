@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.reading import parse
 from swingbot_jobs.reading.parse import parse_file, parse_results, read_results
 from swingbot_jobs.reading.result import ParseError, Results
 
@@ -235,8 +235,8 @@ def test_the_first_of_two_equal_members_counts() -> None:
 
 
 def test_size_and_number_of_members_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parse, "MAX_FILE_BYTES", 100)
-    monkeypatch.setattr(parse, "MAX_TOTAL_BYTES", 250)
+    monkeypatch.setattr(limits, "RESULT_FILE_BYTES", 100)
+    monkeypatch.setattr(limits, "RESULT_BYTES", 250)
     results = results_of(
         tar(
             {
@@ -250,12 +250,12 @@ def test_size_and_number_of_members_are_limited(monkeypatch: pytest.MonkeyPatch)
     assert set(results.facts) == {"a", "b"}
     assert "more than 100" in results.notes[0]
     assert "more than 250 bytes" in results.notes[1]
-    monkeypatch.setattr(parse, "MAX_MEMBERS", 1)
+    monkeypatch.setattr(limits, "RESULT_FILES", 1)
     assert set(results_of(tar({"facts/a": "", "facts/b": ""})).facts) == {"a"}
 
 
 def test_an_archive_that_is_too_large_is_not_read_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parse, "MAX_ARCHIVE_BYTES", 1000)
+    monkeypatch.setattr(limits, "RESULT_ARCHIVE_BYTES", 1000)
     results = results_of(a_run(0))
     assert (results.runs, results.notes) == (
         {},
@@ -348,7 +348,7 @@ def test_what_can_not_be_parsed_is_reported_in_one_sentence(
     (tmp_path / "stdout").write_text(LINE)
     (tmp_path / "empty").write_text("")
     (tmp_path / "uncounted").write_text("<not supported>,,cycles,0,100.00,,\n")
-    (tmp_path / "huge").write_text("x" * (parse.MAX_FILE_BYTES + 1))
+    (tmp_path / "huge").write_text("x" * (limits.RESULT_FILE_BYTES + 1))
     with pytest.raises(ParseError) as error:
         parse_file(program, tmp_path / name, PROGRAMS)
     assert message in str(error.value)

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swingbot.adapters.patch_files import patch_sources
+from swingbot.core import limits
 from swingbot.core.patchset.model import (
-    MOST_PATCHES,
-    SERIES_BYTES,
     PatchFile,
     PatchSeries,
     PatchSource,
@@ -433,10 +432,10 @@ def test_what_cannot_be_applied_is_refused_in_a_sentence(data: bytes | str, sent
 
 
 def test_limits_are_said_with_their_numbers() -> None:
-    many = b"".join(a_mail(f"[PATCH] {n}", a_diff()) for n in range(MOST_PATCHES + 1))
+    many = b"".join(a_mail(f"[PATCH] {n}", a_diff()) for n in range(limits.SERIES_PATCHES + 1))
     assert "more than 1000 patches" in refusal(many)
     assert "more than 5000 mails" in refusal(a_mail("x", "y") * 5001)
-    half = b"+" * (SERIES_BYTES // 2 + 1)
+    half = b"+" * (limits.SERIES_BYTES // 2 + 1)
     assert "the patches have 32 MiB; the maximum is 32 MiB" in refusal(half, half)
 
 
@@ -616,7 +615,7 @@ def test_a_directory_of_patches_is_read_by_name_and_says_what_it_leaves_out(
 
 def test_more_bytes_than_a_series_may_have_are_not_read(tmp_path: Path) -> None:
     with (tmp_path / "huge").open("wb") as file:
-        file.truncate(SERIES_BYTES * 100)
+        file.truncate(limits.SERIES_BYTES * 100)
     with pytest.raises(SeriesError, match="huge: the patches exceed 32 MiB"):
         patch_sources([tmp_path / "huge"])
     with pytest.raises(SeriesError, match="gone: No such file"):

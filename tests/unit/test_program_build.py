@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_worker import InfraError, rootfs, walls
+from swingbot_worker import InfraError, limits, rootfs, walls
 from swingbot_worker.cli import main
 from swingbot_worker.program import build
 from swingbot_worker.program.build import ProgramBuildFailed
@@ -197,7 +197,7 @@ def test_a_build_that_gives_no_program_or_takes_too_much_is_refused(
 def test_a_build_that_does_not_end_is_stopped(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "SECONDS", 2.0)
+    monkeypatch.setattr(limits, "PROGRAM_SECONDS", 2.0)
     assert "took longer than 2 s" in str(refused(site, tmp_path, "@echo so far; sleep 600"))
 
 

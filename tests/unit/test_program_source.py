@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swingbot_worker import limits
 from swingbot_worker.program import source
 from swingbot_worker.program.source import BadSource, take_in
 from tests.amount import examples
@@ -107,7 +108,7 @@ def test_binaries_and_objects_that_come_along_are_left_out(tmp_path: Path) -> No
 
 
 DEEP = "/".join(["d"] * 17)
-BIG = source.MAX_FILE_BYTES
+BIG = limits.PROGRAM_FILE_BYTES
 # Made when asked for: some are large.
 HOSTILE: dict[str, tuple[Callable[[], bytes], str | None]] = {
     "above": (lambda: tar(member("../x")), "leads outside"),
@@ -155,7 +156,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str | None]] = {
 def test_a_hostile_archive_is_refused_and_writes_nothing_outside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(source, "MAX_FILES", 200)
+    monkeypatch.setattr(limits, "PROGRAM_FILES", 200)
     make, why = HOSTILE[name]
     archive = make()
     before = {path.name for path in tmp_path.parent.iterdir()}

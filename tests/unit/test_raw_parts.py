@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot.core import limits
 from swingbot.core.raw import tables
 from swingbot.core.raw.changes import changes
 from swingbot.core.raw.readme import readme
 from swingbot.core.raw.result_root import ResultRootParts, compiler_name, result_root
-from swingbot.core.raw.tar_members import MAX_BYTES, members
+from swingbot.core.raw.tar_members import members
 from swingbot.web.http.file_response import part
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -144,7 +145,7 @@ def test_links_and_second_files_of_a_name_are_left_out_and_noted() -> None:
 
 def test_a_file_that_claims_gigabytes_is_not_read() -> None:
     header = tarfile.TarInfo("j-1/0/stdout")
-    header.size = MAX_BYTES + 1
+    header.size = limits.RAW_FILE_BYTES + 1
     found, notes = unpacked(header.tobuf(tarfile.GNU_FORMAT))
     assert found == {}
     assert "results.tar has it" in notes[0]

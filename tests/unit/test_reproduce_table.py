@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot.core import limits
 from swingbot.core.reproduce import (
     Headline,
     KitArtifact,
@@ -30,7 +31,7 @@ from swingbot.core.reproduce import (
     TableKit,
     members,
 )
-from swingbot.core.reproduce.lineage import MOST_OWN, Lineage, chain, lineages
+from swingbot.core.reproduce.lineage import Lineage, chain, lineages
 from swingbot.core.reproduce.names import directory_names
 from swingbot.core.text.plain import columns
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -440,7 +441,7 @@ def test_a_patch_series_is_a_chain_of_patches() -> None:
         "base": ["base", "older"],
         "one": ["one", "base", "older"],
         "three": ["three", "two", "one", "base"],
-        "other": ["other"] + [f"c{n}" for n in range(MOST_OWN)] + ["base"],
+        "other": ["other"] + [f"c{n}" for n in range(limits.KIT_COMMITS)] + ["base"],
     }
     known = lineages(first_parents)
     assert known == {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_worker import runner
+from swingbot_worker import limits, runner
 from swingbot_worker.testbox import console, watch
 from swingbot_worker.testbox.limits import BootLimits
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
@@ -125,7 +125,7 @@ def test_any_text_has_a_short_printable_last_line(text: str) -> None:
     verdict = console.judge(text)
     for said in (console.last_line(text), (verdict.reason or "") if verdict else ""):
         assert said.isprintable() or said == ""
-        assert len(said) <= 2 * console.LINE_LENGTH + 2
+        assert len(said) <= 2 * limits.CONSOLE_LINE_CHARACTERS + 2
 
 
 def files(
@@ -168,7 +168,7 @@ def test_a_silent_machine_is_hung_and_its_last_words_are_reported(
 
 
 def test_a_flooded_console_ends_the_boot(tmp_path: Path) -> None:
-    console_log, results = files(tmp_path, b"mad\n" * (watch.CONSOLE_BYTES // 4 + 1))
+    console_log, results = files(tmp_path, b"mad\n" * (limits.CONSOLE_BYTES // 4 + 1))
     with pytest.raises(watch.Stop) as stop:
         watch.Watch(console_log, results, PATIENT)(0.0)
     assert stop.value.verdict == Verdict(

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from swingbot_jobs.limits import REASON_CHARACTERS
 from swingbot_worker.digest import sha256
 from swingbot_worker.order import OrderHeader
 
 Outcome = dict[str, Any]
-REASON_LENGTH = 2000
 
 
 def outcome(
@@ -27,7 +27,7 @@ def outcome(
         "order": order.order,
         "attempt": order.attempt,
         "status": status,
-        "reason": reason[:REASON_LENGTH] if reason is not None else None,
+        "reason": reason[:REASON_CHARACTERS] if reason is not None else None,
         "seconds": round(seconds, 3),
         "origin": order.origin,
         "worker": socket.gethostname(),
@@ -47,7 +47,7 @@ def died(order: OrderHeader, reason: str, seconds: float) -> Outcome:
         "order": order.order,
         "attempt": order.attempt,
         "status": "infra",
-        "reason": reason[:REASON_LENGTH] or "unknown",
+        "reason": reason[:REASON_CHARACTERS] or "unknown",
         "seconds": round(seconds, 3),
         "files": {},
     }

@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from swingbot_worker import InfraError
+from swingbot_worker import InfraError, limits
 
 # Seconds between SIGTERM and SIGKILL, in which make removes half-written targets and git its lock
 # files.
 GRACE_SECONDS = 5.0
-# More than any caller reads; longer output is truncated rather than held in memory.
-OUTPUT_LIMIT = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +97,7 @@ def output(
     with tempfile.TemporaryFile() as sink:
         done = _run(argv, sink, timeout, Start(cwd=cwd, env=env, stdin=stdin), None, 1.0)
         sink.seek(0)
-        text = sink.read(OUTPUT_LIMIT).decode(errors="replace")
+        text = sink.read(limits.OUTPUT_BYTES).decode(errors="replace")
     return Output(rc=done.rc, seconds=done.seconds, timed_out=done.timed_out, text=text)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
+from swingbot_db import limits
 
 from . import estimate
 from .rows import Row, first, rows, shown
@@ -99,9 +100,7 @@ FROM tree t JOIN variant v ON v.tree = t.id JOIN kernel_build kb ON kb.build_key
 WHERE EXISTS (SELECT FROM boot b WHERE b.image_sha256 = kb.image_sha256)
 GROUP BY t.name ORDER BY max(t.state) DESC, t.name
 """
-MOST_VALUES: Final = 150_000  # boots x metrics that one page judges
 _MOST_SIGHTINGS: Final = 1000
-_MOST_KERNELS: Final = 20  # that one name may mean
 
 
 def trees_with_results(conn: sa.Connection) -> list[Row]:
@@ -150,7 +149,7 @@ def named_kernels(conn: sa.Connection, tree: Mapping[str, Any], ref: str) -> lis
     )  # fmt: skip
     for which, params in choices:
         sql = _KERNELS.format(which=which)
-        kernels = rows(conn, sql, tree=tree["name"], most=_MOST_KERNELS, **params)
+        kernels = rows(conn, sql, tree=tree["name"], most=limits.NAMED_KERNELS, **params)
         if kernels:
             return [_kernel(row) for row in kernels]
     return []
@@ -203,10 +202,10 @@ def results(conn: sa.Connection, kernels: Sequence[Row], metric: str = "") -> Ro
         boots=[boot["id"] for boot in boots],
         pattern=f"%{escaped}%" if metric else None,
         programs=programs,
-        most=MOST_VALUES + 1,
+        most=limits.JUDGED_VALUES + 1,
     )
     values: dict[str, list[Row]] = {}
-    for row in found[:MOST_VALUES]:
+    for row in found[: limits.JUDGED_VALUES]:
         values.setdefault(f"x{row.pop('boot')}", []).append(row)
     names = sorted({boot["testbox"] for boot in boots})
     unit_jobs = sorted({job["name"] for jobs in specs.values() for job in jobs})
@@ -227,7 +226,7 @@ def results(conn: sa.Connection, kernels: Sequence[Row], metric: str = "") -> Ro
         },
         "units": _units(conn, kernels),
         "noise": rows(conn, _NOISE, testboxes=names, unit_jobs=unit_jobs),
-        "cut": len(found) > MOST_VALUES,
+        "cut": len(found) > limits.JUDGED_VALUES,
     }
 
 

@@ -8,11 +8,11 @@ from typing import Final
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
+from swingbot_db import limits
 
 from .rows import Row, rows, shown
 
 LIMIT: Final = 20  # matches of a kind
-LONGEST: Final = 200  # characters of a query that are read
 _HASH: Final = re.compile(r"[0-9a-f]{4,40}")
 # Tables whose rows have a page of their own, by kind.
 _TABLES: Final = {
@@ -69,7 +69,7 @@ def search(conn: sa.Connection, query: str) -> Row:
     Keys: `query` (as searched), `object` ({"kind", "id"} if it is the id of something that exists,
     else None), and the lists `commits`, `mails`, `tests`, `metrics`, `testboxes` and `trees`.
     """
-    text = " ".join(query.replace("\0", "").split())[:LONGEST]
+    text = " ".join(query.replace("\0", "").split())[: limits.SEARCH_CHARACTERS]
     words = [f"%{_literal(word)}%" for word in text.split()]
     return {"query": text, "object": _object(conn, text), **_matches(conn, text.lower(), words)}
 

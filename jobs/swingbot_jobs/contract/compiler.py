@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot_jobs import limits
+
 # Passed to make as an argument, and an order may come from anywhere.
 _NAME: Final = re.compile(r"(gcc|clang)(-[1-9][0-9]{0,2})?")
 # kbuild's variable -> the program of LLVM that it names (Documentation/kbuild/llvm.rst of Linux).
@@ -23,7 +25,6 @@ LLVM_TOOLS: Final = {
 _HOST_TOOLS: Final = {"HOSTAR": "llvm-ar", "HOSTLD": "ld.lld"}
 FORM: Final = "gcc, clang, gcc-N or clang-N"
 ANNOUNCEMENT: Final = "swingbot_compilers"  # under this name a worker sends its list at login
-_LONGEST: Final = 65_536  # characters of an announcement
 
 
 def is_compiler(name: str) -> bool:
@@ -93,8 +94,8 @@ def to_announcement(compilers: Sequence[Compiler]) -> list[dict[str, str | None]
 
 def from_announcement(text: str) -> list[Compiler]:
     """The compilers that a worker announced as JSON. Raises BadAnnouncement."""
-    if len(text) > _LONGEST:
-        raise BadAnnouncement(f"more than {_LONGEST} characters")
+    if len(text) > limits.COMPILERS_CHARACTERS:
+        raise BadAnnouncement(f"more than {limits.COMPILERS_CHARACTERS} characters")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract import settings
 from swingbot_jobs.contract.facts import END, Fact, Value, known, unmet
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -22,15 +23,11 @@ RUN_BEFORE: Final = (
     "facts-before"  # in a run's folder: the files of demanded facts, before the run ...
 )
 RUN_AFTER: Final = "facts-after"  # ... and after it
-FACT_LENGTH: Final = 1000
 CMDLINE_UNKNOWN: Final = (
     "cmdline_unknown"  # the fact that lists words of the job that the kernel does not know
 )
-_LENGTHS: Final = {"cmdline": settings.COMMAND_LINE_SIZE}  # of facts that may be longer
-MAX_FACTS: Final = 400
+_LENGTHS: Final = {"cmdline": limits.COMMAND_LINE_BYTES}  # of facts that may be longer
 PROC_SYS: Final = "/proc/sys/"
-_MAX_FILES: Final = 4000
-_MAX_LINES: Final = 200  # of one file
 _GNU_BUILD_ID: Final = 3  # type of the note, elf.h
 
 Dump = Mapping[str, list[str]]  # path -> its lines
@@ -56,7 +53,7 @@ def facts_of(members: Mapping[str, str]) -> dict[str, Value]:
     every = before | later | differences | ({"build_id": build_id} if build_id else {}) | single
     return {
         name: reading
-        for name, reading in list(every.items())[:MAX_FACTS]
+        for name, reading in list(every.items())[: limits.FACTS]
         if reading not in (None, "")
     }
 
@@ -105,7 +102,7 @@ def sysctls_read(sysctls: Iterable[str], files: Mapping[str, str]) -> dict[str, 
     readings = _sysctls(files.get(RUN_AFTER, ""))
     paths = {name: settings.sysctl_path(name) for name in sysctls}
     return {
-        name: printable(readings[path][:FACT_LENGTH], " ")
+        name: printable(readings[path][: limits.FACT_CHARACTERS], " ")
         for name, path in paths.items()
         if path in readings
     }
@@ -120,7 +117,7 @@ def _sysctls(text: str) -> dict[str, str]:
     }
 
 
-def value(text: str, length: int = FACT_LENGTH) -> Value:
+def value(text: str, length: int = limits.FACT_CHARACTERS) -> Value:
     """Return a number if `text` looks like one, else one printable line of at most `length`
     characters.
     """
@@ -134,11 +131,15 @@ def _dump(text: str) -> dict[str, list[str]]:
     dump: dict[str, list[str]] = {}
     for line in text.split("\n"):
         path, colon, content = line.partition(":")
-        if not colon or not path.startswith("/") or (path not in dump and len(dump) >= _MAX_FILES):
+        if (
+            not colon
+            or not path.startswith("/")
+            or (path not in dump and len(dump) >= limits.FACT_FILES)
+        ):
             continue
         lines = dump.setdefault(path, [])
-        if len(lines) < _MAX_LINES:
-            lines.append(content[: 4 * FACT_LENGTH])
+        if len(lines) < limits.FACT_FILE_LINES:
+            lines.append(content[: 4 * limits.FACT_CHARACTERS])
     return dump
 
 
@@ -147,7 +148,7 @@ def _reading(fact: Fact, dump: Dump) -> Value:
     if not files:
         return None
     parsed = _FORMS[fact.form](fact, files)
-    length = _LENGTHS.get(fact.name, FACT_LENGTH)
+    length = _LENGTHS.get(fact.name, limits.FACT_CHARACTERS)
     return value(str(parsed), length) if parsed is not None else None
 
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from swingbot_jobs import limits
+
 # Names become paths, arguments and levels of result roots; "+" only separates them.
 PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # A result root has `+layout2` for a kernel with another link order.
 RESERVED: Final = re.compile(r"layout[0-9]*")
-MOST_FRAGMENTS: Final = 4
 # Subdirectory of the fragments in the directory of the configurations.
 FRAGMENTS: Final = "fragments"
 
@@ -46,8 +47,10 @@ def parts_of(name: str) -> KconfigParts:
                 f"{name[:80]!r}: {fragment} cannot be the name of a fragment:"
                 " result roots use it for layouts"
             )
-    if len(set(fragments)) < len(fragments) or len(fragments) > MOST_FRAGMENTS:
-        raise NoKconfig(f"{name[:80]!r}: name each fragment once, and at most {MOST_FRAGMENTS}")
+    if len(set(fragments)) < len(fragments) or len(fragments) > limits.KCONFIG_FRAGMENTS:
+        raise NoKconfig(
+            f"{name[:80]!r}: name each fragment once, and at most {limits.KCONFIG_FRAGMENTS}"
+        )
     return KconfigParts(base, tuple(fragments))
 
 

@@ -14,18 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract.trust import Trust
-
-# Bytes of the command line on x86, its NUL included (arch/x86/include/asm/setup.h).
-COMMAND_LINE_SIZE: Final = 2048
-# Characters that a driver's own words may take: console, panic, perturbation, the boot's token.
-DRIVER_CHARS: Final = 400
-MAX_CMDLINE: Final = 1024
-# The kernel panics when it hands more than 32 words that it does not know to init
-# (CONFIG_INIT_ENV_ARG_LIMIT), and that panic would be held against the kernel under test.
-MAX_WORDS: Final = 24
-MAX_SYSCTLS: Final = 64
-MAX_VALUE: Final = 255
 
 # Neither a shell nor a boot loader gives any of these characters a meaning within quotes.
 # An upper-case first letter is refused: the kernel has no such parameter, and puts a word that it
@@ -118,13 +108,13 @@ def parse_words(cmdline: str) -> tuple[str, ...]:
     """The words of a kernel command line, if each of them has the form of one.
 
     Raises SettingError for quotes, control characters, characters that a boot loader interprets,
-    a word twice, and for more than `MAX_WORDS` words or `MAX_CMDLINE` characters.
+    a word twice, and for more words or characters than `limits` allows.
     """
     words = tuple(cmdline.split(" ")) if cmdline else ()
-    if len(cmdline) > MAX_CMDLINE or len(words) > MAX_WORDS:
+    if len(cmdline) > limits.CMDLINE_CHARACTERS or len(words) > limits.CMDLINE_WORDS:
         raise SettingError(
             f"the kernel command line has {len(words)} words and {len(cmdline)} characters,"
-            f" more than {MAX_WORDS} or {MAX_CMDLINE}"
+            f" more than {limits.CMDLINE_WORDS} or {limits.CMDLINE_CHARACTERS}"
         )
     for word in words:
         if not _WORD.fullmatch(word):
@@ -193,10 +183,10 @@ def joined(*cmdlines: str) -> str:
 
 def check_length(cmdline: str) -> None:
     """Raise SettingError if the kernel would truncate this command line."""
-    if len(cmdline) >= COMMAND_LINE_SIZE:
+    if len(cmdline) >= limits.COMMAND_LINE_BYTES:
         raise SettingError(
             f"the whole kernel command line has {len(cmdline)} characters, and the kernel reads"
-            f" {COMMAND_LINE_SIZE - 1}; remove words from the job's"
+            f" {limits.COMMAND_LINE_BYTES - 1}; remove words from the job's"
         )
 
 
@@ -210,7 +200,7 @@ def sysctl_path(name: str) -> str:
     where a part has a dot in it, `net/ipv4/conf/eth0.1/rp_filter`.
     Raises SettingError for an invalid name.
     """
-    if not _SYSCTL.fullmatch(name) or len(name) > MAX_VALUE:
+    if not _SYSCTL.fullmatch(name) or len(name) > limits.SYSCTL_CHARACTERS:
         raise SettingError(
             f"{name[:60]!r} is not a valid sysctl name: write it as sysctl(8) prints it,"
             " such as vm.swappiness"
@@ -230,15 +220,15 @@ def sysctl_name(name: str) -> str:
 
 def check_form(sysctls: Mapping[str, str]) -> None:
     """Raise SettingError unless all names are canonical and each value is one line of text."""
-    if len(sysctls) > MAX_SYSCTLS:
-        raise SettingError(f"the job sets {len(sysctls)} sysctls, more than {MAX_SYSCTLS}")
+    if len(sysctls) > limits.SYSCTLS:
+        raise SettingError(f"the job sets {len(sysctls)} sysctls, more than {limits.SYSCTLS}")
     for name, value in sysctls.items():
         if (usual := sysctl_name(name)) != name:
             raise SettingError(f"the sysctl {name[:60]} is written {usual}")
-        if len(value) > MAX_VALUE or not _VALUE.fullmatch(value):
+        if len(value) > limits.SYSCTL_CHARACTERS or not _VALUE.fullmatch(value):
             raise SettingError(
                 f"the sysctl {name} can't be {value[:60]!r}: a value is one line of"
-                f" 1 to {MAX_VALUE} printable ASCII characters"
+                f" 1 to {limits.SYSCTL_CHARACTERS} printable ASCII characters"
             )
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from swingbot_jobs import limits
+
 _SET = re.compile(r"(CONFIG_\w+)=(.*)")
 _UNSET = re.compile(r"# (CONFIG_\w+) is not set")
-LIMIT_BYTES = 4 << 20
 
 
 def options(text: str) -> dict[str, str]:
     """Return values by symbol of a .config; `n` for symbols that are not set."""
     values: dict[str, str] = {}
-    for line in text[:LIMIT_BYTES].splitlines():
+    for line in text[: limits.KCONFIG_BYTES].splitlines():
         if match := _SET.fullmatch(line):
             values[match[1]] = match[2]
         elif match := _UNSET.fullmatch(line):

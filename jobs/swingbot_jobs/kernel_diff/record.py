@@ -24,13 +24,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from swingbot_jobs import limits
+
 FILE = "functions.json.gz"
 # Increment it when the meaning of a part changes, even if only the worker's output does:
 # records of different versions are not compared, and a worker does not use cached kernels with
 # another version.
 VERSION = 2
-# Uncompressed. A VM's kernel has 5 MB, a distribution's about 30; larger records are not compared.
-LIMIT_BYTES = 64 << 20
 
 
 class BadRecord(ValueError):
@@ -183,9 +183,9 @@ def read_record(packed: bytes) -> KernelRecord:
 def _document(packed: bytes) -> dict[str, Any]:
     try:
         inflater = zlib.decompressobj(wbits=31)
-        text = inflater.decompress(packed, LIMIT_BYTES)
+        text = inflater.decompress(packed, limits.KERNEL_RECORD_BYTES)
         if inflater.unconsumed_tail:
-            raise BadRecord(f"it is larger than {LIMIT_BYTES >> 20} MiB")
+            raise BadRecord(f"it is larger than {limits.KERNEL_RECORD_BYTES >> 20} MiB")
         if not inflater.eof:
             raise BadRecord("it is cut off")
         document = json.loads(text)

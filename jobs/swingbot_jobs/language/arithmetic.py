@@ -13,8 +13,8 @@ import operator
 from collections.abc import Callable
 from typing import Final
 
-MAX_EXPRESSION: Final = 200
-MAX_RESULT: Final = 10**30  # limit of every step, so that no expression takes long
+from swingbot_jobs import limits
+
 _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -30,8 +30,8 @@ def calculate(source: str, lookup: Callable[[str], int]) -> int:
 
     Raises ValueError, whose message completes a sentence, and the errors of `lookup`.
     """
-    if len(source) > MAX_EXPRESSION:
-        raise ValueError(f"is longer than {MAX_EXPRESSION} characters")
+    if len(source) > limits.EXPRESSION_CHARACTERS:
+        raise ValueError(f"is longer than {limits.EXPRESSION_CHARACTERS} characters")
     try:
         tree = ast.parse(" ".join(source.split()), mode="eval")
         return _value(tree.body, lookup)
@@ -55,6 +55,6 @@ def _value(node: ast.expr, lookup: Callable[[str], int]) -> int:
             result = _OPERATORS[type(op)](_value(left, lookup), _value(right, lookup))
         case _:
             raise ValueError("only whole numbers, names, + - * / % and parentheses can be used")
-    if abs(result) > MAX_RESULT:
+    if abs(result) > limits.EXPRESSION_RESULT:
         raise ValueError("becomes too large")
     return result

@@ -9,8 +9,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language import boot_settings, demands
 from swingbot_jobs.language.job import OURS, Document, JobError, load_job
@@ -18,9 +18,6 @@ from swingbot_jobs.language.program import Program
 from swingbot_jobs.language.values import JobPoint, TestboxTraits, check_needs
 from swingbot_jobs.language.values import NominalTestbox as NominalTestbox
 from swingbot_jobs.yaml_lines import LocatedValue, suggest
-
-MAX_UNIT_JOBS: Final = 1000
-MAX_RUNS: Final = 1000
 
 
 def expand(
@@ -74,10 +71,10 @@ def refuse_too_many(documents: Sequence[Document]) -> None:
         math.prod(len(items) for items in axes_of(document).values()) for document in documents
     ]
     for document, size in zip(documents, sizes, strict=True):
-        if size == 0 or sum(sizes) > MAX_UNIT_JOBS:
+        if size == 0 or sum(sizes) > limits.UNIT_JOBS:
             raise JobError(
                 f"{document.where}: the job expands to {sum(sizes) if size else 0} unit jobs,"
-                f" must be 1 to {MAX_UNIT_JOBS}"
+                f" must be 1 to {limits.UNIT_JOBS}"
             )
 
 
@@ -198,11 +195,13 @@ def _runs(document: Document, key: str, least: int) -> int:
     if value is None or value.content is None:
         return least
     text = value.text or ""
-    if not re.fullmatch(r"[0-9]{1,4}", text) or not least <= int(text) <= MAX_RUNS:
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not least <= int(text) <= limits.RUNS:
         what = (
             "the runs of a unit job within one boot"
             if key == "runs"
             else "warm-up runs before the others, which do not count"
         )
-        raise JobError(f"{value.where}: {key} must be a number from {least} to {MAX_RUNS}: {what}")
+        raise JobError(
+            f"{value.where}: {key} must be a number from {least} to {limits.RUNS}: {what}"
+        )
     return int(text)

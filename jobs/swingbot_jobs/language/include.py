@@ -16,13 +16,13 @@ from typing import Final
 
 import yaml
 
-from swingbot_jobs.yaml_lines import MAX_CHARACTERS, JobError, LineOrigins, line_mark
+from swingbot_jobs import limits
+from swingbot_jobs.yaml_lines import JobError, LineOrigins, line_mark
 
 # (included file, including file) -> (name, text), or None if it does not exist.
 # Messages show these names.
 Find = Callable[[str, str], tuple[str, str] | None]
 
-MAX_DEPTH: Final = 8
 _INCLUDE: Final = re.compile(r"( *)<< *: +([^*\[\s].*)")
 _TOP_KEY: Final = re.compile(r"""(["']?)([^\s"'#:-][^"':]{0,200})\1\s*:(?:\s|$)""")
 _NAME: Final = re.compile(r'[^"\x00-\x1f\x7f]{1,255}')
@@ -44,7 +44,7 @@ def include(text: str, file_name: str, find: Find) -> str:
 
 def _included(text: str, name: str, find: Find, inside: tuple[str, ...]) -> Iterator[str]:
     places = LineOrigins.of(text, name)
-    budget = MAX_CHARACTERS
+    budget = limits.YAML_CHARACTERS
     for number, line in enumerate(text.split("\n")):
         wanted = _INCLUDE.fullmatch(line)
         if not wanted:
@@ -55,7 +55,8 @@ def _included(text: str, name: str, find: Find, inside: tuple[str, ...]) -> Iter
             budget -= len(pasted)
             if budget < 0:
                 raise JobError(
-                    f"{where}: with what it includes, the job has more than {MAX_CHARACTERS}"
+                    f"{where}: with what it includes, the job has more than"
+                    f" {limits.YAML_CHARACTERS}"
                     " characters"
                 )
             if indent and pasted.startswith("---"):
@@ -92,8 +93,8 @@ def _parsed(written: str, where: str) -> _Wanted:
 
 
 def _pasted(wanted: _Wanted, where: str, find: Find, inside: tuple[str, ...]) -> Iterator[str]:
-    if len(inside) > MAX_DEPTH:
-        raise JobError(f"{where}: files include each other more than {MAX_DEPTH} deep")
+    if len(inside) > limits.INCLUDE_DEPTH:
+        raise JobError(f"{where}: files include each other more than {limits.INCLUDE_DEPTH} deep")
     included = find(wanted.file, inside[-1])
     if included is None:
         raise JobError(
@@ -108,8 +109,10 @@ def _pasted(wanted: _Wanted, where: str, find: Find, inside: tuple[str, ...]) ->
     if not _NAME.fullmatch(name):
         raise JobError(f"{where}: the file's name {name!r} can't be used here")
     yield line_mark(name, 1)
-    if len(text) > MAX_CHARACTERS:
-        raise JobError(f"{name}:1: the file has {len(text)} characters, more than {MAX_CHARACTERS}")
+    if len(text) > limits.YAML_CHARACTERS:
+        raise JobError(
+            f"{name}:1: the file has {len(text)} characters, more than {limits.YAML_CHARACTERS}"
+        )
     yield from _revised(list(_included(text, name, find, (*inside, name))), name, wanted, where)
 
 

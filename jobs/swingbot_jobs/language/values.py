@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
 
+from swingbot_jobs import limits
 from swingbot_jobs.language import demands
 from swingbot_jobs.language.arithmetic import calculate
 from swingbot_jobs.language.job import Document, JobError
 from swingbot_jobs.language.program import Parameter, Program
 from swingbot_jobs.testbox.wire import LOCALHOST
 from swingbot_jobs.yaml_lines import LocatedValue, suggest
-
-# largest number passed to a program: larger ones are mistakes and break shell arithmetic
-MAX_NUMBER: Final = 10**15
 
 SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -221,7 +219,7 @@ class JobPoint:
                     " use a larger share or a plain number"
                 ),
             )
-        if not 1 <= whole <= MAX_NUMBER or (number != whole and not text.endswith("%")):
+        if not 1 <= whole <= limits.PROGRAM_NUMBER or (number != whole and not text.endswith("%")):
             raise _error(value, name, f"must be a whole number of at least 1, not {_shown(number)}")
         return whole
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program
 from swingbot_jobs.printable import printable
@@ -34,7 +35,6 @@ LEFT_OUT: Final = f"{PREFIX}left_out"
 PENDANTS: Final = ("hackbench", "netperf", "will-it-scale")
 Parsed = Mapping[str, float | list[float]]
 
-_MAX_KEYS: Final = 20_000
 _EXIT: Final = re.compile(r"(setup|daemon|test)\.([A-Za-z0-9_.-]{1,80})\.exit_code\.([0-9]{1,3})")
 # LKP's notes about a failed run, in words.
 _STATES: Final = {
@@ -214,8 +214,10 @@ def _stats(files: Mapping[str, str]) -> dict[str, float]:
         raise ParseError(f"LKP's stats.json is broken: {str(error)[:200]}") from error
     if not isinstance(stats, dict):
         raise ParseError("LKP's stats.json is not a table of names and numbers")
-    if len(stats) > _MAX_KEYS:
-        raise ParseError(f"LKP's stats.json has {len(stats)} statistics, more than {_MAX_KEYS}")
+    if len(stats) > limits.LKP_STATISTICS:
+        raise ParseError(
+            f"LKP's stats.json has {len(stats)} statistics, more than {limits.LKP_STATISTICS}"
+        )
     return {
         name: float(value)
         for name, value in stats.items()

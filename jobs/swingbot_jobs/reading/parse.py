@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract.fact_sheet import facts_of, not_as_asked
 from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.unit_job import NAME, UnitJob
@@ -29,17 +30,6 @@ from swingbot_jobs.reading.lkp import is_lkp, read_lkp
 from swingbot_jobs.reading.result import ParsedRun, ParseError, Results, RunStatus, Samples
 from swingbot_jobs.yaml_lines import suggest
 
-# Limits of a guest's output. A run writes a few kB; the limits keep a broken kernel from filling
-# the master's memory.
-MAX_MEMBERS: Final = 100_000
-MAX_FILE_BYTES: Final = 1024 * 1024
-MAX_TOTAL_BYTES: Final = 128 * 1024 * 1024
-MAX_ARCHIVE_BYTES: Final = 256 * 1024 * 1024
-MAX_NOTES: Final = 20
-MAX_VALUES: Final = 10_000  # of one metric of one run
-MAX_METRICS: Final = 2_000
-
-LONGEST_NAME: Final = 200
 METRIC: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:/%=,+@()]{0,199}")
 PERF_STAT: Final = "perf-stat"
 _RUN_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,5}")
@@ -111,9 +101,11 @@ def _files_at(path: Path, name: str) -> dict[str, str]:
 
 def _text_at(path: Path) -> str:
     with path.open("rb") as file:
-        content = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
-        raise ParseError(f"{path}: larger than {MAX_FILE_BYTES} bytes, which no run writes")
+        content = file.read(limits.RESULT_FILE_BYTES + 1)
+    if len(content) > limits.RESULT_FILE_BYTES:
+        raise ParseError(
+            f"{path}: larger than {limits.RESULT_FILE_BYTES} bytes, which no run writes"
+        )
     return content.decode(errors="replace")
 
 
@@ -154,7 +146,9 @@ def _monitor(program: Program, files: Mapping[str, str], params: Mapping[str, st
     samples: dict[str, float | list[float]] = {}
     for name, values in _asked(program, files, params).items():
         samples.setdefault(
-            re.sub(r"[^-A-Za-z0-9_.:/%=,+@()]", "_", name)[:LONGEST_NAME].lstrip("-_.:/%=,+@()"),
+            re.sub(r"[^-A-Za-z0-9_.:/%=,+@()]", "_", name)[: limits.METRIC_NAME_CHARACTERS].lstrip(
+                "-_.:/%=,+@()"
+            ),
             values,
         )
     samples.pop("", None)
@@ -204,12 +198,12 @@ def _checked(program: str, parsed: Mapping[str, float | list[float]]) -> Samples
         values = [float(one) for one in (value if isinstance(value, list) else [value])]
         if not METRIC.fullmatch(name):
             raise ParseError(f"{program} produced a metric with the invalid name {name[:80]!r}")
-        if not values or len(values) > MAX_VALUES:
+        if not values or len(values) > limits.METRIC_VALUES:
             raise ParseError(f"{program}.{name} has {len(values)} values")
         if not all(math.isfinite(one) and abs(one) < 1e300 for one in values):
             raise ParseError(f"{program}.{name} is not a finite number")
         samples[name] = values
-    if not samples or len(samples) > MAX_METRICS:
+    if not samples or len(samples) > limits.RUN_METRICS:
         raise ParseError(f"{program} gives {len(samples)} metrics")
     return samples
 
@@ -262,7 +256,7 @@ def _counted(
     if run.status != "ok":
         return run
     if why := not_as_asked(job, facts, results.runs[job.name, run.number]):
-        return replace(run, status="invalid", reason=why[:2000], samples={})
+        return replace(run, status="invalid", reason=why[: limits.REASON_CHARACTERS], samples={})
     return (
         replace(run, status="warmup", reason="a warm-up: not counted", samples={})
         if run.number < job.warmup
@@ -345,7 +339,7 @@ def _run(
     samples: Samples,
     seconds: float | None,
 ) -> ParsedRun:
-    reason = reason[:2000] if reason else None
+    reason = reason[: limits.REASON_CHARACTERS] if reason else None
     return ParsedRun(
         unit_job=job.name,
         number=number,
@@ -425,10 +419,13 @@ class _ArchiveReader:
         self._total = 0
 
     def read(self, file: IO[bytes]) -> Results:
-        if file.seek(0, io.SEEK_END) > MAX_ARCHIVE_BYTES:
+        if file.seek(0, io.SEEK_END) > limits.RESULT_ARCHIVE_BYTES:
             return Results(
                 runs={},
-                notes=(f"the results have more than {MAX_ARCHIVE_BYTES} bytes: nothing was read",),
+                notes=(
+                    f"the results have more than {limits.RESULT_ARCHIVE_BYTES} bytes:"
+                    " nothing was read",
+                ),
             )
         file.seek(0)
         try:
@@ -455,8 +452,8 @@ class _ArchiveReader:
         count = 0
         while (member := archive.next()) is not None:
             count += 1
-            if count > MAX_MEMBERS:
-                return self._note(f"more than {MAX_MEMBERS} files: the rest was not read")
+            if count > limits.RESULT_FILES:
+                return self._note(f"more than {limits.RESULT_FILES} files: the rest was not read")
             # tarfile keeps every header for later extraction by name, which takes much memory for a
             # hundred thousand.
             archive.members = []  # type: ignore[attr-defined]
@@ -472,8 +469,8 @@ class _ArchiveReader:
     def _problem(self, member: tarfile.TarInfo) -> str | None:
         if not member.isreg() or member.issparse():
             return "not an ordinary file"
-        if member.size > MAX_FILE_BYTES:
-            return f"it has {member.size} bytes, more than {MAX_FILE_BYTES}"
+        if member.size > limits.RESULT_FILE_BYTES:
+            return f"it has {member.size} bytes, more than {limits.RESULT_FILE_BYTES}"
         if self._place(member.name) is None:
             return "not a path of a result"
         return None
@@ -500,8 +497,8 @@ class _ArchiveReader:
         # a truncated member raises and ends the reading
         content = source.read() if source else b""
         self._total += len(content)
-        if self._total > MAX_TOTAL_BYTES:
-            self._note(f"more than {MAX_TOTAL_BYTES} bytes: the rest was not read")
+        if self._total > limits.RESULT_BYTES:
+            self._note(f"more than {limits.RESULT_BYTES} bytes: the rest was not read")
             return False
         place = self._place(member.name)
         assert place is not None
@@ -513,5 +510,5 @@ class _ArchiveReader:
         return True
 
     def _note(self, text: str) -> None:
-        if len(self._notes) < MAX_NOTES:
+        if len(self._notes) < limits.RESULT_NOTES:
             self._notes.append(text)

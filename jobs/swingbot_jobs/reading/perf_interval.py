@@ -24,12 +24,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.reading.result import ParseError, Samples
 
-MAX_CHARACTERS: Final = 8 * 1024 * 1024
-MAX_INTERVALS: Final = 10_000
-MAX_EVENTS: Final = 2000
-MAX_LINE: Final = 1000
 SAME_INTERVAL: Final = 0.01  # seconds
 
 _STAMP: Final = re.compile(r"\s*(\d{1,9}\.\d{1,9})(?=[^\w.])")
@@ -77,9 +74,9 @@ def read_intervals(text: str) -> Intervals:
     Raises ParseError without a complete interval: perf ran for less than two,
     or the output has another form.
     """
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > limits.PERF_CHARACTERS:
         raise ParseError(
-            f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}"
+            f"the perf stat output has {len(text)} characters, more than {limits.PERF_CHARACTERS}"
         )
     series: dict[str, list[float]] = {}
     sums: Sums = {}
@@ -96,10 +93,10 @@ def read_intervals(text: str) -> Intervals:
                 _end(now, previous, ended, series, sums)
             now, previous = _Interval(), ended
         _add(now, line)
-        if count > MAX_INTERVALS or len(now.sums) > MAX_EVENTS:
+        if count > limits.PERF_STAT_INTERVALS or len(now.sums) > limits.PERF_STAT_EVENTS:
             raise ParseError(
-                f"perf stat printed more than {MAX_INTERVALS} intervals,"
-                f" or more than {MAX_EVENTS} events in one"
+                f"perf stat printed more than {limits.PERF_STAT_INTERVALS} intervals,"
+                f" or more than {limits.PERF_STAT_EVENTS} events in one"
             )
     if not sums or ended <= 0:
         raise ParseError(
@@ -199,7 +196,7 @@ def _of_misses(sums: Mapping[str, float], key: str, misses: float) -> dict[str, 
 def _lines(text: str) -> Iterator[_Line]:
     """Yield every count from `-x ,` output, aligned text or `-j`; uncounted events are left out."""
     for raw in text.splitlines():
-        if len(raw) > MAX_LINE:
+        if len(raw) > limits.PERF_STAT_LINE_CHARACTERS:
             continue
         counts = _json_line(raw) if raw.startswith("{") else _plain_line(raw)
         if counts is not None:

@@ -10,12 +10,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.reading.result import ParseError
 
-MAX_CHARACTERS: Final = 8 * 1024 * 1024
-MAX_SHARES: Final = 100_000
-MAX_LINE: Final = 10_000
-MAX_HEADER: Final = 300
 FRAMES: Final = 5
 # Functions in which waiting for a contended spinlock happens: native, paravirtual,
 # and before the native_ names of 4.2.
@@ -37,15 +34,19 @@ _COPY: Final = re.compile(r"\.(?:isra|constprop|part)\.\d+")
 
 def read_profile(text: str) -> dict[str, float]:
     """Return shares in percent by name, sorted. Raises ParseError without an event or a symbol."""
-    if len(text) > MAX_CHARACTERS:
-        raise ParseError(f"the profile has {len(text)} characters, more than {MAX_CHARACTERS}")
+    if len(text) > limits.PERF_CHARACTERS:
+        raise ParseError(
+            f"the profile has {len(text)} characters, more than {limits.PERF_CHARACTERS}"
+        )
     event = ""
     shares: dict[str, float] = {}
     for line in text.splitlines():
-        if len(line) > MAX_LINE:
+        if len(line) > limits.PROFILE_LINE_CHARACTERS:
             continue
         if line.startswith("#"):
-            header = _EVENT.fullmatch(line) if len(line) <= MAX_HEADER else None
+            header = (
+                _EVENT.fullmatch(line) if len(line) <= limits.PROFILE_HEADER_CHARACTERS else None
+            )
             event = header["event"].replace(":", "-") if header else event
         elif event:
             for name, share in _shares(line, event):
@@ -56,8 +57,8 @@ def read_profile(text: str) -> dict[str, float]:
             if event
             else "not a perf report with a header: it names no event"
         )
-    if len(shares) > MAX_SHARES:
-        raise ParseError(f"the profile has {len(shares)} shares, more than {MAX_SHARES}")
+    if len(shares) > limits.PROFILE_SHARES:
+        raise ParseError(f"the profile has {len(shares)} shares, more than {limits.PROFILE_SHARES}")
     return dict(sorted(shares.items()))
 
 

@@ -15,11 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.reading.result import ParseError
-
-MAX_CHARACTERS: Final = 1024 * 1024
-MAX_EVENTS: Final = 2000
-MAX_LINE: Final = 2000
 
 _MISSING: Final = ("<not supported>", "<not counted>")
 _INTERVAL: Final = re.compile(r'^[ \t]*\d+\.\d{9}(?:\W|$)(?!.*seconds)|^\{"interval"', re.MULTILINE)
@@ -80,9 +77,10 @@ def read_perf_stat(text: str) -> dict[str, Count]:
     Raises ParseError when there is no perf output in `text`, or a form that can't be read without
     guessing. An empty result means that perf printed events but could count none of them.
     """
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > limits.PERF_STAT_CHARACTERS:
         raise ParseError(
-            f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}"
+            f"the perf stat output has {len(text)} characters, more than"
+            f" {limits.PERF_STAT_CHARACTERS}"
         )
     if _INTERVAL.search(text):
         raise ParseError(
@@ -93,11 +91,21 @@ def read_perf_stat(text: str) -> dict[str, Count]:
         raise ParseError(
             "this is perf stat output by CPU or socket (-A, --per-*); only totals can be read"
         )
-    rows = list(_rows([line.rstrip() for line in text.splitlines() if len(line) <= MAX_LINE]))
+    rows = list(
+        _rows(
+            [
+                line.rstrip()
+                for line in text.splitlines()
+                if len(line) <= limits.PERF_STAT_LINE_CHARACTERS
+            ]
+        )
+    )
     if not rows:
         raise ParseError("no perf stat counters found: neither aligned text, -x nor -j output")
-    if len(rows) > MAX_EVENTS:
-        raise ParseError(f"perf stat printed {len(rows)} events, more than {MAX_EVENTS}")
+    if len(rows) > limits.PERF_STAT_EVENTS:
+        raise ParseError(
+            f"perf stat printed {len(rows)} events, more than {limits.PERF_STAT_EVENTS}"
+        )
     return _collect(rows)
 
 
@@ -106,7 +114,7 @@ def read_repetitions(text: str) -> int | None:
 
     None if the output does not contain it, as with `-x` and `-j`.
     """
-    match = _REPETITIONS.search(text[:MAX_CHARACTERS])
+    match = _REPETITIONS.search(text[: limits.PERF_STAT_CHARACTERS])
     return int(match[1]) if match else None
 
 

@@ -13,14 +13,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.reading.result import ParseError
 
 Snapshot = dict[str, float]
 Reader = Callable[[Iterable[str]], Snapshot]
 
-MAX_SNAPSHOTS: Final = 100_000
-MAX_KEYS: Final = 50_000  # interrupts of a machine with hundreds of CPUs
-MAX_LINE: Final = 20_000
 
 TIME: Final = re.compile(r"time:\s*(\d{1,12}(?:\.\d{1,12})?)\s*")
 _NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{1,12})?")
@@ -44,13 +42,17 @@ def read_snapshots(text: str, reader: Reader) -> list[Snapshot]:
     for line in text.splitlines():
         if TIME.fullmatch(line[:100]):
             blocks.append([])
-        elif len(line) <= MAX_LINE:
+        elif len(line) <= limits.SNAPSHOT_LINE_CHARACTERS:
             blocks[-1].append(line)
     snapshots = [snapshot for block in blocks if (snapshot := reader(block))]
     if not snapshots:
         raise ParseError("has no snapshot: no line has this monitor's format")
-    if len(snapshots) > MAX_SNAPSHOTS or any(len(snapshot) > MAX_KEYS for snapshot in snapshots):
-        raise ParseError(f"more than {MAX_SNAPSHOTS} snapshots, or than {MAX_KEYS} keys in one")
+    if len(snapshots) > limits.SNAPSHOTS or any(
+        len(snapshot) > limits.SNAPSHOT_KEYS for snapshot in snapshots
+    ):
+        raise ParseError(
+            f"more than {limits.SNAPSHOTS} snapshots, or than {limits.SNAPSHOT_KEYS} keys in one"
+        )
     return snapshots
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Final
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract import settings
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust
@@ -270,7 +271,7 @@ class Testbox:
         for job in unit_jobs:
             settings.check_sysctls(job.sysctl, trust)
         if cmdline:
-            usual = " " * settings.DRIVER_CHARS
+            usual = " " * limits.DRIVER_CHARACTERS
             settings.check_length(settings.joined(usual, self.longest_cmdline, cmdline))
 
     @property

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 import yaml
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract import fact_sheet as sheet
 from swingbot_jobs.contract import facts
 from swingbot_jobs.printable import printable
@@ -36,7 +37,6 @@ _SYSCTL: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_-]+)+")
 _UNIT: Final = re.compile(r"[A-Za-z0-9@_-][A-Za-z0-9@_.:-]*\.(?:service|timer|socket|target|path)")
 _VALUE: Final = re.compile(r"[-A-Za-z0-9_. ]{1,60}")
 _CMDLINE: Final = re.compile(r"[!-~]+(?: [!-~]+)*")
-_LONGEST: Final = 256 * 1024  # limit of a list and of a probe's output in bytes
 _UNITS: Final = "units:"
 _PARTS: Final = ("boot", "cmdline", "idle", "sysctl", "stopped")
 PLAYBOOK: Final = "run the playbook on it again (docs/ansible.md)"
@@ -164,7 +164,7 @@ def findings(tuning: Tuning, printed: str) -> list[TuningFinding]:
     """Return what matches the list on the testbox's own system and what does not,
     from the probe's output.
     """
-    printed = printed[:_LONGEST]
+    printed = printed[: limits.TUNING_CHARACTERS]
     found = sheet.read(printed)
     return [
         *(
@@ -315,8 +315,10 @@ for _tag in ("bool", "int", "float", "null", "timestamp"):
 
 
 def _parsed(text: str, file: str) -> Any:
-    if len(text) > _LONGEST:
-        raise TuningError(f"{file}: longer than {_LONGEST} bytes; a tuning list is a page")
+    if len(text) > limits.TUNING_CHARACTERS:
+        raise TuningError(
+            f"{file}: longer than {limits.TUNING_CHARACTERS} bytes; a tuning list is a page"
+        )
     try:
         return yaml.load(text, Loader=_Strict)
     except yaml.YAMLError as error:

@@ -22,12 +22,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from swingbot.adapters import private_file
+from swingbot.adapters import limits, private_file
 from swingbot.adapters.zstd_file import ZstdReader, ZstdWriter
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, Pruned, TooLarge, WrongDigest
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
-LIMIT_BYTES: Final = 1 << 30  # largest accepted file; a kernel image is 10 to 200 MB
 _STALE_SECONDS: Final = 24 * 3600.0
 _CHUNK: Final = 1 << 18
 _COMPRESSED: Final = ".zst"
@@ -106,7 +105,7 @@ class ArtifactDirectory:
     size in bytes.
     """
 
-    def __init__(self, root: Path, limit: int = LIMIT_BYTES) -> None:
+    def __init__(self, root: Path, limit: int = limits.ARTIFACT_BYTES) -> None:
         self._root, self._limit = root, limit
         self._incoming = root / "incoming"
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from swingbot.adapters import process
+from swingbot.adapters import limits, process
 from swingbot.adapters.git_series import apply_series
 from swingbot.adapters.remembered import Remembered
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
@@ -43,7 +43,6 @@ _ROBOT: Final = {
     "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
     "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
-_PATCH_BYTES: Final = 16 << 20
 # Format of patches that are compared with each other, regardless of the user's configuration.
 _DIFF: Final = (
     "--diff-algorithm=myers",
@@ -55,11 +54,6 @@ _DIFF: Final = (
 )
 
 
-FETCH_SECONDS: Final = 3600.0  # a whole kernel history takes half an hour over a slow line
-# A remote that does not answer keeps a thread from polling other trees.
-TIP_SECONDS: Final = 60.0
-PLACES_SECONDS: Final = 10.0  # a page waits for it; 150 000 commits take 2 s
-FETCH_BYTES: Final = 20 << 30  # per fetch; a whole kernel history has 5 GiB
 # For every command that reaches a remote, in addition to the single allowed protocol: never contact
 # another server, and never wait for a silent one.
 _CAREFUL: Final = (
@@ -88,7 +82,7 @@ class Mirror:
     """
 
     def __init__(
-        self, path: Path, listed: Sequence[str] = ("*",), fetch_bytes: int = FETCH_BYTES
+        self, path: Path, listed: Sequence[str] = ("*",), fetch_bytes: int = limits.FETCH_BYTES
     ) -> None:
         self.path, self._listed, self._fetch_bytes = path, tuple(listed), fetch_bytes
         self._between: Remembered[tuple[str, str], tuple[str, ...]] = Remembered()
@@ -148,7 +142,7 @@ class Mirror:
             answer = self._git(
                 *(*_CAREFUL, "ls-remote", "--exit-code", "--", address, f"refs/heads/{branch}"),
                 what=what,
-                timeout=TIP_SECONDS,
+                timeout=limits.TIP_SECONDS,
                 protocol=source.protocol,
             )
         return answer.split()[0]
@@ -243,7 +237,7 @@ class Mirror:
 
         def ask() -> dict[str, int]:
             arguments = ("rev-list", "--topo-order", "--reverse", f"{good}..{bad}", "--")
-            listed = self._git(*arguments, timeout=PLACES_SECONDS).split()
+            listed = self._git(*arguments, timeout=limits.PLACES_SECONDS).split()
             return {commit: place for place, commit in enumerate(listed) if commit in asked}
 
         return self._places.get((good, bad, asked), ask)
@@ -417,8 +411,8 @@ class Mirror:
         ) as scratch:  # as a file, since its bytes may be in any encoding
             self._git("format-patch", *options, "--output-directory", scratch, "-1", commit, "--")
             file = next(Path(scratch).iterdir(), None)
-            if file is not None and file.stat().st_size > _PATCH_BYTES:
-                raise GitError(f"its patch is larger than {_PATCH_BYTES >> 20} MB")
+            if file is not None and file.stat().st_size > limits.PATCH_BYTES:
+                raise GitError(f"its patch is larger than {limits.PATCH_BYTES >> 20} MB")
             patch = b"" if file is None else file.read_bytes()
         if b"\ndiff --git " not in patch:
             raise GitError("it changes nothing")
@@ -515,7 +509,7 @@ class Mirror:
                     address,
                     refspec,
                     what=what,
-                    timeout=FETCH_SECONDS,
+                    timeout=limits.FETCH_SECONDS,
                     protocol=source.protocol,
                     file_bytes=self._fetch_bytes,
                 )
@@ -540,7 +534,7 @@ class Mirror:
     @contextmanager
     def _fetching(self) -> Iterator[None]:
         self._run("rev-parse", "--git-dir")  # creates the mirror
-        end = time.monotonic() + FETCH_SECONDS
+        end = time.monotonic() + limits.FETCH_SECONDS
         with (self.path / "swingbot-fetch.lock").open("a") as lock:
             while True:
                 try:

@@ -15,13 +15,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from swingbot.adapters import process
+from swingbot.adapters import limits, process
 from swingbot.core.patchset.model import SeriesPatch, commit_message
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import GitError
 
-FILE_BYTES: Final = 32 << 20  # per file after a patch; the largest file of Linux has 23 MB
-ADDED_BYTES: Final = 1 << 30  # of all files that a patch adds: copying a file takes only two lines
 _APPLY: Final = ("apply", "--cached", "--whitespace=nowarn")
 _MODES: Final = ("100644", "100755", "120000")
 _SIZE: Final = "--batch-check=%(objectsize)"
@@ -135,11 +133,14 @@ def _problem(run: GitRunner, parent: str, tree: str) -> str:
         if entry.mode not in _MODES:
             return f"{cut(entry.path, 120)} would be a submodule"
     sizes = _sizes(run, present)
-    if sum(size for entry, size in zip(present, sizes, strict=True) if entry.new) > ADDED_BYTES:
-        return f"the files that it adds exceed {ADDED_BYTES >> 20} MiB"
+    if (
+        sum(size for entry, size in zip(present, sizes, strict=True) if entry.new)
+        > limits.ADDED_BYTES
+    ):
+        return f"the files that it adds exceed {limits.ADDED_BYTES >> 20} MiB"
     for entry, size in zip(present, sizes, strict=True):
-        if size > FILE_BYTES:
-            return f"{cut(entry.path, 120)} would exceed {FILE_BYTES >> 20} MiB"
+        if size > limits.PATCHED_FILE_BYTES:
+            return f"{cut(entry.path, 120)} would exceed {limits.PATCHED_FILE_BYTES >> 20} MiB"
         if entry.mode == _LINK and _leads_out(run, entry, size):
             return f"{cut(entry.path, 120)} would be a symbolic link that leads out of the tree"
     return ""

@@ -6,13 +6,11 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
+from swingbot.adapters import limits
 from swingbot_jobs.language.include import include
-from swingbot_jobs.yaml_lines import MAX_CHARACTERS, JobError
-
-# limit of a recursive search: more is a whole disk, not a tree of jobs
-MAX_DIRECTORIES: Final = 5000
+from swingbot_jobs.limits import YAML_CHARACTERS
+from swingbot_jobs.yaml_lines import JobError
 
 
 def read_job(path: Path, roots: Sequence[Path] = ()) -> str:
@@ -38,13 +36,13 @@ def read_job(path: Path, roots: Sequence[Path] = ()) -> str:
 
 def _read(path: Path, name: str) -> str:
     with path.open("rb") as file:
-        content = file.read(4 * MAX_CHARACTERS + 1)
+        content = file.read(4 * YAML_CHARACTERS + 1)
     try:
         text = content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise JobError(f"{name}:1: not valid UTF-8 text") from None
-    if len(text) > MAX_CHARACTERS:
-        raise JobError(f"{name}:1: the file has more than {MAX_CHARACTERS} characters")
+    if len(text) > YAML_CHARACTERS:
+        raise JobError(f"{name}:1: the file has more than {YAML_CHARACTERS} characters")
     return text
 
 
@@ -69,7 +67,7 @@ def _find(file: str, start: Path, roots: Sequence[Path]) -> Path | None:
 
 
 def _below(directory: Path, file: str) -> Iterator[Path]:
-    for place, directories, _ in itertools.islice(os.walk(directory), MAX_DIRECTORIES):
+    for place, directories, _ in itertools.islice(os.walk(directory), limits.JOB_DIRECTORIES):
         directories.sort()
         if (Path(place) / file).is_file():
             yield Path(place) / file

@@ -19,19 +19,21 @@ from email.policy import compat32
 from pathlib import Path
 from typing import Final
 
-from swingbot.adapters import process
+from swingbot.adapters import limits, process
 from swingbot.core.mail.message import PostedMail, is_message_id
 from swingbot.core.mail.posting import is_posting
 from swingbot_jobs.borrowed_repository import NotARepository, borrowed
 
-SECONDS: Final = 20.0
-_HEAD: Final = 64 << 10  # bytes read of each mail, for its headers
-_MOST: Final = 2_000  # commits of public-inbox that are examined
 _IDS: Final = re.compile(r"<[^<>\s]{3,400}>")
 
 
 def find_posted(
-    archive: Path, message_id: str, subject: str, author: str, *, seconds: float = SECONDS
+    archive: Path,
+    message_id: str,
+    subject: str,
+    author: str,
+    *,
+    seconds: float = limits.ARCHIVE_SECONDS,
 ) -> PostedMail | None:
     """Return the mail with this Message-ID or, if that is empty, the latest one by `author` with
     the subject `[PATCH] subject`.
@@ -91,7 +93,7 @@ def _text(head: Message, name: str) -> str:
 
 
 def _parsed(raw: bytes) -> Message:
-    return BytesHeaderParser(policy=compat32).parsebytes(raw[:_HEAD])
+    return BytesHeaderParser(policy=compat32).parsebytes(raw[: limits.ARCHIVED_MAIL_BYTES])
 
 
 def _heads(
@@ -106,7 +108,7 @@ def _heads(
             key=lambda file: file.name,
         ):
             with file.open("rb") as mail:
-                yield _parsed(mail.read(_HEAD))
+                yield _parsed(mail.read(limits.ARCHIVED_MAIL_BYTES))
     elif repositories := _repositories(archive):
         for repository in repositories:
             yield from _public_inbox(repository, subject, author, deadline)
@@ -123,10 +125,10 @@ def _mbox(file: Path) -> Iterator[Message]:
     head: list[bytes] | None = None
     size = 0
     with file.open("rb") as mbox:
-        while line := mbox.readline(_HEAD):
+        while line := mbox.readline(limits.ARCHIVED_MAIL_BYTES):
             if line.startswith(b"From "):
                 head, size = [], 0
-            elif head is not None and (line.strip() == b"" or size > _HEAD):
+            elif head is not None and (line.strip() == b"" or size > limits.ARCHIVED_MAIL_BYTES):
                 yield _parsed(b"".join(head))
                 head = None
             elif head is not None:
@@ -171,7 +173,14 @@ def _public_inbox(
 
 
 def _commits(git_dir: Path, deadline: float, filters: Sequence[str]) -> list[str]:
-    words = ("log", "--all", "--reverse", f"--max-count={_MOST}", "--format=%H", *filters)
+    words = (
+        "log",
+        "--all",
+        "--reverse",
+        f"--max-count={limits.ARCHIVE_COMMITS}",
+        "--format=%H",
+        *filters,
+    )
     return _git(git_dir, deadline, *words).decode("ascii", "replace").split()
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from swingbot.adapters import process
+from swingbot.adapters import limits, process
 from swingbot.core.mail.recipients import (
     BadMaintainers,
     MaintainerEntry,
@@ -23,11 +23,7 @@ from swingbot.core.mail.recipients import (
     read_maintainers,
 )
 
-SECONDS: Final = 30.0
 _SETTING_UP_SECONDS: Final = 60.0  # more, for the walls
-_BYTES: Final = 16 << 20  # limit of each file extracted from the tree, and of the patch
-_OUTPUT_KB: Final = 256
-_MEMORY_MB: Final = 512
 _GIT_MEMORY_KB: Final = 1 << 20
 _PROCESSES: Final = 32
 _SCRIPT: Final = "scripts/get_maintainer.pl"
@@ -49,7 +45,7 @@ _OPTIONS: Final = (
 
 
 def maintainers_of(
-    mirror: Path, commit: str, base: str, *, seconds: float = SECONDS
+    mirror: Path, commit: str, base: str, *, seconds: float = limits.MAINTAINERS_SECONDS
 ) -> tuple[MaintainerEntry, ...]:
     """Return the maintainers and lists that the tree at `base` names for the patch of `commit`.
 
@@ -78,7 +74,7 @@ def no_walls() -> str | None:
     with tempfile.TemporaryDirectory(prefix="swingbot-walls-") as directory:
         place = Path(directory) / "tree"
         place.mkdir(mode=0o755)
-        answer = _confined(place, ["perl", "-e", "0"], SECONDS)
+        answer = _confined(place, ["perl", "-e", "0"], limits.MAINTAINERS_SECONDS)
     problem = answer.get("problem")
     if problem is not None:
         return str(problem)
@@ -87,16 +83,16 @@ def no_walls() -> str | None:
 
 def _confined(place: Path, argv: Sequence[str], seconds: float) -> dict[str, Any]:
     """Run `argv` in `place` behind the walls; its answer is hostile data."""
-    limits = {
+    walls = {
         "seconds": seconds,
-        "memory-mb": _MEMORY_MB,
+        "memory-mb": limits.MAINTAINERS_MEMORY_MIB,
         "processes": _PROCESSES,
-        "output-kb": _OUTPUT_KB,
+        "output-kb": limits.MAINTAINERS_OUTPUT_KIB,
     }
     ended = process.run(
         [
             *(sys.executable, "-P", "-m", "swingbot_worker.walls.confined"),
-            *(f"--{name}={value}" for name, value in limits.items()),
+            *(f"--{name}={value}" for name, value in walls.items()),
             str(place),
             "--",
             *argv,
@@ -136,7 +132,8 @@ def _take_out(mirror: Path, commit: str, base: str, place: Path, seconds: float)
         text = _git(mirror, place, "cat-file", "blob", f"{base}:{name}", seconds=seconds)
         if text is None and needed:
             raise NoMaintainers(
-                f"the tree's base {base[:12]} has no {name}, or it is larger than {_BYTES >> 20} MB"
+                f"the tree's base {base[:12]} has no {name}, or it is larger than"
+                f" {limits.PATCH_BYTES >> 20} MB"
             )
         if text is not None:
             (place / name).write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -152,7 +149,7 @@ def _take_out(mirror: Path, commit: str, base: str, place: Path, seconds: float)
         seconds=seconds,
     )
     if patch is None:
-        raise NoMaintainers(f"the commit's patch is larger than {_BYTES >> 20} MB")
+        raise NoMaintainers(f"the commit's patch is larger than {limits.PATCH_BYTES >> 20} MB")
     (place / "patch").write_text(patch, encoding="utf-8", errors="surrogateescape")
 
 
@@ -165,13 +162,14 @@ def _git(mirror: Path, place: Path, *arguments: str, seconds: float) -> str | No
 
 def _limited(argv: Sequence[str], seconds: int) -> list[str]:
     """Wrap `argv` in a shell that limits CPU time to `seconds`, memory to 1 GB and each output file
-    to `_BYTES` bytes; output goes to files beside its directory.
+    to `PATCH_BYTES`; output goes to files beside its directory.
     """
-    limits = (
-        f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {_BYTES // 512}; ulimit -v {_GIT_MEMORY_KB}"
+    shell = (
+        f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {limits.PATCH_BYTES // 512};"
+        f" ulimit -v {_GIT_MEMORY_KB}"
     )
     redirected = 'exec "$@" >../git-stdout 2>../git-stderr </dev/null'
-    return ["sh", "-c", f"{limits}; {redirected}", "sh", *argv]
+    return ["sh", "-c", f"{shell}; {redirected}", "sh", *argv]
 
 
 def _environment(place: Path) -> dict[str, str]:
@@ -185,7 +183,7 @@ def _environment(place: Path) -> dict[str, str]:
 
 def _read(path: Path) -> str:
     with path.open("rb") as file:
-        return file.read(_BYTES + 512).decode("utf-8", "surrogateescape")
+        return file.read(limits.PATCH_BYTES + 512).decode("utf-8", "surrogateescape")
 
 
 def _last_line(text: str) -> str:

@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from swingbot.adapters import limits
 from swingbot.core.keep.health import PartBeat
 from swingbot_jobs.contract.heartbeat import BEAT_SECONDS, FILE, Beat, decode, encode
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-_LONGEST: Final = 200  # bytes read of a heartbeat file
 
 
 def boot_id() -> str:
@@ -145,7 +145,7 @@ def beats(state: Path) -> list[PartBeat]:
 def _read(part: str, file: Path, now: float, this_boot: str) -> PartBeat | None:
     try:
         with file.open("rb") as source:
-            beat = decode(source.read(_LONGEST))
+            beat = decode(source.read(limits.HEARTBEAT_BYTES))
             modified = os.fstat(source.fileno()).st_mtime
     except (OSError, ValueError):
         return None  # no heartbeat, or one that is just being created

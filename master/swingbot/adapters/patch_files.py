@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from swingbot.core.limits import SERIES_BYTES, SERIES_MAILS
 from swingbot.core.patchset.model import (
-    MOST_MAILS,
-    SERIES_BYTES,
     PatchFile,
     PatchSource,
     SeriesError,
@@ -71,8 +70,8 @@ def _listing(path: Path) -> Iterable[Path]:
         files = list(path.iterdir())
     except OSError as error:
         raise SeriesError(f"{path.name}: {error.strerror}") from None
-    if len(files) > MOST_MAILS:
-        raise SeriesError(f"{path.name}: the directory has more than {MOST_MAILS} files")
+    if len(files) > SERIES_MAILS:
+        raise SeriesError(f"{path.name}: the directory has more than {SERIES_MAILS} files")
     return files
 
 

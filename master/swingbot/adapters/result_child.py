@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from swingbot.adapters import limits
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.reading.parse import parse_results
@@ -25,9 +26,6 @@ from swingbot_jobs.reading.result import ParsedRun
 MIB: Final = 1 << 20
 LENGTH: Final = struct.Struct(">Q")
 READY: Final = b"\n"
-# A boot with 100 runs of 100 metrics has less than 1 MiB. What is larger is refused, because the
-# reader of the answer needs several times its length.
-ANSWER_BYTES: Final = 16 * MIB
 # A child that needed more is replaced: Python keeps much of the memory that it has used.
 _GROWN_BYTES: Final = 256 * MIB
 
@@ -47,7 +45,7 @@ def main(arguments: list[str]) -> None:
         _allow_seconds(seconds)
         body = _answer(document, descriptors[0], programs)
         connection.sendall(LENGTH.pack(len(body)))
-        if len(body) > ANSWER_BYTES:
+        if len(body) > limits.RESULT_ANSWER_BYTES:
             return
         connection.sendall(body)
 

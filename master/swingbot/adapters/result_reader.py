@@ -19,16 +19,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Final, get_args
 
-from swingbot.adapters import process, progress
-from swingbot.adapters.result_child import ANSWER_BYTES, LENGTH, MIB, READY, receive
+from swingbot.adapters import limits, process, progress
+from swingbot.adapters.result_child import LENGTH, MIB, READY, receive
 from swingbot.service.ports.results import Unreadable
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.reading.parse import MAX_ARCHIVE_BYTES
+from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
 
-# Beyond what Python and the parsers need. Results of the largest jobs need a tenth of it.
-MEMORY_BYTES: Final = 768 * MIB
-SECONDS: Final = 120.0
 START_SECONDS: Final = 60.0
 _TIMES_EXCEEDED: Final = (-signal.SIGXCPU, -signal.SIGKILL)
 
@@ -37,7 +34,11 @@ class ChildResultReader:
     """Reads with the programs in the directory `programs`; safe to use by one thread at a time."""
 
     def __init__(
-        self, programs: Path, *, memory_bytes: int = MEMORY_BYTES, seconds: float = SECONDS
+        self,
+        programs: Path,
+        *,
+        memory_bytes: int = limits.RESULT_READER_BYTES,
+        seconds: float = limits.RESULT_READER_SECONDS,
     ) -> None:
         self._programs, self._memory, self._seconds = programs, memory_bytes, seconds
         self._child: process.Child | None = None
@@ -82,9 +83,11 @@ class ChildResultReader:
         socket.send_fds(connection, [LENGTH.pack(len(request))], [plain.fileno()])
         connection.sendall(request)
         (length,) = LENGTH.unpack(receive(connection, LENGTH.size))
-        if length > ANSWER_BYTES:
+        if length > limits.RESULT_ANSWER_BYTES:
             self.close()
-            return {"refused": f"they have more than {ANSWER_BYTES // MIB} MiB of samples"}
+            return {
+                "refused": f"they have more than {limits.RESULT_ANSWER_BYTES // MIB} MiB of samples"
+            }
         answer = json.loads(receive(connection, length))
         return answer if isinstance(answer, dict) else {}
 
@@ -120,7 +123,7 @@ def _copy(tar: IO[bytes], file: IO[bytes]) -> None:
 
     One byte above the limit is enough for the reader to refuse it.
     """
-    left = MAX_ARCHIVE_BYTES + 1
+    left = RESULT_ARCHIVE_BYTES + 1
     while left and (chunk := tar.read(min(left, MIB))):
         file.write(chunk)
         left -= len(chunk)

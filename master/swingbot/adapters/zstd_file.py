@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import zstandard
 
-from swingbot.adapters import progress
+from swingbot.adapters import limits, progress
 from swingbot.core.model.artifact import Damaged
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ FRAME_BYTES: Final = 1 << 20
 LEVEL: Final = 3
 _SKIPPABLE, _SEEKABLE = 0x184D2A5E, 0x8F92EAB1
 _ENTRY, _FOOTER, _HEADER = struct.Struct("<II"), struct.Struct("<IBI"), struct.Struct("<II")
-_MAX_FRAMES: Final = 1 << 20
 
 
 class ZstdWriter:
@@ -144,7 +143,7 @@ def _table(file: BinaryIO) -> list[tuple[int, int]]:
     if (
         magic != _SEEKABLE
         or descriptor != 0
-        or not 0 < frames <= _MAX_FRAMES
+        or not 0 < frames <= limits.ARTIFACT_FRAMES
         or begin < _HEADER.size
     ):
         raise Damaged(

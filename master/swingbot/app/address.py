@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import private_file
+from swingbot.app import limits
 from swingbot.app.settings import Settings, SettingsError
 
-_LONGEST: Final = 2000
 _ADDRESS: Final = re.compile(r"https?://[^\s/\"'<>]+[^\s\"'<>]*")
 
 
@@ -43,7 +43,7 @@ def with_recorded(settings: Settings) -> Settings:
         return settings
     try:
         with file.open("rb") as source:
-            line = source.read(_LONGEST).decode(errors="replace").strip()
+            line = source.read(limits.ADDRESS_CHARACTERS).decode(errors="replace").strip()
     except OSError:  # the service never ran here, or this user may not read the file
         return settings
     if not _ADDRESS.fullmatch(line):

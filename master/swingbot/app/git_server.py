@@ -7,11 +7,9 @@ import shutil
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from swingbot.app import process
+from swingbot.app import limits, process
 from swingbot.app.settings import Settings, SettingsError
 
-CONNECTIONS: Final = 16
-SILENCE_SECONDS: Final = 600  # the first pack of a kernel tree takes minutes
 # Build workers fetch commits by id; the mirror may be owned by another user.
 _CONFIG: Final = {"uploadpack.allowAnySHA1InWant": "true", "safe.directory": "*"}
 
@@ -31,8 +29,8 @@ def argv(settings: Settings) -> list[str]:
         *(
             "--disable=receive-pack",
             "--disable=upload-archive",
-            f"--max-connections={CONNECTIONS}",
-            f"--timeout={SILENCE_SECONDS}",
+            f"--max-connections={limits.GIT_CLIENTS}",
+            f"--timeout={limits.GIT_IDLE_SECONDS}",
             "--init-timeout=30",
         ),
         *(

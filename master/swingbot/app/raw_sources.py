@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from swingbot.adapters.artifacts import ArtifactDirectory
+from swingbot.app import limits
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.artifact import Gone as Pruned
 from swingbot.service.ports import RequestError
@@ -24,7 +25,6 @@ Row = dict[str, Any]
 _CHUNK: Final = 1 << 20
 _TIMEOUT_SECONDS: Final = 60.0
 _PAUSES_SECONDS: Final = (1.0, 5.0, 20.0)  # delays before an interrupted download is resumed
-_MAX_MANIFEST_BYTES: Final = 256 << 20
 TOKEN_VARIABLE: Final = (
     "SWINGBOT_TOKEN"  # environment variable with a reader's token for a remote service
 )
@@ -96,9 +96,9 @@ class RemoteSource:
 
     def manifest(self) -> Row:
         with self._ask("manifest.json") as answer:
-            text = answer.read(_MAX_MANIFEST_BYTES + 1)
+            text = answer.read(limits.MANIFEST_BYTES + 1)
         try:
-            manifest = json.loads(text) if len(text) <= _MAX_MANIFEST_BYTES else None
+            manifest = json.loads(text) if len(text) <= limits.MANIFEST_BYTES else None
             if (
                 not isinstance(manifest, dict)
                 or not isinstance(manifest.get("files"), list)

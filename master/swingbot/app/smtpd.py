@@ -12,22 +12,18 @@ import logging
 import signal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from aiosmtpd.smtp import MISSING, SMTP, AuthResult, Envelope, Session
 
 from swingbot.adapters import local_mail, maildir
 from swingbot.adapters.part_heartbeat import PartHeartbeat, beat_forever
+from swingbot.app import limits
 
 if TYPE_CHECKING:
     from swingbot.app.settings import Settings
 
 HOST = "127.0.0.1"
-LARGEST_MAIL = 1024 * 1024  # bytes; swingbot's own mails are below 10 KB
-# The loop opens one connection at a time and speaks at once. Strangers beyond the first number lose
-# their oldest connection, and a silent one ends after the second.
-MOST_STRANGERS: Final = 16
-IDLE_SECONDS: Final = 30.0
 log = logging.getLogger(__name__)
 
 
@@ -92,7 +88,7 @@ class LocalServer(SMTP):
         for other in list(self._strangers):
             if other.session is not None and other.session.authenticated:
                 self._strangers.pop(other)
-        while len(self._strangers) > MOST_STRANGERS:
+        while len(self._strangers) > limits.SMTP_STRANGERS:
             oldest = next(iter(self._strangers))
             self._strangers.pop(oldest)
             if isinstance(oldest.transport, asyncio.WriteTransport):
@@ -109,10 +105,10 @@ async def run(path: Path, port: int, stop: asyncio.Event, host: str, key: bytes)
         LocalServer,
         {},
         DeliverOwn(path, key),
-        data_size_limit=LARGEST_MAIL,
+        data_size_limit=limits.MAIL_BYTES,
         hostname="swingbot.localdomain",
         ident="swingbot",
-        timeout=IDLE_SECONDS,
+        timeout=limits.SMTP_IDLE_SECONDS,
         auth_require_tls=False,  # the key itself is never sent
         auth_exclude_mechanism=("LOGIN", "PLAIN"),
     )

@@ -14,9 +14,10 @@ import uvicorn
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
-from swingbot.adapters.artifacts import LIMIT_BYTES, ArtifactDirectory, secret
+from swingbot.adapters.artifacts import ArtifactDirectory, secret
+from swingbot.adapters.limits import ARTIFACT_BYTES
 from swingbot.adapters.part_heartbeat import PartHeartbeat
-from swingbot.app import address
+from swingbot.app import address, limits
 from swingbot.app.commands.sheets import TABLE_FORMS, printed
 from swingbot.app.keep.health_page import health, read_here
 from swingbot.app.keep.host_metrics import metrics
@@ -58,10 +59,10 @@ from swingbot_jobs.contract.heartbeat import BEAT_SECONDS
 from swingbot_jobs.language.program import load_programs
 
 METRICS_CONNECTIONS: Final = 2
-METRICS_SECONDS: Final = 5  # longest query
-CONNECTIONS: Final = 200  # concurrent requests; further ones are answered with 503
 # Of one attempt, and of all workers at once: each upload needs a connection and a buffer.
-UPLOADS: Final = UploadLimits(files=200, size=4096 << 20, open_files=16)
+UPLOADS: Final = UploadLimits(
+    files=limits.ATTEMPT_FILES, size=limits.ATTEMPT_BYTES, open_files=limits.OPEN_UPLOADS
+)
 
 
 def serve(settings: Settings, engine: Engine) -> None:
@@ -73,7 +74,7 @@ def serve(settings: Settings, engine: Engine) -> None:
         host=web.host,
         port=web.port,
         proxies=web.proxies,
-        connections=CONNECTIONS,
+        connections=limits.CONNECTIONS,
     )
     with watching_readers(engine):
         BeatingServer(config, PartHeartbeat(settings.state, "web")).run()
@@ -121,9 +122,9 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
     exchange_engine = own_pool(engine, connections=EXCHANGE_THREADS)
     attempts = AttemptTransactions(exchange_engine, TestboxRules().lease_seconds)
     metrics_engine = own_pool(
-        engine, connections=METRICS_CONNECTIONS, query_seconds=METRICS_SECONDS
+        engine, connections=METRICS_CONNECTIONS, query_seconds=limits.METRICS_SECONDS
     )
-    traffic = Traffic(CONNECTIONS)
+    traffic = Traffic(limits.CONNECTIONS)
     extra = [
         *exchange.routes(store, attempts, key, UPLOADS, testboxes=attempts),
         *boot_order.routes(engine, read.boot_order),
@@ -196,7 +197,7 @@ def _limit(patch_bytes: int, method: str, path: str) -> int:
         # a second file in addition to the stored one, or one escaped in JSON
         return 3 * patch_bytes + FORM_BYTES
     if method == "PUT" and path.startswith("/artifacts/"):
-        return LIMIT_BYTES
+        return ARTIFACT_BYTES
     if method == "PUT" and path.startswith("/attempts/"):
         return OUTCOME_LIMIT_BYTES
     return FORM_BYTES if method in ("POST", "PUT") else 0

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from swingbot_worker import limits
 from swingbot_worker.kbuild.elf import NotAnObject
 
 _MAGIC, _THIN = b"!<arch>\n", b"!<thin>\n"
 _HEADER = 60
-_LONGEST = 256 << 20
 _INDEXES = (b"/", b"/SYM64/")
 
 
@@ -23,7 +23,7 @@ def members(path: Path) -> list[str]:
 
     Raises NotAnObject or OSError.
     """
-    if path.stat().st_size > _LONGEST:
+    if path.stat().st_size > limits.ARCHIVE_MEMBER_BYTES:
         raise NotAnObject(f"{path} is larger than any archive of a kernel")
     data = path.read_bytes()
     if data[:8] not in (_MAGIC, _THIN):

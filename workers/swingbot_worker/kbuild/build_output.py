@@ -14,19 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
+from swingbot_jobs.limits import KCONFIG_BYTES
+from swingbot_worker import limits
 from swingbot_worker.kbuild.make import BuildFailed
 
 MIB: Final = 1 << 20
 # A bzImage with every driver built in is below 100 MB.
 # The .config of a kernel with every option has 0.4 MB, a preprocessed vmlinux.lds 0.1 MB.
 LONGEST: Final = {
-    "arch/x86/boot/bzImage": 512 * MIB,
-    "System.map": 256 * MIB,
-    ".config": 4 * MIB,
-    "arch/x86/kernel/vmlinux.lds": 4 * MIB,
+    "arch/x86/boot/bzImage": limits.BZIMAGE_BYTES,
+    "System.map": limits.SYSTEM_MAP_BYTES,
+    ".config": KCONFIG_BYTES,
+    "arch/x86/kernel/vmlinux.lds": limits.LINKER_SCRIPT_BYTES,
 }
-# All files of Linux 6.18 together are 1.6 GB.
-SOURCE_BYTES: Final = 8 << 30
 _NOT_AS_LEFT: Final = (
     errno.ENOENT,
     errno.ENOTDIR,
@@ -99,9 +99,10 @@ def spoilt(directory: Path) -> Iterator[None]:
 
 def refuse_huge(source_bytes: int) -> None:
     """Raise BuildFailed for a source whose checkout would fill the disk."""
-    if source_bytes > SOURCE_BYTES:
+    if source_bytes > limits.SOURCE_BYTES:
         raise BuildFailed(
-            f"The source has {source_bytes // MIB} MB of files; the limit is {SOURCE_BYTES // MIB} "
+            f"The source has {source_bytes // MIB} MB of files; the limit is"
+            f" {limits.SOURCE_BYTES // MIB} "
             "MB.",
             [],
         )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
+from swingbot_worker import limits
 from swingbot_worker.kbuild import functions, layout, objects
 from swingbot_worker.kbuild.accepted import lost_lines
 from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.readers.limited_child import Refused, serve
-
-_REASON_LENGTH: Final = 500
 
 
 def main() -> None:
@@ -56,7 +55,7 @@ def _read(
         elif "rows" in files:
             functions.read_objects(source, directory, keep=files["rows"])
     except NotAnObject as error:
-        answer["no_record"] = str(error)[:_REASON_LENGTH]
+        answer["no_record"] = str(error)[: limits.ERROR_CHARACTERS]
     return answer
 
 
@@ -68,5 +67,5 @@ def _permute(task: dict[str, Any], linked: list[str], target: IO[str]) -> dict[s
     try:
         target.write(layout.permuted(script.decode(), linked, task["layout"]))
     except layout.NoLayout as error:
-        return {"no_layout": str(error)[:_REASON_LENGTH]}
+        return {"no_layout": str(error)[: limits.ERROR_CHARACTERS]}
     return {}

@@ -18,6 +18,8 @@ from typing import IO, cast
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
+from swingbot_worker import limits
+
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_COMPRESSED = (
     0x1,
     0x2,
@@ -29,14 +31,6 @@ SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_COMPRESSED = (
 NOTYPE, OBJECT, FUNC, SECTION, FILE = 0, 1, 2, 3, 4
 LOCAL, GLOBAL, WEAK = 0, 1, 2
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
-# Maximum number of entries of one table. The vmlinux of a distribution has about 300 000 symbols.
-_MOST_ENTRIES = 4_000_000
-# Maximum number of bytes read from one file. Sections do not overlap, so larger totals are invalid.
-_MOST_BYTES = 1 << 30
-# Bytes of one symbol's name (the kernel's KSYM_NAME_LEN is 512), and of all names together, which
-# may overlap in the file. A distribution has 30 MB.
-_LONGEST_NAME = 4_096
-_MOST_NAME_BYTES = 256 << 20
 _SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
 
 
@@ -142,7 +136,7 @@ def read_elf(path: Path) -> Elf:
     try:
         # Mapped, so that an invalid offset in the file never looks like a disk error.
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-            return _read(ELFFile(cast(IO[bytes], whole)), min(len(whole), _MOST_BYTES))
+            return _read(ELFFile(cast(IO[bytes], whole)), min(len(whole), limits.ELF_BYTES))
     except (
         ELFError,
         struct.error,
@@ -191,12 +185,12 @@ def _read(elf: ELFFile, room: int) -> Elf:
         if kind == "SHT_RELA":
             tables.append(header)
         elif kind == "SHT_SYMTAB":
-            if header["sh_size"] > _MOST_ENTRIES * _SYMBOL.size:
+            if header["sh_size"] > limits.ELF_ENTRIES * _SYMBOL.size:
                 raise ValueError("it has more symbols than a kernel")
             symbols = list(_symbols(header.data(), elf.get_section(header["sh_link"]).data()))
     for table in tables if elf["e_type"] == "ET_REL" else ():
         target = sections[table["sh_info"]]
-        if table["sh_size"] > _MOST_ENTRIES * _RELOCATION.size:
+        if table["sh_size"] > limits.ELF_ENTRIES * _RELOCATION.size:
             raise ValueError("it has more relocations than a kernel")
         if target.flags & SHF_ALLOC:
             relocations = [
@@ -210,11 +204,13 @@ def _read(elf: ELFFile, room: int) -> Elf:
 
 
 def _symbols(table: bytes, names: bytes) -> Iterator[Symbol]:
-    room = _MOST_NAME_BYTES
+    room = limits.SYMBOL_NAMES_BYTES
     for name, info, _, section, value, size in _SYMBOL.iter_unpack(table):
-        end = names.find(b"\0", name, name + _LONGEST_NAME + 1)
+        end = names.find(b"\0", name, name + limits.SYMBOL_NAME_BYTES + 1)
         if end < 0:
-            raise ValueError(f"it has a symbol whose name is longer than {_LONGEST_NAME} bytes")
+            raise ValueError(
+                f"it has a symbol whose name is longer than {limits.SYMBOL_NAME_BYTES} bytes"
+            )
         room -= end - name
         if room < 0:
             raise ValueError("the names of its symbols are longer than those of a kernel")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from swingbot_jobs.kernel_diff import VERSION, object_row, symbol_table, write_record
+from swingbot_worker import limits
 from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild.archive import members
 from swingbot_worker.kbuild.elf import NotAnObject, read_elf
@@ -21,9 +22,6 @@ from swingbot_worker.kbuild.normal_form import normal_parts
 from swingbot_worker.kbuild.objects import compiled_objects
 
 MEMORY = ".swingbot-functions.json"  # below the object directory
-# A full build takes some seconds. Objects that take minutes were crafted to do so.
-_READ_SECONDS = 600.0
-_LONGEST_LINE = 1 << 20  # characters of a command
 # Those of kbuild's compiler options that affect the generated code.
 _TELLING = ("-O", "-f", "-m", "-g", "-std=", "-D__KERNEL__", "--target=")
 _PATHS = ("-fmacro-prefix-map=", "-ffile-prefix-map=", "-fdebug-prefix-map=")
@@ -107,10 +105,12 @@ def read_objects(
     """
     known = _remembered(objects / MEMORY)
     fresh: dict[str, list[Any]] = {}
-    deadline = time.monotonic() + _READ_SECONDS
+    deadline = time.monotonic() + limits.FUNCTIONS_SECONDS
     for path in linked_objects(source, objects):
         if time.monotonic() > deadline:
-            raise NotAnObject(f"reading the objects took longer than {_READ_SECONDS:g} s")
+            raise NotAnObject(
+                f"reading the objects took longer than {limits.FUNCTIONS_SECONDS:g} s"
+            )
         state = os.stat(objects / path)
         stamp = [state.st_mtime_ns, state.st_size]
         old = known.get(path)
@@ -140,7 +140,7 @@ def _flags(objects: Path) -> list[str]:
     """
     try:
         with (objects / "init" / ".main.o.cmd").open(errors="replace") as file:
-            line = file.readline(_LONGEST_LINE)
+            line = file.readline(limits.COMMAND_CHARACTERS)
         words = shlex.split(line.partition(":=")[2].partition(" ; ")[0])
     except (OSError, ValueError):
         return []

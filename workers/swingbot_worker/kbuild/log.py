@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from swingbot_worker import limits
+
 ERRORS = 20
-ERROR_LENGTH = 500
 
 _COMPILER = re.compile(
     r":\d+(:\d+)?: (fatal )?error: |undefined reference to |^(\S*ld|objcopy|objtool)\S*: .*"
@@ -61,7 +62,7 @@ def error_lines(text: str) -> list[str]:
     errors = list(dict.fromkeys(tools + make))
     if not errors:
         errors = [line for line in lines if line.strip()][-5:]
-    return [line[:ERROR_LENGTH] for line in errors[:ERRORS]]
+    return [line[: limits.ERROR_CHARACTERS] for line in errors[:ERRORS]]
 
 
 def lab_fault(text: str) -> str | None:

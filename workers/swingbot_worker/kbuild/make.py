@@ -11,6 +11,7 @@ from pathlib import Path
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild import log, recipe
 from swingbot_worker.kbuild.sandboxed import SandboxedBuild
+from swingbot_worker.limits import MAKE_OUTPUT_BYTES
 from swingbot_worker.order import Spec
 from swingbot_worker.walls import OverLimit
 
@@ -18,8 +19,6 @@ Progress = Callable[[str], None]
 PROGRESS_SECONDS = 10.0
 # The link of a kernel alone needs more than this.
 FULL_BYTES = 64 << 20
-# Maximum output of one command that is read; a full build with warnings prints less.
-READ_BYTES = 16 << 20
 
 
 class BuildFailed(Exception):
@@ -119,7 +118,7 @@ class Make:
     def _explain(self, before: int, what: str, rc: int) -> None:
         with self.log.open("rb") as file:
             file.seek(before)
-            text = file.read(READ_BYTES).decode(errors="replace")
+            text = file.read(MAKE_OUTPUT_BYTES).decode(errors="replace")
         if self.walled is not None and self.walled.limited and log.disk_full(text):
             limits = self.walled.sandbox.limits
             raise BuildFailed(

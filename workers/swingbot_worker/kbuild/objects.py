@@ -11,12 +11,11 @@ import os
 from pathlib import Path
 from typing import IO
 
+from swingbot_worker import limits
 from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild.elf import read_elf
 
 MEMORY = ".swingbot-objects.json"  # below the object directory
-# Read of the remembered hashes, which a trusted build can write; a distribution kernel has 2 MB.
-_MEMORY_BYTES = 16 << 20
 # Code that is in the image but does not run after boot, or that is not part of the running kernel.
 NOT_BUILT_IN = (
     "arch/x86/boot",
@@ -61,7 +60,7 @@ def object_hashes(source: Path, objects: Path, *, keep: IO[str]) -> dict[str, st
 def _remembered(memory: Path) -> dict[str, list[object]]:
     try:
         with memory.open("rb") as file:
-            known = json.loads(file.read(_MEMORY_BYTES))
+            known = json.loads(file.read(limits.OBJECT_HASHES_BYTES))
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from swingbot_jobs.contract.trust import Trust
+from swingbot_worker import limits
 from swingbot_worker.kbuild import functions, objects
 from swingbot_worker.kbuild.make import BuildFailed
 from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader
 from swingbot_worker.walls.sandbox import Sandbox
 
 MIB: Final = 1 << 20
-# Anonymous memory in bytes. The vmlinux and objects of a distribution kernel need less than half.
-MEMORY_BYTES: Final = 1_536 * MIB
-CPU_SECONDS: Final = 900
-DEADLINE_SECONDS: Final = 1_200.0
 _SIZES: Final = ("text", "data", "bss")
 
 
@@ -62,8 +59,8 @@ class BuildReader:
     objects: Path
     sandbox: Sandbox | None
     trust: Trust = "untrusted"
-    memory_bytes: int = MEMORY_BYTES
-    seconds: float = DEADLINE_SECONDS
+    memory_bytes: int = limits.KERNEL_READER_BYTES
+    seconds: float = limits.KERNEL_READER_SECONDS
 
     def lost_lines(self, fragments: Sequence[str], config: IO[bytes]) -> list[list[str]]:
         """Return the lines of each fragment that the open .config does not have.
@@ -146,7 +143,7 @@ class BuildReader:
             trust=self.trust,
             memory_bytes=self.memory_bytes,
             seconds=self.seconds,
-            cpu_seconds=CPU_SECONDS,
+            cpu_seconds=limits.KERNEL_READER_CPU_SECONDS,
             visible=paths,
             hidden=tuple(sorted(path for path in others if path != self.objects)),
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot_jobs.printable import printable
-from swingbot_worker import InfraError, digest, lease, process, walls
+from swingbot_worker import InfraError, digest, lease, limits, process, walls
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
 from swingbot_worker.program import source
 from swingbot_worker.program.recipe import RECIPES, Recipe
@@ -28,10 +28,8 @@ from swingbot_worker.walls.guard import Guard
 from swingbot_worker.walls.limits import MIB, BuildLimits, limits_of
 
 PATH: Final = ENVIRONMENT["PATH"]
-SECONDS: Final = 600.0
 # will-it-scale with debug information is 6 MB in 140 files, netperf 20 MB in 400.
 DISK, LOG, FILES = 1024 * MIB, 8 * MIB, 20_000
-MAX_BINARY: Final = 64 * MIB
 LAST_LINES: Final = 15
 # Path of the source inside the sandbox, fixed so that equal sources give equal binaries.
 INSIDE: Final = Path("/build")
@@ -191,7 +189,7 @@ def _confinement() -> _Confinement:
 
 def _run(recipe: Recipe, root: Path, log: Path, site: Site, confinement: _Confinement) -> None:
     """Run the recipe's commands and reduce `root` to regular files. Raises ProgramBuildFailed."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + limits.PROGRAM_SECONDS
     sandbox.owned(root, "root" if os.geteuid() == 0 else "user", "untrusted")
     for argv in recipe.command_lines(site.make_jobs):
         timeout = max(deadline - time.monotonic(), 0.001)
@@ -205,7 +203,8 @@ def _run(recipe: Recipe, root: Path, log: Path, site: Site, confinement: _Confin
             ) from None
         if done.timed_out:
             raise ProgramBuildFailed(
-                f"The build of {recipe.program} took longer than {SECONDS:.0f} s and was stopped.",
+                f"The build of {recipe.program} took longer than"
+                f" {limits.PROGRAM_SECONDS:.0f} s and was stopped.",
                 last_lines(log),
             )
         if done.rc != 0:
@@ -304,11 +303,11 @@ def _binary(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BINARY:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limits.BINARY_BYTES:
             raise ProgramBuildFailed(
                 f"The build left a {path.name} that is not a regular file or is too large."
             )
-        content = file.read(MAX_BINARY + 1)
+        content = file.read(limits.BINARY_BYTES + 1)
     if not _X86_64_ELF.match(content):
         raise ProgramBuildFailed(f"The build left a {path.name} that is not an x86-64 executable.")
     return content

@@ -21,11 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, Protocol
 
-# netperf 2.7.0, the largest of the programs, unpacks to 8 MB in 300 files.
-MAX_BYTES: Final = 64 << 20
-MAX_FILE_BYTES: Final = 16 << 20
-MAX_FILES: Final = 10_000
-MAX_DEPTH: Final = 16
+from swingbot_worker import limits
+
 _PART: Final = re.compile(r"[^\x00-\x1f\x7f/]{1,200}")
 _CHUNK: Final = 1 << 18
 # Compiled files, which make would treat as up to date.
@@ -89,14 +86,15 @@ class _Tree:
         path = _place(name)
         self.files += 1
         self.size += size
-        if size > MAX_FILE_BYTES:
+        if size > limits.PROGRAM_FILE_BYTES:
             raise BadSource(
-                f"{name!r} has {size} bytes; the limit for a source file is {MAX_FILE_BYTES}"
+                f"{name!r} has {size} bytes; the limit for a source file is"
+                f" {limits.PROGRAM_FILE_BYTES}"
             )
-        if self.size > MAX_BYTES:
-            raise BadSource(f"it unpacks to more than {MAX_BYTES >> 20} MiB")
-        if self.files > MAX_FILES:
-            raise BadSource(f"it has more than {MAX_FILES} files")
+        if self.size > limits.PROGRAM_BYTES:
+            raise BadSource(f"it unpacks to more than {limits.PROGRAM_BYTES >> 20} MiB")
+        if self.files > limits.PROGRAM_FILES:
+            raise BadSource(f"it has more than {limits.PROGRAM_FILES} files")
         data = content.read(size)
         if len(data) != size:
             raise BadSource(f"{name!r} is truncated")
@@ -121,8 +119,8 @@ def _place(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise BadSource(f"{name[:200]!r} leads outside its directory")
-    if len(path.parts) > MAX_DEPTH:
-        raise BadSource(f"{name[:200]!r} is more than {MAX_DEPTH} directories deep")
+    if len(path.parts) > limits.PROGRAM_DEPTH:
+        raise BadSource(f"{name[:200]!r} is more than {limits.PROGRAM_DEPTH} directories deep")
     if not path.parts or not all(_PART.fullmatch(part) for part in path.parts):
         raise BadSource(f"{name[:200]!r} is not a valid name of a source file")
     return path
@@ -136,10 +134,10 @@ class _Readable(Protocol):
 
 
 class _Limited(io.RawIOBase):
-    """Reads `file`; raises BadSource beyond MAX_BYTES plus headers."""
+    """Reads `file`; raises BadSource beyond limits.PROGRAM_BYTES plus headers."""
 
     def __init__(self, file: _Readable) -> None:
-        self._file, self._left = file, MAX_BYTES + MAX_FILES * 4096
+        self._file, self._left = file, limits.PROGRAM_BYTES + limits.PROGRAM_FILES * 4096
 
     def readable(self) -> bool:
         return True
@@ -148,7 +146,7 @@ class _Limited(io.RawIOBase):
         data = self._file.read(min(size, _CHUNK) if size >= 0 else _CHUNK)
         self._left -= len(data)
         if self._left < 0:
-            raise BadSource(f"it unpacks to more than {MAX_BYTES >> 20} MiB")
+            raise BadSource(f"it unpacks to more than {limits.PROGRAM_BYTES >> 20} MiB")
         return data
 
 
@@ -195,8 +193,8 @@ def _take_members(plain: _Readable, tree: _Tree) -> str | None:
         while (member := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]
             count += 1
-            if count > 2 * MAX_FILES:
-                raise BadSource(f"it has more than {MAX_FILES} files")
+            if count > 2 * limits.PROGRAM_FILES:
+                raise BadSource(f"it has more than {limits.PROGRAM_FILES} files")
             if member.isdir():
                 _place(member.name)
                 continue

@@ -12,16 +12,12 @@ from typing import IO, Any, Final
 
 from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.limits import REASON_CHARACTERS
 from swingbot_jobs.reading.result import Results
-from swingbot_worker import InfraError, walls
-from swingbot_worker.outcome import REASON_LENGTH
+from swingbot_worker import InfraError, limits, walls
 from swingbot_worker.readers.limited_reader import CannotRead, LimitedReader
 from swingbot_worker.readers.run_status import runs_of
 
-# Results have at most 128 MB of text, which Python holds up to four times while it reads.
-MEMORY_BYTES: Final = 768 << 20
-CPU_SECONDS: Final = 60
-SECONDS: Final = 120.0
 _MODULE: Final = "swingbot_worker.readers.boot_task"
 
 
@@ -43,8 +39,8 @@ def read_boot(
     unit_jobs: Sequence[UnitJob] = (),
     facts: Mapping[str, Value] | None = None,
     marks: Sequence[str] = (),
-    memory_bytes: int = MEMORY_BYTES,
-    seconds: float = SECONDS,
+    memory_bytes: int = limits.RESULTS_READER_BYTES,
+    seconds: float = limits.RESULTS_READER_SECONDS,
 ) -> GuestReport:
     """Read `results`, which may be missing. `facts` are those of the driver.
 
@@ -59,7 +55,7 @@ def read_boot(
         sandbox=None,
         memory_bytes=memory_bytes,
         seconds=seconds,
-        cpu_seconds=CPU_SECONDS,
+        cpu_seconds=limits.RESULTS_READER_CPU_SECONDS,
     )
     with results.open("rb") as file:
         task = {
@@ -89,7 +85,7 @@ def _nothing(
 ) -> GuestReport:
     runs = runs_of(unit_jobs, Results(runs={}), facts)
     if why is not None:
-        runs = [run | {"reason": why[:REASON_LENGTH]} for run in runs]
+        runs = [run | {"reason": why[:REASON_CHARACTERS]} for run in runs]
     known = {name: fact for name, fact in facts.items() if fact is not None}
     return GuestReport(facts=known, runs=runs, marks={})
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.limits import REASON_CHARACTERS
 from swingbot_jobs.reading.parse import read_results
 from swingbot_worker.readers.limited_child import serve
 from swingbot_worker.readers.run_status import runs_of, settings_read
-
-_MARK_LENGTH: Final = 2_000
 
 
 def main() -> None:
@@ -27,5 +26,5 @@ def _do(task: dict[str, Any]) -> dict[str, Any]:
     return {
         "facts": {name: fact for name, fact in facts.items() if fact is not None},
         "runs": runs_of(jobs, results, facts),
-        "marks": {name: results.facts.get(name, "")[:_MARK_LENGTH] for name in task["marks"]},
+        "marks": {name: results.facts.get(name, "")[:REASON_CHARACTERS] for name in task["marks"]},
     }

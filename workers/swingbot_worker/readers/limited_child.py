@@ -12,12 +12,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-# Of one file that the child writes: a record of functions, or rows for the next build. Those of a
-# distribution kernel have 40 MB.
-FILE_BYTES: Final = 256 << 20
+from swingbot_worker import limits
+
 # Files are mapped, too, and may have 2 GB.
 _MAPPED_BYTES: Final = 4_096 << 20
-_REFUSED_LENGTH: Final = 500
 
 Task = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -45,7 +43,7 @@ def serve(task: Task) -> None:
 
 
 def _refused(why: str) -> dict[str, Any]:
-    return {"refused": why[:_REFUSED_LENGTH]}
+    return {"refused": why[: limits.ERROR_CHARACTERS]}
 
 
 def _limit(memory_bytes: int, cpu_seconds: int) -> None:
@@ -53,7 +51,7 @@ def _limit(memory_bytes: int, cpu_seconds: int) -> None:
         (resource.RLIMIT_AS, memory_bytes + _MAPPED_BYTES),
         (resource.RLIMIT_DATA, memory_bytes),
         (resource.RLIMIT_CPU, cpu_seconds),
-        (resource.RLIMIT_FSIZE, FILE_BYTES),
+        (resource.RLIMIT_FSIZE, limits.READER_FILE_BYTES),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_NOFILE, 64),

@@ -24,6 +24,7 @@ import swingbot_worker
 from swingbot_jobs import resources
 from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError, process
+from swingbot_worker.limits import READER_ANSWER_BYTES, READER_OUTPUT_BYTES
 from swingbot_worker.walls import OverLimit, Sandbox, cgroup
 from swingbot_worker.walls.argv import View
 from swingbot_worker.walls.sandbox import SandboxedCommand
@@ -33,8 +34,6 @@ MIB: Final = 1 << 20
 _KERNEL_BYTES: Final = 512 * MIB
 # Where no cgroup limits the child, the walls limit its address space, mapped files included.
 _ADDRESS_BYTES: Final = 4_608 * MIB
-_ANSWER_BYTES: Final = 4 * MIB
-_PRINTED_BYTES: Final = 64 << 10
 _TMP_BYTES: Final = MIB
 _START: Final = "from {module} import main; main()"
 _ENVIRONMENT: Final = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
@@ -79,7 +78,7 @@ class LimitedReader:
                 descriptors = (answer.fileno(), *(file.fileno() for file in files))
                 done = self._run(json.dumps(request).encode(), descriptors, printed)
                 answer.seek(0)
-                return _checked(done, answer.read(_ANSWER_BYTES + 1), printed)
+                return _checked(done, answer.read(READER_ANSWER_BYTES + 1), printed)
 
     def _run(
         self, request: bytes, descriptors: tuple[int, ...], printed: Path
@@ -106,7 +105,7 @@ class LimitedReader:
             sandbox.limits,
             memory=self.memory_bytes + (_KERNEL_BYTES if alone else _ADDRESS_BYTES),
             tmp=_TMP_BYTES,
-            log=_PRINTED_BYTES,
+            log=READER_OUTPUT_BYTES,
         )
         command = SandboxedCommand(
             argv=[*_python(), program],
@@ -131,7 +130,9 @@ def _checked(done: process.CompletedCommand, text: bytes, printed: Path) -> dict
         number = -done.rc if done.rc < 0 else done.rc - 128
         raise CannotRead(f"reading it was ended by signal {number}")
     try:
-        answer = json.loads(text) if len(text) <= _ANSWER_BYTES else {"refused": "it is too long"}
+        answer = (
+            json.loads(text) if len(text) <= READER_ANSWER_BYTES else {"refused": "it is too long"}
+        )
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
@@ -147,7 +148,7 @@ def _end_of(printed: Path) -> str:
     if not printed.exists():
         return ""
     with printed.open("rb") as file:
-        return file.read(_PRINTED_BYTES)[-300:].decode(errors="replace").strip()
+        return file.read(READER_OUTPUT_BYTES)[-300:].decode(errors="replace").strip()
 
 
 def _python() -> list[str]:

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from swingbot_jobs.contract.fact_sheet import (
-    FACT_LENGTH,
     not_as_asked,
     sysctls_read,
     value,
 )
 from swingbot_jobs.contract.facts import SET, Value
 from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.limits import FACT_CHARACTERS, REASON_CHARACTERS
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.result import Results
-from swingbot_worker.outcome import REASON_LENGTH
 
 
 def runs_of(
@@ -46,14 +45,14 @@ def _status(
         last = next(
             (line for line in reversed(files.get("stderr", "").splitlines()) if line.strip()), ""
         )
-        plain = printable(last[:FACT_LENGTH])
+        plain = printable(last[:FACT_CHARACTERS])
         return "failed", f"{job.program} exited with status {rc[:10] or 'unknown'}: {plain}".rstrip(
             ": "
         )
     if not files.get("stdout", "").strip():
         return "failed", f"{job.program} printed nothing"
     if why := not_as_asked(job, facts, files):
-        return "invalid", why[:REASON_LENGTH]
+        return "invalid", why[:REASON_CHARACTERS]
     return "ok" if number >= job.warmup else "warmup", None
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from swingbot_jobs.contract.trust import accepted
 from swingbot_jobs.contract.unit_job import cmdline_of
+from swingbot_jobs.limits import REASON_CHARACTERS
 from swingbot_jobs.printable import printable
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker import InfraError, OrderError, engine, lease
 from swingbot_worker.digest import sha256
 from swingbot_worker.order import BootKernel, BootOrder
-from swingbot_worker.outcome import REASON_LENGTH, Outcome, outcome
+from swingbot_worker.outcome import Outcome, outcome
 from swingbot_worker.readers.boot_reader import GuestReport, read_boot
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import host, select_driver
@@ -135,7 +136,7 @@ def _testbox(order: BootOrder, site: Site) -> Testbox:
 def _check_engine(testbox: Testbox, report: GuestReport) -> None:
     """Raise InfraError if the engine reports that it cannot run on this testbox."""
     if said := report.marks.get(engine.PROBLEM, "").strip():
-        plain = printable(said[: REASON_LENGTH // 2])
+        plain = printable(said[: REASON_CHARACTERS // 2])
         raise InfraError(
             f"The engine {testbox.engine} of testbox {testbox.name} cannot run: {plain}."
         )

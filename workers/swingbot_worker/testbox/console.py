@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from swingbot_jobs.printable import printable
+from swingbot_worker import limits
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 _STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\[[^]]*\]\s)?")
@@ -21,7 +22,6 @@ _OOPS = re.compile(
 _INT3 = re.compile(r"\bint3: [0-9a-f]{4,16} \[#1\]")
 _CODE = re.compile(r"\bCode: (?:[0-9a-f]{2} )*([0-9a-f]{2}) <[0-9a-f]{2}>")
 _BREAKPOINT = "cc"
-LINE_LENGTH = 300
 
 
 def judge(text: str) -> Verdict | None:
@@ -62,5 +62,5 @@ def _matching(pattern: re.Pattern[str], text: str) -> Iterator[str]:
 def _lines(text: str) -> Iterator[str]:
     """Yield lines without time stamps, with unprintable characters escaped."""
     for line in re.split(r"[\r\n]+", text):
-        plain = printable(line[: 4 * LINE_LENGTH])
-        yield _STAMP.sub("", plain).strip()[:LINE_LENGTH]
+        plain = printable(line[: 4 * limits.CONSOLE_LINE_CHARACTERS])
+        yield _STAMP.sub("", plain).strip()[: limits.CONSOLE_LINE_CHARACTERS]

@@ -14,12 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_worker import InfraError
+from swingbot_worker import InfraError, limits
 from swingbot_worker.digest import sha256
 from swingbot_worker.order import BootKernel
-
-# Maximum bytes that are unpacked to find the configuration.
-MOST = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +112,9 @@ def embedded(image: bytes) -> str | None:
 def _unpacked(payload: bytes) -> bytes:
     try:
         if payload[:2] == b"\x1f\x8b":
-            return zlib.decompressobj(wbits=31).decompress(payload, MOST)
+            return zlib.decompressobj(wbits=31).decompress(payload, limits.UNPACKED_KERNEL_BYTES)
         if payload[:6] == b"\xfd7zXZ\0":
-            return lzma.LZMADecompressor().decompress(payload, MOST)
+            return lzma.LZMADecompressor().decompress(payload, limits.UNPACKED_KERNEL_BYTES)
     except (zlib.error, lzma.LZMAError):
         return b""
     return payload if payload[:4] == b"\x7fELF" else b""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from swingbot_worker import runner
+from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
+from swingbot_worker import limits, runner
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.limits import BootLimits
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 LOOK_SECONDS = 0.2
-# A boot prints 13 kB, an oops some more. More than this is a flood that would fill the disk.
-CONSOLE_BYTES = 1 << 20
-RESULTS_BYTES = 256 << 20
 # A guest that does not power off within this time after its end marker is killed.
 POWER_OFF_SECONDS = 15.0
 # The last tar of the stream is smaller than this, padding included.
@@ -56,8 +54,8 @@ class Watch:
 
     def _check_sizes(self, console_bytes: int, results_bytes: int) -> None:
         for what, size, most in (
-            ("console", console_bytes, CONSOLE_BYTES),
-            ("results port", results_bytes, RESULTS_BYTES),
+            ("console", console_bytes, limits.CONSOLE_BYTES),
+            ("results port", results_bytes, RESULT_ARCHIVE_BYTES),
         ):
             if size > most:
                 last = console.last_line(tail(self._console))

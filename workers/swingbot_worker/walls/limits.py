@@ -6,22 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from swingbot_worker import InfraError
+from swingbot_worker import InfraError, limits
 
 MIB = 1 << 20
-# A distribution kernel with debug information needs about 10 GB for objects, the configurations in
-# workers/kconfig 0.2 GB.
-DISK_MB = 16_384
-# make -j64 with a shell, ccache, compiler and assembler per job needs fewer than 400.
-PROCESSES = 2_048
-# vmlinux with debug information is below 1 GB; a sparse file counts with its full length.
-FILE_MB = 4_096
-# Temporary files of compilers and scripts, which count as memory.
-TMP_MB = 1_024
-# The log of a full build with warnings is below 5 MB.
-LOG_MB = 64
-# Files of an object directory: a kernel with every driver has about 120 000.
-FILES = 1_000_000
 LEAST_MEMORY_MB = 512
 
 
@@ -47,15 +34,15 @@ def limits_of(environ: Mapping[str, str] | None = None) -> BuildLimits:
     memory = _number(
         env, "SWINGBOT_BUILD_MEMORY_MB", _three_quarters_of_memory_mb(), LEAST_MEMORY_MB
     )
-    disk = _number(env, "SWINGBOT_BUILD_DISK_MB", DISK_MB, 1)
+    disk = _number(env, "SWINGBOT_BUILD_DISK_MB", limits.BUILD_DISK_MIB, 1)
     return BuildLimits(
         memory=memory * MIB,
         disk=disk * MIB,
-        processes=_number(env, "SWINGBOT_BUILD_PROCESSES", PROCESSES, 16),
-        file=min(disk, FILE_MB) * MIB,
-        tmp=min(TMP_MB, memory // 2) * MIB,
-        log=LOG_MB * MIB,
-        files=FILES,
+        processes=_number(env, "SWINGBOT_BUILD_PROCESSES", limits.BUILD_PROCESSES, 16),
+        file=min(disk, limits.BUILD_FILE_MIB) * MIB,
+        tmp=min(limits.BUILD_TMP_MIB, memory // 2) * MIB,
+        log=limits.BUILD_LOG_MIB * MIB,
+        files=limits.BUILD_FILES,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError, process
+from swingbot_worker.limits import BUILD_DEPTH, KERNEL_FILE_BYTES
 from swingbot_worker.walls import argv as command_line
 from swingbot_worker.walls import cgroup, disk, seccomp
 from swingbot_worker.walls.argv import USERS, Descriptors, View, Way
@@ -20,10 +21,6 @@ from swingbot_worker.walls.log_pipe import copied_to
 # Environment of the host's programs that search and delete, independent of the build's.
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 _CLEAN_SECONDS = 300.0
-# A longer file is not part of a kernel and is deleted unread.
-LONGEST_FILE = 2_048 * MIB
-# Maximum directory depth; a kernel has 12. Much deeper trees would break programs that walk them.
-DEEPEST = 64
 # Reports that all walls work, closes their descriptors and executes the command. It needs bash,
 # because dash does not support descriptors above 9.
 _READY = 'echo ready >&"$0"; eval "exec $0>&-"; exec "$@"'
@@ -196,7 +193,7 @@ def clean(objects: Path, limits: BuildLimits) -> None:
         ")",
         "-o",
         "-size",
-        f"+{LONGEST_FILE // MIB}M",
+        f"+{KERNEL_FILE_BYTES // MIB}M",
     ]
     done = process.output(
         ["find", objects, "-xdev", "(", *odd, ")", "-delete"],
@@ -208,12 +205,12 @@ def clean(objects: Path, limits: BuildLimits) -> None:
     if done.rc != 0:
         raise InfraError(f"{objects} could not be searched ({done.text.strip()[-200:]}).")
     deep = process.output(
-        ["find", objects, "-xdev", "-mindepth", str(DEEPEST), "-print", "-quit"],
+        ["find", objects, "-xdev", "-mindepth", str(BUILD_DEPTH), "-print", "-quit"],
         timeout=_CLEAN_SECONDS,
         env=_ENVIRONMENT,
     )
     if deep.text or deep.timed_out:
-        raise OverLimit(f"created directories more than {DEEPEST} levels deep")
+        raise OverLimit(f"created directories more than {BUILD_DEPTH} levels deep")
     lengths, _ = room(objects, apparent=True)
     if lengths is None or lengths > 2 * limits.disk:
         raise OverLimit(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from swingbot.app import limits
 from swingbot.app.bisect_run import command_result, process
 from swingbot.app.bisect_run.failures import RunError
 from swingbot.app.bisect_run.journal import BootRequest, BootResult
@@ -24,8 +25,6 @@ from swingbot.app.bisect_run.repository import Repository, clean_environment
 # polling interval of the output size; a runaway program writes gigabytes per second
 _LOOK_SECONDS: Final = 0.25
 _KEPT_OUTPUT: Final = 1 << 20  # bytes of excessive output that are kept for diagnosis
-# limit for stdout and stderr each, in bytes; more would fill the disk
-_MOST_OUTPUT: Final = 64 << 20
 
 
 @dataclass(slots=True)
@@ -144,13 +143,13 @@ class CommandPool:
             ):
                 boot.timed_out = True
                 process.end(boot.child)
-            if max(_size(boot.out), _size(boot.err)) > _MOST_OUTPUT:
+            if max(_size(boot.out), _size(boot.err)) > limits.COMMAND_BYTES:
                 process.end(boot.child)
                 boot.child.wait()
                 for path in (boot.out, boot.err):
                     os.truncate(path, min(_size(path), _KEPT_OUTPUT))
                 raise RunError(
-                    f"CMD printed more than {_MOST_OUTPUT >> 20} MB for commit"
+                    f"CMD printed more than {limits.COMMAND_BYTES >> 20} MB for commit"
                     f" {boot.asked.sha[:12]}; print one number per run"
                 )
 
@@ -206,4 +205,4 @@ def _size(path: Path) -> int:
 
 def _text(path: Path) -> str:
     with path.open("rb") as file:
-        return file.read(_MOST_OUTPUT).decode(errors="replace")
+        return file.read(limits.COMMAND_BYTES).decode(errors="replace")

@@ -8,9 +8,9 @@ import signal
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot.app import limits
 from swingbot.app.bisect_run.failures import RunError
 
-MOST_VALUES: Final = 10_000  # per boot; more would only bloat the journal
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _SKIP: Final = 125
@@ -70,9 +70,10 @@ def _numbers(out: str, pattern: re.Pattern[str] | None) -> CommandResult:
             continue
         value = _number(text, line)
         (values if math.isfinite(value) else non_finite).append(value)
-        if len(values) > MOST_VALUES:
+        if len(values) > limits.BOOT_VALUES:
             raise RunError(
-                f"CMD printed more than {MOST_VALUES} numbers in one boot; print one number per"
+                f"CMD printed more than {limits.BOOT_VALUES} numbers in one boot; print"
+                " one number per"
                 " run, not per request"
             )
     warning = (

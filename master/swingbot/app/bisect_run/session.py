@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import click
 
+from swingbot.app import limits
 from swingbot.app.bisect_run import output, process, result_json
 from swingbot.app.bisect_run.bisector import Bisector, ProgressEvent, RangeResult, SearchOptions
 from swingbot.app.bisect_run.command_pool import BenchmarkCommand, CommandPool
@@ -32,7 +33,6 @@ from swingbot.core.bisect.thresholds import Policy
 
 # Old boots are invalid if one of these differs.
 _STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")
-_MOST_OF_A_FILE: Final = 64 << 20  # bytes; larger files are data and are not hashed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +231,7 @@ def _files(it: Invocation) -> dict[str, str]:
         if it.checkout and not Path(word).is_absolute() and "/" in word:
             continue
         with contextlib.suppress(OSError, ValueError):
-            if path.is_file() and path.stat().st_size <= _MOST_OF_A_FILE:
+            if path.is_file() and path.stat().st_size <= limits.COMMAND_FILE_BYTES:
                 digests[word] = hashlib.sha256(path.read_bytes()).hexdigest()
     return digests
 

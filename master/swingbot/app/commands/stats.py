@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from swingbot.app import limits
 from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded, say_json
 from swingbot.core.model.comparison_row import ComparisonRow, Side
@@ -29,8 +30,6 @@ from swingbot.core.stats.rules import CLASSES, rule_for
 from swingbot.core.text.numbers import count, levels
 from swingbot.service.ports import RequestError
 from swingbot.web.plots.findings_plot import findings_plot
-
-LARGEST_FILE = 64 << 20  # bytes
 
 
 @click.group()
@@ -266,9 +265,13 @@ def _content(path: str) -> str:
     """Contents of a file or of stdin (-) as text. Raises RequestError."""
     name = "stdin" if path == "-" else path
     try:
-        raw = sys.stdin.buffer.read(LARGEST_FILE + 1) if path == "-" else Path(path).read_bytes()
-        if len(raw) > LARGEST_FILE:
-            raise RequestError(f"{name} is larger than {LARGEST_FILE >> 20} MiB, the limit")
+        raw = (
+            sys.stdin.buffer.read(limits.STATS_BYTES + 1)
+            if path == "-"
+            else Path(path).read_bytes()
+        )
+        if len(raw) > limits.STATS_BYTES:
+            raise RequestError(f"{name} is larger than {limits.STATS_BYTES >> 20} MiB, the limit")
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RequestError(f"{name} is not valid UTF-8 text") from None
@@ -286,7 +289,7 @@ def _perf_sides(
         texts = []
         for path in paths:
             with Path(path).open("rb") as file:
-                texts.append(file.read(LARGEST_FILE).decode("utf-8", "replace"))
+                texts.append(file.read(limits.STATS_BYTES).decode("utf-8", "replace"))
         try:
             sides.append(parse_perf(texts, event, repetitions))
         except BadSamples as error:

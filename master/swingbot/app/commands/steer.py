@@ -8,10 +8,10 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import click
 
+from swingbot.app import limits
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.core.bisect.tell import explain_text, journal, logbook
@@ -22,7 +22,6 @@ from swingbot.service.bisect.explain import explain_bisection
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 
-_LARGEST_LOG: Final = 1 << 30
 why_option = click.option("--why", metavar="TEXT", help="Reason, recorded in the log.")
 undo_option = click.option("--undo", is_flag=True, help="Undo an earlier skip.")
 
@@ -129,8 +128,10 @@ def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
         if not steps:
             raise RequestError(f"{what} has no recorded steps to replay: it has not made any")
         return steps
-    if what != "-" and path.stat().st_size > _LARGEST_LOG:
-        raise RequestError(f"{what} is larger than {_LARGEST_LOG >> 30} GiB, the limit for a log")
+    if what != "-" and path.stat().st_size > limits.JOURNAL_BYTES:
+        raise RequestError(
+            f"{what} is larger than {limits.JOURNAL_BYTES >> 30} GiB, the limit for a log"
+        )
     content = sys.stdin.buffer.read() if what == "-" else path.read_bytes()
     try:
         return logbook.read(content.decode().split("\n"))

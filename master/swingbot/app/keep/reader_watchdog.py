@@ -12,19 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from swingbot.app import limits
 from swingbot_db.engine import DatabaseAway, Engine, own_pool
 from swingbot_db.readers import WatchdogError, end_long_sessions
 
 log = logging.getLogger(__name__)
 
-LONGEST_SECONDS: Final = 30.0  # of a statement or transaction; the roles' statement_timeout too
 POLL_SECONDS: Final = 4.0  # nothing runs longer than the sum, and the time of one query here
 QUERY_SECONDS: Final = 5
 
 
 @contextmanager
 def watching_readers(
-    engine: Engine, *, longest: float = LONGEST_SECONDS, poll: float = POLL_SECONDS
+    engine: Engine, *, longest: float = limits.READER_SECONDS, poll: float = POLL_SECONDS
 ) -> Iterator[None]:
     """Watch while the block runs."""
     stop = threading.Event()

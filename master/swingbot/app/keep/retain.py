@@ -25,6 +25,7 @@ from swingbot.core.keep.retention import (
 )
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.service.clock_watch import SteadyClock
+from swingbot.service.limits import RECORD_BYTES
 from swingbot_db.engine import Engine
 from swingbot_db.keep import named_artifacts
 
@@ -32,7 +33,6 @@ EVERY: Final = timedelta(days=1)
 LONG: Final = timedelta(days=30)  # without a run: the service was off, or the clock is wrong
 KITS_DAYS: Final = 30.0  # since a tarball was last fetched; it is rebuilt on demand
 _RECORD: Final = "rootfs.json"
-_RECORD_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ def _archive(store: ArtifactDirectory, sha256: str) -> str | None:
     """The sha256 of the root file system that a record refers to."""
     try:
         with store.open(sha256) as file:
-            document = json.loads(file.read(_RECORD_BYTES))
+            document = json.loads(file.read(RECORD_BYTES))
         return str(document["archive"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ArtifactError):
         return None

@@ -11,9 +11,10 @@ import re
 from datetime import timedelta
 from typing import Final
 
+from swingbot.core import limits
+
 PREFIX: Final = "swingbot_"
 RANDOM_BYTES: Final = 32
-LONGEST_LIFE: Final = timedelta(days=3650)
 _TOKEN: Final = re.compile(r"swingbot_[A-Za-z0-9_-]{43}")
 _WHO: Final = re.compile(r"[^\W_](?:[\w .@+-]{0,62}\w)?")
 _LIFE: Final = re.compile(r"([1-9][0-9]{0,4})([hdw])")
@@ -48,7 +49,7 @@ def life_of(text: str) -> timedelta:
     """A lifetime such as 12h, 90d or 52w. Raises BadToken."""
     match = _LIFE.fullmatch(text)
     life = int(match[1]) * _UNITS[match[2]] if match else None
-    if life is None or life > LONGEST_LIFE:
+    if life is None or life > timedelta(days=limits.TOKEN_DAYS):
         raise BadToken(
             f"{text[:40]!r} is not a valid lifetime: write 12h, 90d or 52w, ten years at most"
         )

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Literal
 
+from swingbot.core import limits
+
 Protocol = Literal["https", "git", "ssh", "file"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -28,7 +30,6 @@ _SCP: Final = re.compile(
 )
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _PATH: Final = re.compile(r"/[A-Za-z0-9/_.,+=@~%-]*")
-LONGEST: Final = 1000  # characters
 
 
 class BadUrl(ValueError):
@@ -46,9 +47,15 @@ class Remote:
 
 def remote(text: str) -> Remote:
     """Understand a URL or path as the operator gives it. Raises BadUrl."""
-    if len(text) > LONGEST or not text.isprintable() or text != text.strip() or not text:
+    if (
+        len(text) > limits.REPOSITORY_CHARACTERS
+        or not text.isprintable()
+        or text != text.strip()
+        or not text
+    ):
         raise BadUrl(
-            f"{text[:80]!r} is not a valid repository: give one line of at most {LONGEST}"
+            f"{text[:80]!r} is not a valid repository: give one line of at most"
+            f" {limits.REPOSITORY_CHARACTERS}"
             " characters, without spaces around it"
         )
     if text.startswith("-"):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from swingbot.core import limits
 from swingbot.core.model.statuses import IncidentStatus, ReportKind
 from swingbot_jobs.printable import printable
 
 Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
 ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reopen")
-LONGEST_REASON: Final = 500
 KINDS_OF_ITS_END: Final[tuple[ReportKind, ...]] = ("retraction", "fixed")
 
 # What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was
@@ -74,8 +74,8 @@ def decide(
 def tidy(reason: str | None) -> str | None:
     """One line of printable text, or None. Raises InvalidState if it is too long."""
     line = " ".join(printable(reason or "", " ").split())
-    if len(line) > LONGEST_REASON:
+    if len(line) > limits.WHY_CHARACTERS:
         raise InvalidState(
-            f"the reason has {len(line)} characters; at most {LONGEST_REASON} are stored"
+            f"the reason has {len(line)} characters; at most {limits.WHY_CHARACTERS} are stored"
         )
     return line or None

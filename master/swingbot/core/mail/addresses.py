@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from email.utils import getaddresses
 
+from swingbot.core import limits
 from swingbot.core.text.plain import clean
 
 _SENDABLE = re.compile(
@@ -14,7 +15,6 @@ _SENDABLE = re.compile(
 _ADDRESS = re.compile(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,98}[A-Za-z0-9])?"
 )
-_LONGEST = 100  # characters of an address that git or get_maintainer.pl gave
 
 
 class BadAddress(ValueError):
@@ -50,7 +50,9 @@ def plain_address(text: str) -> str | None:
     pairs = [address for _, address in getaddresses([given]) if address]
     return (
         pairs[0]
-        if pairs == [given] and len(given) <= _LONGEST and _ADDRESS.fullmatch(given)
+        if pairs == [given]
+        and len(given) <= limits.ADDRESS_CHARACTERS
+        and _ADDRESS.fullmatch(given)
         else None
     )
 

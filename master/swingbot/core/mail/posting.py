@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
+from swingbot.core import limits
 from swingbot.core.mail.addresses import plain_address
 from swingbot.core.mail.message import PostedMail, is_message_id
 
@@ -14,7 +15,6 @@ _MESSAGE_ID = re.compile(r"Message-ID: +<?(?P<id>[^\s<>]{3,400})>?", re.IGNORECA
 _PREFIXED = re.compile(
     r"\[[^\]]{0,60}(?:PATCH|RFC)[^\]]{0,60}\](?: ?\[[^\]]{0,60}\])* ?(?P<subject>\S.{0,990})"
 )
-_MOST = 200_000  # characters of a commit message that are read
 
 
 def posted_as(message: str) -> PostedMail | None:
@@ -24,7 +24,7 @@ def posted_as(message: str) -> PostedMail | None:
     The last one counts: whoever applied the patch added it. A link with a mark (`Link: ... [1]`)
     belongs to the text.
     """
-    trailers = message[-_MOST:].rstrip().split("\n\n")[-1].split("\n")
+    trailers = message[-limits.COMMIT_MESSAGE_CHARACTERS :].rstrip().split("\n\n")[-1].split("\n")
     latest = None
     for line in trailers:
         match = _LINK.fullmatch(line.strip()) or _MESSAGE_ID.fullmatch(line.strip())

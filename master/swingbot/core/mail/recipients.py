@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from swingbot.core import limits
 from swingbot.core.mail.addresses import plain_address, wants_none
 from swingbot.core.text.plain import cut
 
@@ -17,7 +18,6 @@ _LINE = re.compile(
     r"(?P<who>[^()]{3,200}|.{1,150}<[^<>]{3,100}>)"
     r" \((?P<role>[^()]{1,300}(?:\([^()]{0,100}\)[^()]{0,200})*)\)"
 )
-_MOST_LINES = 500
 _MAINTAINERS = ("maintainer", "supporter", "odd fixer", "reviewer", "chief penguin")
 _LISTS = ("open list", "moderated list")
 # Subscribers-only lists and other roles (commit_signer, ...) get no mail.
@@ -78,9 +78,10 @@ def read_maintainers(text: str) -> tuple[MaintainerEntry, ...]:
     Raises BadMaintainers for any other line, and for too many lines: such output is not trusted.
     """
     lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) > _MOST_LINES:
+    if len(lines) > limits.MAINTAINER_LINES:
         raise BadMaintainers(
-            f"get_maintainer.pl printed {len(lines)} lines; at most {_MOST_LINES} are accepted"
+            f"get_maintainer.pl printed {len(lines)} lines; at most"
+            f" {limits.MAINTAINER_LINES} are accepted"
         )
     entries: dict[str, MaintainerEntry] = {}
     for line in lines:

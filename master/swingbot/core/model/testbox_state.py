@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from swingbot.core import limits
 from swingbot_jobs.printable import printable
-
-WHY_LENGTH: Final = 500
 
 
 class TestboxPhase(StrEnum):
@@ -193,7 +192,7 @@ def transition(testbox: TestboxStatus, event: Event, *, barred: bool = False) ->
 
 
 def _because(testbox: TestboxStatus, state: TestboxPhase, why: str) -> TestboxStatus:
-    plain = printable(why, " ")[:WHY_LENGTH]
+    plain = printable(why, " ")[: limits.WHY_CHARACTERS]
     return replace(
         testbox,
         state=state,

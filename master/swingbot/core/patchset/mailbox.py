@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from swingbot.core.patchset.model import MOST_MAILS, SeriesError
+from swingbot.core import limits
+from swingbot.core.patchset.model import SeriesError
 
-MOST_HEADERS: Final = 2000  # lines; mails in list archives have about a hundred
-HEADER_BYTES: Final = 16 << 10  # maximum size of a header that is read
 # As in `git mailsplit`: a time of day and a year after "From ", followed by a header.
 _FROM_LINE: Final = re.compile(
     rb"^From [^\n]{0,300}?\d{1,2}:\d\d(?::\d\d)? [^\n]{0,40}\d{4}[^\n]{0,10}\n"
@@ -41,10 +40,10 @@ class RawMail:
         Raises SeriesError if it is too long.
         """
         value = self.headers.get(name, b"")
-        if len(value) > HEADER_BYTES:
+        if len(value) > limits.MAIL_HEADER_BYTES:
             raise SeriesError(
                 f"the header {name.decode().title()} has {len(value)} bytes;"
-                f" the maximum is {HEADER_BYTES}"
+                f" the maximum is {limits.MAIL_HEADER_BYTES}"
             )
         return value
 
@@ -56,8 +55,8 @@ def split_mails(data: bytes) -> list[RawMail]:
     mails: list[RawMail] = []
     for piece in _pieces(data):
         mails.append(raw_mail(piece))
-        if len(mails) > MOST_MAILS:
-            raise SeriesError(f"it has more than {MOST_MAILS} mails; give only the series")
+        if len(mails) > limits.SERIES_MAILS:
+            raise SeriesError(f"it has more than {limits.SERIES_MAILS} mails; give only the series")
     return mails
 
 
@@ -117,7 +116,9 @@ def take_headers(data: bytes) -> tuple[dict[bytes, bytes], bytes]:
     start = lines = 0
     while start < len(data):
         end = data.find(b"\n", start) + 1 or len(data)
-        line = data[start:end] if end - start <= HEADER_BYTES else data[start : start + 80]
+        line = (
+            data[start:end] if end - start <= limits.MAIL_HEADER_BYTES else data[start : start + 80]
+        )
         match = _HEADER.match(line)
         if line.strip() == b"":
             start = end
@@ -130,6 +131,6 @@ def take_headers(data: bytes) -> tuple[dict[bytes, bytes], bytes]:
         else:
             break
         start, lines = end, lines + 1
-        if lines > MOST_HEADERS:
-            raise SeriesError(f"a mail has more than {MOST_HEADERS} header lines")
+        if lines > limits.MAIL_HEADER_LINES:
+            raise SeriesError(f"a mail has more than {limits.MAIL_HEADER_LINES} header lines")
     return {name: b" ".join(values) for name, values in headers.items()}, data[start:]

@@ -15,11 +15,10 @@ from email.header import decode_header
 from email.message import Message
 from typing import Final
 
-from swingbot.core.patchset.mailbox import HEADER_BYTES, RawMail, refuse_binary, take_headers
+from swingbot.core import limits
+from swingbot.core.patchset.mailbox import RawMail, refuse_binary, take_headers
 from swingbot.core.patchset.model import SeriesError
 
-DEEPEST: Final = 8  # maximum nesting of parts
-MOST_PARTS: Final = 200
 _PATCH_NAMES: Final = (".patch", ".diff", ".mbox", ".mbx", ".eml", ".txt")
 _PATCH_TYPES: Final = ("text/x-patch", "text/x-diff", "application/x-patch", "application/x-diff")
 # Text codecs that decode in linear time. Others in Python, such as punycode, do not.
@@ -53,8 +52,10 @@ class _Walk:
     def texts(self, mail: RawMail, depth: int = 0) -> Iterator[TextPart]:
         kind = _content_type(mail)
         if kind.get_content_maintype() == "multipart":
-            if depth == DEEPEST:
-                raise SeriesError(f"a mail has parts nested more than {DEEPEST} deep")
+            if depth == limits.MAIL_PART_DEPTH:
+                raise SeriesError(
+                    f"a mail has parts nested more than {limits.MAIL_PART_DEPTH} deep"
+                )
             yield from self._multipart(mail, kind, depth)
             return
         name = kind.get_content_type()
@@ -79,8 +80,8 @@ class _Walk:
             raise SeriesError("a mail has several parts but no boundary between them")
         for piece in _split(mail.body, boundary.encode("utf-8", "replace")):
             self.parts += 1
-            if self.parts > MOST_PARTS:
-                raise SeriesError(f"a mail has more than {MOST_PARTS} parts")
+            if self.parts > limits.MAIL_PARTS:
+                raise SeriesError(f"a mail has more than {limits.MAIL_PARTS} parts")
             yield from self.texts(_part(piece), depth + 1)
 
 
@@ -122,7 +123,7 @@ def header_text(value: bytes) -> str:
 def _content_type(mail: RawMail) -> Message:
     message = Message()
     value = mail.header(b"content-type")
-    if len(value) > HEADER_BYTES // 4:
+    if len(value) > limits.MAIL_HEADER_BYTES // 4:
         raise SeriesError(f"the header Content-Type has {len(value)} bytes")
     message["Content-Type"] = decode(value) or "text/plain"
     return message

@@ -7,11 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-SERIES_BYTES: Final = 32 << 20  # of all files together
-MOST_PATCHES: Final = 1000  # larger series are vendor trees, which are fetched as a branch
-MOST_MAILS: Final = 5000  # including cover letters and replies
-MESSAGE_BYTES: Final = 256 << 10  # maximum size of a commit message, which is shown on pages
-SUBJECT_CHARACTERS: Final = 1000
 _TRAILER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}: \S|[ \t]|\[")
 
 

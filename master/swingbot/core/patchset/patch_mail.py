@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from swingbot.core import limits
 from swingbot.core.patchset.diff import cut_off, has_diff, unix_lines
 from swingbot.core.patchset.mailbox import RawMail, begins_as_mail, raw_mail, split_mails
 from swingbot.core.patchset.mime import TextPart, decode, header_text, texts
 from swingbot.core.patchset.model import (
-    MESSAGE_BYTES,
-    SUBJECT_CHARACTERS,
     SeriesError,
 )
 from swingbot.core.patchset.subject import Tagged, read_subject
@@ -24,7 +23,6 @@ _IN_BODY: Final = re.compile(r"(From|Subject|Date): *(.*)", re.IGNORECASE)
 _SHOWN: Final = re.compile(rb"commit [0-9a-f]{7,64}\b[^\n]{0,200}\n(?:[A-Z][a-z]+: [^\n]*\n){1,5}")
 _SCISSORS: Final = (">8", "8<", ">%", "%<")
 _MESSAGE_ID: Final = re.compile(r"<[!-;=?A-~]{1,120}@[!-;=?A-~]{1,120}>")
-_NESTED: Final = 3  # maximum nesting of mails attached to mails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +68,16 @@ def message_of(letter: PatchMail, fallback: str) -> tuple[str, str]:
         first, _, after = body.partition("\n")
         title, body = clean(first), after.lstrip("\n")
     title = title or clean(fallback) or "a patch without a subject"
-    if len(title) > SUBJECT_CHARACTERS:
+    if len(title) > limits.PATCH_SUBJECT_CHARACTERS:
         raise SeriesError(
-            f"the subject has {len(title)} characters; the maximum is {SUBJECT_CHARACTERS}"
+            f"the subject has {len(title)} characters; the maximum is"
+            f" {limits.PATCH_SUBJECT_CHARACTERS}"
         )
     message = f"{title}\n\n{body}\n" if body else f"{title}\n"
-    if len(message.encode()) > MESSAGE_BYTES:
+    if len(message.encode()) > limits.PATCH_MESSAGE_BYTES:
         raise SeriesError(
             f"the commit message has {len(message.encode()) >> 10} KiB;"
-            f" the maximum is {MESSAGE_BYTES >> 10} KiB"
+            f" the maximum is {limits.PATCH_MESSAGE_BYTES >> 10} KiB"
         )
     return title, message
 
@@ -95,8 +94,8 @@ def _letters(mail: RawMail, depth: int) -> Iterator[PatchMail]:
         else:
             own.append(part)
     yield _letter(mail, own, html)
-    if nested and depth == _NESTED:
-        raise SeriesError(f"it has mails attached to mails more than {_NESTED} deep")
+    if nested and depth == limits.MAIL_DEPTH:
+        raise SeriesError(f"it has mails attached to mails more than {limits.MAIL_DEPTH} deep")
     for inner in nested:
         yield from _letters(inner, depth + 1)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from swingbot.core import limits
 from swingbot.core.patchset.mailbox import refuse_binary
-from swingbot.core.patchset.model import MOST_PATCHES, SeriesError
+from swingbot.core.patchset.model import SeriesError
 from swingbot.core.text.plain import cut
-
-_MOST_LINES: Final = 20_000  # including comments
 
 
 def parse_series_file(data: bytes) -> list[str]:
@@ -18,16 +15,16 @@ def parse_series_file(data: bytes) -> list[str]:
     Raises SeriesError that names the line.
     """
     refuse_binary(data)
-    lines = data.split(b"\n", _MOST_LINES)
-    if len(lines) > _MOST_LINES:
-        raise SeriesError(f"it has more than {_MOST_LINES} lines")
+    lines = data.split(b"\n", limits.QUILT_LINES)
+    if len(lines) > limits.QUILT_LINES:
+        raise SeriesError(f"it has more than {limits.QUILT_LINES} lines")
     names: list[str] = []
     for number, line in enumerate(lines, 1):
         words = _words(line.decode("utf-8", "replace"))
         if words:
             names.append(_name(number, words))
-        if len(names) > MOST_PATCHES:
-            raise SeriesError(f"it names more than {MOST_PATCHES} patches")
+        if len(names) > limits.SERIES_PATCHES:
+            raise SeriesError(f"it names more than {limits.SERIES_PATCHES} patches")
     if not names:
         raise SeriesError("it names no patches")
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from swingbot.core import limits
 from swingbot.core.patchset.diff import diff_of
 from swingbot.core.patchset.model import (
-    MOST_PATCHES,
-    SERIES_BYTES,
     OmittedMail,
     PatchFile,
     PatchSeries,
@@ -44,9 +43,9 @@ def read_series(sources: Sequence[PatchSource], *, stack: bool = False) -> Patch
     if not sources:
         return PatchSeries(patches=())
     total = sum(len(file.data) for source in sources for file in source.files)
-    if total > SERIES_BYTES:
+    if total > limits.SERIES_BYTES:
         raise SeriesError(
-            f"the patches have {total >> 20} MiB; the maximum is {SERIES_BYTES >> 20} MiB"
+            f"the patches have {total >> 20} MiB; the maximum is {limits.SERIES_BYTES >> 20} MiB"
         )
     patches: list[SeriesPatch] = []
     left_out: list[OmittedMail] = []
@@ -55,9 +54,9 @@ def read_series(sources: Sequence[PatchSource], *, stack: bool = False) -> Patch
         left_out += others
         for letter, name in chosen:
             patches.append(_patch(len(patches) + 1, letter, name))
-            if len(patches) > MOST_PATCHES:
+            if len(patches) > limits.SERIES_PATCHES:
                 raise SeriesError(
-                    f"there are more than {MOST_PATCHES} patches; fetch them as a branch"
+                    f"there are more than {limits.SERIES_PATCHES} patches; fetch them as a branch"
                 )
     if not patches:
         names = ", ".join(source.name for source in sources[:3])

@@ -14,15 +14,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Literal
 
+from swingbot.core import limits
 from swingbot.core.proof.gates import GateResult
 from swingbot_jobs.contract.unit_job import FUNCTION
 from swingbot_jobs.kernel_diff import ChangedSymbol, CodeChange, KernelRecord, source_name
 
 MONITOR: Final = "function-profile"
-# Functions counted in one run: each becomes a metric, and together they form one environment
-# variable.
-MOST_FUNCTIONS: Final = 1500
-MOST_CHARACTERS: Final = 60_000
 _NAMED: Final = 3  # functions named in the reason
 _CALLERS: Final = 2
 _KEPT: Final = 200  # functions listed in the detail
@@ -90,7 +87,7 @@ def watched(change: CodeChange, records: Sequence[KernelRecord]) -> tuple[str, .
         if name in names or not FUNCTION.fullmatch(name):
             continue
         characters += len(name) + 1
-        if len(names) >= MOST_FUNCTIONS or characters > MOST_CHARACTERS:
+        if len(names) >= limits.COUNTED_FUNCTIONS or characters > limits.COUNTED_CHARACTERS:
             break
         names[name] = None
     return tuple(names)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot.core import limits
 from swingbot.core.mail.posting import posted_as
 
 # `git send-email` writes <20240102030405.1234-3-who@host>, b4
@@ -14,7 +15,6 @@ from swingbot.core.mail.posting import posted_as
 _NUMBERED: Final = re.compile(
     r"<(?P<head>[^@<>]{6,300})-(?P<number>\d{1,4})-(?P<tail>[^@<>]*@[^@<>]+)>"
 )
-MOST_COMMITS: Final = 300  # longer series do not occur
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def series_end(commits: Sequence[tuple[str, str]]) -> SeriesEnd:
         )
     thread, number = place
     last = 0
-    for idx, (_, message) in enumerate(commits[1 : MOST_COMMITS + 1], 1):
+    for idx, (_, message) in enumerate(commits[1 : limits.SERIES_COMMITS + 1], 1):
         neighbour = _place(message)
         if neighbour is None or neighbour[0] != thread or neighbour[1] <= number:
             break

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
 
-MAX_MEMBERS: Final = 100_000
-# of one file, which is read into memory; larger ones remain in results.tar
-MAX_BYTES: Final = 64 << 20
+from swingbot.core import limits
+from swingbot_jobs.limits import RESULT_FILES
+
 PIECE_BYTES: Final = 64 << 10
 FACTS: Final = "facts"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
-_MOST_PARTS: Final = 8
 
 
 class TarMember(NamedTuple):
@@ -43,7 +42,7 @@ def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[TarMember]:
     seen: set[tuple[str, int, str]] = set()
     try:
         with tarfile.open(fileobj=tar, mode="r:", ignore_zeros=True, errors="replace") as archive:
-            for _ in range(MAX_MEMBERS):
+            for _ in range(RESULT_FILES):
                 entry = archive.next()
                 if entry is None:
                     return
@@ -58,7 +57,7 @@ def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[TarMember]:
                 else:
                     seen.add((found.unit_job or "", found.run, found.path))
                     yield found
-            note(f"results.tar has more than {MAX_MEMBERS} files: the rest was left out")
+            note(f"results.tar has more than {RESULT_FILES} files: the rest was left out")
     except (
         tarfile.TarError,
         ValueError,
@@ -74,10 +73,12 @@ def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> TarMember | str
     """The member, or why it is left out."""
     if not entry.isreg() or entry.issparse():
         return "it is not an ordinary file"
-    if entry.size > MAX_BYTES:
-        return f"it has {entry.size} bytes, more than {MAX_BYTES}; results.tar has it"
+    if entry.size > limits.RAW_FILE_BYTES:
+        return f"it has {entry.size} bytes, more than {limits.RAW_FILE_BYTES}; results.tar has it"
     parts = PurePosixPath(entry.name).parts
-    if not 2 <= len(parts) <= _MOST_PARTS or not all(_NAME.fullmatch(part) for part in parts):
+    if not 2 <= len(parts) <= limits.RAW_PATH_PARTS or not all(
+        _NAME.fullmatch(part) for part in parts
+    ):
         return "its name is not one of a result"
 
     def pieces() -> Iterator[bytes]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-MOST_OWN: Final = 50  # limit of commits of one row whose patches are in a kit
+from swingbot.core import limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +23,7 @@ def lineages(first_parents: Mapping[str, Sequence[str]]) -> dict[str, Lineage]:
 
     `first_parents` are the kernels' commits, each with itself and the first parents below it,
     newest first, as far as known. A kernel has no lineage if there is no other
-    kernel within `MOST_OWN` commits below it.
+    kernel within `limits.KIT_COMMITS` commits below it.
     """
     result = {}
     for commit, below in first_parents.items():
@@ -35,7 +34,7 @@ def lineages(first_parents: Mapping[str, Sequence[str]]) -> dict[str, Lineage]:
 
 
 def _lineage(commit: str, line: Sequence[str], kernels: Collection[str]) -> Lineage | None:
-    for depth, ancestor in enumerate(line[: MOST_OWN + 1]):
+    for depth, ancestor in enumerate(line[: limits.KIT_COMMITS + 1]):
         if ancestor != commit and ancestor in kernels:
             return Lineage(below=ancestor, commits=list(reversed(line[:depth])))
     return None

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from swingbot.core import limits
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict
 from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.aliases import with_aliases
@@ -31,7 +32,6 @@ from swingbot.core.stats.rows import BootRuns, Rule, with_lost_runs
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 from swingbot_jobs.language.program import Metric, Program
 
-MOST_FAMILIES: Final = 400  # metrics x places that are judged for one page
 _OTHER_WORK: Final = "its boots ran this job with other parameters or settings"
 Document = Mapping[str, Any]  # `swingbot_db.read.results`
 
@@ -73,7 +73,7 @@ def judge_existing(document: Document, programs: Mapping[str, Program]) -> Judge
         (place, metric) for place in places for metric in _metrics(place, document, programs)
     ]
     families.sort(key=lambda one: _importance(programs, *one))
-    judged = families[:MOST_FAMILIES]
+    judged = families[: limits.JUDGED_METRICS]
     headlines = Counter(
         place.testbox for place, name in judged if metric_of(programs, name).headline
     )

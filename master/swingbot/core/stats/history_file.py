@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from swingbot.core import limits
 from swingbot.core.stats.findings import Findings
-from swingbot.core.stats.parse import GAPS, MOST_VALUES, BadSamples
+from swingbot.core.stats.parse import GAPS, BadSamples
 
 COLUMNS: Final = ("x", "value", "time", "run", "anchor")
 _FORM: Final = (
@@ -46,8 +47,8 @@ def parse_history(text: str, form: str) -> list[Point]:
         points.setdefault(x, []).append((time, value, anchor))
     if not points:
         raise BadSamples(f"the file contains no values; give {_FORM}")
-    if len(lines) > MOST_VALUES:
-        raise BadSamples(f"the file has {len(lines)} lines; the maximum is {MOST_VALUES}")
+    if len(lines) > limits.STATS_VALUES:
+        raise BadSamples(f"the file has {len(lines)} lines; the maximum is {limits.STATS_VALUES}")
     timed = [time is not None for runs in points.values() for time, _, _ in runs]
     if any(timed) and not all(timed):
         raise BadSamples("some lines have a time and others do not; give a time for all or none")

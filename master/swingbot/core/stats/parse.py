@@ -13,12 +13,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from swingbot.core import limits
 from swingbot.core.stats.rows import BootRuns, Repeats
 from swingbot_jobs.reading.perf_stat import read_perf_stat, read_repetitions
 from swingbot_jobs.reading.result import ParseError
 
 Sides = tuple[list[BootRuns], list[BootRuns]]
-MOST_VALUES: Final = 1_000_000
 GAPS: Final = ("", "-", "na", "n/a", "null", "none")
 _HOW: Final = "write '1,2;3,4': commas between runs, semicolons between boots, a decimal point"
 _ERROR: Final = "error_pct is the standard error of the mean in percent of the mean"
@@ -183,7 +183,11 @@ def _json_boot(given: Any, side: str, k: int) -> BootRuns:
         boot = _boot(k, _json_runs(given["runs"], side, k), where)
     else:
         runs, error = given.get("runs"), given.get("error_pct")
-        if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_VALUES:
+        if (
+            isinstance(runs, bool)
+            or not isinstance(runs, int)
+            or not 2 <= runs <= limits.STATS_VALUES
+        ):
             raise BadSamples(f"{where}: with a mean, runs must be a number of at least 2")
         pct = _number(error if isinstance(error, int | float | str) else "", where, _ERROR)
         if pct < 0:
@@ -309,8 +313,8 @@ def _wide(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
 
 
 def _boot(k: int, runs: Sequence[Any], where: str) -> BootRuns:
-    if len(runs) > MOST_VALUES:
-        raise BadSamples(f"{where}: more than {MOST_VALUES} values")
+    if len(runs) > limits.STATS_VALUES:
+        raise BadSamples(f"{where}: more than {limits.STATS_VALUES} values")
     values = [
         run
         for run in runs

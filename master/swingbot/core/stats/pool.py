@@ -15,9 +15,10 @@ from typing import Final
 
 from scipy.special import chdtrc, fdtr, fdtrc
 
+from swingbot.core import limits
 from swingbot.core.stats.moments import mean, stddev
 from swingbot.core.stats.robust import median, middle
-from swingbot.core.stats.rows import LARGEST, Basis, BootRuns, Rule
+from swingbot.core.stats.rows import Basis, BootRuns, Rule
 from swingbot.core.stats.samples import draw
 from swingbot.core.stats.spread import counted
 from swingbot.core.thresholds import FEWEST_WITH_WILD, SPREADS_AGREE_P, SPREADS_ODD_SHARE
@@ -139,7 +140,7 @@ def _part(values: Sequence[float], basis: Basis) -> VarianceEstimate | None:
 
 def _mapped(units: Sequence[Sequence[BootRuns]], basis: Basis) -> list[float] | None:
     """Return one value per unit; None if a unit cannot be mapped to the scale."""
-    if not all(abs(v) < LARGEST for unit in units for b in unit for v in b.values):
+    if not all(abs(v) < limits.SAMPLE_VALUE for unit in units for b in unit for v in b.values):
         return None
     one = median if basis.medians else mean
     values = [mean([one(b.values) for b in unit]) for unit in units]

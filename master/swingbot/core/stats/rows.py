@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Literal, Protocol
 
 from swingbot.core.thresholds import (
     INTERVAL_ALPHA,
@@ -19,7 +19,6 @@ from swingbot.core.thresholds import (
 )
 
 Form = Literal["ratio", "root", "difference"]
-LARGEST: Final = 1e300  # limit of the database; squares and sums of larger values overflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

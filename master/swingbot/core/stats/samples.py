@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swingbot.core import limits
 from swingbot.core.model.comparison_row import Side
 from swingbot.core.stats.moments import mean, pooled, squares, stddev
 from swingbot.core.stats.robust import median, middle, wild
-from swingbot.core.stats.rows import LARGEST, BootRuns, Rule
+from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.stats.scale import Scale, scale_for
 from swingbot.core.thresholds import FEWEST_WITH_WILD, WILD_OWN_P
 
@@ -116,7 +117,7 @@ def impossible(drawn: BootUnits, rule: Rule) -> str | None:
     values = [v for side in drawn.sides for b in side for v in b.values]
     if not all(math.isfinite(v) for v in values):
         return "a value is not a finite number"
-    if max(map(abs, values)) >= LARGEST:
+    if max(map(abs, values)) >= limits.SAMPLE_VALUE:
         return "a value is too large to compute with"
     if rule.positive and min(values) <= 0:
         return (
@@ -133,7 +134,7 @@ def impossible(drawn: BootUnits, rule: Rule) -> str | None:
 def plain_side(boots: Sequence[BootRuns]) -> Side:
     """Return n, mean and spreads of one side from means of boots; missing values stay None."""
     boots = [b for b in boots if b.values]
-    usable = all(abs(v) < LARGEST for b in boots for v in b.values)
+    usable = all(abs(v) < limits.SAMPLE_VALUE for b in boots for v in b.values)
     return (
         _side(boots, [mean(b.values) for b in boots], None)
         if boots and usable

@@ -11,10 +11,12 @@ from typing import Final
 
 from swingbot.core.bisect.tell.logbook import Logbook
 from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST, Policy
+from swingbot.core.limits import WHY_CHARACTERS
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import missing
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.plan.queue import PRIORITY
+from swingbot.service import limits
 from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.kernel.variants import in_layout, resolve_commit
 from swingbot.service.order.place import want_boot
@@ -22,9 +24,7 @@ from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot_jobs.printable import printable
 
-MOST_BOOTS: Final = 10_000
 _RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
-_LONGEST_WHY: Final = 500
 
 
 def skip(
@@ -85,8 +85,8 @@ def hint(
 def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> int:
     """Resume a bisection that ended without an answer, with up to `boots` more boots; return the
     new total budget in boots. Raises RequestError."""
-    if not 1 <= boots <= MOST_BOOTS:
-        raise RequestError(f"--boots must be between 1 and {MOST_BOOTS}, got {boots}")
+    if not 1 <= boots <= limits.RESUMED_BOOTS:
+        raise RequestError(f"--boots must be between 1 and {limits.RESUMED_BOOTS}, got {boots}")
     with lab.transaction("resume bisection") as tx:
         bisection = _known(tx.bisections, number)
         if bisection.status == "running":
@@ -251,6 +251,6 @@ def _tidy(why: str | None) -> str | None:
     Raises RequestError if it is too long.
     """
     line = " ".join(printable(why or "", " ").split())
-    if len(line) > _LONGEST_WHY:
-        raise RequestError(f"--why is longer than {_LONGEST_WHY} characters")
+    if len(line) > WHY_CHARACTERS:
+        raise RequestError(f"--why is longer than {WHY_CHARACTERS} characters")
     return line or None

@@ -18,15 +18,12 @@ from swingbot_jobs.kernel_diff import (
     kernel_change,
     read_record,
 )
+from swingbot_jobs.limits import KCONFIG_BYTES, KERNEL_RECORD_BYTES
 
 Open = Callable[[str], BinaryIO]  # a stored file by its sha256; raises OSError
 Build = Mapping[str, Any]  # a row of kernel_build: build_key, status, image_sha256, files
 
 _T = TypeVar("_T")
-
-# A record has 1 to 10 MB; a longer file is rejected.
-MOST_BYTES = 64 << 20
-CONFIG_BYTES = 4 << 20
 
 
 class NoRecord(Exception):
@@ -113,7 +110,7 @@ def _code(open_artifact: Open, base: str, head: str) -> CodeChange:
 def _record(open_artifact: Open, sha256: str) -> KernelRecord:
     try:
         with open_artifact(sha256) as file:
-            packed = file.read(MOST_BYTES + 1)
+            packed = file.read(KERNEL_RECORD_BYTES + 1)
     except OSError:
         raise NoRecord(f"The record {sha256[:12]} is not in the artifact store.") from None
     return _or_no_record(lambda: read_record(packed))
@@ -124,7 +121,7 @@ def _config(open_artifact: Open, sha256: str | None) -> str | None:
         return None
     try:
         with open_artifact(sha256) as file:
-            return file.read(CONFIG_BYTES).decode(errors="replace")
+            return file.read(KCONFIG_BYTES).decode(errors="replace")
     except OSError:
         return None
 

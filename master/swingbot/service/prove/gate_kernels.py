@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from swingbot.core.limits import SERIES_COMMITS
 from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, Proven, Tree, Variant
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.proof import code, elsewhere
 from swingbot.core.proof.gates import GateResult
-from swingbot.core.proof.series import MOST_COMMITS, series_end
+from swingbot.core.proof.series import series_end
 from swingbot.core.proof.share import Effect, effect_of
 from swingbot.service.kernel.compare import NoRecord, changed_code
 from swingbot.service.kernel.images import all_images_of
@@ -155,7 +156,7 @@ def _series(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResu
     tip = _tip_of(lab, case)
     if isinstance(tip, GateResult):
         return tip
-    end = series_end(lab.tools.git.messages_from(case.culprit.commit, tip, MOST_COMMITS))
+    end = series_end(lab.tools.git.messages_from(case.culprit.commit, tip, SERIES_COMMITS))
     if end.commit is None:
         return GateResult(status="not run", reason=end.reason)
     if end.commit == case.culprit.commit:

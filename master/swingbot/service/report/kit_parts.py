@@ -12,13 +12,12 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.reproduce import KitArtifact, KitBoot, KitKernel, KitOmission, KitRootfs, KitRun
+from swingbot.service import limits
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading import newc
 
 Row = Mapping[str, Any]
-MOST_IMAGE_BYTES: Final = 64 << 20  # all images together; build.sh builds larger ones
 WITHOUT_IMAGES: Final = "the kernel images were left out; build.sh builds them"
-_MOST_DOCUMENT: Final = 16 << 20  # of a record or a job's archive, which is read as a whole
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9][^\s]*")
 
@@ -76,10 +75,10 @@ class Gathering:
         return KitArtifact(sha256=entry["sha256"], size=entry["size"])
 
     def content(self, artifact: KitArtifact | None) -> bytes | None:
-        if artifact is None or artifact.size > _MOST_DOCUMENT:
+        if artifact is None or artifact.size > limits.RECORD_BYTES:
             return None
         with self.sources.open(artifact.sha256) as file:
-            return file.read(_MOST_DOCUMENT)
+            return file.read(limits.RECORD_BYTES)
 
     def document(self, artifact: KitArtifact | None, of: str) -> Any:
         """Parse a JSON file written by a worker; its content is untrusted."""

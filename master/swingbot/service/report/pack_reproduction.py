@@ -12,8 +12,8 @@ from typing import Final
 from swingbot.core.model.comparison_row import ComparisonRow, key_of, row_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce.kit import KitKernel, ReportKit, Side
+from swingbot.service import limits
 from swingbot.service.report.kit_parts import (
-    MOST_IMAGE_BYTES,
     WITHOUT_IMAGES,
     Gathering,
     ReportSources,
@@ -133,7 +133,7 @@ def _kit(
 
 def _images(gathering: Gathering, sides: Mapping[Side, KitKernel]) -> Mapping[Side, KitKernel]:
     size = sum(kernel.image.size for kernel in sides.values() if kernel.image is not None)
-    return sides if size <= MOST_IMAGE_BYTES else _without_images(gathering, sides)
+    return sides if size <= limits.KIT_IMAGE_BYTES else _without_images(gathering, sides)
 
 
 def _without_images(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
+from swingbot.core.limits import KIT_COMMITS
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.plan.blocks import block_order
@@ -21,16 +22,16 @@ from swingbot.core.reproduce import (
     TableKit,
 )
 from swingbot.core.reproduce import Row as KitRow
-from swingbot.core.reproduce.lineage import MOST_OWN, Lineage, chain, lineages
+from swingbot.core.reproduce.lineage import Lineage, chain, lineages
 from swingbot.core.reproduce.names import directory_names
 from swingbot.core.reproduce.tables import patch_path
 from swingbot.core.table.references import in_words
 from swingbot.core.text.plain import cut
+from swingbot.service import limits
 from swingbot.service.report import kit_parts
 from swingbot.service.report.kit_parts import Gathering, Row
 from swingbot_jobs.contract.unit_job import UnitJob
 
-_MOST_PATCH_BYTES: Final = 16 << 20  # of all patches of a kit
 _OPEN: Final = ("waiting", "running")
 # Fields of a table's row that never change once it is judged.
 _LASTING: Final = (
@@ -409,7 +410,7 @@ def _settings(settings: Mapping[str, Any]) -> list[str]:
 
 def _images(gathering: Gathering, rows: Sequence[KitRow]) -> list[KitRow]:
     images = {row.kernel.image.sha256: row.kernel.image.size for row in rows if row.kernel.image}
-    few = sum(images.values()) <= kit_parts.MOST_IMAGE_BYTES
+    few = sum(images.values()) <= limits.KIT_IMAGE_BYTES
     return list(rows) if few else _without_images(gathering, rows)
 
 
@@ -425,7 +426,7 @@ def _with_patches(
     sources: TableSources, table: _ResultTable, rows: Sequence[KitRow]
 ) -> list[KitRow]:
     commits = list(dict.fromkeys(row.kernel.commit for row in rows))
-    parents = {commit: sources.first_parents(commit, MOST_OWN + 1) for commit in commits}
+    parents = {commit: sources.first_parents(commit, KIT_COMMITS + 1) for commit in commits}
     lineages_ = lineages({commit: below or [commit] for commit, below in parents.items()})
     patches, reasons = _patches(sources, lineages_)
     known = {commit: lineages_[commit] for commit in patches}
@@ -465,7 +466,7 @@ def _why(row: KitRow, reasons: Mapping[str, str], parents: Mapping[str, Sequence
         return reasons[commit]
     if not parents[commit]:
         return "the mirror no longer has its commit"
-    return f"no other kernel of this table is among the {MOST_OWN} commits below it"
+    return f"no other kernel of this table is among the {KIT_COMMITS} commits below it"
 
 
 def _patches(
@@ -474,7 +475,7 @@ def _patches(
     """Return the patches of each complete lineage, and the reason for each of the others."""
     patches: dict[str, list[bytes]] = {}
     reasons: dict[str, str] = {}
-    room = _MOST_PATCH_BYTES
+    room = limits.KIT_PATCH_BYTES
     for commit, lineage in wanted.items():
         own = []
         for one in lineage.commits:

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import IO, Any, Final
 
+from swingbot.core.limits import SAMPLE_VALUE
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.records import Attempt, Order
+from swingbot.service import limits
 from swingbot.service.faults import Faults
 from swingbot.service.lab.move_testboxes import outcome_came, withdrew
 from swingbot.service.ports import Catalogue, Lab, LabSettings, Tools, Transaction
@@ -23,8 +25,6 @@ from swingbot_jobs.language.program import Program
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.reading.result import ParsedRun
 
-LONGEST_METRIC: Final = 255  # characters; an index entry of PostgreSQL has 2704 bytes at most
-LARGEST_VALUE: Final = 1e300  # limit of the table
 # Attempts at a boot that misses its job's demands: a transient fault is gone at the second attempt,
 # a permanent one remains at the third.
 DEMANDED_ATTEMPTS: Final = 2
@@ -202,15 +202,16 @@ def _sound(run: ParsedRun) -> ParsedRun:
     because partial results never count.
     """
     for metric, values in run.samples.items():
-        if len(metric) > LONGEST_METRIC:
+        if len(metric) > limits.METRIC_CHARACTERS:
             return replace(
                 run,
                 status="failed",
-                reason=f"a metric name must have at most {LONGEST_METRIC} characters, got "
+                reason=f"a metric name must have at most {limits.METRIC_CHARACTERS}"
+                " characters, got "
                 f"{len(metric)}: {metric[:60]}...",
                 samples={},
             )
-        if not all(math.isfinite(value) and abs(value) < LARGEST_VALUE for value in values):
+        if not all(math.isfinite(value) and abs(value) < SAMPLE_VALUE for value in values):
             return replace(
                 run, status="failed", reason=f"{metric} is not a finite number", samples={}
             )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from swingbot.core.model.patches import BranchPatch
 from swingbot.core.model.records import Tree
 from swingbot.core.plan.branch_patches import grown
 from swingbot.core.plan.new_tip import NewTip
+from swingbot.service import limits
 from swingbot.service.ports import Git
 from swingbot.service.ports.transaction import OpenTransaction
-
-MOST_PATCHES: Final = 500  # patches listed per branch; older ones are history
 
 
 def patches_after(
@@ -25,4 +22,4 @@ def patches_after(
     rebased = moved.kind == "rebase" and tree.tip_commit is not None
     old = git.patches(moved.old, tree.tip_commit) if rebased and tree.tip_commit else []
     patches = grown(known, moved.old, old, git.patches(moved.old, moved.new))
-    return patches[-MOST_PATCHES:]
+    return patches[-limits.LISTED_PATCHES :]

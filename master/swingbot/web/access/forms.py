@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from swingbot.core.access.limits import Buckets, Rate
+from swingbot.core.access.rates import Buckets, Rate
 from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
 
 from ..http.render import Renderer

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from swingbot.core.access.limits import Buckets, Rate
+from swingbot.core.access.rates import Buckets, Rate
 
 from ..http.error_response import failure
 from ..http.render import Renderer

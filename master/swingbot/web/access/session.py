@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from swingbot.core.access import tokens
-from swingbot.core.access.limits import Buckets, Rate, client_key
+from swingbot.core.access.rates import Buckets, Rate, client_key
 from swingbot.core.access.roles import Person
 
 HOURS: Final = 12  # lifetime of a session

@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from swingbot.core.access.limits import client_key
+from swingbot.core.access.rates import client_key
 
 from .waiting import WaitingConnections
 

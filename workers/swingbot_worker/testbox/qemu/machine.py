@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_worker import InfraError, process
+from swingbot_worker import InfraError, limits, process
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.driver import SPOILT_BOOTS, MachineFault, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
-from swingbot_worker.testbox.watch import CONSOLE_BYTES, LOOK_SECONDS, Stop, Watch, ended, tail
+from swingbot_worker.testbox.watch import LOOK_SECONDS, Stop, Watch, ended, tail
 
 # A root file system, an initrd and the logs of one boot.
 FREE_BYTES = 128 << 20
@@ -137,6 +137,6 @@ def check_disk(*folders: Path) -> None:
 
 def _cut(path: Path) -> None:
     """Truncate a flooded console log; its beginning is the most informative part."""
-    if path.stat().st_size > CONSOLE_BYTES:
+    if path.stat().st_size > limits.CONSOLE_BYTES:
         with path.open("r+b") as file:
-            file.truncate(CONSOLE_BYTES)
+            file.truncate(limits.CONSOLE_BYTES)

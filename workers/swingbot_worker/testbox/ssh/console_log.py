@@ -15,11 +15,11 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from swingbot_worker import limits
+
 _BANNER = re.compile(r"^.{0,40}?Linux version \d", re.M)
 _FRAME = re.compile(r"SB:(\d{5}):([A-Za-z0-9+/=]{4,76}):")
 _HEAD = re.compile(r"SB\+(\d{1,6}):([0-9a-f]{64}):")
-# Maximum number of base64 lines to parse. At 76 characters each, this is 15 MB of base64.
-MOST_LINES = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def results(text: str, most: int) -> bytes | None:
     lines: dict[int, list[str]] = {}
     for match in _FRAME.finditer(text):
         if (
-            len(lines) < MOST_LINES
+            len(lines) < limits.CONSOLE_RESULTS_LINES
             and match[2] not in (copies := lines.setdefault(int(match[1]), []))
             and len(copies) < 4
         ):
@@ -88,7 +88,7 @@ def results(text: str, most: int) -> bytes | None:
 
 
 def _whole(lines: Mapping[int, list[str]], count: int, digest: str) -> bytes | None:
-    if count > MOST_LINES or not all(number in lines for number in range(count)):
+    if count > limits.CONSOLE_RESULTS_LINES or not all(number in lines for number in range(count)):
         return None
     for choice in range(4):
         try:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_worker import InfraError
-from swingbot_worker.testbox.watch import RESULTS_BYTES
 
 CONNECT_SECONDS = 5.0
 # Total time for the results, so that a slow guest cannot block the driver forever.
@@ -42,10 +42,10 @@ def fetch(host: str, port: int, token: str, secret: str, target: Path) -> None:
             if match is None or match[1] != token.encode():
                 raise NotServing(False)
             size = int(match[2])
-            if size > RESULTS_BYTES:
+            if size > RESULT_ARCHIVE_BYTES:
                 raise InfraError(
                     f"The kernel under test offers {size >> 20} MiB of results; the limit is "
-                    f"{RESULTS_BYTES >> 20} MiB."
+                    f"{RESULT_ARCHIVE_BYTES >> 20} MiB."
                 )
             link.settimeout(60.0)
             _copy(stream.read1, size, target)

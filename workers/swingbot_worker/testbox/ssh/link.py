@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_jobs.testbox.ssh import SshDriver
-from swingbot_worker import InfraError, process
+from swingbot_worker import InfraError, limits, process
 from swingbot_worker.testbox.console import last_line
 from swingbot_worker.testbox.ssh import enter
 
@@ -21,7 +21,6 @@ CONNECT_SECONDS = 10
 _OWN_STATUS = 255
 # Bytes per second of the slowest supported link.
 SLOWEST = 200_000
-ANSWER_BYTES = 1 << 20
 # Where the idle system keeps the highest fencing token; in its workspace if this is not writable.
 KEPT = "/var/lib/swingbot"
 
@@ -105,7 +104,7 @@ class Link:
     def _answer(self, script: str, timeout: float, stdin: bytes | None) -> tuple[int, str]:
         """Return the exit status and the output of a script. Raises Unreachable, LoginRefused."""
         done = process.output(ssh_argv(self.driver, script), timeout=timeout, stdin=stdin)
-        text = done.text[:ANSWER_BYTES]
+        text = done.text[: limits.ANSWER_BYTES]
         if done.timed_out:
             raise Unreachable(
                 f"Testbox {self.name} did not answer over SSH within {timeout:.0f} s."

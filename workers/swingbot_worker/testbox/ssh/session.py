@@ -9,10 +9,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from swingbot_jobs.limits import RESULT_ARCHIVE_BYTES
 from swingbot_jobs.testbox import tuning
 from swingbot_jobs.testbox.definition import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
-from swingbot_worker import InfraError, rootfs
+from swingbot_worker import InfraError, limits, rootfs
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.driver import Fact, Request
 from swingbot_worker.testbox.ssh import (
@@ -37,7 +38,7 @@ from swingbot_worker.testbox.ssh.state_machine import (
     step,
 )
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
-from swingbot_worker.testbox.watch import CONSOLE_BYTES, RESULTS_BYTES, ended
+from swingbot_worker.testbox.watch import ended
 
 LOOK_SECONDS = 0.5
 # Pause between two SSH connection attempts.
@@ -49,8 +50,6 @@ QUIET_SECONDS = 90.0
 MARKER_SECONDS = 20.0
 # The lease must be valid for at least this long when the testbox is told to leave its idle system.
 ENTER_SECONDS = 60.0
-# Maximum console output that includes results, more than a serial line transfers in any deadline.
-FRAMES_BYTES = 32 << 20
 
 
 class _DidNotLeave(InfraError):
@@ -323,7 +322,7 @@ class Session:
         if not ended(results) and (report.done or self.driver.console is None):
             self._take_results(report)
         verdict = boot_verdict.judge(report, ended(results))
-        most = FRAMES_BYTES if report.done else CONSOLE_BYTES
+        most = limits.CONSOLE_RESULTS_BYTES if report.done else limits.CONSOLE_BYTES
         if verdict is None and self._size - self._from > most:
             verdict = Verdict(
                 status=BootStatus.TIMED_OUT,
@@ -334,7 +333,7 @@ class Session:
 
     def _take_results(self, report: console_log.ConsoleReport) -> None:
         if self.driver.results == "console":
-            content = console_log.results(self._text(self._from), RESULTS_BYTES)
+            content = console_log.results(self._text(self._from), RESULT_ARCHIVE_BYTES)
             if content is not None:
                 self.request.results.write_bytes(content)
         elif not report.no_card:
@@ -418,8 +417,8 @@ class Session:
             return file.read(64 << 20).decode(errors="replace")
 
     def kernel_text(self) -> str:
-        """Return the console output of the kernel under test, at most CONSOLE_BYTES characters."""
-        return console_log.listen(self._text(self._from), self.token).text[:CONSOLE_BYTES]
+        """Return the console output of the kernel under test, cut at `CONSOLE_BYTES`."""
+        return console_log.listen(self._text(self._from), self.token).text[: limits.CONSOLE_BYTES]
 
     def _times(self) -> Times:
         limits = self.request.limits

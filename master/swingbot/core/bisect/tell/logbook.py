@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from swingbot.core import limits
 from swingbot.core.bisect.tell.journal import VERSION, Facts, JournalError, JournalStep, text
 from swingbot_jobs.printable import printable
 
 _SAID: Final = ("policy", "state")
-_LONGEST: Final = 50_000_000  # characters of one line: a first step of a million commits has fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,10 @@ def read(lines: Iterable[str]) -> list[JournalStep]:
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        if len(line) > _LONGEST:
-            raise JournalError(f"line {number}: longer than {_LONGEST} characters")
+        if len(line) > limits.JOURNAL_LINE_CHARACTERS:
+            raise JournalError(
+                f"line {number}: longer than {limits.JOURNAL_LINE_CHARACTERS} characters"
+            )
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):

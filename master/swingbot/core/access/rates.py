@@ -9,11 +9,8 @@ from __future__ import annotations
 import ipaddress
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final
 
-REMEMBERED: Final = (
-    20_000  # clients; beyond, the least recent is forgotten, so that many addresses cost no memory
-)
+from swingbot.core import limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +24,7 @@ class Rate:
 class Buckets:
     """Buckets by client. Times are seconds of any clock that does not go back."""
 
-    def __init__(self, rate: Rate, remembered: int = REMEMBERED) -> None:
+    def __init__(self, rate: Rate, remembered: int = limits.CLIENTS) -> None:
         self._rate, self._remembered = rate, remembered
         self._full_at: OrderedDict[str, float] = OrderedDict()
 

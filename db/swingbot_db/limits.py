@@ -1,0 +1,17 @@
+"""Limits of what a page asks of the database.
+
+Each comment says what a number limits, with its unit; a heading says what happens above it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- Questions of pages: the rest is left out, and the page says so ---
+
+# Characters of a search.
+SEARCH_CHARACTERS: Final = 200
+# Boots times metrics that a page judges.
+JUDGED_VALUES: Final = 150_000
+# Kernels that a name may mean.
+NAMED_KERNELS: Final = 20

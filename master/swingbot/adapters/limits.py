@@ -1,0 +1,55 @@
+"""Limits of what repositories, archives, workers and files may give, and of the time they get.
+
+Each comment says what a number limits, with its unit; a heading says what happens above it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- Files: refused ---
+
+# Bytes of an artifact; a kernel image is 10 to 200 MB.
+ARTIFACT_BYTES: Final = 1 << 30
+# Frames of a compressed artifact.
+ARTIFACT_FRAMES: Final = 1 << 20
+# Bytes of the patch of a commit, and of each file of a tree that get_maintainer.pl reads.
+PATCH_BYTES: Final = 16 << 20
+# Bytes of a file after a patch; the largest of Linux has 23 MB.
+PATCHED_FILE_BYTES: Final = 32 << 20
+# Bytes of all files that a patch adds: copying a file takes only two lines.
+ADDED_BYTES: Final = 1 << 30
+# Bytes of a fetch; a whole kernel history has 5 GiB.
+FETCH_BYTES: Final = 20 << 30
+# Bytes of the samples of a boot; 100 runs of 100 metrics have less than 1 MiB.
+RESULT_ANSWER_BYTES: Final = 16 << 20
+
+# --- Programs that read what is not trusted: ended, and the input is refused ---
+
+# Bytes of memory of the reader of results; those of the largest jobs need a tenth of it.
+RESULT_READER_BYTES: Final = 768 << 20
+# Seconds of the reader of results.
+RESULT_READER_SECONDS: Final = 120.0
+# MiB of memory, KiB of output and seconds of get_maintainer.pl.
+MAINTAINERS_MEMORY_MIB: Final = 512
+MAINTAINERS_OUTPUT_KIB: Final = 256
+MAINTAINERS_SECONDS: Final = 30.0
+# Seconds of a fetch; a whole kernel history takes half an hour over a slow line.
+FETCH_SECONDS: Final = 3600.0
+# Seconds in which a remote names its tips, so that it does not keep others from being polled.
+TIP_SECONDS: Final = 60.0
+# Seconds in which a page learns where commits are; 150 000 commits take 2.
+PLACES_SECONDS: Final = 10.0
+# Seconds of the search for a mail in a list archive.
+ARCHIVE_SECONDS: Final = 20.0
+
+# --- Searches: the rest is not read ---
+
+# Commits of an archive that are examined.
+ARCHIVE_COMMITS: Final = 2_000
+# Bytes of a mail in an archive, for its headers.
+ARCHIVED_MAIL_BYTES: Final = 64 << 10
+# Bytes of a part's heartbeat.
+HEARTBEAT_BYTES: Final = 200
+# Directories in which job files are looked for; more is a whole disk.
+JOB_DIRECTORIES: Final = 5000

@@ -1,0 +1,48 @@
+"""Limits of the processes of the service and of the command line.
+
+Each comment says what a number limits, with its unit; a heading says what happens above it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- Clients of the service: refused, or disconnected ---
+
+# Requests to the pages at once.
+CONNECTIONS: Final = 200
+# Files, bytes and uploads at once of one attempt of a worker.
+ATTEMPT_FILES: Final = 200
+ATTEMPT_BYTES: Final = 4096 << 20
+OPEN_UPLOADS: Final = 16
+# Seconds of a query of `/metrics`.
+METRICS_SECONDS: Final = 5
+# Seconds of a statement or transaction of Grafana; the roles' statement_timeout too.
+READER_SECONDS: Final = 30.0
+# Bytes of a mail to the local mail server; swingbot's own are below 10 KB.
+MAIL_BYTES: Final = 1 << 20
+# Connections of strangers to it; they lose the oldest.
+SMTP_STRANGERS: Final = 16
+# Seconds for which a connection to it may be silent.
+SMTP_IDLE_SECONDS: Final = 30.0
+# Clients of the git server at once.
+GIT_CLIENTS: Final = 16
+# Seconds for which one may be silent; the first pack of a kernel tree takes minutes.
+GIT_IDLE_SECONDS: Final = 600
+
+# --- Files and programs given to commands: refused ---
+
+# Bytes of samples for `swingbot stats`.
+STATS_BYTES: Final = 64 << 20
+# Bytes of a journal for `swingbot bisect replay`.
+JOURNAL_BYTES: Final = 1 << 30
+# Bytes of the manifest of raw results that a service gives.
+MANIFEST_BYTES: Final = 256 << 20
+# Characters of the address of the service.
+ADDRESS_CHARACTERS: Final = 2000
+# Numbers that the command of `swingbot bisect run` prints in a boot.
+BOOT_VALUES: Final = 10_000
+# Bytes of its output and of its errors; more would fill the disk.
+COMMAND_BYTES: Final = 64 << 20
+# Bytes of a file of its command that is hashed; larger ones are data.
+COMMAND_FILE_BYTES: Final = 64 << 20

@@ -1,0 +1,75 @@
+"""Limits of input to decisions: series of patches, commits, requests of people, numbers.
+
+Each comment says what a number limits, with its unit; a heading says what happens above it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- A series of patches: refused ---
+
+# Bytes of all files of a series.
+SERIES_BYTES: Final = 32 << 20
+# Patches of a series; larger ones are vendor trees, which are fetched as a branch.
+SERIES_PATCHES: Final = 1000
+# Mails of a series with cover letters and replies, or files of its directory.
+SERIES_MAILS: Final = 5000
+# Lines of quilt's file `series`, comments included.
+QUILT_LINES: Final = 20_000
+# Lines of a mail's headers; mails in list archives have about a hundred.
+MAIL_HEADER_LINES: Final = 2000
+# Bytes of one header.
+MAIL_HEADER_BYTES: Final = 16 << 10
+# Parts of a mail.
+MAIL_PARTS: Final = 200
+# Levels to which parts of a mail nest.
+MAIL_PART_DEPTH: Final = 8
+# Levels of mails attached to mails.
+MAIL_DEPTH: Final = 3
+# Characters of a patch's subject.
+PATCH_SUBJECT_CHARACTERS: Final = 1000
+# Bytes of a patch's message, which is shown on pages.
+PATCH_MESSAGE_BYTES: Final = 256 << 10
+
+# --- Other requests: refused ---
+
+# Characters of a reason that a person gives; of a testbox's state the rest is cut.
+WHY_CHARACTERS: Final = 500
+# Characters of a repository's address.
+REPOSITORY_CHARACTERS: Final = 1000
+# Days for which a token is valid.
+TOKEN_DAYS: Final = 3650
+# Values of a side, or lines of a history, given to `swingbot stats`.
+STATS_VALUES: Final = 1_000_000
+# Value of a sample. Squares and sums of larger ones overflow.
+SAMPLE_VALUE: Final = 1e300
+# Characters of a line of a journal: a first step of a million commits has fewer.
+JOURNAL_LINE_CHARACTERS: Final = 50_000_000
+
+# --- Commits, results and clients: the rest is left out ---
+
+# Characters of a commit's message in which addresses are looked for.
+COMMIT_MESSAGE_CHARACTERS: Final = 200_000
+# People whom the trailers of a commit name.
+TRAILER_PEOPLE: Final = 20
+# Characters of an address that git or get_maintainer.pl gives.
+ADDRESS_CHARACTERS: Final = 100
+# Lines of get_maintainer.pl.
+MAINTAINER_LINES: Final = 500
+# Commits among which the end of a series is looked for.
+SERIES_COMMITS: Final = 300
+# Functions counted in one run; each becomes a metric.
+COUNTED_FUNCTIONS: Final = 1500
+# Characters of the names of counted functions, which form one environment variable.
+COUNTED_CHARACTERS: Final = 60_000
+# Commits of a kernel whose patches are in a kit.
+KIT_COMMITS: Final = 50
+# Metrics that are judged for a page, each on one testbox.
+JUDGED_METRICS: Final = 400
+# Bytes of a raw result that is read into memory; results.tar has larger ones.
+RAW_FILE_BYTES: Final = 64 << 20
+# Parts of the path of a raw result.
+RAW_PATH_PARTS: Final = 8
+# Clients whose rate is remembered; beyond, the one that asked longest ago is forgotten.
+CLIENTS: Final = 20_000

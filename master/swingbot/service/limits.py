@@ -1,0 +1,26 @@
+"""Limits of what people request and of what goes into the database and into kits.
+
+Each comment says what a number limits, with its unit; a heading says what happens above it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- Requests: refused ---
+
+# Boots that a bisection may use when a person resumes it.
+RESUMED_BOOTS: Final = 10_000
+
+# --- Results: the run fails, or the file is left out with a note ---
+
+# Characters of a metric's full name; an index entry of PostgreSQL has 2704 bytes at most.
+METRIC_CHARACTERS: Final = 255
+# Patches of a branch that are listed; older ones are history.
+LISTED_PATCHES: Final = 500
+# Bytes of all kernel images of a kit; build.sh builds larger ones.
+KIT_IMAGE_BYTES: Final = 64 << 20
+# Bytes of all patches of a kit.
+KIT_PATCH_BYTES: Final = 16 << 20
+# Bytes of a record or a job's archive, which is read as a whole.
+RECORD_BYTES: Final = 16 << 20
