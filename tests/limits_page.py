@@ -18,10 +18,15 @@ MODULES: Final = {
     "Decisions": "master/swingbot/core/limits.py",
     "Use cases": "master/swingbot/service/limits.py",
     "Repositories, archives and files": "master/swingbot/adapters/limits.py",
+    "Pages": "master/swingbot/web/limits.py",
     "Processes and commands": "master/swingbot/app/limits.py",
     "The database": "db/swingbot_db/limits.py",
     "Workers": "workers/swingbot_worker/limits.py",
 }
+_UNIT: Final = re.compile(
+    r"^(Bytes|Characters|Days|Files|Levels|Lines|MiB|Seconds|Values|Words)"
+    r" (of|for which|in which|that are read of|to which|until) (an? |the )?"
+)
 
 
 def page() -> str:
@@ -45,7 +50,7 @@ def _section(module: Path) -> Iterator[str]:
 def _what(comment: str) -> str:
     """What a number limits; its unit is in its name, the reason in the code."""
     words = re.split(r"[;:(]|\.(?:\s|$)|,\s(?:else|its|so|which)\b", comment)[0].strip()
-    return re.sub(r"^(Characters|Bytes|Seconds|MiB|Files|Lines|Words) of (an? |the )?", "", words)
+    return _UNIT.sub("", words)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ CMDLINE_WORDS: Final = 24
 SYSCTLS: Final = 64
 # Characters of the name or value of a sysctl.
 SYSCTL_CHARACTERS: Final = 255
-# Characters of a tuning list, and of what a probe of it prints (the rest is cut).
+# Characters of a tuning list; what a probe of it prints is cut.
 TUNING_CHARACTERS: Final = 256 * 1024
 
 # --- Results of a run: the run fails with the reason ---
@@ -105,7 +105,7 @@ FACT_FILE_LINES: Final = 200
 
 # Characters of the compilers that a worker announces.
 COMPILERS_CHARACTERS: Final = 64 * 1024
-# Bytes of HEAD, commondir or a file `.git` in a repository that is only read.
+# Bytes of HEAD, commondir or `.git` of a repository; else it is not read.
 GIT_FILE_BYTES: Final = 8192
 # Bytes of a kernel's record of functions, uncompressed: 5 MB for a VM, 30 for a distribution.
 KERNEL_RECORD_BYTES: Final = 64 << 20

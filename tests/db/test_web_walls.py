@@ -22,8 +22,7 @@ from swingbot.app import web as app_web
 from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import token
-from swingbot.web.access import request_limits
-from swingbot.web.http import server
+from swingbot.web import limits
 from tests.served import Served, served
 
 Serve = Callable[..., Served]
@@ -98,9 +97,9 @@ def test_a_body_has_a_size_whether_it_says_so_or_comes_in_pieces(serve: Serve) -
 def test_what_comes_too_slowly_is_not_waited_for(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
-    monkeypatch.setattr(server, "IDLE_SECONDS", 1)
-    monkeypatch.setattr(request_limits, "PIECE_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(limits, "PIECE_SECONDS", 0.3)
     site = serve()
     assert raw(site, b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") == b"", (
         "a head that never ends"
@@ -120,7 +119,7 @@ def test_a_head_has_a_size(serve: Serve) -> None:
 
 
 def test_who_takes_no_answer_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "STALL_SECONDS", 0.3)
     site = serve()
     content = b"\0" * (40 << 20)
     store = ArtifactDirectory(site.settings.artifacts)

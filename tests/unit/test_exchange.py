@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from swingbot.adapters.artifacts import ArtifactDirectory
 from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token, token
+from swingbot.web import limits
 from swingbot.web.workers import exchange
 
 SECRET = b"s" * 32
@@ -246,7 +247,7 @@ def test_an_outcome_has_a_size_limit(client: TestClient) -> None:
     assert (
         client.put(
             "/attempts/a12/outcome.json",
-            content=b" " * (exchange.OUTCOME_LIMIT_BYTES + 1),
+            content=b" " * (limits.OUTCOME_BYTES + 1),
             headers=bearer(),
         ).status_code
         == 413

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from swingbot.web.http.waiting import GRACE_SECONDS, WAITING_AT_ONCE, WaitingConnections
+from swingbot.web import limits
+from swingbot.web.http.waiting import GRACE_SECONDS, WaitingConnections
 
 
 class Connection:
@@ -21,10 +22,13 @@ def waiting_for(waiting: WaitingConnections, client: str, count: int) -> list[Co
 
 def test_the_oldest_connections_of_a_client_make_room() -> None:
     waiting = WaitingConnections(most=200)
-    crowd, other = waiting_for(waiting, "a", WAITING_AT_ONCE + 3), waiting_for(waiting, "b", 1)
+    crowd, other = (
+        waiting_for(waiting, "a", limits.CLIENT_REQUESTS + 3),
+        waiting_for(waiting, "b", 1),
+    )
     assert waiting.close_surplus(36, now=0.1) == 0, "heads may still arrive"
     assert waiting.close_surplus(36, now=1 + GRACE_SECONDS) == 3
-    assert [one.aborted for one in crowd] == [True] * 3 + [False] * WAITING_AT_ONCE
+    assert [one.aborted for one in crowd] == [True] * 3 + [False] * limits.CLIENT_REQUESTS
     assert not other[0].aborted and not waiting.crowded(33)
 
 

@@ -19,9 +19,7 @@ OPEN_UPLOADS: Final = 16
 METRICS_SECONDS: Final = 5
 # Seconds of a statement or transaction of Grafana; the roles' statement_timeout too.
 READER_SECONDS: Final = 30.0
-# Bytes of a mail to the local mail server; swingbot's own are below 10 KB.
-MAIL_BYTES: Final = 1 << 20
-# Connections of strangers to it; they lose the oldest.
+# Connections of strangers to the local mail server; they lose the oldest.
 SMTP_STRANGERS: Final = 16
 # Seconds for which a connection to it may be silent.
 SMTP_IDLE_SECONDS: Final = 30.0

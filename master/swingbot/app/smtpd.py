@@ -19,6 +19,7 @@ from aiosmtpd.smtp import MISSING, SMTP, AuthResult, Envelope, Session
 from swingbot.adapters import local_mail, maildir
 from swingbot.adapters.part_heartbeat import PartHeartbeat, beat_forever
 from swingbot.app import limits
+from swingbot.core.limits import MAIL_BYTES
 
 if TYPE_CHECKING:
     from swingbot.app.settings import Settings
@@ -105,7 +106,7 @@ async def run(path: Path, port: int, stop: asyncio.Event, host: str, key: bytes)
         LocalServer,
         {},
         DeliverOwn(path, key),
-        data_size_limit=limits.MAIL_BYTES,
+        data_size_limit=MAIL_BYTES,
         hostname="swingbot.localdomain",
         ident="swingbot",
         timeout=limits.SMTP_IDLE_SECONDS,

@@ -35,7 +35,7 @@ from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.known_hosts import KnownHosts
 from swingbot.web.access.read_access import ReadAccess, ReadSettings
-from swingbot.web.access.request_limits import FORM_BYTES, RequestLimits, Traffic, rate_of
+from swingbot.web.access.request_limits import RequestLimits, Traffic, rate_of
 from swingbot.web.access.session import Sessions
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.http import server
@@ -43,6 +43,7 @@ from swingbot.web.http.lanes import EXCHANGE_THREADS
 from swingbot.web.http.render import Renderer
 from swingbot.web.http.snapshot_reader import SnapshotReader
 from swingbot.web.http.spooled import SpooledBodies
+from swingbot.web.limits import FORM_BYTES, OUTCOME_BYTES
 from swingbot.web.pages import boot_order, tables
 from swingbot.web.pages.incident import IncidentPages
 from swingbot.web.pages.metric_page import MetricPages
@@ -50,7 +51,7 @@ from swingbot.web.pages.moderation import ModerationPages
 from swingbot.web.pages.results import ResultPages
 from swingbot.web.pages.table_form import DOORS, TableForm
 from swingbot.web.workers import exchange
-from swingbot.web.workers.exchange import OUTCOME_LIMIT_BYTES, attempt_of
+from swingbot.web.workers.exchange import attempt_of
 from swingbot_db import read
 from swingbot_db.access import Access
 from swingbot_db.attempts import AttemptTransactions
@@ -199,5 +200,5 @@ def _limit(patch_bytes: int, method: str, path: str) -> int:
     if method == "PUT" and path.startswith("/artifacts/"):
         return ARTIFACT_BYTES
     if method == "PUT" and path.startswith("/attempts/"):
-        return OUTCOME_LIMIT_BYTES
+        return OUTCOME_BYTES
     return FORM_BYTES if method in ("POST", "PUT") else 0

@@ -13,7 +13,7 @@ from typing import Final
 SERIES_BYTES: Final = 32 << 20
 # Patches of a series; larger ones are vendor trees, which are fetched as a branch.
 SERIES_PATCHES: Final = 1000
-# Mails of a series with cover letters and replies, or files of its directory.
+# Mails of a series, or files of its directory; cover letters and replies count.
 SERIES_MAILS: Final = 5000
 # Lines of quilt's file `series`, comments included.
 QUILT_LINES: Final = 20_000
@@ -36,6 +36,8 @@ PATCH_MESSAGE_BYTES: Final = 256 << 10
 
 # Characters of a reason that a person gives; of a testbox's state the rest is cut.
 WHY_CHARACTERS: Final = 500
+# Bytes of a mail to the local mail server, or read for its page; swingbot's own are below 10 KB.
+MAIL_BYTES: Final = 1 << 20
 # Characters of a repository's address.
 REPOSITORY_CHARACTERS: Final = 1000
 # Days for which a token is valid.

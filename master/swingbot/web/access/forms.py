@@ -28,10 +28,10 @@ from starlette.routing import Route
 from swingbot.core.access.rates import Buckets, Rate
 from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
 
+from .. import limits
 from ..http.render import Renderer
 from .session import Sessions, bearer_of
 
-_LARGEST: Final = 64 << 10  # bytes of a form
 _PATH: Final = re.compile(r"/[A-Za-z0-9/_.-]*(\?[A-Za-z0-9=&_.%-]*)?")
 # The policy of the other pages, but forms may be sent to this site.
 FORM_HEADERS: Final = {
@@ -146,7 +146,7 @@ class Forms:
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
-            if len(body) > _LARGEST:
+            if len(body) > limits.FORM_BYTES:
                 raise HTTPException(413, "The form is too large; nothing was changed.")
         try:
             pairs = parse_qsl(

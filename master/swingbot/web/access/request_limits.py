@@ -21,18 +21,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swingbot.core.access.rates import Buckets, Rate
 
+from .. import limits
 from ..http.error_response import failure
 from ..http.render import Renderer
-from ..http.server import HEAD_BYTES
 from .session import client_of
 
-FORM_BYTES: Final = 64 << 10  # body size, for any address that takes no files
-AT_ONCE: Final = 32  # concurrent requests of one client
-DOWNLOADS_AT_ONCE: Final = 16  # of these, of raw results: slow ones leave room for pages
 _DOWNLOADS: Final = ("/raw/", "/artifacts/")
-PIECE_SECONDS: Final = 60.0  # time until the next piece of a body
-BODY_SECONDS: Final = 60.0  # time for a whole body of at most FORM_BYTES
-UPLOAD_SECONDS: Final = 3600.0  # time for a larger one
 
 Limit = Callable[[str, str], int]  # method, path -> maximum body size in bytes
 
@@ -130,10 +124,10 @@ class RequestLimits:
 
     def _too_many(self, request: HTTPConnection) -> HTTPException | None:
         client = client_of(request)
-        if self._at_once[client] >= AT_ONCE:
-            return _wait_for(429, f"{AT_ONCE} requests from your address")
-        if _is_download(request) and self._downloads[client] >= DOWNLOADS_AT_ONCE:
-            return _wait_for(429, f"{DOWNLOADS_AT_ONCE} downloads from your address")
+        if self._at_once[client] >= limits.CLIENT_REQUESTS:
+            return _wait_for(429, f"{limits.CLIENT_REQUESTS} requests from your address")
+        if _is_download(request) and self._downloads[client] >= limits.CLIENT_DOWNLOADS:
+            return _wait_for(429, f"{limits.CLIENT_DOWNLOADS} downloads from your address")
         if self._traffic.open >= self._traffic.most:
             return _wait_for(503, f"{self._traffic.most} requests")
         return None
@@ -144,8 +138,10 @@ class RequestLimits:
         pieces = "transfer-encoding" in request.headers
         if pieces and "content-length" in request.headers:
             return _malformed(400, "Content-Length and Transfer-Encoding exclude each other.")
-        if _head_bytes(request.scope) > HEAD_BYTES:
-            return _malformed(431, f"The request head exceeds the limit of {HEAD_BYTES} bytes.")
+        if _head_bytes(request.scope) > limits.HEAD_BYTES:
+            return _malformed(
+                431, f"The request head exceeds the limit of {limits.HEAD_BYTES} bytes."
+            )
         if "\0" in request.scope["path"] or b"\0" in unquote_to_bytes(
             request.scope["query_string"]
         ):
@@ -202,7 +198,7 @@ def _measured(receive: Receive, limit: int) -> Receive:
     """Receive the body, up to `limit` bytes, in time. Its reader gets HTTPException 413 or 408."""
     size, whole = 0, False
     end = asyncio.get_running_loop().time() + (
-        BODY_SECONDS if limit <= FORM_BYTES else UPLOAD_SECONDS
+        limits.BODY_SECONDS if limit <= limits.FORM_BYTES else limits.UPLOAD_SECONDS
     )
 
     async def measured() -> Message:
@@ -211,7 +207,7 @@ def _measured(receive: Receive, limit: int) -> Receive:
             return await receive()  # waits for a disconnect for as long as the response takes
         try:
             async with asyncio.timeout_at(
-                min(end, asyncio.get_running_loop().time() + PIECE_SECONDS)
+                min(end, asyncio.get_running_loop().time() + limits.PIECE_SECONDS)
             ):
                 message = await receive()
         except TimeoutError:

@@ -14,15 +14,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from swingbot.core.access.rates import client_key
 
+from .. import limits
 from .waiting import WaitingConnections
 
-HEAD_BYTES: Final = 32 << 10
-HEAD_SECONDS: Final = 20.0  # timeout for the head of a request
-STALL_SECONDS: Final = 60.0  # timeout for a client that reads none of the response
 STOP_SECONDS: Final = (
     4  # after SIGTERM, for responses in progress; workers repeat interrupted uploads
 )
-IDLE_SECONDS: Final = 15  # timeout of an idle connection
 TRIM_SECONDS: Final = 0.05  # delay before surplus connections are closed; their heads are read
 
 
@@ -84,12 +81,14 @@ class ImpatientProtocol(H11Protocol):
             self.transport.abort()
             return
         self._stuck = stuck
-        self._look_again = self.loop.call_later(STALL_SECONDS, self._look)
+        self._look_again = self.loop.call_later(limits.STALL_SECONDS, self._look)
 
     def data_received(self, data: bytes) -> None:
         # In pieces that end where a head must have: h11 looks at its size only when it is partial.
         while data and not self.transport.is_closing():
-            most = HEAD_BYTES - len(self.conn.trailing_data[0]) if self._waits_for_head() else 0
+            most = (
+                limits.HEAD_BYTES - len(self.conn.trailing_data[0]) if self._waits_for_head() else 0
+            )
             piece, data = (data[:most], data[most:]) if most > 0 else (data, b"")
             super().data_received(piece)
         self._watch()
@@ -114,7 +113,7 @@ class ImpatientProtocol(H11Protocol):
             self._stop()
             self._door.waiting.remove(self.client_key, self)
         elif self._timer is None:
-            self._timer = self.loop.call_later(HEAD_SECONDS, self._expire)
+            self._timer = self.loop.call_later(limits.HEAD_SECONDS, self._expire)
             self._door.wait(self)
 
     def _stop(self) -> None:
@@ -148,8 +147,8 @@ def config(
         server_header=False,
         proxy_headers=bool(proxies.strip()),
         forwarded_allow_ips=proxies,
-        h11_max_incomplete_event_size=HEAD_BYTES - 1,
-        timeout_keep_alive=IDLE_SECONDS,
+        h11_max_incomplete_event_size=limits.HEAD_BYTES - 1,
+        timeout_keep_alive=limits.IDLE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
         **more,
     )

@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Protocol
 
-WAITING_AT_ONCE: Final = 32  # of one client; browsers keep 6 open
+from swingbot.web import limits
+
 # A head usually follows its connection at once; a younger connection is closed only if the
 # connections of all clients exceed their limit.
 GRACE_SECONDS: Final = 0.5
@@ -43,7 +44,7 @@ class WaitingConnections:
     def crowded(self, total: int) -> bool:
         """Return True if `close_surplus` has something to close, now or after the grace period."""
         return total > self._most or any(
-            len(mine) > WAITING_AT_ONCE and not self._shared(client)
+            len(mine) > limits.CLIENT_REQUESTS and not self._shared(client)
             for client, mine in self._waiting.items()
         )
 
@@ -53,7 +54,7 @@ class WaitingConnections:
         for client, mine in list(self._waiting.items()):
             while (
                 not self._shared(client)
-                and len(mine) > WAITING_AT_ONCE
+                and len(mine) > limits.CLIENT_REQUESTS
                 and now - next(iter(mine.values())) > GRACE_SECONDS
             ):
                 self._close_oldest(client)

@@ -12,13 +12,13 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from swingbot.core.limits import MAIL_BYTES
 from swingbot.core.model.lookup import NotFound
 
 from ..http.render import Renderer, is_json
 from ..ports import Row
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=+-]{0,250}")
-_LARGEST = 1 << 20  # bytes read of a mail
 _NEWEST = 200  # mails listed
 
 
@@ -60,7 +60,7 @@ class MailPages:
 
 def _read(file: Path) -> EmailMessage:
     with file.open("rb") as mail:
-        message = email.message_from_bytes(mail.read(_LARGEST), policy=email.policy.default)
+        message = email.message_from_bytes(mail.read(MAIL_BYTES), policy=email.policy.default)
     assert isinstance(message, EmailMessage)
     return message
 

@@ -20,6 +20,7 @@ from swingbot.core.text.numbers import count
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import Git, GitError, Lab
 
+from .. import limits
 from ..http.csv_attachment import csv_attachment
 from ..http.filters import swing_change
 from ..http.render import Renderer, metric_page
@@ -29,7 +30,6 @@ from ..plots.plot import PlotSubject
 from ..ports import Row
 from .kinds import picture
 
-_LONGEST: Final = 300  # characters of a name
 _COLUMNS: Final = 400  # latest commits in a plot
 _LINES: Final = 200  # latest commits in the table
 _PLOTS: Final = 6  # further testboxes with a plot
@@ -82,7 +82,7 @@ class MetricPages:
     def show(self, request: Request) -> Response:
         tree, testbox = request.path_params["tree"], request.path_params["testbox"]
         names, form = _without_form(request.path_params["names"])
-        if "\0" in tree + testbox + names or len(names) > 2 * _LONGEST:
+        if "\0" in tree + testbox + names or len(names) > 2 * limits.FIELD_CHARACTERS:
             raise NotFound("this page does not exist: its address has no valid names")
         kconfig, compiler = (_text(request, name) for name in ("kconfig", "compiler"))
         with self._source.reading() as conn:
@@ -147,8 +147,8 @@ class MetricPages:
 
 def _text(request: Request, name: str) -> str:
     text = request.query_params.get(name, "")
-    if len(text) > _LONGEST or "\0" in text:
-        raise HTTPException(400, f"{name} must have at most {_LONGEST} characters.")
+    if len(text) > limits.FIELD_CHARACTERS or "\0" in text:
+        raise HTTPException(400, f"{name} must have at most {limits.FIELD_CHARACTERS} characters.")
     return text
 
 

@@ -26,11 +26,12 @@ from swingbot.core.text.numbers import count
 from swingbot.core.text.plain import cut
 from swingbot.service.ports import GitError, Lab
 
+from .. import limits
 from ..http.csv_attachment import csv_attachment
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
 from ..ports import Connection, Row
-from .results_query import MOST_KERNELS, ResultsQuery, read_query
+from .results_query import ResultsQuery, read_query
 from .results_table import heat_grid, moved, row_document
 
 # A name, with at most one step back from it: git's other ways to name a commit search the whole
@@ -119,7 +120,7 @@ class ResultPages:
             asked=query,
             releases=releases,
             chosen=chosen,
-            most=MOST_KERNELS,
+            most=limits.RESULT_KERNELS,
         )
 
     def _kernel(self, conn: Connection, tree: Row, ref: str) -> tuple[Row, list[str]]:

@@ -12,10 +12,8 @@ from starlette.requests import Request
 
 from swingbot.core.model.comparison_row import VERDICTS
 from swingbot.core.results.existing_boots import SORTS
+from swingbot.web import limits
 
-MOST_KERNELS: Final = 6
-_LONGEST: Final = 300  # characters of a value
-_MOST: Final = 40  # values of a name
 _KNOWN: Final = ("tree", "kernel", "testbox", "test", "metric", "verdict", "sort")
 
 
@@ -51,14 +49,18 @@ def read_query(request: Request) -> ResultsQuery:
             raise HTTPException(
                 400, f"{name[:40]!r} is not a parameter of this page; use {', '.join(_KNOWN)}."
             )
-        if len(value) > _LONGEST or "\0" in value:
-            raise HTTPException(400, f"{name} must have at most {_LONGEST} characters.")
+        if len(value) > limits.FIELD_CHARACTERS or "\0" in value:
+            raise HTTPException(
+                400, f"{name} must have at most {limits.FIELD_CHARACTERS} characters."
+            )
 
     def listed(name: str) -> tuple[str, ...]:
         values = [one.strip() for key, value in given if key == name for one in value.split(",")]
         found = tuple(dict.fromkeys(one for one in values if one))
-        if len(found) > _MOST:
-            raise HTTPException(400, f"{name} is given {len(found)} times; at most {_MOST} count.")
+        if len(found) > limits.QUERY_VALUES:
+            raise HTTPException(
+                400, f"{name} is given {len(found)} times; at most {limits.QUERY_VALUES} count."
+            )
         return found
 
     def single(name: str, default: str = "") -> str:
@@ -73,10 +75,11 @@ def read_query(request: Request) -> ResultsQuery:
         verdicts=listed("verdict"),
         sort=single("sort", SORTS[0]).strip(),
     )
-    if len(query.kernels) > MOST_KERNELS:
+    if len(query.kernels) > limits.RESULT_KERNELS:
         raise HTTPException(
             400,
-            f"{len(query.kernels)} kernels are given; this page compares 2 to {MOST_KERNELS}."
+            f"{len(query.kernels)} kernels are given; this page compares 2 to"
+            f" {limits.RESULT_KERNELS}."
             " An experiment measures more (/experiment).",
         )
     _one_of("sort", [query.sort], SORTS)

@@ -13,14 +13,14 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.raw.tar_members import PIECE_BYTES, TarMember, members
+from swingbot_jobs.limits import RESULT_NOTES
 
 from ..ports import OpenArtifact, Row
 
-MAX_NOTES: Final = 20
 Samples = Callable[[], Iterator[tuple[str, float]]]
 
 
@@ -58,7 +58,7 @@ class RunFiles:
                 files.setdefault(member.path, _listed(member.path, member.pieces()))
         except tarfile.ReadError as error:
             self.notes.append(str(error))
-        del self.notes[MAX_NOTES:]
+        del self.notes[RESULT_NOTES:]
         return [files[path] for path in sorted(files)]
 
     def content(self, name: str) -> Content | None:

@@ -6,18 +6,16 @@ is refused while the lease of the first one is valid.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from swingbot.core.model.testbox_state import LeaseHeld, LeaseRefused
+from swingbot.web import limits
 from swingbot.web.http import json_body
 from swingbot.web.http.lanes import Lane
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
-
-PHASE_LIMIT_BYTES: Final = 1 << 14
-_NAME_LENGTH: Final = 100
 
 
 class TestboxStore(Protocol):
@@ -50,7 +48,7 @@ class Controllers:
             char
             for char in request.headers.get(CONTROLLER_HEADER, "")
             if char.isascii() and char.isprintable()
-        )[:_NAME_LENGTH]
+        )[: limits.HOST_CHARACTERS]
         if self._testboxes is None or not name:
             return None
         held = await self._lane.run(self._testboxes.hold, attempt, name)
@@ -63,11 +61,11 @@ class Controllers:
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
-            if len(body) > PHASE_LIMIT_BYTES:
+            if len(body) > limits.PHASE_BYTES:
                 return JSONResponse(
                     {
                         "error": (
-                            f"the body exceeds the limit of {PHASE_LIMIT_BYTES} bytes for a phase"
+                            f"the body exceeds the limit of {limits.PHASE_BYTES} bytes for a phase"
                         )
                     },
                     status_code=413,

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from swingbot.core.access.uploads import UploadLimits, UploadUsage, refusal
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
+from swingbot.web import limits
 from swingbot.web.access.session import bearer_of
 from swingbot.web.http import json_body
 from swingbot.web.http.file_response import stored
@@ -28,7 +29,6 @@ from swingbot.web.http.lanes import EXCHANGE_THREADS, Lane
 from swingbot.web.workers.controllers import Controllers, TestboxStore
 from swingbot_jobs.contract.orders import ContractError, check_outcome
 
-OUTCOME_LIMIT_BYTES: Final = 8 << 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TEXT: Final = re.compile(r".*\.(log|txt|json|map|config|yaml)|config|System\.map", re.IGNORECASE)
 
@@ -235,10 +235,10 @@ class Exchange:
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
-            if len(body) > OUTCOME_LIMIT_BYTES:
+            if len(body) > limits.OUTCOME_BYTES:
                 return _refuse(
                     413,
-                    f"the outcome exceeds the limit of {OUTCOME_LIMIT_BYTES} bytes",
+                    f"the outcome exceeds the limit of {limits.OUTCOME_BYTES} bytes",
                 )
         try:
             outcome = check_outcome(json_body.parse(bytes(body)))

@@ -1,0 +1,46 @@
+"""Limits of requests to the pages and of what workers send.
+
+Each comment says what a number limits, with its unit; a heading says what happens above it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- Connections and requests: refused with the limit, or closed ---
+
+# Bytes of the head of a request.
+HEAD_BYTES: Final = 32 << 10
+# Seconds of the head of a request.
+HEAD_SECONDS: Final = 20.0
+# Seconds for which a connection may be idle.
+IDLE_SECONDS: Final = 15
+# Seconds for which a client may read none of the response.
+STALL_SECONDS: Final = 60.0
+# Requests, and connections without one, of a client at once; browsers keep 6 connections open.
+CLIENT_REQUESTS: Final = 32
+# Downloads of raw results of a client at once; slow ones leave room for pages.
+CLIENT_DOWNLOADS: Final = 16
+# Bytes of the body of a request that sends no files.
+FORM_BYTES: Final = 64 << 10
+# Seconds of such a body.
+BODY_SECONDS: Final = 60.0
+# Seconds until the next piece of a body.
+PIECE_SECONDS: Final = 60.0
+# Seconds of a larger body.
+UPLOAD_SECONDS: Final = 3600.0
+# Bytes of an outcome.
+OUTCOME_BYTES: Final = 8 << 20
+# Bytes of the phase that a controller tells.
+PHASE_BYTES: Final = 1 << 14
+# Characters of a field of a form, or of a value in an address.
+FIELD_CHARACTERS: Final = 300
+# Values of a name in the address of a page of results.
+QUERY_VALUES: Final = 40
+# Kernels compared on a page of results.
+RESULT_KERNELS: Final = 6
+
+# --- Names of hosts: cut ---
+
+# Characters of the name of a controller's host.
+HOST_CHARACTERS: Final = 100
