@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import Any
 
 import pytest
@@ -13,10 +12,6 @@ from tests.fakelinux import FakeCommit
 from tests.fakes.loop import plain
 from tests.fakes.memory_brain import MemoryBrain
 from tests.table_requests import compare
-
-
-def git(brain: MemoryBrain, *words: str) -> None:
-    subprocess.run(["git", "-C", str(brain.repo), *words], check=True)
 
 
 def test_a_branch_without_a_culprit_makes_no_mail(brain: MemoryBrain) -> None:
@@ -60,7 +55,7 @@ def test_a_rebased_branch_is_compared_with_the_merge_base(brain: MemoryBrain) ->
     old = brain.commit(*plain(4))
     brain.watch(base)
     brain.run()
-    git(brain, "reset", "-q", "--hard", old[1])
+    brain.git("reset", "-q", "--hard", old[1])
     new = brain.commit(FakeCommit(speed=85), *plain(2))
     brain.poll()
     brain.run()
@@ -120,9 +115,9 @@ def test_a_tree_that_makes_no_sense_is_refused_in_one_sentence(
 
 def test_two_trees_on_two_testboxes_do_not_disturb_each_other(brain: MemoryBrain) -> None:
     base = brain.base
-    git(brain, "checkout", "-q", "-b", "other")
+    brain.git("checkout", "-q", "-b", "other")
     other = brain.commit(*plain(2), FakeCommit(speed=80), *plain(4))
-    git(brain, "checkout", "-q", "main")
+    brain.git("checkout", "-q", "main")
     first = brain.commit(*plain(5), FakeCommit(speed=90), *plain(2))
     brain.watch(base)
     brain.watch(base, name="noisy", branch="other", testboxes=["vm-tcg"])

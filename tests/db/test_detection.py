@@ -1,12 +1,11 @@
-"""From a suspicion to a proof: pairs of fresh boots, testboxes that move, creeping branches,
-noise records, anchors."""
+"""Noise records, anchors and the steps of a branch in the database, on pages and on the command
+line. What is decided on them is in tests/brain."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,170 +17,20 @@ from starlette.testclient import TestClient
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
-from swingbot.core.model.noise import NoiseRecord, Spread
-from swingbot.core.model.records import JobFile
-from swingbot.core.plan.costs import FULL_SECONDS
 from swingbot.core.plan.noise import noise_prior
 from swingbot.service.detect.measure_noise import measure_noise
-from swingbot.service.lab.set_testboxes import quarantine, resume
-from swingbot.service.ports import RequestError, Tools
-from swingbot.service.table.plan import plan_table, request_table
-from swingbot.service.tick import tick
+from swingbot.service.ports import Tools
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_jobs.contract.unit_job import UnitJob
 from tests import builders as make
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
-from tests.fakes.loop import JOB, METRIC
-from tests.fakes.mail import brain_environment, running_smtpd
-from tests.table_requests import compare, comparing
-
-
-@pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url))
-    make_fakelinux(tmp_path / "linux", [])
-    with running_smtpd(settings):
-        yield make_brain(settings, engine, tmp_path / "linux")
-
-
-def commits(brain: Brain, *made: FakeCommit) -> list[str]:
-    return add_commits(brain.repo, made)
+from tests.fakes.brain import Brain
+from tests.fakes.mail import brain_environment
 
 
 def rows(brain: Brain, sql: str, **values: Any) -> list[dict[str, Any]]:
     with brain.engine.connect() as conn:
         return [dict(row) for row in conn.execute(sa.text(sql), values).mappings()]
-
-
-def swing(brain: Brain, number: int = 1) -> dict[str, Any]:
-    return rows(brain, "SELECT * FROM swing WHERE id = :n", n=number)[0]
-
-
-def watch_and_move(brain: Brain, *made: FakeCommit, **more: Any) -> list[str]:
-    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"), **more)
-    brain.run()
-    hashes = commits(brain, *made)
-    brain.poll()
-    brain.run()
-    return hashes
-
-
-def test_a_swing_is_proven_by_fresh_pairs_which_the_bisection_begins_with(brain: Brain) -> None:
-    watch_and_move(brain, *[FakeCommit()] * 3, FakeCommit(speed=90), *[FakeCommit()] * 3)
-    found = swing(brain)
-    assert (found["state"], found["source"], found["evidence"]["answer"]) == (
-        "explained",
-        "base",
-        "accept",
-    )
-    (proof,) = rows(brain, "SELECT * FROM comparison WHERE kind = 'prove'")
-    assert proof["id"] == found["proof"]
-    assert proof["first_k"] == brain.lab.settings.watch_boots  # not the boots that raised the alarm
-    assert proof["boots"] <= 4
-    history = rows(brain, "SELECT DISTINCT k FROM bisection_want WHERE phase = 'history'")
-    assert {row["k"] for row in history} == set(
-        range(proof["first_k"], proof["first_k"] + proof["boots"])
-    )
-    learnt = rows(
-        brain,
-        (
-            "SELECT count(*) AS n FROM observation JOIN bisection_want w USING (bisection, "
-            "idx, k) WHERE w.phase = 'history'"
-        ),
-    )
-    assert learnt[0]["n"] == 2 * proof["boots"]
-    shown = next(row for row in brain.facts("c", found["comparison"])["rows"] if row["proof"])
-    assert shown["proof"] == f"c{proof['id']}"
-
-
-def test_of_several_jobs_only_the_one_that_swung_is_booted_for_proof(brain: Brain) -> None:
-    other = JobFile(name="other.yaml", text=JOB.text.replace("128M", "256M"))
-    made = watch_and_move(
-        brain,
-        *[FakeCommit()] * 2,
-        FakeCommit(speed=88),
-        *[FakeCommit()] * 4,
-        job_files=[JOB, other],
-    )
-    assert len([row for row in brain.facts("c", 2)["rows"] if row["headline"]]) == 2
-    of_proof = (
-        "JOIN comparison_part p ON p.comparison = c.id JOIN boot_spec s ON s.sha256 = p.spec "
-        "WHERE kind = 'prove'"
-    )
-    (proof,) = rows(brain, f"SELECT c.*, s.unit_jobs FROM comparison c {of_proof}")
-    assert len(proof["unit_jobs"]) == 1
-    assert (proof["first_k"], proof["boots"] <= 4) == (0, True)
-    assert brain.facts("b")["culprit"]["commit"] == made[2]
-    # The bisection begins with the pairs, and asks for no boot of an end that they were.
-    asked = rows(brain, "SELECT DISTINCT phase FROM bisection_want WHERE idx = 0")
-    assert "history" in {row["phase"] for row in asked}
-    assert {row["state"] for row in rows(brain, "SELECT state FROM swing")} == {"explained"}
-
-
-def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
-    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
-    brain.run()
-    brain.fake.level = 0.9
-    commits(brain, FakeCommit(), FakeCommit())
-    brain.poll()
-    brain.run()
-    comparison = brain.facts("c", 2)
-    # the base's shared boots are older than the move
-    assert [row["verdict"] for row in comparison["rows"] if row["headline"]] == ["worse"]
-    assert (swing(brain)["state"], swing(brain)["evidence"]["answer"]) == ("refuted", "reject")
-    assert brain.count("bisection") == 0
-    assert brain.mails == []
-
-
-def test_an_alarm_that_was_none_makes_the_testbox_boot_its_anchor(brain: Brain) -> None:
-    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
-    for _ in range(3):
-        brain.run()
-        idle(brain)
-    assert {
-        row["status"] for row in rows(brain, "SELECT status FROM comparison WHERE kind = 'anchor'")
-    } == {"done"}
-    brain.fake.level = 0.9
-    commits(brain, FakeCommit(), FakeCommit())
-    brain.poll()
-    brain.run()
-    assert swing(brain)["state"] == "refuted"
-    assert rows(brain, "SELECT state, reason FROM testbox WHERE name = 'vm-icount'")[0][
-        "reason"
-    ].startswith("moved: ")
-
-
-def test_shared_boots_of_an_older_testbox_are_made_afresh(brain: Brain) -> None:
-    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
-    brain.run()
-    brain.fake.level, brain.fake.facts = 0.9, {"qemu_version": "9.2"}
-    commits(brain, FakeCommit())
-    brain.poll()
-    brain.run()
-    (row,) = [row for row in brain.facts("c", 2)["rows"] if row["headline"]][:1]
-    assert row["verdict"] == "same"
-    assert brain.facts("c", 2)["first_k"] == brain.lab.settings.watch_boots
-    assert brain.count("swing") == 0
-
-
-def test_an_unclear_row_of_a_tip_is_booted_more_within_the_budget(brain: Brain) -> None:
-    brain.fake.wobble = 0.02
-    watch_and_move(brain, FakeCommit(speed=93), testboxes=["vm-tcg"])
-    boots = rows(brain, "SELECT boots FROM comparison WHERE kind = 'watch'")
-    assert max(row["boots"] for row in boots) > brain.lab.settings.watch_boots
-    assert max(row["boots"] for row in boots) <= 12
-
-
-def test_on_a_noisy_testbox_the_pairs_are_the_bisections_own(brain: Brain) -> None:
-    brain.fake.wobble = 0.004
-    made = watch_and_move(
-        brain, *[FakeCommit()] * 2, FakeCommit(speed=80), *[FakeCommit()] * 2, testboxes=["vm-tcg"]
-    )
-    (bisection,) = rows(brain, "SELECT series FROM bisection")
-    assert bisection["series"] == f"c{swing(brain)['proof']}"
-    assert brain.facts("b")["culprit"]["commit"] == made[2]
 
 
 def a_past(conn: sa.Connection, level: float = 1000.0, kernels: int = 8) -> make.Testbox:
@@ -298,139 +147,6 @@ def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
     assert facts["anchors"][0]["id"] == f"c{anchor}"
 
 
-def test_a_bisection_keeps_the_noise_it_began_with(brain: Brain) -> None:
-    watch_and_move(brain, *[FakeCommit()] * 3, FakeCommit(speed=90), *[FakeCommit()] * 3)
-    (row,) = rows(brain, "SELECT terms FROM bisection")
-    assert set(row["terms"]["noise"]) >= {"sd_run", "sd_boot", "sd_layout", "certainty"}
-
-
-def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -> None:
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    made = commits(brain, FakeCommit(), FakeCommit())
-    brain.watch(base)
-    request = comparing(base, made[0], boots=6)
-    request_table(brain.lab, request)
-    (before,) = plan_table(brain.lab, request).cost.resolves
-    assert before.sentence.endswith(": its noise on this testbox is unknown")
-    brain.run()
-    measured = sa.text("UPDATE boot SET origin = 'measured'")
-    with brain.engine.begin() as conn:
-        conn.execute(measured)
-    tick(brain.lab)
-    (after,) = plan_table(brain.lab, request).cost.resolves
-    assert "6 boots a side resolve" in after.sentence
-    assert after.resolves_pct is not None
-    assert after.wanted_pct is not None
-    assert (after.needs is not None and after.needs <= 6) == (
-        after.resolves_pct <= after.wanted_pct
-    )
-
-
-def test_a_comparison_foresees_a_full_build_where_no_work_tree_stands_and_a_small_one_after(
-    brain: Brain,
-) -> None:
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    first, second = commits(brain, FakeCommit(), FakeCommit())
-    brain.watch(base)
-
-    def asked(old: str, new: str) -> list[float]:
-        number = compare(brain.lab, old, new)
-        sides = [brain.facts("c", number)[f"{side}_variant"] for side in ("base", "head")]
-        assert (brain.facts("c", number)["eta_seconds"] is None) == (brain.count("boot") == 0)
-        with brain.lab.transaction("read") as tx:
-            found = tx.builds.forecasts([side["build_key"] for side in sides])
-        return [found[side["build_key"]] for side in sides if side["build"] is None]
-
-    full, step = asked(base, first)
-    assert full == FULL_SECONDS
-    assert step < 0.1 * FULL_SECONDS
-    brain.run()
-    with brain.engine.begin() as conn:
-        conn.execute(sa.text("UPDATE boot SET origin = 'measured'"))
-    (third,) = commits(brain, FakeCommit())
-    brain.poll()
-    (after,) = asked(second, third)
-    assert after < 0.1 * FULL_SECONDS
-
-
-def test_builds_that_the_loop_orders_are_foreseen(brain: Brain) -> None:
-    brain.watch(brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main"))
-    tick(brain.lab)
-    with brain.lab.transaction("read") as tx:
-        keys = {order.build_key for order in tx.orders.open() if order.kind == "build"}
-        assert keys
-        assert tx.builds.forecasts(keys).keys() == keys
-        assert FULL_SECONDS in tx.builds.forecasts(keys).values()
-
-
-def idle(brain: Brain) -> None:
-    """Let the testboxes have had nothing to do for an hour."""
-    with brain.engine.begin() as conn:
-        conn.execute(
-            sa.text(
-                "UPDATE orders SET ended_at = ended_at - interval '1 hour' WHERE "
-                "ended_at IS NOT NULL"
-            )
-        )
-
-
-def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_until_it_is_well(
-    brain: Brain,
-) -> None:
-    watch_and_move(brain, FakeCommit())
-
-    def anchor() -> dict[str, Any]:
-        idle(brain)
-        brain.run()
-        return rows(brain, "SELECT * FROM comparison WHERE kind = 'anchor' ORDER BY id DESC")[0]
-
-    def state() -> tuple[str, str | None]:
-        row = rows(brain, "SELECT state, reason FROM testbox WHERE name = 'vm-icount'")[0]
-        return row["state"], row["reason"]
-
-    for _ in range(3):
-        assert anchor()["status"] == "done"
-    assert state() == ("active", None)
-    brain.fake.level = 0.9
-    sick = anchor()
-    assert sick["reason"].startswith("moved: ")
-    assert state()[0] == "quarantined"
-    assert f"c{sick['id']}" in (state()[1] or "")
-    made = commits(brain, FakeCommit())
-    brain.poll()
-    for _ in range(4):
-        tick(brain.lab)
-        brain.fake.work()
-    # they wait
-    assert (
-        rows(brain, "SELECT count(*) AS n FROM orders WHERE kind = 'boot' AND state = 'ready'")[0][
-            "n"
-        ]
-        > 0
-    )
-    brain.fake.level = 1.0
-    idle(brain)
-    brain.run()
-    assert state() == ("active", None)
-    assert made
-
-
-def test_an_operator_takes_a_testbox_out_and_lets_it_work_again(brain: Brain) -> None:
-    quarantine(brain.lab.transaction, "vm-icount", "smells of smoke")
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    commits(brain, FakeCommit())
-    brain.watch(base)
-    for _ in range(4):
-        tick(brain.lab)
-        brain.fake.work()
-    assert not [done for done in brain.fake.done if done[0] == "boot"]
-    resume(brain.lab.transaction, "vm-icount")
-    brain.run()
-    assert [done for done in brain.fake.done if done[0] == "boot"]
-    with pytest.raises(RequestError, match="testbox 'toaster' does not exist; choose from"):
-        resume(brain.lab.transaction, "toaster")
-
-
 def test_the_command_line_shows_and_moves_testboxes(
     brain: Brain, tmp_path: Path, db_url: str
 ) -> None:
@@ -462,25 +178,6 @@ def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[in
             conn, number, testbox, base=(before, before), head=(level, level), verdict="same"
         )
     return number, testbox
-
-
-def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
-    brain: Brain, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(2)
-    levels = [1000.0 * math.exp(-0.0025 * n + rng.normal(0.0, 0.002)) for n in range(40)]
-    number, testbox = a_branch(conn, brain, levels)
-    _watch_headlines(conn)
-    _judged(brain, number, (testbox.name, make.UNIT_JOB, make.METRIC), levels[-1])
-    (found,) = rows(
-        brain,
-        (
-            "SELECT s.source, s.state, s.change_pct, s.anchor, v.subject FROM swing s JOIN "
-            "variant v ON v.id = s.anchor"
-        ),
-    )
-    assert (found["source"], found["state"]) == ("creep", "suspected")
-    assert found["change_pct"] < -4
 
 
 def test_the_history_of_a_branch_shows_its_steps(
@@ -560,36 +257,3 @@ class _Line:
 
     def is_ancestor(self, old: str, new: str) -> bool:
         return True
-
-
-@pytest.mark.parametrize(
-    ("spread", "verdict", "words"),
-    [(None, "unclear", "in 3.1 %"), (0.01, "worse", ""), (0.12, "unclear", "noise record")],
-)
-def test_the_noise_record_says_what_three_boots_on_a_noisy_testbox_prove(
-    brain: Brain, spread: float | None, verdict: str, words: str
-) -> None:
-    """-20 %: two modes that spread boots by 12 % explain it, those of 1 % do not."""
-    brain.fake.wobble = 0.003
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
-    same, head = commits(brain, FakeCommit(), FakeCommit(speed=80))
-    brain.watch(base, testboxes=["vm-tcg"])
-    request = comparing(base, head, boots=3)
-    before = compare(brain.lab, base, same, boots=3)
-    brain.run()
-    (row,) = [row for row in brain.facts("c", before)["rows"] if row["headline"]]
-    with brain.engine.connect() as conn:  # a record is made of boots
-        through = conn.execute(sa.text("SELECT max(id) FROM boot")).scalar_one()
-    if spread is not None:
-        record = NoiseRecord(boot_mean=Spread(sd=spread, df=30.0), boots=45)
-        with brain.lab.transaction("note") as tx:
-            tx.noise.put("vm-tcg", row["unit_job"], METRIC, record, through=through)
-        (planned,) = plan_table(brain.lab, request).cost.resolves
-        assert planned.resolves_pct is not None
-        assert planned.resolves_pct > 200 * spread  # 2.7 spreads and more
-    number = request_table(brain.lab, request).number
-    brain.run()
-    found = {row["verdict"] for row in brain.facts("c", number)["rows"] if row["headline"]}
-    assert found == {verdict}
-    reasons = [row["reason"] for row in brain.facts("c", number)["rows"] if row["headline"]]
-    assert all(words in (reason or "") for reason in reasons)

@@ -5,17 +5,25 @@ from __future__ import annotations
 
 import pytest
 
+from swingbot.service.tick import tick
 from tests.fakelinux import FakeCommit
 from tests.fakes.brain import Brain
 from tests.fakes.loop import METRIC, plain
 
 
 def test_a_slow_commit_is_found_and_mailed_once(brain: Brain) -> None:
+    brain.fake.origin = "measured"
     brain.watch(brain.base)
+    tick(brain.lab)
+    assert brain.facts("c")["eta_seconds"] is None, "no boot was ever made"
     brain.run()
     made = brain.commit(*plain(6), FakeCommit(speed=88), *plain(5))
     brain.poll()
+    tick(brain.lab)
+    assert brain.facts("c", 2)["eta_seconds"] > 0
     brain.run()
+    shown = next(row for row in brain.facts("c", 2)["rows"] if row["proof"])
+    assert brain.facts("c", int(shown["proof"][1:]))["kind"] == "prove"
     (subject,) = brain.mails
     assert f"{made[6][:12]}: {METRIC} 12.0% worse" in subject
     bisection = brain.facts("b")

@@ -3,11 +3,8 @@ database and real git repositories."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import select
-import subprocess
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,43 +14,27 @@ from starlette.testclient import TestClient
 
 from swingbot.app.cli import main
 from swingbot.app.loop import run
-from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.service.bisect.advance import advance_bisections
-from swingbot.service.bisect.cancel import cancel_bisection
-from swingbot.service.bisect.start import BisectionRequest, start_bisection
-from swingbot.service.bisect.steer import hint, resume, skip
+from swingbot.service.bisect.steer import hint, skip
 from swingbot.service.faults import Faults
 from swingbot.service.lab.set_testboxes import drain
 from swingbot.service.lab.set_testboxes import resume as let_work
-from swingbot.service.ports import Lab, RequestError
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 from tests import scenario
-from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
-from tests.fakes.loop import METRIC
-from tests.fakes.mail import brain_environment, running_smtpd
+from tests.fakelinux import FakeCommit
+from tests.fakes.brain import Brain
+from tests.fakes.loop import plain
 
 
-@pytest.fixture
-def brain(
-    tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Brain]:
-    environment = brain_environment(tmp_path / "state", db_url)
+@pytest.fixture(autouse=True)
+def command_line(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment.items():
-        monkeypatch.setenv(name, value)  # for the command line
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("SWINGBOT_USER", "ada")
-    settings = load(environ=environment)
-    make_fakelinux(tmp_path / "linux", [])
-    with running_smtpd(settings):
-        yield make_brain(settings, engine, tmp_path / "linux")
-
-
-def plain(n: int, title: str = "") -> list[FakeCommit]:
-    return [FakeCommit(title=f"{title} {i}" if title else None) for i in range(n)]
 
 
 def swingbot(*words: str, input: str | None = None) -> Result:
@@ -62,39 +43,16 @@ def swingbot(*words: str, input: str | None = None) -> Result:
 
 def asked(brain: Brain, *commits: FakeCommit) -> tuple[int, list[str]]:
     """A bisection by hand over these commits, and their ids (base first)."""
-    base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
+    base = brain.base
     brain.watch(base)
     brain.run()
-    made = add_commits(brain.repo, commits)
-    number = start_bisection(
-        brain.lab,
-        BisectionRequest(
-            tree="fake",
-            good=base,
-            bad=made[-1],
-            job_files=[],
-            overrides={},
-            metric=METRIC,
-            testbox=None,
-        ),
-    )
-    return number, [base, *made]
-
-
-def rounds(brain: Brain, n: int) -> None:
-    """Some rounds of brain and lab, which leave the bisection running."""
-    for _ in range(n):
-        tick(brain.lab)
-        brain.fake.work()
-
-
-def measured(brain: Brain) -> set[str]:
-    return {commit for kind, commit, _ in brain.fake.done if kind == "boot"}
+    made = brain.commit(*commits)
+    return brain.bisect(base, made[-1]), [base, *made]
 
 
 def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Brain) -> None:
     number, _ = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
-    rounds(brain, 2)
+    brain.rounds(2)
     testbox = brain.facts("b", number)["testbox"]
     drain(brain.lab.transaction, testbox, "its fan is loud")
     tick(brain.lab)
@@ -118,53 +76,24 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
     assert "waiting for a testbox" in page
     assert "Waiting: testbox" in page
     let_work(brain.lab.transaction, testbox)
-    brain.run()
-    assert (brain.facts("b", number)["status"], brain.facts("b", number)["waits"]) == (
-        "culprit",
-        [],
-    )
-
-
-def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_else_from_working(
-    brain: Brain,
-) -> None:
-    number, ids = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
-    rounds(brain, 2)
-    name = brain.facts("b", number)["testbox"]
-    without = brain.without(name)
+    tick(brain.lab)
+    assert brain.facts("b", number)["waits"] == []
+    brain.fake.work()
+    without = brain.without(testbox)
     sync_testboxes(without)
     tick(without)
     tick(without)
-    shown = swingbot("show", f"b{number}").output
     assert (
-        f"  waiting: testbox {name} no longer has a file in workers/testboxes; restore the "
+        f"  waiting: testbox {testbox} no longer has a file in workers/testboxes; restore the "
         f"file, or `swingbot cancel` the work that waits for it\n"
-    ) in shown
-    assert name not in without.catalogue.testboxes.present
-    assert without.catalogue.testboxes.known(name).name == name
-    with pytest.raises(KeyError):
-        without.catalogue.testboxes.known("never")
-    sync_testboxes(brain.lab)
-    brain.run()
-    assert brain.facts("b", number)["culprit"]["commit"] == ids[5]
+    ) in swingbot("show", f"b{number}").output
 
 
 def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(
     brain: Brain, capfd: pytest.CaptureFixture[str]
 ) -> None:
     other, ids = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
-    broken = start_bisection(
-        brain.lab,
-        BisectionRequest(
-            tree="fake",
-            good=ids[0],
-            bad=ids[3],
-            job_files=[],
-            overrides={},
-            metric=METRIC,
-            testbox=brain.facts("b", other)["testbox"],
-        ),
-    )
+    broken = brain.bisect(ids[0], ids[3], testbox=brain.facts("b", other)["testbox"])
     with brain.engine.begin() as conn:
         conn.execute(
             sa.text('UPDATE bisection SET terms = \'{"noise": {"sd": 1}}\' WHERE id = :id'),
@@ -197,7 +126,9 @@ def test_a_round_without_a_database_ends_at_its_first_fault(brain: Brain) -> Non
         tick(make_lab(brain.settings, away))
 
 
-def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_path: Path) -> None:
+def test_a_log_replays_to_the_same_decisions_byte_for_byte_and_a_changed_one_does_not(
+    brain: Brain, tmp_path: Path
+) -> None:
     number, ids = asked(
         brain,
         *plain(4),
@@ -207,7 +138,7 @@ def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_pat
         FakeCommit(speed=88),
         *plain(4),
     )
-    rounds(brain, 3)
+    brain.rounds(3)
     skip(brain.lab, number, [ids[10]], who="ada", why="hangs\nhere")
     hint(brain.lab, number, [ids[8][:10]], 20.0, who="bob", why=None)
     brain.run()
@@ -229,13 +160,6 @@ def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_pat
             done.output
         )
     assert swingbot("bisect", "replay", "-", input=log.output).exit_code == 0
-
-
-def test_a_replay_names_the_first_step_that_is_decided_differently(
-    brain: Brain, tmp_path: Path
-) -> None:
-    number, _ = asked(brain, *plain(3), FakeCommit(speed=88), *plain(3))
-    brain.run()
     lines = swingbot("bisect", "log", f"b{number}", "--json").output.splitlines()
     steps = [i for i, line in enumerate(lines) if '"step":' in line]
     changed = json.loads(lines[steps[2]])
@@ -304,31 +228,6 @@ def test_advice_that_makes_no_sense_is_refused_in_one_sentence(brain: Brain) -> 
     assert brain.count("bisection_steer") == 0
 
 
-def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(brain: Brain) -> None:
-    number, ids = asked(brain, *plain(6), FakeCommit(speed=88), *plain(5))
-    brain.lab = with_budget(brain, 5)
-    brain.run()
-    assert brain.facts("b", number)["status"] == "inconclusive"
-    with pytest.raises(RequestError, match=f"resume b{number}"):
-        skip(brain.lab, number, [ids[2]], who="ada", why=None)
-    before = brain.count("observation")
-    assert resume(brain.lab, number, 40, who="ada", why="worth it") == before + 40
-    brain.run()
-    found = brain.facts("b", number)
-    assert found["culprit"]["commit"] == ids[7]
-    with brain.lab.transaction("look") as tx:
-        assert [steer.act for steer in tx.steering.all(number)] == ["resume"]
-        assert len(tx.bisections.observations(number)) > before
-    assert swingbot("bisect", "replay", f"b{number}").exit_code == 0
-    assert swingbot("bisect", "resume", f"b{number}", "--boots", "3").exit_code == 2
-
-
-def with_budget(brain: Brain, boots: int) -> Lab:
-    return dataclasses.replace(
-        brain.lab, settings=dataclasses.replace(brain.lab.settings, max_boots=boots)
-    )
-
-
 def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
     brain: Brain, conn: sa.Connection
 ) -> None:
@@ -348,59 +247,32 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
 # --- merges ---------------------------------------------------------------------------------------
 
 
-def git(brain: Brain, *words: str) -> str:
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    return subprocess.run(
-        ["git", "-C", str(brain.repo), *identity, *words],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-
-
-def merged(
-    brain: Brain,
-    main: Sequence[FakeCommit],
-    side: Sequence[FakeCommit],
-    after: Sequence[FakeCommit],
-    clean: bool = True,
-) -> tuple[str, str, list[str]]:
-    """main-line commits, then a merge of a branch that left before them, then more. Returns
-    (base, merge, ids of the branch)."""
-    base = git(brain, "rev-parse", "HEAD")
-    git(brain, "checkout", "-q", "-b", "side")
-    branch = add_commits(brain.repo, side)
-    git(brain, "checkout", "-q", "main")
-    add_commits(brain.repo, main)
-    state = json.loads((brain.repo / "state.json").read_text())
-    other = json.loads(git(brain, "show", "side:state.json"))
-    git(brain, "merge", "-q", "--no-commit", "-s", "ours", "side")
-    # What both sides did together: the branch's speed if it changed it, both counters of code.
-    add_state = state | {
-        "number": state["number"] + 100,
-        "code": state["code"] + other["code"],
-        "speed": min(state["speed"], other["speed"]) if clean else 80,
-    }
-    (brain.repo / "state.json").write_text(json.dumps(add_state) + "\n")
-    git(brain, "commit", "-q", "-a", "-m", "Merge branch 'side'")
-    merge = git(brain, "rev-parse", "HEAD")
-    add_commits(brain.repo, after)
-    return base, merge, branch
-
-
 def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_there(
     brain: Brain,
 ) -> None:
-    base, merge, branch = merged(
-        brain,
+    base, merge, branch = brain.merge(
         plain(3, "main"),
         [*plain(3), FakeCommit(speed=86, title="slow in a branch"), *plain(2)],
         plain(3),
     )
     brain.watch(base)
+    for _ in range(60):
+        tick(brain.lab)
+        if brain.count("bisection") == 2:
+            break
+        brain.fake.work()
+    above = brain.facts("b", 1)
+    assert (above["status"], above["culprit"]["commit"], above["within"]) == (
+        "culprit",
+        merge,
+        None,
+    )
+    assert "b2 searches the merged branch" in above["branches"][0]["words"]
+    done = swingbot("wait", "b1", "--timeout", "0")
+    assert done.exit_code == 1
+    assert "has not finished" in done.output
     brain.run()
     above, below = brain.facts("b", 1), brain.facts("b", 2)
-    assert above["culprit"]["commit"] == merge
     assert (below["parent"], below["merged"], below["culprit"]["commit"]) == (
         "b1",
         merge,
@@ -412,62 +284,7 @@ def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_ther
         == f"in the branch merged by {merge[:12]}: commit {branch[3][:12]} (slow in a branch)"
     )
     assert brain.facts("i")["culprit"]["commit"] == branch[3]
-    assert brain.count("incident") == 1
-    (subject,) = brain.mails
-    assert branch[3][:12] in subject
     assert below["swing"] == above["swing"] is not None
-    with brain.lab.transaction("look") as tx:
-        assert {swing.state for swing in tx.swings.in_state("bisecting", "open")} == set()
-
-
-def until_the_branch_is_searched(brain: Brain) -> None:
-    for _ in range(60):
-        tick(brain.lab)
-        if brain.count("bisection") == 2:
-            break
-        brain.fake.work()
-
-
-def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain: Brain) -> None:
-    base, merge, _ = merged(
-        brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1)
-    )
-    brain.watch(base)
-    until_the_branch_is_searched(brain)
-    above = brain.facts("b", 1)
-    assert (above["status"], above["culprit"]["commit"], above["within"]) == (
-        "culprit",
-        merge,
-        None,
-    )
-    assert "b2 searches the merged branch" in above["branches"][0]["words"]
-    assert brain.count("incident") == 0
-    done = swingbot("wait", "b1", "--timeout", "0")
-    assert done.exit_code == 1
-    assert "has not finished" in done.output
-
-
-def test_a_merge_that_is_slow_by_itself_is_named_itself(brain: Brain) -> None:
-    base, merge, _ = merged(brain, plain(2, "main"), plain(3), plain(2), clean=False)
-    brain.watch(base)
-    brain.run()
-    above, below = brain.facts("b", 1), brain.facts("b", 2)
-    assert (above["culprit"]["commit"], below["status"]) == (merge, "not_reproduced")
-    assert above["branches"][0]["words"].endswith("itself: neither side alone shows the change")
-    assert brain.facts("i")["culprit"]["commit"] == merge
-    assert len(brain.mails) == 1
-
-
-def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(brain: Brain) -> None:
-    base, merge, _ = merged(
-        brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1)
-    )
-    brain.watch(base)
-    until_the_branch_is_searched(brain)
-    assert cancel_bisection(brain.lab, 2)
-    brain.run()
-    assert brain.facts("i")["culprit"]["commit"] == merge
-    assert brain.facts("b", 1)["branches"][0]["status"] == "cancelled"
 
 
 def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> None:

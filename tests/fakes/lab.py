@@ -118,6 +118,7 @@ class FakeLab:
     same_code: bool = False
     blind: frozenset[str] = frozenset()
     dead: bool = False
+    origin: str = "simulated"  # "measured": boots count for the noise of a testbox
     compiled_by: str = ""  # written into every image
     # what an image that does not boot does
     failure: tuple[str, str] = ("panicked", "Kernel panic - not syncing: no init found")
@@ -144,7 +145,7 @@ class FakeLab:
             "order": f"o{order.order}",
             "attempt": f"a{order.attempt}",
             "seconds": 1.0,
-            "origin": "simulated",
+            "origin": self.origin,
             "files": {},
         }
         if self.infra > 0:

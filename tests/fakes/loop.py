@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,6 +85,41 @@ class Loop:
 
     def commit(self, *made: FakeCommit) -> list[str]:
         return add_commits(self.repo, made)
+
+    def git(self, *words: str) -> str:
+        """Run git in the repository; what it printed."""
+        identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+        command = ["git", "-C", str(self.repo), *identity, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def merge(
+        self,
+        main: Sequence[FakeCommit],
+        side: Sequence[FakeCommit],
+        after: Sequence[FakeCommit],
+        clean: bool = True,
+    ) -> tuple[str, str, list[str]]:
+        """main-line commits, then a merge of a branch that left before them, then more. Returns
+        (base, merge, ids of the branch). A merge that is not `clean` is slow by itself."""
+        base = self.git("rev-parse", "HEAD")
+        self.git("checkout", "-q", "-b", "side")
+        branch = self.commit(*side)
+        self.git("checkout", "-q", "main")
+        self.commit(*main)
+        state = json.loads((self.repo / "state.json").read_text())
+        other = json.loads(self.git("show", "side:state.json"))
+        self.git("merge", "-q", "--no-commit", "-s", "ours", "side")
+        # What both sides did together: the branch's speed if it changed it, and the counters.
+        both = state | {
+            "number": state["number"] + 100,
+            "code": state["code"] + other["code"],
+            "speed": min(state["speed"], other["speed"]) if clean else 80,
+        }
+        (self.repo / "state.json").write_text(json.dumps(both) + "\n")
+        self.git("commit", "-q", "-a", "-m", "Merge branch 'side'")
+        merge = self.git("rev-parse", "HEAD")
+        self.commit(*after)
+        return base, merge, branch
 
     def watch(self, base: str, **more: Any) -> None:
         tree = add_tree(
