@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,13 +113,13 @@ class Brain(Loop):
 
     def facts(self, kind: str, number: int = 1) -> dict[str, Any]:
         with self.engine.connect() as conn:
-            found: dict[str, Any] = {
+            readers: dict[str, Callable[..., Any]] = {
                 "c": read.comparison,
                 "b": read.bisection,
                 "i": read.incident,
                 "r": read.report,
-            }[kind](conn, f"{kind}{number}")
-            return found
+            }
+            return dict(readers[kind](conn, f"{kind}{number}"))
 
     def count(self, table: str) -> int:
         with self.engine.connect() as conn:

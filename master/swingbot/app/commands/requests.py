@@ -227,9 +227,7 @@ def answer(
         sys.exit(1)
 
 
-def _reader(
-    session: CommandContext, id_: str
-) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
+def _reader(session: CommandContext, id_: str) -> tuple[Callable[..., Any], Callable[[Any], str]]:
     kind, _ = ids.read(id_)
     if kind == "comparison":
         return read.comparison, text.comparison

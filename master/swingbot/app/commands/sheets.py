@@ -70,11 +70,8 @@ def sheet_of(conn: Connection, id_: str) -> Sheet:
 
 def _of_bisection(conn: Connection, id_: str) -> Sheet:
     bisection = read.bisection(conn, id_)
-    comparison = (
-        read.incident(conn, bisection["incident"])["comparison"]
-        if bisection.get("incident")
-        else None
-    )
+    incident = bisection["incident"]
+    comparison = read.incident(conn, incident)["comparison"] if incident else None
     if comparison is not None:
         return _of_comparison(conn, id_, comparison)
     sheet = sheet_of_bisection(bisection)
