@@ -45,12 +45,12 @@ STEPS: tuple[tuple[str, Step], ...] = (
     # 1. Evaluate completed boots. Noise first: all thresholds below derive from it. Anchors next: a
     # testbox that moved judges nothing. Undecided comparisons get more boots before they are judged
     # for good.
-    ("measure noise", measure_noise),
-    ("check anchors", check_anchors),
-    ("extend comparisons", extend_comparisons),
+    ("measure noise", lambda lab, tx: measure_noise(lab.catalogue, tx.noise)),
+    ("check anchors", lambda lab, tx: check_anchors(lab.catalogue, tx)),
+    ("extend comparisons", lambda lab, tx: extend_comparisons(lab.catalogue, lab.settings, tx)),
     ("extend gates", extend_gates),
     ("judge comparisons", judge_comparisons),
-    ("weigh swings", weigh_swings),
+    ("weigh swings", lambda lab, tx: weigh_swings(lab.tools.git, lab.catalogue, tx)),
     ("compare changes", compare_changes),
     # 2. Update each culprit. Sightings must fold into their incident before it is reported, so that
     # one mail covers all of them. An incident is explained once, between its comparison and its
@@ -69,7 +69,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     # 4. Request the next measurements, most valuable first. An incident that is being attributed
     # may explain other swings: those are proven and bisected only if it does not.
     ("attribute incidents", lambda lab, tx: attribute_incidents(lab.tools.git, lab.catalogue, tx)),
-    ("prove swings", prove_swings),
+    ("prove swings", lambda lab, tx: prove_swings(lab.tools.git, lab.catalogue, tx)),
     ("bisect swings", bisect_swings),
     (
         "boot anchors",

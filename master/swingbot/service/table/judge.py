@@ -42,7 +42,7 @@ def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[O
         tip |= part.means(arms[-1])
     tx.comparisons.set_status(comparison.id, "done", _lab_trouble(orders))
     if comparison.kind == "watch":
-        screen_tip(lab, tx, comparison, tip)
+        screen_tip(lab.tools.git, lab.catalogue, lab.settings, tx, comparison, tip)
 
 
 def _look(tx: Transaction, comparison: Comparison) -> Look:
