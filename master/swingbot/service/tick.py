@@ -70,7 +70,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     # may explain other swings: those are proven and bisected only if it does not.
     ("attribute incidents", lambda lab, tx: attribute_incidents(lab.tools.git, lab.catalogue, tx)),
     ("prove swings", lambda lab, tx: prove_swings(lab.tools.git, lab.catalogue, tx)),
-    ("bisect swings", bisect_swings),
+    ("bisect swings", lambda lab, tx: bisect_swings(lab.tools.git, lab.catalogue, tx)),
     (
         "boot anchors",
         lambda lab, tx: boot_anchors(
