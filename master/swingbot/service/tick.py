@@ -48,7 +48,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("measure noise", lambda lab, tx: measure_noise(lab.catalogue, tx.noise)),
     ("check anchors", lambda lab, tx: check_anchors(lab.catalogue, tx)),
     ("extend comparisons", lambda lab, tx: extend_comparisons(lab.catalogue, lab.settings, tx)),
-    ("extend gates", extend_gates),
+    ("extend gates", lambda lab, tx: extend_gates(lab.catalogue, tx)),
     ("judge comparisons", judge_comparisons),
     ("weigh swings", lambda lab, tx: weigh_swings(lab.tools.git, lab.catalogue, tx)),
     ("compare changes", compare_changes),
@@ -60,7 +60,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("check fixes", lambda lab, tx: check_fixes(lab.tools.git, lab.catalogue, tx)),
     ("fold sightings", lambda lab, tx: fold_sightings(tx)),
     ("explain swings", lambda lab, tx: explain_swings(tx)),
-    ("open gates", open_gates),
+    ("open gates", lambda lab, tx: open_gates(lab.tools, lab.catalogue, lab.settings, tx)),
     ("judge gates", judge_gates),
     # 3. Draft mails.
     ("draft reports", draft_reports),

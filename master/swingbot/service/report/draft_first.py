@@ -190,7 +190,7 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
         gates=told_gates(finding.gates),
         clues=clues_of(tx.comparisons, headline, finding.rows, finding.gates),
         posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),
-        merged=merged(lab, tree),
+        merged=merged(lab.settings, tree),
         closes=f"{url}/report/{report}",
         boots={
             side: tuple(ids.show("boot", boot.id) for boot in of_side)
