@@ -121,7 +121,9 @@ def test_boots_wait_for_their_kernels() -> None:
     compared(memory, world(memory))
     with memory.store.transaction() as tx:
         place_comparisons(memory.lab.catalogue.testboxes, tx)
-        settle_orders(memory.lab, tx)
+        settle_orders(
+            memory.lab.tools.artifacts, memory.lab.catalogue.testboxes, memory.lab.clock.now, tx
+        )
     assert states(memory) == ["ready"] * 2 + ["waiting"] * 6
 
 

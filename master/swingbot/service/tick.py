@@ -65,7 +65,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     # 3. Draft mails.
     ("draft reports", draft_reports),
     ("draft followups", draft_followups),
-    ("draft digests", draft_digests),
+    ("draft digests", lambda lab, tx: draft_digests(lab.settings, lab.clock.now, tx.reports)),
     # 4. Request the next measurements, most valuable first. An incident that is being attributed
     # may explain other swings: those are proven and bisected only if it does not.
     ("attribute incidents", lambda lab, tx: attribute_incidents(lab.tools.git, lab.catalogue, tx)),
@@ -92,7 +92,12 @@ STEPS: tuple[tuple[str, Step], ...] = (
         ),
     ),
     ("place comparisons", lambda lab, tx: place_comparisons(lab.catalogue.testboxes, tx)),
-    ("settle orders", settle_orders),
+    (
+        "settle orders",
+        lambda lab, tx: settle_orders(
+            lab.tools.artifacts, lab.catalogue.testboxes, lab.clock.now, tx
+        ),
+    ),
     ("give up arms", lambda lab, tx: give_up_arms(lab.catalogue.testboxes, tx)),
     (
         "foresee builds",
@@ -101,18 +106,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
     # 6. Report lab problems that remain.
-    (
-        "alert operator",
-        lambda lab, tx: alert_operator(
-            lab.settings,
-            lab.clock.now,
-            lab.clock.awake,
-            lab.tools.no_room,
-            tx.testboxes,
-            tx.reports,
-            tx.alerts,
-        ),
-    ),
+    ("alert operator", alert_operator),
 )
 
 
@@ -137,7 +131,7 @@ def tick(lab: Lab) -> None:
     with faults.of("outcomes"):
         ingest_outcomes(lab, faults)
     with faults.of("settle orders"), lab.transaction("settle orders") as tx:
-        settle_orders(lab, tx)
+        settle_orders(lab.tools.artifacts, lab.catalogue.testboxes, lab.clock.now, tx)
     with faults.of("bisections"):
         advance_bisections(lab, faults)
     for name, step in STEPS:
