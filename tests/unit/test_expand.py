@@ -50,6 +50,15 @@ def refused(
     return str(error.value)
 
 
+def test_events_are_no_axis_and_no_part_of_a_name() -> None:
+    (job,) = jobs("hackbench:\nevents: [cycles, stalled-cycles-frontend, cycles]\n")
+    assert (job.name, job.events) == ("j-defaults", ("cycles", "stalled-cycles-frontend"))
+    assert UnitJob.from_json(job.to_json()) == job
+    (overridden,) = jobs("hackbench:\n", overrides={"events": "branches"})
+    assert overridden.events == ("branches",)
+    assert "jobs/j.yaml" in refused("hackbench:\nevents: [cycles, 'a b']\n")
+
+
 def test_lists_are_axes_and_earlier_keys_vary_slowest() -> None:
     assert names("hackbench:\n  mode: [process, threads]\n  ipc: [pipe, socket]\n") == [
         "j-pipe-process",

@@ -236,6 +236,34 @@ def test_events_are_asked_for_in_groups_that_the_pmu_can_count_at_once(tmp_path:
     )
 
 
+def test_a_job_counts_the_events_it_names_and_the_next_one_the_usual_ones(tmp_path: Path) -> None:
+    fake = tmp_path / "bin" / "perf"
+    fake.parent.mkdir()
+    fake.write_text(SMALL_PMU)
+    fake.chmod(0o755)
+    chosen = UnitJob(
+        name="chosen",
+        program="prints",
+        params={},
+        runs=1,
+        events=("task-clock", "stalled-cycles-frontend", "cache-misses"),
+    )
+    path = str(fake.parent)
+    runs = run_here(tmp_path, [chosen, a_job("usual")], {"prints": "echo 1"}, path=path).runs
+    counted = {
+        name: [line.split(",")[2] for line in runs[name, 0]["perf-stat"].splitlines()]
+        for name in ("chosen", "usual")
+    }
+    assert counted["chosen"] == ["task-clock", "stalled-cycles-frontend"]
+    assert {"cycles", "page-faults"} <= set(counted["usual"])
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "{a}", "$(a)", "", "-a", "cpu/x/"])
+def test_a_unit_job_takes_no_event_that_is_more_than_a_name(name: str) -> None:
+    with pytest.raises(ValueError, match="is not the name of an event"):
+        UnitJob(name="a-job", program="prints", params={}, runs=1, events=(name,))
+
+
 def test_the_seconds_in_a_job_make_its_limit() -> None:
     assert runner.seconds_of(a_job(runtime="300")) > 300
     assert runner.limit_of(a_job(runtime="300")) > 2 * 300

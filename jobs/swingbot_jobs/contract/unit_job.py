@@ -25,6 +25,11 @@ NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9+=:.%_]{0,254}")
 # name.
 FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
 
+# An event as perf names it, without a group or a PMU's own syntax; it becomes a word of a shell
+# script and a part of a metric's name.
+EVENT = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,127}")
+MOST_EVENTS = 40
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitJob:
@@ -48,6 +53,8 @@ class UnitJob:
     functions: tuple[
         str, ...
     ] = ()  # kernel functions, as in the source, whose calls the monitor function-profile counts
+    # events that perf counts in place of the usual ones, as perf names them
+    events: tuple[str, ...] = ()
     cmdline: str = ""  # words appended to the testbox's own kernel command line
     # sysctls by name (settings.sysctl_name), set for its runs and then restored
     sysctl: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +70,10 @@ class UnitJob:
             raise ValueError(
                 f"unit job {self.name}: {strange[:80]!r} is not a valid kernel function name"
             )
+        for strange in (name for name in self.events if not EVENT.fullmatch(name)):
+            raise ValueError(f"unit job {self.name}: {strange[:80]!r} is not the name of an event")
+        if len(self.events) > MOST_EVENTS:
+            raise ValueError(f"unit job {self.name}: more than {MOST_EVENTS} events")
         try:
             settings.parse_words(self.cmdline)
             settings.check_form(self.sysctl)
@@ -102,6 +113,7 @@ class UnitJob:
             "compare_fact": list(self.compare_fact),
         }
         more["functions"] = list(self.functions)
+        more["events"] = list(self.events)
         more |= {"cmdline": self.cmdline, "sysctl": dict(sorted(self.sysctl.items()))}
         return plain | {key: value for key, value in more.items() if value}
 
@@ -117,6 +129,7 @@ class UnitJob:
             demand=dict(value.get("demand", {})),
             compare_fact=tuple(value.get("compare_fact", ())),
             functions=tuple(value.get("functions", ())),
+            events=tuple(value.get("events", ())),
             cmdline=value.get("cmdline", ""),
             sysctl=dict(value.get("sysctl", {})),
         )

@@ -155,6 +155,7 @@ def _unit_jobs(
     runs, warmup = _runs(document, "runs", 1), _runs(document, "warmup", 0)
     monitors = tuple(name for name in document.monitors if programs[name].when == "asked")
     compare_fact = demands.compared(document.ours.get("compare_fact"))
+    events = _events(document)
     cmdline = boot_settings.cmdline(document.ours.get("kernel_cmdline"))
     sysctl = boot_settings.sysctls(document.ours.get("sysctl"))
     for values in itertools.product(*axes.values()):
@@ -172,11 +173,18 @@ def _unit_jobs(
                 monitors=monitors,
                 demand=demand,
                 compare_fact=compare_fact,
+                events=events,
                 cmdline=cmdline,
                 sysctl=sysctl,
             )
         except ValueError as error:
             raise JobError(f"{document.where}: {error}") from error
+
+
+def _events(document: Document) -> tuple[str, ...]:
+    """Return the events of `events: cycles`, or of a list, each once."""
+    value = document.ours.get("events")
+    return tuple(dict.fromkeys(item.text or "" for item in value.items)) if value else ()
 
 
 def path_params(values: Mapping[str, str]) -> str:

@@ -23,8 +23,8 @@ from swingbot_jobs.yaml_lines import JobError as JobError
 from swingbot_jobs.yaml_lines import LineOrigins, LocatedValue, read_documents, suggest
 
 # Keys other than parameters that are not axes: the number of runs, facts that may differ between
-# the sides of a comparison, and settings of the boot.
-OURS: Final = ("runs", "warmup", "compare_fact", "kernel_cmdline", "sysctl")
+# the sides of a comparison, events to count, and settings of the boot.
+OURS: Final = ("runs", "warmup", "compare_fact", "events", "kernel_cmdline", "sysctl")
 _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)
 _CONTROL: Final = re.compile(r"(?:if|for|while|until|function|call|command)\s")
 _ROLE: Final = re.compile(r"if\s+role\s+(\S+)")

@@ -111,9 +111,13 @@ def lines(job: UnitJob, line_of: Callable[[int], str]) -> list[str]:
 
     `line_of` returns the line of one run by its number.
     """
-    setting = held(job)
+    setting = [*held(job)]
+    put_back = ["put_back"] if setting else []
+    if job.events:
+        setting.append(f"count_events {shlex.join(job.events)}")
+        put_back.append("count_usual")
     runs = [line for number in job.numbers for line in demanded(job, number, line_of(number))]
-    return [*setting, *runs, *(["put_back"] if setting else [])]
+    return [*setting, *runs, *put_back]
 
 
 def _watched(job: UnitJob, monitor: str) -> list[str]:

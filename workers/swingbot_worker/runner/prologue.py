@@ -92,6 +92,16 @@ probe_events() {
 	fact perf_events "${sb_events:-none}"
 }
 
+# count_events EVENT...: count these in place of the usual ones, as far as perf can
+count_events() {
+	sb_usual=$sb_events
+	sb_events=$(grouped "$(countable "$@" | tr '\n' , | sed 's/,$//')" | tr '\n' ,)
+	sb_events=${sb_events%,}
+}
+count_usual() {
+	sb_events=$sb_usual
+}
+
 # probe_monitors: find the light monitors whose files are readable, and the program `time`
 probe_monitors() {
 	sb_found=
