@@ -78,7 +78,7 @@ def queries(compared: int, metric: str) -> dict[str, Callable[[sa.Connection], i
         "panel: boots of the lab (v_boots)": sql(
             'SELECT * FROM v_boots ORDER BY "time" DESC LIMIT 100'
         ),
-        "all samples of a comparison": lambda conn: len(read.samples_of_comparison(conn, compared)),
+        "all samples of a comparison": lambda conn: len(read.samples_of_table(conn, compared)),
         "raw: samples.csv of a comparison": lambda conn: sum(
             1 for _ in read.samples(conn, f"c{compared}")
         ),
@@ -93,10 +93,8 @@ def queries(compared: int, metric: str) -> dict[str, Callable[[sa.Connection], i
 def addresses(world: World, compared: int, metric: str) -> dict[str, str]:
     """Name -> the address of a page that reads samples."""
     with world.engine.connect() as conn:
-        document = read.comparison(conn, compared)
-    kernels = "&".join(
-        f"kernel={document[side]['id']}" for side in ("base_variant", "head_variant")
-    )
+        document = read.table(conn, compared)
+    kernels = "&".join(f"kernel={arm['variant']['id']}" for arm in document["arms"])
     both = f"/results?tree={TREE}&{kernels}"
     testbox, job = TESTBOXES[0], JOBS[0]
     of_metric = f"unit_job={job.replace('%', '%25')}&metric={metric}"

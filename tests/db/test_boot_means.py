@@ -178,24 +178,9 @@ def a_comparison(conn: sa.Connection, runs: int) -> int:
 
 def test_samples_of_a_comparison_are_chosen_by_their_metrics(conn: sa.Connection) -> None:
     number = a_comparison(conn, runs=3)
-    own = read.samples_of_comparison(conn, number, ["page-fault.%"])
+    own = read.samples_of_table(conn, number, ["page-fault.%"])
     assert {row["metric"] for row in own} == {make.METRIC} and len(own) == 4
-    assert len(read.samples_of_comparison(conn, number)) == 4 + 4 * 5 * 3
-
-
-def test_the_boots_behind_a_comparisons_rows_are_means_of_their_samples(
-    conn: sa.Connection,
-) -> None:
-    number = a_comparison(conn, runs=3)
-    values: dict[tuple[Any, ...], list[float]] = {}
-    for row in read.samples_of_comparison(conn, number):
-        key = (row["testbox"], row["unit_job"], row["metric"], row["side"], row["boot"])
-        values.setdefault(key, []).append(row["value"])
-    names = ("testbox", "unit_job", "metric", "side", "boot")
-    assert {
-        tuple(row[name] for name in names): row["value"]
-        for row in read.boot_means_of_comparison(conn, number)
-    } == {key: sum(of_boot) / len(of_boot) for key, of_boot in values.items()}
+    assert len(read.samples_of_table(conn, number)) == 4 + 4 * 5 * 3
 
 
 def rows_of_a_page(url: str, place: Path, runs: int, address: str) -> int:
@@ -216,7 +201,13 @@ def rows_of_a_page(url: str, place: Path, runs: int, address: str) -> int:
     return count[0]
 
 
-@pytest.mark.parametrize("address", ["/comparison/c{}", "/plot/c{}/0.svg"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/comparison/c{}",
+        f"/plot/c{{}}/values.svg?metric={make.METRIC}&unit_job={make.UNIT_JOB}&testbox=vm-icount",
+    ],
+)
 def test_a_page_of_a_comparison_does_not_read_every_value_of_every_counter(
     fresh_databases: Callable[[], str], tmp_path: Path, address: str
 ) -> None:

@@ -119,7 +119,7 @@ def test_a_boot_under_way_keeps_its_testbox_and_counts_once(
     assert (attempt_of(brain), lease(brain)[0]) == (number, "lab1")
     assert 0 < lease(brain)[1] <= 300
     with brain.engine.connect() as conn:
-        document = read.comparison(conn, int(name[1:]))
+        document = read.table(conn, int(name[1:]))
         assert document is not None
         assert all(eta >= 0 for eta in etas(json.loads(json.dumps(document, default=str))))
     assert isinstance(again := controller.hold(number, "lab1"), LeaseHeld)

@@ -9,6 +9,9 @@ import sqlalchemy as sa
 
 from swingbot.app.commands import text
 from swingbot.core.model.records import BootNumbers
+from swingbot.core.report.table.formats import as_text
+from swingbot.core.report.table.sheet import sheet_of_table
+from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.service.result.differences import differences_of
 from swingbot_db import read
 from swingbot_db.store import PgTransaction
@@ -60,6 +63,54 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
         conn, testbox, head, k=4, values={METRIC: [90.0]}, facts=FACTS | {"microcode": "0x2"}
     )
     assert known(range(5))[0] == "microcode differs: 0x1 in base, 0x1 and 0x2 in head"
+
+
+def test_boots_that_panicked_count_as_lost_runs(conn: sa.Connection) -> None:
+    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
+    for k in range(4):
+        builders.a_boot(conn, testbox, base, k=k, values={METRIC: [100.0, 101.0, 100.0]})
+        builders.a_boot(
+            conn,
+            testbox,
+            head,
+            k=k,
+            values={METRIC: [90.0, 91.0, 90.0]} if k < 2 else None,
+            outcome="up" if k < 2 else "oopsed",
+        )
+    found = differences_of(
+        PgTransaction(conn).specs,
+        PgTransaction(conn).boots,
+        [base.image, head.image],
+        VM,
+        [testbox.spec] * 2,
+        "",
+        BootNumbers(range(4)),
+    )
+    boots = [BootRuns(k=k, values=(v, v + 1, v)) for v in (90.0,) for k in range(2)]
+    row = compare(
+        [BootRuns(k=k, values=(100.0, 101.0, 100.0)) for k in range(4)],
+        found.with_lost(1, boots, 3),
+        Rule(better="higher"),
+    )
+    assert row.verdict == "invalid"
+    assert "6 of 12 runs of head gave no result" in (row.reason or "")
+
+
+def test_one_image_is_identical(conn: sa.Connection) -> None:
+    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    kernel = builders.a_kernel(conn, tree, 1)
+    builders.a_boot(conn, testbox, kernel, values={METRIC: [100.0]}, facts=FACTS)
+    found = differences_of(
+        PgTransaction(conn).specs,
+        PgTransaction(conn).boots,
+        [kernel.image, kernel.image],
+        VM,
+        [testbox.spec] * 2,
+        "",
+        BootNumbers([0]),
+    )
+    assert (found.identical, found.must, found.explanation) == (True, None, None)
 
 
 def two_settings(
@@ -116,17 +167,17 @@ def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connect
 
 def test_how_the_sheets_differ_is_the_first_that_is_shown(conn: sa.Connection) -> None:
     _, base, _, number = two_settings(conn)
-    comparison = read.comparison(conn, number)
+    comparison = read.table(conn, number)
     assert [(d["fact"], d["kind"], d["testbox"]) for d in comparison["facts_differ"]] == [
         ("thp_enabled", "blocks", VM.name),
         ("kernel_release", "variant", VM.name),
     ]
     assert comparison["facts_differ"][1]["base"] == [base.commit[:7]]
-    shown = text.comparison(comparison).splitlines()
-    assert shown[1:4] == [
+    shown = as_text(sheet_of_table(comparison)).splitlines()
+    assert shown[3:6] == [
         "facts that differ:",
         f"  {VM.name}: thp_enabled differs: always in base, madvise in head [BLOCKS A VERDICT]",
-        "  the variant itself: kernel_release",
+        "  the kernels themselves: kernel_release",
     ]
 
 

@@ -45,7 +45,7 @@ def test_a_boot_shows_blocks_and_what_is_unusable_of_them(own_site: Site) -> Non
 def test_a_comparison_shows_the_mean_over_the_boots_of_each_side(own_site: Site) -> None:
     site = with_free_memory(own_site)
     comparison = site.client.get(f"/comparison/c{site.lab.comparison}.json").json()
-    ks = [boot["k"] for boot in comparison["boot_list"] if boot["side"] == "base"]
+    ks = [boot["k"] for boot in comparison["boot_list"] if boot["arm"] == 0]
     found = cells(page(site, f"/comparison/c{site.lab.comparison}"))
     assert [cell for cell in found if "n=" in cell][:4] == [
         *[f"base n={len(ks)}"] * 2,

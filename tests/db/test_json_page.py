@@ -105,18 +105,18 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
     for words in (first[:12], "vm-icount", METRIC, "nothing like this", ""):
         lab.get("search", f"/search.json?q={words}")
     for kind, shape, ids in (
-        ("comparisons", "comparison", ("c1", waiting)),
+        ("comparisons", "table", ("c1", waiting)),
         ("bisections", "bisection", ("b1", "b2")),
         ("incidents", "incident", ("i1",)),
         ("reports", "report", ("r1",)),
         ("orders", "order", ("o1", "o4")),
-        ("experiments", "experiment", (table,)),
+        ("experiments", "table", (table,)),
     ):
         lab.run(f"list of {kind}", "list", kind)
         lab.get(f"list of {kind}", f"/{kind}.json")
         for id_ in ids:
             lab.run(shape, "show", id_)
-            lab.get(f"page of {shape}", f"/{shape}/{id_}.json")
+            lab.get(f"page of {shape}", f"/{kind.removesuffix('s')}/{id_}.json")
     for kind in ("testboxes", "trees", "metrics"):
         lab.run(f"list of {kind}", "list", kind)
         lab.get(f"list of {kind}", f"/{kind}.json")
@@ -166,15 +166,15 @@ def ask(lab: Scripts, commits: Sequence[str], rest: Callable[[], None]) -> None:
 
 # Names of documents that are not those of a shape, or lists of one.
 SHAPE_OF = {
-    "comparison asked for": "comparison",
-    "experiment asked for": "experiment",
+    "comparison asked for": "table",
+    "experiment asked for": "table",
     "plan of a comparison": "plan of a table",
     "plan of an experiment": "plan of a table",
     "bisection asked for": "bisection",
-    "wait": "comparison",
+    "wait": "table",
     "page of kernel": "kernel build",
-    "list of comparisons": "line of a comparison",
-    "list of experiments": "line of an experiment",
+    "list of comparisons": "line of a table",
+    "list of experiments": "line of a table",
     "list of bisections": "line of a bisection",
     "list of incidents": "line of an incident",
     "list of reports": "line of a report",
@@ -219,9 +219,9 @@ def test_every_document_has_the_keys_and_types_that_the_page_gives(
 
 
 def test_a_changed_document_is_noticed(documents: Documents, page: Page) -> None:
-    (first, *_) = documents["comparison"]
-    assert page.shape(first, "comparison", "c") == []
-    assert page.shape({**first, "more": 1}, "comparison", "c")
-    assert page.shape({key: first[key] for key in first if key != "rows"}, "comparison", "c")
-    assert page.shape({**first, "boots": "3"}, "comparison", "c")
-    assert page.shape({**first, "rows": [{}]}, "comparison", "c")
+    (first, *_) = documents["table"]
+    assert page.shape(first, "table", "c") == []
+    assert page.shape({**first, "more": 1}, "table", "c")
+    assert page.shape({key: first[key] for key in first if key != "rows"}, "table", "c")
+    assert page.shape({**first, "boots": "3"}, "table", "c")
+    assert page.shape({**first, "rows": [{}]}, "table", "c")

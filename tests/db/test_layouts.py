@@ -40,8 +40,7 @@ def state(brain: Brain, number: int) -> BisectionState:
         bisection, points = tx.bisections.get(number), tx.bisections.points(number)
         assert bisection is not None
         return state_of(
-            brain.lab.tools,
-            brain.lab.catalogue,
+            brain.lab,
             tx,
             bisection,
             points,

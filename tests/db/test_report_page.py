@@ -4,6 +4,7 @@ branch."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def test_each_gate_shows_its_answer_its_reason_and_the_boots_behind_it(site: Sit
     evidence = text[text.index('id="evidence"') : text.index('id="plots"')]
     assert "12.3% worse at the tip" in evidence
     assert "conflict in mm/&lt;b&gt;.c" in evidence
-    boots = read.comparison(site.conn, lab.comparison)["boot_list"]
+    boots = read.table(site.conn, lab.comparison)["boot_list"]
     assert len(boots) == 6
     for boot in boots:
         assert f'href="/boot/{boot["id"]}"' in evidence
@@ -44,12 +45,13 @@ def test_the_page_leads_to_everything_by_address(site: Site) -> None:
     site.conn.commit()
     text = page(site, f"/report/r{lab.report}")
     for path in (
-        f"/plot/c{lab.comparison}/0.svg",
+        f"/plot/c{lab.comparison}/values.svg?metric={make.METRIC}&unit_job={make.UNIT_JOB}"
+        "&testbox=vm-icount",
         f"/plot/b{lab.bisection}.svg",
         f"/plot/r{lab.report}/history.svg",
         f"/raw/r{lab.report}/samples.csv",
     ):
-        assert f'"{path}"' in text
+        assert f'"{path}"' in unescape(text)
         assert site.client.get(path).status_code == 200
     assert "18.1" in text
 

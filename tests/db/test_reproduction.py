@@ -22,10 +22,11 @@ from starlette.testclient import TestClient
 
 from swingbot.app import address
 from swingbot.app.cli import main
-from swingbot.app.commands.sheets import TABLE_FORMS, printed
+from swingbot.app.commands.sheets import printed
 from swingbot.app.settings import load, with_place
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.report.table.formats import FORMS
 from swingbot.core.reproduce import ReportKit, members
 from swingbot.web.app import make_app
 from swingbot.web.pages import tables
@@ -375,7 +376,7 @@ def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: Worl
         tables.routes(
             world.conn.engine,
             functools.partial(printed, open_artifact=lambda sha256: io.BytesIO()),
-            TABLE_FORMS,
+            FORMS,
         ),
     )
     with TestClient(app) as client:
@@ -387,7 +388,7 @@ def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: Worl
             ), answer.text
             assert METRIC in answer.text
         for path, sentence in (
-            ("/report/r1/pdf.txt", "are mail.txt, lkp.txt"),
+            ("/report/r1/pdf.txt", "Tables are text.txt, mail.txt"),
             ("/report/r1/perf.txt", "no perf stat counters"),
             ("/report/r9/lkp.txt", "report r9 does not exist"),
         ):

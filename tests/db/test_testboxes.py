@@ -175,7 +175,7 @@ def test_failures_in_a_row_quarantine_a_testbox_and_its_order_goes_on_elsewhere(
     assert sent(brain) == ["testbox rack7 is quarantined"]
     brain.run()
     with brain.engine.connect() as conn:
-        found = read.comparison(conn, name)
+        found = read.table(conn, name)
     assert (found["status"], {row["testbox"] for row in found["rows"]}) == ("done", {"rack8"})
     assert f"rack8 of its group takes over comparison {name}" in {
         event["why"] for event in facts_of(brain)["events"]
@@ -235,7 +235,7 @@ def test_without_another_testbox_an_order_waits_with_a_fresh_budget_until_the_te
     assert {order["state"] for order in orders} == {"ready"}
     with brain.engine.connect() as conn:
         problems = [problem["text"] for problem in read.status(conn)["problems"]]
-        comparison = read.comparison(conn, name)
+        comparison = read.table(conn, name)
     (waits,) = comparison["waits"]
     assert waits.startswith("testbox rack7 is quarantined: failed: 3 attempts in a row")
     assert waits in problems
@@ -243,7 +243,7 @@ def test_without_another_testbox_an_order_waits_with_a_fresh_budget_until_the_te
     resume(brain.lab.transaction, "rack7")
     brain.run()
     with brain.engine.connect() as conn:
-        comparison = read.comparison(conn, name)
+        comparison = read.table(conn, name)
     assert (comparison["status"], comparison["waits"]) == ("done", [])
 
 
@@ -272,7 +272,7 @@ def test_an_impossible_order_is_reported_at_once_and_is_not_a_failure_of_the_tes
     ready_again(brain)
     brain.run()
     with brain.engine.connect() as conn:
-        comparison = read.comparison(conn, name)
+        comparison = read.table(conn, name)
     assert why in str(comparison)
 
 
@@ -309,7 +309,7 @@ def test_a_new_testbox_votes_after_its_screening_and_a_changed_one_after_another
         "screened: 3 anchor boots gave its noise record"
     }
     with brain.engine.connect() as conn:
-        assert read.comparison(conn, name)["status"] == "done"
+        assert read.table(conn, name)["status"] == "done"
     change(brain, 'UPDATE boot SET facts = facts || \'{"microcode": "0x1"}\'')
     turn(brain)
     assert facts_of(brain)["now"]["screening"] is None  # it is known better, not changed
@@ -335,7 +335,7 @@ def test_a_testbox_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain
     brain.fake.dead = False
     brain.run()
     with brain.engine.connect() as conn:
-        assert (read.comparison(conn, name)["status"], facts_of(brain)["now"]["screening"]) == (
+        assert (read.table(conn, name)["status"], facts_of(brain)["now"]["screening"]) == (
             "done",
             None,
         )
@@ -419,12 +419,28 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_reported_once_each(brai
         assert isinstance(queue, QueueState)
     for _ in range(2):
         with brain.lab.transaction("alert operator") as tx:
-            alert_operator(brain.lab, tx)
+            alert_operator(
+                brain.lab.settings,
+                brain.lab.clock.now,
+                brain.lab.clock.awake,
+                brain.lab.tools.no_room,
+                tx.testboxes,
+                tx.reports,
+                tx.alerts,
+            )
     assert sorted(sent(brain)) == ["many runs on testbox rack7 are invalid", "the queue is stuck"]
     clock = dataclasses.replace(brain.lab.clock, awake=lambda: 60.0)
     young = dataclasses.replace(brain.lab, clock=clock)
     with brain.lab.transaction("alert operator") as tx:
-        alert_operator(young, tx)  # this loop has not looked for so long: it cannot say
+        alert_operator(
+            young.settings,
+            young.clock.now,
+            young.clock.awake,
+            young.tools.no_room,
+            tx.testboxes,
+            tx.reports,
+            tx.alerts,
+        )  # this loop has not looked for so long: it cannot say
     assert "over: the queue is moving again" in sent(brain)
 
 

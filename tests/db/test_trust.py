@@ -173,7 +173,7 @@ def test_a_testbox_that_does_not_accept_any_more_is_handed_no_untrusted_order(br
         assert failed.scalars().all() == [
             "vm-icount accepts only trusted kernels, and this kernel is untrusted"
         ]
-        assert not [row for row in read.comparison(conn, number)["rows"] if row["head"]["boots"]]
+        assert not [row for row in read.table(conn, number)["rows"] if row["head"]["boots"]]
 
 
 def test_orders_and_what_is_shown_say_the_level(brain: Brain) -> None:

@@ -307,7 +307,7 @@ def _progress(service: Service) -> str:
             continue
         where = "building" if job["kind"] == "build" else f"booting on {job.get('testbox')}"
         parts.append(f"{where} {(job.get('commit') or '')[:12]}")
-    for c in status["comparisons"]:
+    for c in status["tables"]:
         done = c["progress"]
         parts.append(
             f"{c['id']} {done['builds']}/{done['builds_total']} kernels"

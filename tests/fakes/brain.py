@@ -113,13 +113,14 @@ class Brain(Loop):
 
     def facts(self, kind: str, number: int = 1) -> dict[str, Any]:
         with self.engine.connect() as conn:
-            readers: dict[str, Callable[..., Any]] = {
-                "c": read.comparison,
+            readers: Mapping[str, Callable[..., dict[str, Any]]] = {
+                "c": read.table,
                 "b": read.bisection,
                 "i": read.incident,
                 "r": read.report,
             }
-            return dict(readers[kind](conn, f"{kind}{number}"))
+            found: dict[str, Any] = readers[kind](conn, f"{kind}{number}")
+            return found
 
     def count(self, table: str) -> int:
         with self.engine.connect() as conn:

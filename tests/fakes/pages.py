@@ -9,11 +9,12 @@ from typing import BinaryIO
 import sqlalchemy as sa
 from starlette.routing import Route
 
-from swingbot.app.commands.sheets import TABLE_FORMS, printed
+from swingbot.app.commands.sheets import printed
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import MailSection, load
 from swingbot.app.submitter import DatabaseSubmitter
 from swingbot.app.wiring import make_lab
+from swingbot.core.report.table.formats import FORMS
 from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
 from swingbot.web.access.session import Sessions
@@ -59,7 +60,7 @@ def writing_routes(settings: PageSettings, engine: sa.Engine) -> list[Route]:
         *MetricPages(source, renderer, lab).routes(),
         *forms.routes(),
         *TableForm(renderer, forms, submitter, 1 << 20).routes(),
-        *tables.routes(engine, partial(printed, open_artifact=_no_artifact), TABLE_FORMS),
+        *tables.routes(engine, partial(printed, open_artifact=_no_artifact), FORMS),
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), MailSection()
         ).routes(),

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import yaml
 
-from swingbot.app.commands import text
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.report.table.formats import as_text
+from swingbot.core.report.table.sheet import sheet_of_table
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.rows import BootRuns, Rule
+from tests.table_documents import a_table
 
 COMPARED = Path(__file__).parent / "compare"
 Boots = Sequence[BootRuns]
@@ -35,5 +37,5 @@ def compared_text(document: Path, judge: Judge = compare) -> str:
             headline=True,
         )
         rows.append(row.to_json())
-    facts = {"id": "c1", "base": "a" * 40, "head": "b" * 40, "status": "done", "rows": rows}
-    return f"{text.comparison(facts)}\n"
+    table = a_table({}, ["base", "head"], against=("first",), id="c1", rows=rows)
+    return as_text(sheet_of_table(table))

@@ -6,13 +6,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from swingbot.app.commands.text import comparison
 from swingbot.core.model.comparison_row import ComparisonRow, Side, without_aliases
 from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
 from swingbot.core.plan.aliases import aliases_of_boots, with_aliases
+from swingbot.core.report.table.formats import as_text
+from swingbot.core.report.table.sheet import sheet_of_table
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_run
+from tests.table_documents import a_table
 
 PROGRAMS_DIR = Path(__file__).parents[2] / "jobs" / "programs"
 PROGRAMS = load_programs(PROGRAMS_DIR)
@@ -90,15 +92,10 @@ def test_what_an_alias_is_of_is_stored_and_read_back() -> None:
 
 def test_the_command_line_names_aliases_beside_their_original() -> None:
     job, rows = rows_of("guest-udp-stream", test="UDP_STREAM", nr_threads="1")
-    facts = {
-        "id": "c1",
-        "base": "a" * 40,
-        "head": "b" * 40,
-        "status": "done",
-        "rows": [row.to_json() for row in judged(job, rows)],
-    }
-    text = comparison(facts, counters=True)
-    assert "  aliases: netperf.Throughput_total_Mbps\n" in text
+    own = [row.to_json() for row in judged(job, rows)]
+    document = a_table({}, ["base", "head"], against=("first",), rows=own)
+    text = as_text(sheet_of_table(document), counters=True)
+    assert "(also netperf.Throughput_total_Mbps" in text
     assert text.count("netperf.Throughput_total_Mbps") == 1
 
 

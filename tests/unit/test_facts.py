@@ -186,11 +186,15 @@ def checklist_entries() -> str:
 
 
 def fact_entries() -> str:
-    names: dict[str, list[str]] = {}
+    lines, group = [], ""
     for fact in known().values():
+        if fact.group != group:
+            group = fact.group
+            lines += ["", f"{group}:", ""]
+        unit = f" ({fact.unit})" if fact.unit else ""
         mark = "\\*" if fact.set else ""
-        names.setdefault(f"{fact.group}, {fact.compare}", []).append(f"`{fact.name}`{mark}")
-    return "\n".join(wrapped(f"- {kind}: {', '.join(facts)}") for kind, facts in names.items())
+        lines.append(wrapped(f"- `{fact.name}` {fact.compare}{mark}: {fact.about}{unit}"))
+    return "\n".join(lines).strip()
 
 
 def test_the_lists_of_the_docs_are_those_of_the_schema() -> None:

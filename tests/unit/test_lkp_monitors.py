@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.report.formats.sheet import Sheet, sheet_of_comparison
-from swingbot.core.report.formats.sheet_formats import FORMS
 from swingbot.core.report.parts.lkp_monitors import changed, monitor_rows, shown
+from swingbot.core.report.table.formats import FORMS
+from swingbot.core.report.table.sheet import Sheet, sheet_of_table
+from tests.table_documents import METRIC, UNIT_JOB, a_table
 
 Sides = tuple[Sequence[float], Sequence[float]]
 VALUES = st.lists(st.floats(0, 1e9), min_size=3, max_size=70)
@@ -89,28 +90,17 @@ def test_monitors_with_few_changes_come_first_and_what_does_not_fit_is_counted()
 
 
 def a_sheet(monitors: Mapping[str, Sides]) -> Sheet:
-    """A comparison of netperf whose boots give these values, one run each."""
-    job = {"name": "udp", "program": "netperf", "params": {}, "runs": 1}
-    part = {"testbox": "vm1", "unit_job": "udp"}
-    side = {"boots": 3, "runs": 3, "mean": 1.0, "stddev": 0.0}
-    row = part | {
-        "metric": "netperf.Throughput_Mbps",
-        "verdict": "same",
-        "base": side,
-        "head": side,
-        "change_pct": 0.0,
-        "interval_pct": None,
-    }
-    known = {"netperf.Throughput_Mbps": ((9.0,) * 3, (9.0,) * 3)} | dict(monitors)
+    """A table whose boots give these values, one run each."""
+    document = a_table({"vm1": [9.0, 9.0]}, ["base", "head"], id="c5")
+    place = {"testbox": "vm1", "unit_job": UNIT_JOB}
+    known = {METRIC: ((9.0,) * 3, (9.0,) * 3)} | dict(monitors)
     samples = [
-        part | {"metric": metric, "side": word, "k": k, "run": 0, "value": value}
+        place | {"metric": metric, "arm": arm, "k": k, "boot": f"x{k}", "run": 0, "value": value}
         for metric, sides in known.items()
-        for word, values in zip(("base", "head"), sides, strict=True)
+        for arm, values in enumerate(sides)
         for k, value in enumerate(values)
     ]
-    variants = {f"{word}_variant": {"commit": word[0] * 40} for word in ("base", "head")}
-    parts = [{"testbox": "vm1", "unit_jobs": [job]}]
-    return sheet_of_comparison("c5", {"rows": [row], "parts": parts, **variants}, samples)
+    return sheet_of_table(document, samples)
 
 
 def test_monitor_rows_stand_below_the_benchmarks_as_lkp_prints_them() -> None:
@@ -122,7 +112,7 @@ def test_monitor_rows_stand_below_the_benchmarks_as_lkp_prints_them() -> None:
     }
     lines = FORMS["lkp"](a_sheet(monitors)).splitlines()
     assert lines[-3:] == [
-        "      9.00            +0.0%       9.00        netperf.Throughput_Mbps",
+        "      9.00            +0.0%       9.00        will-it-scale.processes",
         "      1169           +11.2%       1300        perf-stat.task-clock",
         "    403333           -50.4%     200000        proc-vmstat.pgalloc_normal",
     ]

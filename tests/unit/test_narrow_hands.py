@@ -16,10 +16,19 @@ FEWEST: Final = 3
 # faults that remain, by package
 REMAINING: Final = {
     "Transaction": {
-        "table": 20,
+        "bisect": 11,
+        "detect": 25,
+        "prove": 24,
+        "report": 6,
+        "table": 21,
     },
     "Lab": {
-        "table": 22,
+        "bisect": 36,
+        "detect": 35,
+        "prove": 28,
+        "report": 24,
+        "table": 35,
+        "tick.py": 1,
     },
 }
 

@@ -18,10 +18,10 @@ class Settings:
     buildbot_url: str = "http://127.0.0.1:8011/"
 
 
-def rendered(macro: str, given: Any) -> str:
+def rendered(macro: str, *given: Any) -> str:
     jinja = Renderer(Settings())._jinja
     return jinja.from_string(
-        '{% import "macros.html" as m with context %}{{ m[macro](given) }}'
+        '{% import "macros.html" as m with context %}{{ m[macro](*given) }}'
     ).render(macro=macro, given=given)
 
 
@@ -31,9 +31,10 @@ def test_what_blocks_is_reported_above_the_table_and_values_are_only_text() -> N
         {"microcode": "<b>", "build_id": "bb", "cmdline": "a"},
     )
     found = [
-        {"testbox": "box"} | d.to_json() for d in differences({0: base}, {0: head}, paired=True)
+        {"testbox": "box", "arms": [1]} | d.to_json()
+        for d in differences({0: base}, {0: head}, paired=True)
     ]
-    page = rendered("facts_differ", found)
+    page = rendered("facts_differ", found, ["base", "head"])
     assert page.index(
         "No verdict on box: microcode differs: 0x1 in base, &lt;b&gt; in head"
     ) < page.index("<table")
@@ -42,12 +43,12 @@ def test_what_blocks_is_reported_above_the_table_and_values_are_only_text() -> N
 
 
 def test_where_nothing_differs_nothing_is_shown_and_the_variant_alone_is_folded() -> None:
-    assert rendered("facts_differ", []).strip() == ""
+    assert rendered("facts_differ", [], []).strip() == ""
     variant = [
-        {"testbox": "box"} | d.to_json()
+        {"testbox": "box", "arms": [1]} | d.to_json()
         for d in differences({0: {"build_id": "aa"}}, {0: {"build_id": "bb"}}, paired=True)
     ]
-    assert "<details>" in rendered("facts_differ", variant)
+    assert "<details>" in rendered("facts_differ", variant, ["base", "head"])
 
 
 def test_a_sheet_shows_every_group_with_units_and_a_dash_for_what_is_not_known() -> None:
@@ -64,16 +65,16 @@ def test_a_sheet_shows_every_group_with_units_and_a_dash_for_what_is_not_known()
 
 def test_a_fact_is_what_is_compared_only_if_every_unit_job_says_so() -> None:
     boots = [
-        {"side": side, "testbox": "box", "spec": "s", "k": 0, "facts": {"smt": smt}}
-        for side, smt in (("base", "on"), ("head", "off"))
+        {"arm": arm, "testbox": "box", "spec": "s", "k": 0, "facts": {"smt": smt}}
+        for arm, smt in enumerate(("on", "off"))
     ]
     kinds = []
     for jobs in (
         [{"compare_fact": ["smt"]}, {"demand": {"smt": "on"}}],
         [{"compare_fact": ["smt"]}, {}],
     ):
-        (found,) = facts_differ(
-            boots, [{"testbox": "box", "spec": "s", "unit_jobs": jobs, "repeatable": False}]
-        )
+        parts = [{"testbox": "box", "spec": "s", "unit_jobs": jobs, "repeatable": False}]
+        (found,) = facts_differ(boots, parts, [{"settings": {}}] * 2, [(0, 1)])
+        assert found["arms"] == [1]
         kinds.append(found["kind"])
     assert kinds == ["compared", "blocks"]

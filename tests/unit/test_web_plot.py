@@ -23,64 +23,13 @@ SHOWN = plot.PlotSubject(
 TAG = "{http://www.w3.org/2000/svg}"
 
 
-def samples(values: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
-    """side -> boots -> runs, as the read model has them."""
-    return [
-        {"side": side, "boot": f"x{k}{side}", "k": k, "value": value}
-        for side, boots in values.items()
-        for k, runs in enumerate(boots)
-        for value in runs
-    ]
-
-
 def elements(text: str, class_: str) -> list[ElementTree.Element]:
     return [
         element for element in ElementTree.fromstring(text).iter() if element.get("class") == class_
     ]
 
 
-def test_every_run_of_both_sides_is_a_mark_and_every_boot_a_mean() -> None:
-    text = plot.comparison_plot(
-        SHOWN, samples({"base": [[1.0, 2.0], [3.0, 4.0]], "head": [[5.0], [6.0, 7.0, 8.0]]})
-    )
-    assert len(elements(text, "base run")) == 4 + 1  # and the legend
-    assert len(elements(text, "head run")) == 4 + 1
-    assert len(elements(text, "base mean")) == 2 + 1
-    assert "2 boots, 4 runs" in text
-
-
-def test_a_larger_value_stands_higher() -> None:
-    text = plot.comparison_plot(SHOWN, samples({"base": [[10.0, 20.0]]}))
-    low, high = (float(mark.attrib["cy"]) for mark in elements(text, "base run")[1:])
-    assert high < low
-
-
-def test_equal_values_and_no_values_still_make_a_picture() -> None:
-    assert elements(
-        plot.comparison_plot(SHOWN, samples({"base": [[5.0, 5.0]], "head": [[5.0]]})), "head run"
-    )
-    assert "No run has reported this metric" in plot.comparison_plot(SHOWN, [])
-
-
-def test_the_label_of_an_emulated_testbox_stands_in_the_picture() -> None:
-    assert "emulated" in plot.comparison_plot(SHOWN, samples({"base": [[5.0]]}))
-
-
 HOSTILE = '</text><script>alert("1")</script>&'
-
-
-def test_names_from_outside_are_text() -> None:
-    shown = plot.PlotSubject(
-        testbox=HOSTILE, unit_job=HOSTILE, metric=HOSTILE, unit=HOSTILE, better=None, label=HOSTILE
-    )
-    text = plot.comparison_plot(shown, samples({"base": [[5.0]]}))
-    assert not [
-        element for element in ElementTree.fromstring(text).iter() if element.tag == f"{TAG}script"
-    ]
-    assert any(
-        HOSTILE in (element.text or "")
-        for element in ElementTree.fromstring(text).iter(f"{TAG}text")
-    )
 
 
 def a_bisection(**more: Any) -> dict[str, Any]:

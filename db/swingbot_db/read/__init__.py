@@ -12,20 +12,7 @@ from swingbot_db.probe import check
 
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
-from .comparisons import (
-    boot_means_of_comparison,
-    comparison,
-    list_comparisons,
-    samples_of_comparison,
-)
 from .compilers import list_compilers
-from .experiments import (
-    experiment,
-    list_experiments,
-    measured_by_experiment,
-    metrics_of_experiment,
-    samples_of_experiment,
-)
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
@@ -54,6 +41,15 @@ from .results import (
     trees_with_results,
 )
 from .search import search
+from .tables import (
+    boot_means_of_table,
+    list_comparisons,
+    list_experiments,
+    measured_in_table,
+    metrics_of_table,
+    samples_of_table,
+    table,
+)
 from .testbox_status import controller
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
 
@@ -62,14 +58,12 @@ __all__ = [
     "NotFound",
     "bisection",
     "boot",
-    "boot_means_of_comparison",
+    "boot_means_of_table",
     "boot_order",
     "boot_times",
     "build_time",
     "check",
-    "comparison",
     "controller",
-    "experiment",
     "found_culprits",
     "gates",
     "history",
@@ -88,11 +82,11 @@ __all__ = [
     "list_reports",
     "list_testboxes",
     "list_trees",
-    "measured_by_experiment",
+    "measured_in_table",
     "measured_kernels",
     "metric_history",
     "metric_places",
-    "metrics_of_experiment",
+    "metrics_of_table",
     "moderated",
     "named_kernels",
     "open_work",
@@ -109,11 +103,11 @@ __all__ = [
     "run_samples",
     "sample_pages",
     "samples",
-    "samples_of_comparison",
-    "samples_of_experiment",
+    "samples_of_table",
     "search",
     "status",
     "switch",
+    "table",
     "testbox",
     "testbox_news",
     "tree",

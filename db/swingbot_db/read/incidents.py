@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 
 from swingbot.core.incident.impact import Impact, MeasuredRow, impacts, words_of
-from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.documents import Bisection, Gate, Incident, Place, Sighting
 
 from .bisections import bisection
-from .comparisons import comparison, rows_of
 from .moderation import moderated
 from .proof import gates
 from .rows import Row, by_id, rows, shown, where
+from .tables import rows_of
 
 # What a report can prove, in the order of the mail. A gate not yet tried is "not run", not "pass".
 GATES = ("reproduced", "confirmed", "revert", "tip", "series_end", "layout", "code_executed")
@@ -82,7 +80,7 @@ FROM report r LEFT JOIN outbox o ON o.report = r.id
 """
 
 
-def incident(conn: sa.Connection, id: int | str) -> Incident:
+def incident(conn: sa.Connection, id: int | str) -> Row:
     """Return one incident: a culprit with all its effects.
 
     `rows` are those of the comparison of parent and culprit, if it was measured; `sightings` where
@@ -99,7 +97,7 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
     sightings = rows(conn, _SIGHTINGS, id=number)
     proof = gates(conn, number)
     return {
-        "id": ids.show("incident", number),
+        "id": shown("incident", number),
         "status": row["status"],
         "tree": row["tree"],
         "culprit": {
@@ -109,7 +107,7 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
             "variant": shown("variant", row["variant"]),
         },
         "comparison": shown("comparison", row["comparison"]),
-        "rows": comparison(conn, row["comparison"])["rows"] if row["comparison"] else [],
+        "rows": rows_of(conn, row["comparison"]) if row["comparison"] else [],
         "impact": [
             _impact(impact) for impact in impacts(_everywhere(conn, row["comparison"], sightings))
         ],
@@ -117,15 +115,11 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
         "reports": [report["id"] for report in reports],
         "report_list": reports,
         "bisections": [one["id"] for one in bisections],
-        "bisection_list": [
-            {key: value for key, value in one.items() if key in _OF_BISECTION} for one in bisections
-        ],
+        "bisection_list": [{key: one[key] for key in _OF_BISECTION} for one in bisections],
         "gates": proof,
         "evidence": _evidence(bisections, proof),
         "merged_into": shown("incident", row["merged_into"]),
-        "duplicates": [
-            ids.show("incident", one["id"]) for one in rows(conn, _DUPLICATES, id=number)
-        ],
+        "duplicates": [shown("incident", one["id"]) for one in rows(conn, _DUPLICATES, id=number)],
         "fixed_by": row["fixed_by"],
         "fix_check": shown("comparison", row["fix_check"]),
         "history": rows(conn, _HISTORY, id=number),
@@ -133,9 +127,8 @@ def incident(conn: sa.Connection, id: int | str) -> Incident:
     }
 
 
-def _sighting(row: Row) -> Sighting:
-    kinds = ("bisection", "comparison", "report")
-    return cast(Sighting, row | {kind: shown(kind, row[kind]) for kind in kinds})
+def _sighting(row: Row) -> Row:
+    return row | {kind: shown(kind, row[kind]) for kind in ("bisection", "comparison", "report")}
 
 
 def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[MeasuredRow]:
@@ -164,7 +157,7 @@ def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> l
     ]
 
 
-def _impact(impact: Impact) -> documents.Impact:
+def _impact(impact: Impact) -> Row:
     places = [
         {key: place.document.get(key) for key in _SHOWN} | {"words": words_of(place.row)}
         for place in impact.places
@@ -173,17 +166,19 @@ def _impact(impact: Impact) -> documents.Impact:
         "unit_job": impact.unit_job,
         "metric": impact.metric,
         "split": impact.split,
-        "places": cast(list[Place], places),
+        "places": places,
     }
 
 
-def _evidence(bisections: list[Bisection], proof: list[Gate]) -> dict[str, str]:
+def _evidence(bisections: list[Row], proof: list[Row]) -> dict[str, str]:
     """Return the result of each gate (pass, fail, not run, running); first of the bisections."""
     if proof:
         return {gate["gate"]: gate["status"] for gate in proof}
     gates = dict.fromkeys(GATES, "not run")
     if any(one["status"] == "culprit" for one in bisections):
         gates |= {"reproduced": "pass", "confirmed": "pass"}
+    for one in bisections:
+        gates |= {str(gate): str(word) for gate, word in (one.get("evidence") or {}).items()}
     return gates
 
 

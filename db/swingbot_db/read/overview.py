@@ -6,12 +6,11 @@ import sqlalchemy as sa
 
 from . import testbox_status
 from .bisections import bisection, list_bisections
-from .comparisons import comparison, list_comparisons
 from .estimate import LabQueue
-from .experiments import experiment, list_experiments
 from .incidents import list_incidents, list_reports
 from .moderation import switch
 from .rows import ORDER_STATE, Row, rows, shown
+from .tables import list_tables, table
 from .trees import list_testboxes, list_trees
 
 _QUEUE = f"""
@@ -153,20 +152,15 @@ def status(conn: sa.Connection) -> Row:
         "running": running,
         "testboxes": testboxes,
         "trees": trees,
-        "comparisons": [
-            comparison(conn, row["id"], queue=queue)
-            for row in list_comparisons(conn, {"status": "waiting,running"}, 10)
-        ],
-        "experiments": [
-            experiment(conn, row["id"], metrics=[], queue=queue)
-            for row in list_experiments(conn, {"status": "waiting,running"}, 10)
+        "tables": [
+            table(conn, row["id"], metrics=[], queue=queue)
+            for row in list_tables(conn, {"status": "waiting,running"}, 20)
         ],
         "bisections": [
             bisection(conn, row["id"], queue=queue)
             for row in list_bisections(conn, {"status": "running"}, 10)
         ],
-        "recent_comparisons": list_comparisons(conn, {"status": "done,failed,cancelled"}, 8),
-        "recent_experiments": list_experiments(conn, {"status": "done,failed,cancelled"}, 8),
+        "recent_tables": list_tables(conn, {"status": "done,failed,cancelled"}, 12),
         "recent_bisections": [
             row for row in list_bisections(conn, None, 12) if row["status"] != "running"
         ][:8],

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.core.model.documents import Gate
 from swingbot.core.proof.gates import GATES
 
 from .rows import Row, number, rows, shown
@@ -30,8 +29,13 @@ WHERE c.id = :id ORDER BY s.side, x.k
 """
 
 
-def gates(conn: sa.Connection, incident: int | str) -> list[Gate]:
-    """Gates in the order of the mail; empty before they are opened."""
+def gates(conn: sa.Connection, incident: int | str) -> list[Row]:
+    """Gates in the order of the mail; empty before they are opened.
+
+    Keys: gate, question, status (running, pass, fail, not run), reason, comparison, tries,
+    foreseen {builds, boots, seconds} or None, detail (values, by gate), boots {base, head} (ids of
+    the boots behind it), asked_at, decided_at.
+    """
     known = {row["gate"]: row for row in rows(conn, _GATES, id=number("incident", incident))}
     return [
         _gate(conn, known[name])
@@ -40,15 +44,14 @@ def gates(conn: sa.Connection, incident: int | str) -> list[Gate]:
     ]
 
 
-def _gate(conn: sa.Connection, row: Row) -> Gate:
+def _gate(conn: sa.Connection, row: Row) -> Row:
     boots: dict[str, list[Any]] = {"base": [], "head": []}
     for boot in rows(conn, _BOOTS, id=row["comparison"]) if row["comparison"] is not None else []:
         boots[boot["side"]].append(shown("boot", boot["id"]))
     for name in ("first_k", "boots"):
         row.pop(name)
-    document = row | {
+    return row | {
         "question": GATES.get(row["gate"], ""),
         "comparison": shown("comparison", row["comparison"]),
         "boots": boots,
     }
-    return cast(Gate, document)

@@ -16,11 +16,10 @@ from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 
 from .bisections import bisection
-from .comparisons import comparison
-from .experiments import experiment
 from .incidents import incident, report
 from .orders import boot, order
 from .rows import Row, first, rows, shown
+from .tables import table
 
 _BOOTS = """
 SELECT x.id, x.order_id, x.testbox, x.k, x.purpose, x.series, x.outcome, x.reason, x.image_sha256,
@@ -88,11 +87,8 @@ Reading = Callable[[], AbstractContextManager[sa.Connection]]  # opens a connect
 def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
     """Map each boot id to its role in this request: its side, or its place in the range."""
     roles: dict[str, list[str]] = {}
-    if kind == "comparison":
-        for row in comparison(conn, id)["boot_list"]:
-            roles.setdefault(row["id"], []).append(row["side"])
-    elif kind == "experiment":
-        document = experiment(conn, id)
+    if kind in ("comparison", "experiment"):
+        document = table(conn, id)
         names = {arm["arm"]: arm["name"] for arm in document["arms"]}
         for row in document["boot_list"]:
             roles.setdefault(row["id"], []).append(names[row["arm"]])

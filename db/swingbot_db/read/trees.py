@@ -11,12 +11,11 @@ from swingbot.core.model.comparison_row import key_of
 from swingbot.core.model.lookup import NotFound
 
 from . import testbox_status
-from .comparisons import list_comparisons
-from .experiments import list_experiments
 from .histories import histories
 from .noise import aliases, anchors, noise_records, plain_record
 from .patches import patches
 from .rows import Row, by_id, first, rows, shown, where
+from .tables import list_tables
 from .time_use import time_use
 from .variants import variants
 
@@ -83,7 +82,7 @@ def list_trees(
 
 
 def tree(conn: sa.Connection, name: str) -> Row:
-    """A tree by name or by id (t1), with its latest changes, comparisons and experiments.
+    """A tree by name or by id (t1), with its latest changes, and tables of kernels.
 
     `patches` are those of `patches.patches`; `histories` are the histories of its tips.
     """
@@ -100,8 +99,7 @@ def tree(conn: sa.Connection, name: str) -> Row:
         "patches": patches(conn, row["id"]),
         "histories": histories(conn, row["id"]),
         "changes": changes,
-        "comparisons": list_comparisons(conn, {"tree": row["name"]}, 20),
-        "experiments": list_experiments(conn, {"tree": row["name"]}, 20),
+        "tables": list_tables(conn, {"tree": row["name"]}, 30),
     }
 
 

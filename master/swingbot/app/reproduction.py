@@ -63,11 +63,8 @@ class LocalReproductionSources:
     def incident(self, id: str) -> Mapping[str, Any]:
         return read.incident(self._conn, id)
 
-    def comparison(self, id: str) -> Mapping[str, Any]:
-        return read.comparison(self._conn, id)
-
-    def experiment(self, id: str) -> Mapping[str, Any]:
-        return read.experiment(self._conn, id)
+    def table(self, id: str) -> Mapping[str, Any]:
+        return read.table(self._conn, id)
 
     def boot(self, id: str) -> Mapping[str, Any]:
         return read.boot(self._conn, id)

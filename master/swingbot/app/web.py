@@ -18,7 +18,7 @@ from swingbot.adapters.artifacts import ArtifactDirectory, secret
 from swingbot.adapters.limits import ARTIFACT_BYTES
 from swingbot.adapters.part_heartbeat import PartHeartbeat
 from swingbot.app import address, limits
-from swingbot.app.commands.sheets import TABLE_FORMS, printed
+from swingbot.app.commands.sheets import printed
 from swingbot.app.keep.health_page import health, read_here
 from swingbot.app.keep.host_metrics import metrics
 from swingbot.app.keep.reader_watchdog import watching_readers
@@ -30,6 +30,7 @@ from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import UploadLimits
 from swingbot.core.plan.testbox_rules import TestboxRules
 from swingbot.core.raw.tables import unit_of
+from swingbot.core.report.table.formats import FORMS
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
 from swingbot.web.access.forms import Forms
@@ -137,7 +138,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
-        *tables.routes(engine, functools.partial(printed, open_artifact=store.open), TABLE_FORMS),
+        *tables.routes(engine, functools.partial(printed, open_artifact=store.open), FORMS),
         *(
             metrics(settings, metrics_engine, traffic).routes()
             if settings.web.metrics != "off"

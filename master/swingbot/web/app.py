@@ -29,13 +29,13 @@ from .http.lanes import limit_page_threads
 from .http.render import Renderer
 from .http.snapshot_reader import SnapshotReader
 from .pages import reproduction
-from .pages.experiment import ExperimentPages
 from .pages.feeds import Feeds
 from .pages.kinds import Pages
 from .pages.mail import MailPages
 from .pages.raw import RawPages
 from .pages.reproduction import Kits
 from .pages.search import SearchPages
+from .pages.table import TablePages
 from .ports import (
     DatabaseAway,
     DatabaseBusy,
@@ -100,7 +100,7 @@ def make_app(
     routes: list[BaseRoute] = [
         *extra_routes,
         *(reproduction.routes(kits) if kits is not None else ()),
-        *ExperimentPages(source, renderer, artifact, kits=kits is not None).routes(),
+        *TablePages(source, renderer, artifact, kits=kits is not None).routes(),
         *Feeds(source, settings.web_url).routes(),
         *SearchPages(source, renderer).routes(),
         Route("/", pages.overview),
@@ -115,7 +115,6 @@ def make_app(
         Route("/raw/{id}", raw.listing),
         Route("/plot/{id}/history.svg", pages.history_plot),
         Route("/plot/{id}.svg", pages.bisection_plot),
-        Route("/plot/{id}/{number:int}.svg", pages.comparison_plot),
         Route("/variant/{id}", pages.variant),
         Route("/{kind}/{id}", pages.one),
         Route("/{plural}", pages.listing),

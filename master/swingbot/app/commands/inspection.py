@@ -17,21 +17,19 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.app.commands.proof import as_text as gates_as_text
-from swingbot.app.commands.sheets import printed
+from swingbot.app.commands.sheets import TABLES, printed
 from swingbot.app.keep.health_check import database_problem, problems_here, seems_to_run
 from swingbot.core.model import ids
-from swingbot.core.report.experiment.experiment_formats import EXPERIMENT_FORMS, as_text
-from swingbot.core.report.formats.sheet_formats import FORMS
+from swingbot.core.report.table.formats import FORMS
 from swingbot.service.ports import RequestError
-from swingbot.web.pages import kernel_change
-from swingbot.web.pages.experiment_sheet import sheet_with_beside
+from swingbot.service.report.table_sheet import kernel_changes, sheet_of
 from swingbot_db import read
 from swingbot_db.probe import ANSWER_SECONDS
 
 _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "comparisons": (
         read.list_comparisons,
-        ("id", "status", "kind", "tree", "base", "head", "reason"),
+        ("id", "status", "kind", "tree", "arms", "testboxes", "reason"),
     ),
     "experiments": (
         read.list_experiments,
@@ -49,8 +47,8 @@ _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "metrics": (read.list_metrics, ("metric", "unit_job", "testbox", "boots", "noise_pct")),
 }
 _SHOWN: dict[str, Any] = {
-    "comparison": read.comparison,
-    "experiment": read.experiment,
+    "comparison": read.table,
+    "experiment": read.table,
     "bisection": read.bisection,
     "incident": read.incident,
     "report": read.report,
@@ -138,7 +136,7 @@ def _cell(value: object) -> object:
     if isinstance(value, dict):
         return f"{value.get('commit', '')[:12]} {value.get('subject', '')}".strip()
     if isinstance(value, list):
-        return ",".join(map(str, value))
+        return ",".join(str(one["name"] if isinstance(one, dict) else one) for one in value)
     return value[:12] if isinstance(value, str) and len(value) == 40 and " " not in value else value
 
 
@@ -150,8 +148,8 @@ def _cell(value: object) -> object:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(sorted({*FORMS, *EXPERIMENT_FORMS})),
-    help="Output format: for mail, LKP, perf stat, changelog, or CSV (experiments).",
+    type=click.Choice(sorted(FORMS)),
+    help="Output format: text, or for mail, LKP, perf stat, changelog, or CSV.",
 )
 @as_json
 @pass_session
@@ -178,22 +176,15 @@ def show(session: CommandContext, id_: str, counters: bool, form: str | None, js
         raise RequestError(f"{id_} cannot be shown; use `swingbot tree list` to see trees")
     with session.reading() as conn:
         facts = _SHOWN[kind](conn, id_)
-        if kind == "comparison":
-            facts["kernel"] = kernel_change.of_comparison(
-                read, ArtifactDirectory(session.settings.artifacts).open, conn, facts
-            )
-        if kind == "experiment":
-            sheet = sheet_with_beside(
-                read, ArtifactDirectory(session.settings.artifacts).open, conn, facts
-            )
+        if kind in TABLES:
+            store = ArtifactDirectory(session.settings.artifacts)
+            facts["kernel_changes"] = kernel_changes(read, store.open, conn, facts)
+            sheet = sheet_of(read, store.open, conn, facts)
     if json_:
         say_json(facts)
-    elif kind == "comparison":
-        click.echo(
-            f"{text.comparison(facts, counters=counters)}\n\n{text.kernel_change(facts['kernel'])}"
-        )
-    elif kind == "experiment":
-        click.echo(as_text(sheet, counters=counters), nl=False)
+    elif kind in TABLES:
+        changes = facts["kernel_changes"]
+        click.echo(text.table_of_kernels(sheet, changes, counters=counters), nl=False)
     elif kind == "bisection":
         click.echo(text.bisection(facts))
     elif kind == "boot":

@@ -32,8 +32,7 @@ def recipients(
     commit = lab.tools.git.resolve(tree, commit)
     watched = known_tree(lab.transaction, tree)
     chosen, problem = would_go_to(
-        lab.tools,
-        lab.settings,
+        lab,
         tree,
         commit,
         lab.tools.git.facts(commit).author,

@@ -20,13 +20,13 @@ from swingbot.app.commands.context import (
     read_overrides,
     say_json,
 )
+from swingbot.app.commands.sheets import TABLES
 from swingbot.core.model import ids
-from swingbot.core.report.experiment.experiment_formats import as_text
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.ports import RequestError
+from swingbot.service.report.table_sheet import sheet_of
 from swingbot.service.table.cancel import cancel_table
-from swingbot.web.pages.experiment_sheet import sheet_with_beside
 from swingbot_db import read
 
 _OVER: Final = ("done", "failed", "cancelled")
@@ -192,7 +192,7 @@ def cancel(session: CommandContext, id_: str) -> None:
     if kind in ids.TABLES:
         done = cancel_table(session.lab, id_)
     elif kind == "bisection":
-        done = cancel_bisection(session.lab.transaction, session.lab.tools.git, number)
+        done = cancel_bisection(session.lab, number)
     else:
         raise RequestError(
             f"{id_} cannot be cancelled; give a comparison (c5), experiment (e6) or bisection (b2)"
@@ -227,12 +227,12 @@ def answer(
         sys.exit(1)
 
 
-def _reader(session: CommandContext, id_: str) -> tuple[Callable[..., Any], Callable[[Any], str]]:
+def _reader(
+    session: CommandContext, id_: str
+) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
     kind, _ = ids.read(id_)
-    if kind == "comparison":
-        return read.comparison, text.comparison
-    if kind == "experiment":
-        return read.experiment, lambda facts: _tables(session, facts)
+    if kind in TABLES:
+        return read.table, lambda facts: _tables(session, facts)
     if kind == "bisection":
         return read.bisection, text.bisection
     raise RequestError(
@@ -240,11 +240,11 @@ def _reader(session: CommandContext, id_: str) -> tuple[Callable[..., Any], Call
     )
 
 
-def _tables(session: CommandContext, experiment: Facts) -> str:
-    """Format an experiment as `swingbot show` does."""
+def _tables(session: CommandContext, table: Facts) -> str:
+    """Format a table as `swingbot show` does."""
     with session.reading() as conn:
         store = ArtifactDirectory(session.settings.artifacts)
-        return as_text(sheet_with_beside(read, store.open, conn, experiment)).rstrip()
+        return text.table_of_kernels(sheet_of(read, store.open, conn, table)).rstrip()
 
 
 def _load(session: CommandContext, load: Callable[..., Facts], id_: str) -> Facts:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import yaml
 
+from swingbot.core.report.table.columns import COLUMNS
 from swingbot.core.stats.looks import MOST_LOOKS
 from swingbot.core.table.layout import MOST_BOOTS
 from swingbot.service.ports import RequestError
@@ -70,8 +71,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
         listed=True,
     ),
     "with": Option(
-        help="Columns beside the numbers: locks, buddyinfo, size, profile, or the name of a"
-        " metric.",
+        help=f"Columns beside the numbers: {', '.join(COLUMNS)}, or the name of a metric.",
         metavar="COLUMN[,...]",
         several=True,
         listed=True,

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swingbot.core.bisect.tell.text_plot import PlotPoint, picture
-from swingbot.core.model.comparison_row import ComparisonRow, Side, aliases_of, without_aliases
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.report.table.formats import as_text
+from swingbot.core.report.table.sheet import Sheet
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.kernel_diff import change_text
 
@@ -74,76 +76,16 @@ def change(row: ComparisonRow) -> str:
     return f"{pct:+.2f}%"
 
 
-def interval(row: ComparisonRow) -> str:
-    bounds = row.interval_pct
-    return f"{bounds[0]:+.2f} .. {bounds[1]:+.2f} %" if bounds else "-"
+def table_of_kernels(sheet: Sheet, changes: Iterable[Facts] = (), *, counters: bool = False) -> str:
+    """Format a table, and below it what each row changed in the kernel of its reference."""
+    return "\n".join([as_text(sheet, counters=counters), *(_changed(sheet, c) for c in changes)])
 
 
-def side(of: Side) -> str:
-    spread = f" +- {number(of.stddev)}" if of.stddev is not None else ""
-    return f"{number(of.mean)}{spread} ({of.boots} boots, {of.runs} runs)"
-
-
-def comparison(facts: Facts, *, counters: bool = False) -> str:
-    """Format a comparison: the headline metric of each unit job, or every row with `counters`."""
-    lines = [
-        f"{facts['id']}  {facts['base'][:12]} -> {facts['head'][:12]}  {facts['status']}"
-        + (f": {facts['reason']}" if facts.get("reason") else "")
-    ]
-    lines += differences(facts.get("facts_differ", ()))
-    hidden = 0
-    given = [ComparisonRow.from_json(row) for row in facts["rows"]]
-    for row in without_aliases(given):
-        if not counters and not row.headline:
-            hidden += 1
-            continue
-        lines += [
-            "",
-            f"{row.testbox}  {row.unit_job}  {row.metric} [{row.unit or 'count'}]: {change(row)}",
-        ]
-        if row.base.mean is not None or row.head.mean is not None:
-            lines += [
-                f"  base {side(row.base)}",
-                f"  head {side(row.head)}",
-                f"  verdict {row.verdict}, 95 % interval {interval(row)}",
-            ]
-        if also := aliases_of(row, given):
-            lines.append(f"  aliases: {', '.join(also)}")
-        if row.reason:
-            lines.append(f"  {row.reason}")
-        if row.label:
-            lines.append(f"  [{row.label}]")
-    if hidden:
-        lines += [
-            "",
-            f"{hidden} more rows (counters, other metrics of the same runs); show them with"
-            " --counters",
-        ]
-    return "\n".join(lines)
-
-
-def kernel_change(facts: Facts) -> str:
-    """Effect of the change on the kernel image, or why it is unknown."""
+def _changed(sheet: Sheet, facts: Facts) -> str:
+    names = " to ".join(sheet.kernels[facts[side]].name for side in ("reference", "arm"))
     compared = facts["state"] == "compared"
     body = change_text(facts, most=20) if compared else facts["reason"]
-    return f"What the change did to the kernel\n{body}"
-
-
-def differences(differing: Iterable[Facts]) -> list[str]:
-    """Differences of the two fact sheets; expected ones (the variant) in a single line."""
-    marks = {
-        "blocks": "BLOCKS A VERDICT",
-        "compared": "compared by the job",
-        "told": "may be the explanation",
-    }
-    shown = [
-        f"  {d['testbox']}: {d['words']} [{marks[d['kind']]}]"
-        for d in differing
-        if d["kind"] in marks
-    ]
-    variant = sorted({d["fact"] for d in differing if d["kind"] == "variant"})
-    shown += [f"  the variant itself: {', '.join(variant)}"] if variant else []
-    return ["facts that differ:", *shown] if shown else []
+    return f"What the change from {names} did to the kernel\n{body}\n"
 
 
 def boot(facts: Facts) -> str:
@@ -305,7 +247,7 @@ def status(facts: Facts) -> str:
             f"tree      {tree['name']}  {tree['branch']}"
             f"  tip {(tree['tip_commit'] or 'not polled')[:12]}"
         )
-    for open_ in [*facts["comparisons"], *facts["experiments"], *facts["bisections"]]:
+    for open_ in [*facts["tables"], *facts["bisections"]]:
         lines.append(f"open      {open_['id']}  {open_['status']}, {left(open_)}")
     for problem in facts["problems"]:
         lines.append(f"PROBLEM   {problem['text']}")

@@ -85,7 +85,7 @@ def readme(manifest: Mapping[str, Any], notes: Sequence[str], source: str | None
     return text + (_notes(notes) if notes else "")
 
 
-def _table(name: str, columns: Iterable[tables.Column]) -> str:
+def _table(name: str, columns: Iterable[tables.CsvColumn]) -> str:
     return "\n".join(
         [
             f"  {name}",

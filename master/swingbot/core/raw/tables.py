@@ -17,7 +17,7 @@ Type = Literal["string", "integer", "double", "time"]
 Row = Mapping[str, Any]
 
 
-class Column(NamedTuple):
+class CsvColumn(NamedTuple):
     """`type` as R and pandas read it: `time` is ISO 8601 in UTC, as a string."""
 
     name: str
@@ -26,37 +26,39 @@ class Column(NamedTuple):
 
 
 SAMPLES: Final = (
-    Column(
+    CsvColumn(
         "result_root",
         "string",
         "path of the run's files: LKP's result root and the run's number; empty for old runs",
     ),
-    Column("commit", "string", "40 hex digits of the commit whose kernel was booted"),
-    Column(
+    CsvColumn("commit", "string", "40 hex digits of the commit whose kernel was booted"),
+    CsvColumn(
         "side",
         "string",
         "base or head of a comparison, commit N of a bisection; several are joined by '+'",
     ),
-    Column("boot", "string", "id of the boot: runs of one boot are not independent of each other"),
-    Column(
+    CsvColumn(
+        "boot", "string", "id of the boot: runs of one boot are not independent of each other"
+    ),
+    CsvColumn(
         "k",
         "integer",
         "the k-th boot of this kernel; boots of equal k and purpose were perturbed alike",
     ),
-    Column("testbox", "string", "machine"),
-    Column("unit_job", "string", "what was run, with its parameters in LKP's order"),
-    Column("run", "integer", "number of the run within its boot and unit job, from 0"),
-    Column("metric", "string", "name as LKP has it: <program>.<metric>"),
-    Column("unit", "string", "unit of the value; empty: a plain number, or not known"),
-    Column("seq", "integer", "place among several values of one metric in one run, from 0"),
-    Column("value", "double", "what was measured; always a finite number"),
-    Column("origin", "string", "measured, replayed or simulated"),
-    Column("booted_at", "time", "when the boot's results came, UTC"),
-    Column("purpose", "string", "what the boot was for: k counts the boots of one purpose"),
+    CsvColumn("testbox", "string", "machine"),
+    CsvColumn("unit_job", "string", "what was run, with its parameters in LKP's order"),
+    CsvColumn("run", "integer", "number of the run within its boot and unit job, from 0"),
+    CsvColumn("metric", "string", "name as LKP has it: <program>.<metric>"),
+    CsvColumn("unit", "string", "unit of the value; empty: a plain number, or not known"),
+    CsvColumn("seq", "integer", "place among several values of one metric in one run, from 0"),
+    CsvColumn("value", "double", "what was measured; always a finite number"),
+    CsvColumn("origin", "string", "measured, replayed or simulated"),
+    CsvColumn("booted_at", "time", "when the boot's results came, UTC"),
+    CsvColumn("purpose", "string", "what the boot was for: k counts the boots of one purpose"),
 )
 
 
-def _as_in_samples(*names: str) -> tuple[Column, ...]:
+def _as_in_samples(*names: str) -> tuple[CsvColumn, ...]:
     return tuple(
         column._replace(describe="as in samples.csv")
         for name in names
@@ -67,14 +69,14 @@ def _as_in_samples(*names: str) -> tuple[Column, ...]:
 
 RUNS: Final = (
     *_as_in_samples("result_root", "commit", "side", "boot", "k", "testbox", "unit_job", "run"),
-    Column(
+    CsvColumn(
         "status",
         "string",
         "ok; or failed, missing, invalid (demands not met), warmup: these have no samples",
     ),
-    Column("reason", "string", "why it is not ok, or a remark"),
-    Column("seconds", "double", "how long the run took, by the guest's clock"),
-    Column(
+    CsvColumn("reason", "string", "why it is not ok, or a remark"),
+    CsvColumn("seconds", "double", "how long the run took, by the guest's clock"),
+    CsvColumn(
         "parser",
         "string",
         "hash of the parser that read the samples; empty: not recorded",
@@ -83,23 +85,23 @@ RUNS: Final = (
 )
 FACTS: Final = (
     *_as_in_samples("boot"),
-    Column("fact", "string", "name of a property of this boot"),
-    Column("value", "string", "as the testbox reported it"),
+    CsvColumn("fact", "string", "name of a property of this boot"),
+    CsvColumn("value", "string", "as the testbox reported it"),
 )
 METRICS: Final = (
     *_as_in_samples("metric", "unit"),
-    Column(
+    CsvColumn(
         "better",
         "string",
         "higher, lower, or empty for a number that is neither good nor bad by itself",
     ),
-    Column("class", "string", "benchmark, time, counter or profile"),
-    Column("describe", "string", "what is measured"),
+    CsvColumn("class", "string", "benchmark, time, counter or profile"),
+    CsvColumn("describe", "string", "what is measured"),
 )
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-def csv_lines(columns: Iterable[Column], rows: Iterable[Row]) -> Iterator[str]:
+def csv_lines(columns: Iterable[CsvColumn], rows: Iterable[Row]) -> Iterator[str]:
     """The header, then a line a row; rows may have more keys than there are columns."""
     columns = tuple(columns)
     yield _line([column.name for column in columns])

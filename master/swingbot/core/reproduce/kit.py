@@ -263,7 +263,7 @@ class TableKit(Kit):
     `boots` are in the order in which to repeat them, `rows` in the order of the table.
     """
 
-    kind: Literal["comparison", "experiment"]
+    kind: str  # word of the page's address
     others: Sequence[str]
     chosen: bool  # whether the testbox was requested
     rows: Sequence[Row]

@@ -34,16 +34,20 @@ def spreads(*values: float | None) -> list[str]:
 
 
 def readings(*values: float | None) -> list[str]:
-    """Format values for a column that are not compared: three significant digits of the largest.
+    """Format values for a column that are not compared: three significant digits of the largest,
+    and below 1000 at least two decimals, as shares are published.
 
     Integers stay integers, and a missing value is empty.
     """
     known = [value for value in values if value is not None]
     if all(value == int(value) for value in known):
         return ["" if value is None else f"{value:.0f}" for value in values]
-    decimals = _decimals(max(map(abs, known)), 3)
+    largest = max(map(abs, known))
+    decimals = _decimals(largest, 3)
     if decimals is None:
         return ["" if value is None else f"{value:.2e}" for value in values]
+    if largest < 1000:
+        decimals = max(2, decimals)
     return ["" if value is None else f"{value:.{decimals}f}" for value in values]
 
 

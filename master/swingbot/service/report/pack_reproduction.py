@@ -5,7 +5,7 @@ list of missing ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -37,7 +37,7 @@ _LASTING: Final = (
     "created_at",
     "size",
 )
-_SIDE_OF: Final[Mapping[str, Side]] = {"base": "parent", "head": "commit"}
+_SIDES: Final[Sequence[Side]] = ("parent", "commit")  # by arm
 
 
 def pack(sources: ReportSources, id: str, *, kernels: bool = True) -> ReportKit:
@@ -51,7 +51,7 @@ def pack(sources: ReportSources, id: str, *, kernels: bool = True) -> ReportKit:
             f"{report['id']} cannot be reproduced yet: {report['incident']} has no boots of "
             "culprit and parent"
         )
-    comparison = sources.comparison(incident["comparison"])
+    comparison = sources.table(incident["comparison"])
     headline = incident["bisection_list"][0]
     part = next((part for part in comparison["parts"] if _runs(part, headline)), None)
     if part is None:
@@ -81,7 +81,7 @@ def _kit(
     sources = gathering.sources
     jobs = [UnitJob.from_json(job) for job in part["unit_jobs"]]
     rows = [
-        {**sources.boot(boot["id"]), "kernel": _SIDE_OF[boot["side"]]}
+        {**sources.boot(boot["id"]), "kernel": _SIDES[boot["arm"]]}
         for boot in comparison["boot_list"]
         if (boot["testbox"], boot["spec"], boot["outcome"]) == (part["testbox"], part["spec"], "up")
     ]
@@ -93,8 +93,8 @@ def _kit(
     patch, no_patch = sources.patch(incident["culprit"]["commit"])
     job_archive, programs = job_of(gathering, rows, jobs)
     sides = {
-        side: kernel_of(gathering, side, f"the {side}'s kernel", comparison[f"{name}_variant"])
-        for name, side in _SIDE_OF.items()
+        side: kernel_of(gathering, side, f"the {side}'s kernel", arm["variant"])
+        for side, arm in zip(_SIDES, comparison["arms"], strict=True)
     }
     return ReportKit(
         id=report["id"],

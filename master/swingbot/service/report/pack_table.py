@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from swingbot.core.limits import KIT_COMMITS
 from swingbot.core.model import ids
@@ -61,7 +61,6 @@ _LASTING: Final = (
 class TableSources(kit_parts.ReportSources, Protocol):
     """Sources of facts about a table; each method returns the read model of the same name."""
 
-    def experiment(self, id: str) -> Row: ...
     def boot_order(self, id: str) -> Row: ...
     def first_parents(self, commit: str, most: int) -> Sequence[str]:
         """Return `commit` and its first-parent ancestors, newest first; empty if it does not
@@ -84,10 +83,10 @@ class _Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ResultTable:
-    """A comparison or an experiment, in the form common to both read models."""
+    """A table by its read model."""
 
     id: str
-    kind: Literal["comparison", "experiment"]
+    kind: str  # word of its address
     model: Row  # its read model
     arms: Sequence[_Arm]
     boots: Sequence[Row]  # on all testboxes, each with its `arm`
@@ -111,12 +110,7 @@ def pack_table(
 
     Raises BadId, NotFound; lost files are listed in `missing`.
     """
-    kind, _ = ids.read(id)
-    if kind == "experiment":
-        table = _experiment(sources.experiment(id))
-    else:
-        ids.read(id, "comparison")
-        table = _comparison(sources.comparison(id))
+    table = _read(sources.table(id))
     if table.model["status"] in _OPEN:
         raise NotFound(
             f"{table.id} cannot be reproduced yet: it is {table.model['status']};"
@@ -134,11 +128,12 @@ def pack_table(
     )
 
 
-def _experiment(model: Row) -> _ResultTable:
+def _read(model: Row) -> _ResultTable:
     names = directory_names([arm["name"] for arm in model["arms"]])
+    kind, number = ids.read(model["id"])
     return _ResultTable(
         id=model["id"],
-        kind="experiment",
+        kind=kind,
         model=model,
         arms=[
             _Arm(
@@ -153,35 +148,8 @@ def _experiment(model: Row) -> _ResultTable:
         ],
         boots=model["boot_list"],
         rows=[row | {"words": in_words(row["against"])} for row in model["rows"]],
-        first_k=0,  # an experiment is never booted again from a later k
-        seed=ids.read(model["id"])[1],
-    )
-
-
-def _comparison(model: Row) -> _ResultTable:
-    sides = ("base", "head")
-    return _ResultTable(
-        id=model["id"],
-        kind="comparison",
-        model=model,
-        arms=[
-            _Arm(
-                arm=arm,
-                title=side,
-                name=side,
-                variant=model[f"{side}_variant"],
-                trouble=_unbuilt(
-                    model[f"{side}_variant"]["build"],
-                    next(iter(model[f"{side}_variant"]["build_errors"] or ()), None),
-                ),
-                settings={},
-            )
-            for arm, side in enumerate(sides)
-        ],
-        boots=[boot | {"arm": sides.index(boot["side"])} for boot in model["boot_list"]],
-        rows=[row | {"arm": 1, "reference": 0, "words": "the base"} for row in model["rows"]],
         first_k=model["first_k"],
-        seed=ids.read(model["id"])[1],
+        seed=number,
     )
 
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
+from swingbot.core.report.table.columns import COLUMNS, column
 from swingbot.service.ports import RequestError
 from swingbot.service.ports.specs import Specs
 from swingbot_jobs.language.program import Program, find_metric
-
-# Columns besides the metrics given by name, and the monitor that provides each, unless every boot
-# has it anyway.
-COLUMNS: Final = ("locks", "buddyinfo", "size", "profile")
-MONITORS: Final = {"locks": "lock-contention", "profile": "perf-profile"}
 
 
 def with_monitors(
     programs: Mapping[str, Program], specs: Specs, spec: str, columns: Sequence[str]
 ) -> str:
     """Return the spec with the monitors that the columns need. Raises RequestError."""
-    monitors = [MONITORS[name] for name in columns if name in MONITORS]
+    monitors = [provider for name in columns if (provider := column(name).monitor)]
     for name in columns:
         if name not in COLUMNS and find_metric(programs, name) is None:
             raise RequestError(

@@ -1,14 +1,15 @@
-"""Free memory by zone and order on the pages of a boot and of a comparison."""
+"""Free memory by zone and order on the pages of a boot and of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from swingbot.core.stats.free_memory import Sample, ZoneMemory, free_memory
+from swingbot.core.stats.free_memory import PREFIXES, Sample, ZoneMemory, free_memory
 
 from ..ports import Row
 
 Place = tuple[str, str]  # testbox, unit job
+__all__ = ["PREFIXES", "of_boot", "of_table"]
 
 
 def of_boot(document: Row) -> list[Row]:
@@ -24,12 +25,12 @@ def of_boot(document: Row) -> list[Row]:
     return _tables(samples)
 
 
-def of_comparison(samples: Iterable[Row]) -> list[Row]:
-    """A table for each testbox and unit job of a comparison: means over the boots of each side."""
+def of_table(samples: Iterable[Row], names: Sequence[str]) -> list[Row]:
+    """A table for each testbox and unit job: means over the boots of each kernel, by `names`."""
     by_place: dict[Place, dict[str, list[Sample]]] = {}
     for one in samples:
         place = (one["testbox"], one["unit_job"])
-        by_place.setdefault(place, {"base": [], "head": []})[one["side"]].append(
+        by_place.setdefault(place, {name: [] for name in names})[names[one["arm"]]].append(
             Sample(one["boot"], one["run"], one["metric"], one["value"])
         )
     return _tables(by_place)

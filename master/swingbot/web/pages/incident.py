@@ -14,14 +14,14 @@ from starlette.routing import Route
 
 from swingbot.core.incident.decide import ACTS
 from swingbot.core.model import ids
-from swingbot.core.model.documents import Incident
+from swingbot.core.model.comparison_row import folded
 from swingbot.service.incident import keep as keep
 from swingbot.service.ports import GitError, Lab, RequestError
 
 from ..access.forms import FORM_HEADERS, Form, Forms
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
-from ..plots import comparison_plot
+from ..ports import Row
 
 OTHERS: Final = ("merge", "split")
 
@@ -113,19 +113,19 @@ def _id(text: str, kind: str) -> int:
         raise RequestError(str(error)) from None
 
 
-def shown(document: Incident) -> dict[str, Any]:
+def shown(document: Row) -> dict[str, Any]:
     """Values for the template: number of branches, what can be split off, the rows by test."""
     places = {(s["tree"], s["commit"]) for s in document["sightings"]}
     out = sorted(
         {
             s["bisection"]
             for s in document["sightings"]
-            if s["bisection"] and s["commit"] != document["culprit"]["commit"]
+            if s["commit"] != document["culprit"]["commit"]
         }
     )
     return {
         "branches": len(places),
         "can_split": out,
         "split": any(one["split"] for one in document["impact"]),
-        "tests": comparison_plot.measured_tests(document["rows"]),
+        "rows": folded(document["rows"]),
     }

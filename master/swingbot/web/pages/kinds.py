@@ -11,18 +11,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from swingbot.core.model.artifact import ArtifactError
-from swingbot.core.model.comparison_row import Key, folded, key_of
-from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.comparison_row import folded
 from swingbot.core.model.testbox_state import TIME_USES
-from swingbot.core.stats.free_memory import PREFIXES
 
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
-from ..plots import comparison_plot, plot
-from ..plots.plot_rows import is_of, like, own_metrics, plotted, program_of, programs_of
+from ..plots import plot
+from ..plots.picture import picture
 from ..ports import Connection, OpenArtifact, Row
-from . import free_memory, incident, kernel_change
+from . import free_memory, incident
 from . import report as report_page
+from .metric_names import is_of
 from .reproduction import Kits
 
 _TAIL_BYTES, _TAIL_LINES = 16_384, 40
@@ -41,8 +40,8 @@ PLURALS = (
     "trees",
     "metrics",
 )
+_LISTS = dict.fromkeys(("comparisons", "experiments"), "list_tables.html")
 _RUNNING = ("waiting", "ready", "running")
-_PLOTS = 12  # on one page
 _COLUMNS = 20  # metrics in a boot's table, the benchmark's own first
 
 
@@ -56,8 +55,7 @@ class Pages:
     ) -> None:
         self._source, self._renderer, self._artifact, self._kits = source, renderer, artifact, kits
         read = source.read
-        self._kinds: Mapping[str, Callable[[Connection, str], Any]] = {
-            "comparison": read.comparison,
+        self._kinds: Mapping[str, Callable[[Connection, str], Row]] = {
             "bisection": read.bisection,
             "incident": read.incident,
             "report": read.report,
@@ -68,8 +66,7 @@ class Pages:
             "kernel": read.kernel,
             "variant": read.variant,
         }
-        self._extra: Mapping[str, Callable[[Connection, Any], Row]] = {
-            "comparison": self._comparison,
+        self._extra: Mapping[str, Callable[[Connection, Row], Row]] = {
             "incident": lambda conn, document: incident.shown(document),
             "report": self._report,
             "order": self._order,
@@ -101,14 +98,10 @@ class Pages:
             raise HTTPException(
                 404,
                 f"There are no pages of kind {kind!r};"
-                f" kinds are {', '.join([*self._kinds, 'experiment'])}.",
+                f" kinds are {', '.join(['comparison', 'experiment', *self._kinds])}.",
             )
         with self._source.reading() as conn:
             document = self._kinds[kind](conn, id)
-            if kind == "comparison":
-                document["kernel"] = kernel_change.of_comparison(
-                    self._source.read, self._artifact, conn, document
-                )
             if is_json(request):
                 return JSONResponse(document)
             if kind == "report" and document["incident"] is None:
@@ -155,38 +148,13 @@ class Pages:
         if is_json(request):
             return JSONResponse(document)
         return self._renderer.page(
-            f"list_{plural}.html", rows=document, filters=filters, limit=limit, **more
+            _LISTS.get(plural, f"list_{plural}.html"),
+            rows=document,
+            plural=plural,
+            filters=filters,
+            limit=limit,
+            **more,
         )
-
-    def _comparison(self, conn: Connection, document: Row) -> Row:
-        read = self._source.read
-        metrics = [*own_metrics(document), *(f"{prefix}%" for prefix in PREFIXES)]
-        samples = read.samples_of_comparison(conn, document["id"], metrics)
-        shown = plotted(document, samples)
-        means = read.boot_means_of_comparison(conn, document["id"])
-        return {
-            "kits": self._kits is not None,
-            **comparison_plot.result_of(document["rows"], means),
-            "plots": [_title(key) for key in shown[:_PLOTS]],
-            "values": _values(document, samples),
-            "free_memory": free_memory.of_comparison(samples),
-        }
-
-    def comparison_plot(self, request: Request) -> Response:
-        read, number = self._source.read, request.path_params["number"]
-        with self._source.reading() as conn:
-            document = read.comparison(conn, request.path_params["id"])
-            own = read.samples_of_comparison(conn, document["id"], own_metrics(document))
-            keys = plotted(document, own)
-            if number >= len(keys):
-                raise NotFound(
-                    f"comparison {document['id']} has {len(keys)} plots; plot {number} does not"
-                    " exist"
-                )
-            metric = [like(keys[number][2])]
-            samples = read.samples_of_comparison(conn, document["id"], metric)
-        mine = [row for row in samples if key_of(row) == keys[number]]
-        return picture(plot.comparison_plot(_shown(document, keys[number]), mine))
 
     def bisection_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
@@ -275,51 +243,3 @@ def _limit(text: str | None) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _LIMIT):
         raise HTTPException(400, f"limit must be a number from 1 to {_LIMIT}, not {text!r}")
     return int(text)
-
-
-def picture(text: str) -> Response:
-    """Return a response with an SVG document."""
-    # The style is inside the picture; a picture runs and loads nothing.
-    headers = {
-        "content-security-policy": (
-            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-        ),
-        "cache-control": "no-cache",
-    }
-    return Response(text, media_type="image/svg+xml", headers=headers)
-
-
-def _title(key: Key) -> str:
-    return f"{key[2]} of {key[1]} on {key[0]}: every run of base and head, grouped by boot"
-
-
-def _shown(document: Row, key: Key) -> plot.PlotSubject:
-    row: Row = next((row for row in document["rows"] if key_of(row) == key), {})
-    label = next((part["label"] for part in document["parts"] if part["testbox"] == key[0]), None)
-    return plot.PlotSubject(
-        testbox=key[0],
-        unit_job=key[1],
-        metric=key[2],
-        unit=row.get("unit") or "",
-        better=row.get("better"),
-        label=label,
-    )
-
-
-def _values(document: Row, samples: list[Row]) -> list[Row]:
-    """Values behind the plots as a table: for each key and boot the values of its runs."""
-    tables: dict[Key, dict[tuple[int, str], Row]] = {}
-    programs = programs_of(document)
-    aliases = {key_of(row) for row in document["rows"] if row.get("alias_of")}
-    for sample in samples:
-        if program_of(sample["metric"]) in programs and key_of(sample) not in aliases:
-            boot = tables.setdefault(key_of(sample), {}).setdefault(
-                (sample["k"], sample["side"]),
-                {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []},
-            )
-            boot["values"].append(sample["value"])
-    order = [key_of(row) for row in document["rows"]]
-    keys = sorted(tables, key=lambda key: (order.index(key) if key in order else len(order), key))
-    return [
-        {"key": key, "boots": [tables[key][place] for place in sorted(tables[key])]} for key in keys
-    ]

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.plan.metric_rules import metric_of
-from swingbot.core.raw.tables import Column, csv_lines
+from swingbot.core.raw.tables import CsvColumn, csv_lines
 from swingbot.core.results.missing_boots import gone_words
 from swingbot.core.text.numbers import count
 from swingbot.core.text.plain import cut
@@ -26,9 +26,9 @@ from ..http.filters import swing_change
 from ..http.render import Renderer, metric_page
 from ..http.snapshot_reader import SnapshotReader
 from ..plots.metric_plot import HistoryMark, NoiseBand, metric_plot
+from ..plots.picture import picture
 from ..plots.plot import PlotSubject
 from ..ports import Row
-from .kinds import picture
 
 _COLUMNS: Final = 400  # latest commits in a plot
 _LINES: Final = 200  # latest commits in the table
@@ -36,12 +36,12 @@ _PLOTS: Final = 6  # further testboxes with a plot
 _BAND_SDS: Final = 2.0
 _FORMS: Final = ("json", "csv", "svg")
 _CSV: Final = (
-    *(Column(name, "string", "") for name in ("commit", "release", "subject", "variant")),
-    *(Column(name, "string", "") for name in ("testbox", "boot")),
-    Column("mean", "double", ""),
-    Column("runs", "integer", ""),
-    Column("booted_at", "time", ""),
-    Column("unit", "string", ""),
+    *(CsvColumn(name, "string", "") for name in ("commit", "release", "subject", "variant")),
+    *(CsvColumn(name, "string", "") for name in ("testbox", "boot")),
+    CsvColumn("mean", "double", ""),
+    CsvColumn("runs", "integer", ""),
+    CsvColumn("booted_at", "time", ""),
+    CsvColumn("unit", "string", ""),
 )
 
 

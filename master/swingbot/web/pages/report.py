@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from swingbot.core.model.comparison_row import key_of
-from swingbot.core.model.documents import Bisection
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit
 
 from ..plots import plot
-from ..plots.plot_rows import own_metrics, plotted
 from ..ports import Connection, ReadModels, Row
 from .reproduction import Kits
+from .table import SeriesKey
 
 
 def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
@@ -19,7 +18,7 @@ def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
     The context is its incident, gates with their boots, and the headline's comparison and plots.
     """
     incident = read.incident(conn, report["incident"])
-    comparison = read.comparison(conn, incident["comparison"]) if incident["comparison"] else None
+    comparison = read.table(conn, incident["comparison"]) if incident["comparison"] else None
     headline = incident["bisection_list"][0] if incident["bisection_list"] else None
     context: Row = {
         "incident": incident,
@@ -30,7 +29,7 @@ def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
     row = _row(comparison, headline)
     return context | {
         "row": row,
-        "number": _plot_number(read, conn, comparison, headline),
+        "plot": _plot(comparison, row),
         "boots": _boots(comparison, headline),
     }
 
@@ -42,16 +41,12 @@ def _row(comparison: Row | None, headline: Row | None) -> Row | None:
     return next((row for row in comparison["rows"] if key_of(row) == key_of(headline)), None)
 
 
-def _plot_number(
-    read: ReadModels, conn: Connection, comparison: Row | None, headline: Row | None
-) -> int | None:
-    """Return the number of the comparison's plot that shows the headline."""
-    if comparison is None or headline is None:
+def _plot(comparison: Row | None, row: Row | None) -> str | None:
+    """Return the address of the plot of the headline's row."""
+    if comparison is None or row is None:
         return None
-    samples = read.samples_of_comparison(conn, comparison["id"], own_metrics(comparison))
-    keys = plotted(comparison, samples)
-    key = key_of(headline)
-    return keys.index(key) if key in keys else None
+    testbox, unit_job, metric = key_of(row)
+    return SeriesKey(testbox=testbox, unit_job=unit_job, metric=metric).plot(comparison["id"])
 
 
 def _boots(comparison: Row | None, headline: Row | None) -> dict[str, list[Row]]:
@@ -63,8 +58,8 @@ def _boots(comparison: Row | None, headline: Row | None) -> dict[str, list[Row]]
     ]
     return (
         {
-            word: [boot for boot in boots if boot["side"] == side]
-            for side, word in (("base", "parent"), ("head", "commit"))
+            word: [boot for boot in boots if boot["arm"] == arm]
+            for arm, word in enumerate(("parent", "commit"))
         }
         if boots
         else {}
@@ -103,7 +98,7 @@ def history_plot(read: ReadModels, conn: Connection, report: Row) -> str:
     )
 
 
-def _parent(bisection: Bisection, culprit: str) -> str | None:
+def _parent(bisection: Row, culprit: str) -> str | None:
     commits = [point["commit"] for point in bisection["points"]]
     at = commits.index(culprit) if culprit in commits else 0
     return commits[at - 1] if at else None

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.raw.tables import Column, csv_lines
+from swingbot.core.raw.tables import CsvColumn, csv_lines
 from swingbot.core.results.existing_boots import (
     SORTS,
     JudgedResults,
@@ -38,11 +38,14 @@ from .results_table import heat_grid, moved, row_document
 # history.
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}(?:[~^][0-9]{0,4})?")
 _COLUMNS: Final = (
-    *(Column(name, "string", "") for name in ("testbox", "unit_job", "metric", "unit", "better")),
-    *(Column(name, "string", "") for name in ("reference", "kernel", "verdict", "reason")),
-    *(Column(name, "double", "") for name in ("change_pct", "low_pct", "high_pct", "p")),
     *(
-        Column(f"{side}_{name}", "double", "")
+        CsvColumn(name, "string", "")
+        for name in ("testbox", "unit_job", "metric", "unit", "better")
+    ),
+    *(CsvColumn(name, "string", "") for name in ("reference", "kernel", "verdict", "reason")),
+    *(CsvColumn(name, "double", "") for name in ("change_pct", "low_pct", "high_pct", "p")),
+    *(
+        CsvColumn(f"{side}_{name}", "double", "")
         for side in ("reference", "kernel")
         for name in ("mean", "stddev", "boots", "runs")
     ),

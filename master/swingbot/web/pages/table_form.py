@@ -23,6 +23,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, SeriesError
 from swingbot.core.patchset.read import read_file
+from swingbot.core.report.table.columns import COLUMNS
 from swingbot.core.stats.looks import MOST_LOOKS
 from swingbot.core.table.layout import DEFAULT_BOOTS, MOST_BOOTS
 from swingbot.core.table.references import RULES, in_words
@@ -241,6 +242,7 @@ class TableForm:
             values=values,
             chosen={name: [one.strip() for one in values[name].split(",")] for name in LISTS},
             rules=RULES,
+            columns=list(COLUMNS),
             in_words=in_words,
             boots=DEFAULT_BOOTS,
             files={name: base64.b64encode(sent.files.get(name, b"")).decode() for name in FILES},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,18 +17,24 @@ from ..http.csv_attachment import csv_attachment
 from ..ports import Connection, Engine
 
 Printed = Callable[[Connection, str, str], str]
+_KINDS: Final = ("comparison", "experiment", "bisection", "incident", "report")
 
 
-def routes(engine: Engine, printed: Printed, forms: Mapping[str, Collection[str]]) -> list[Route]:
-    """Tables of each kind in text `forms`, and an experiment's table as a CSV file.
+def routes(engine: Engine, printed: Printed, forms: Collection[str]) -> list[Route]:
+    """Tables in text `forms`, and as a CSV file.
 
-    `printed` returns the text of an id in one of the `forms` of its kind. It raises RequestError
-    for an object without numbers.
+    `printed` returns the text of an id in one of the `forms`. It raises RequestError for an object
+    without numbers.
     """
 
-    def text_of(kind: str, id: str, form: str) -> str:
-        if kind == "experiment":
-            ids.read(id, kind)
+    def text_of(request: Request, form: str) -> str:
+        kind, id = (request.path_params[name] for name in ("kind", "id"))
+        if kind not in _KINDS:
+            raise HTTPException(404, f"Kinds with tables are {', '.join(_KINDS)}.")
+        if form not in forms:
+            names = ", ".join(f"{name}.txt" for name in forms)
+            raise HTTPException(404, f"Tables are {names}.")
+        ids.read(id, kind)
         try:
             with engine.connect() as conn:
                 return printed(conn, id, form)
@@ -35,20 +42,13 @@ def routes(engine: Engine, printed: Printed, forms: Mapping[str, Collection[str]
             raise HTTPException(404, f"{error}") from error
 
     def table(request: Request) -> Response:
-        kind, form = request.path_params["kind"], request.path_params["form"]
-        if kind not in forms:
-            raise HTTPException(404, f"Kinds with tables are {', '.join(forms)}.")
-        if form not in forms[kind]:
-            names = ", ".join(f"{name}.txt" for name in forms[kind])
-            raise HTTPException(404, f"Tables of this kind are {names}.")
-        text = text_of(kind, request.path_params["id"], form)
+        text = text_of(request, request.path_params["form"])
         return PlainTextResponse(text, headers={"cache-control": "no-cache"})
 
     def spreadsheet(request: Request) -> Response:
-        id = ids.show("experiment", ids.read(request.path_params["id"], "experiment")[1])
-        return csv_attachment(id, text_of("experiment", id, "csv"))
+        return csv_attachment(request.path_params["id"], text_of(request, "csv"))
 
     return [
         Route("/{kind}/{id}/{form}.txt", table),
-        Route("/experiment/{id}/table.csv", spreadsheet),
+        Route("/{kind}/{id}/table.csv", spreadsheet),
     ]

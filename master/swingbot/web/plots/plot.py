@@ -1,11 +1,11 @@
-"""Plots of measurements: every run of a comparison; every boot of a bisection, with its belief."""
+"""Plots over commits: every boot of a bisection with its belief; a metric over the tips."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from swingbot.core.text.plain import cut
@@ -14,10 +14,9 @@ from . import svg
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 16, 60, 46
 _HEIGHT = 316
-_LEGEND, _BISECTION_LEGEND = 120, 380  # widths in pixels
+_BISECTION_LEGEND = 380  # width in pixels
 # Pixels of a character on average, in the widest of the fonts that pages are shown in.
 _SMALL, _TITLE = 6.4, 8.4
-_MARKS = {"base": svg.disc, "head": svg.diamond}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,63 +44,6 @@ class PlotSubject:
     @property
     def direction(self) -> str:
         return f"{self.better} is better" if self.better else "neither direction is better"
-
-
-def comparison_plot(shown: PlotSubject, samples: Sequence[Mapping[str, Any]]) -> str:
-    """Every run of base and head, grouped by boot: one column per boot number k.
-
-    Shows boot means, side means and the standard deviation between boots. `samples` are rows of
-    `read.samples_of_comparison` of one testbox, unit job and metric.
-    """
-    boots = _boots(samples)
-    ks = sorted({k for _, k in boots})
-    width = max(556, min(1130, _LEFT + _RIGHT + 34 * max(1, len(ks)) + 130))
-    title = f"{shown.metric} of {shown.unit_job} on {shown.testbox}"
-    if not boots:
-        return svg.document(
-            width,
-            80,
-            title,
-            [svg.text(_LEFT, 44, "No run has reported this metric yet.", "soft")],
-        )
-    y = svg.scale_for(
-        [value for _, values in boots.values() for value in values], _HEIGHT - _BOTTOM, _TOP
-    )
-    step = (width - _LEFT - _RIGHT - _LEGEND) / len(ks)
-    parts = [*_frame(shown, y, width - _LEGEND), *_legend(width, boots)]
-    for side in ("base", "head"):
-        parts += _side(
-            side, {k: boots[side, k][1] for k in ks if (side, k) in boots}, y, width - 120
-        )
-    for column, k in enumerate(ks):
-        middle = _LEFT + step * (column + 0.5)
-        parts.append(svg.text(middle, _HEIGHT - _BOTTOM + 16, str(k), "soft small", "middle"))
-        for side, shift in (("base", -0.2), ("head", 0.2)):
-            if (side, k) in boots:
-                parts.append(
-                    _boot(
-                        side,
-                        k,
-                        *boots[side, k],
-                        _BarPosition(
-                            x=middle + shift * step,
-                            half=min(0.3 * step, 12.0),
-                            y=y,
-                            unit=shown.unit,
-                        ),
-                    )
-                )
-    return svg.document(width, _HEIGHT, title, parts)
-
-
-def _boots(samples: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[str, list[float]]]:
-    """(side, k) -> boot id and its values, one per run."""
-    boots: dict[tuple[str, int], tuple[str, list[float]]] = {}
-    for sample in samples:
-        boots.setdefault((sample["side"], sample["k"]), (sample["boot"], []))[1].append(
-            sample["value"]
-        )
-    return boots
 
 
 def heading(shown: PlotSubject, left: float, right: float, beside: float = 0.0) -> list[str]:
@@ -134,100 +76,6 @@ def _value_axis(y: svg.AxisScale, right: float, bottom: float, words: str) -> li
         svg.line(_LEFT, _TOP, _LEFT, bottom, "axis"),
         svg.line(_LEFT, bottom, right, bottom, "axis"),
     ]
-
-
-def _frame(shown: PlotSubject, y: svg.AxisScale, right: float) -> list[str]:
-    words = "boot number k (the value axis does not start at 0)"
-    return [
-        *heading(shown, _LEFT, right + _LEGEND),
-        *_value_axis(y, right, _HEIGHT - _BOTTOM, f"{shown.unit or 'value'} ({shown.direction})"),
-        svg.text((_LEFT + right) / 2, _HEIGHT - 10, words, "soft small", "middle"),
-    ]
-
-
-def _side(
-    side: str, by_boot: Mapping[int, list[float]], y: svg.AxisScale, right: float
-) -> list[str]:
-    """Mean of boot means as a dashed line; one standard deviation between boots as a band."""
-    means = [fmean(values) for values in by_boot.values()]
-    if not means:
-        return []
-    middle = fmean(means)
-    parts = []
-    if len(means) > 1:
-        spread = stdev(means)
-        top, bottom = max(_TOP, y(middle + spread)), min(_HEIGHT - _BOTTOM, y(middle - spread))
-        parts.append(
-            svg.element(
-                "rect",
-                x=_LEFT,
-                y=top,
-                width=right - _LEFT,
-                height=max(0.0, bottom - top),
-                class_=f"{side} band",
-            )
-        )
-    return [*parts, svg.line(_LEFT, y(middle), right, y(middle), f"{side} level")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BarPosition:
-    """Position of a boot: around x, half a bar wide on each side, in pixels."""
-
-    x: float
-    half: float
-    y: svg.AxisScale
-    unit: str
-
-
-def _boot(side: str, k: int, boot: str, values: list[float], place: _BarPosition) -> str:
-    """One boot: a mark for each run, spread over the column in order, and a bar at the mean."""
-    count = len(values)
-    marks = [
-        _MARKS[side](
-            place.x + (place.half * 1.4 * (index / (count - 1) - 0.5) if count > 1 else 0.0),
-            place.y(value),
-            4.0,
-            f"{side} run",
-        )
-        for index, value in enumerate(values)
-    ]
-    middle = fmean(values)
-    bar = svg.line(
-        place.x - place.half, place.y(middle), place.x + place.half, place.y(middle), f"{side} mean"
-    )
-    return svg.link(
-        f"/boot/{boot}",
-        f"{side}, boot {boot} (k={k}): mean {middle:.6g} {place.unit} of {count}"
-        f" run{'s' * (count != 1)}",
-        *marks,
-        bar,
-    )
-
-
-def _legend(width: int, boots: Mapping[tuple[str, int], tuple[str, list[float]]]) -> list[str]:
-    parts, x, y = [], width - 108.0, float(_TOP + 6)
-    for side in ("base", "head"):
-        of_side = [values for (of, _), (_, values) in boots.items() if of == side]
-        parts += [
-            _MARKS[side](x, y, 4.0, f"{side} run"),
-            svg.text(x + 12, y + 4, f"{side}: a run", "small"),
-        ]
-        parts += [
-            svg.line(x - 7, y + 18, x + 7, y + 18, f"{side} mean"),
-            svg.text(x + 12, y + 22, "mean of a boot", "small"),
-        ]
-        parts += [
-            svg.line(x - 7, y + 36, x + 7, y + 36, f"{side} level"),
-            svg.text(x + 12, y + 40, "mean, ± sd", "small"),
-        ]
-        parts.append(
-            svg.text(
-                x + 12, y + 56, f"{len(of_side)} boots, {sum(map(len, of_side))} runs", "soft small"
-            )
-        )
-        y += 82
-    return parts
 
 
 def bisection_plot(bisection: Mapping[str, Any]) -> str:

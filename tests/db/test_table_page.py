@@ -1,4 +1,4 @@
-"""The page of an experiment, its plots, downloads and lists, asked as a browser asks."""
+"""The page of a table, its plots, downloads and lists, asked as a browser asks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_every_cell_leads_to_its_boots_and_every_link_somewhere(
     (boots,) = re.findall(r'id="b2-0">(.*?)</td>', text)
     own = {
         row["id"]
-        for row in read.experiment(conn, made.id)["boot_list"]
+        for row in read.table(conn, made.id)["boot_list"]
         if (row["arm"], row["testbox"]) == (2, "lkp-box-1")
     }
     assert set(re.findall(r"/boot/(x\d+)", boots)) == own and len(own) == 3
@@ -78,8 +78,8 @@ def test_the_numbers_are_those_of_the_json(client: TestClient, conn: sa.Connecti
     assert [rows[arm]["verdict"] for arm in (1, 2, 3)] == ["same", "worse", "better"]
     text = page(client, f"/experiment/e{made.id}")
     for arm in (2, 3):
-        shown = f"{rows[arm]['change_pct']:+.1f}".replace("-", "\u2212")
-        assert f'class="change {rows[arm]["verdict"]}">{shown}\u00a0%' in text
+        shown = f"{rows[arm]['change_pct']:+.1f}%".replace("-", "\u2212")
+        assert f'class="change {rows[arm]["verdict"]}">{shown}<' in text
     assert COUNTER in text and f"metric={COUNTER}" in text, "counters have pages of their own"
     assert "1 worse" in text and "1 better" in text
 
@@ -89,7 +89,7 @@ def test_a_page_of_one_metric_has_its_table_and_its_plots(
 ) -> None:
     made = an_experiment(conn, kernels=3, boots=3)
     text = page(client, f"/experiment/e{made.id}?metric={COUNTER}")
-    assert f"/plot/e{made.id}/effects.svg?metric={COUNTER}" in unescape(text)
+    assert f"/plot/e{made.id}/values.svg?metric={COUNTER}" in unescape(text)
     assert METRICS[0] not in text.split("<main")[1]
 
 
@@ -101,14 +101,14 @@ def test_what_runs_is_live_and_shows_its_runs_before_anything_is_judged(
     conn.execute(sa.text("UPDATE comparison SET boots = 5"))
     text = page(client, f"/experiment/e{made.id}")
     assert "This page reloads every 10 s" in text and ">running<" in text
-    assert "6 of 7 boots" in text and "already known: 3 kernels, 0 boots" in text
+    assert "3 of 3 builds, 6 of 15 boots" in text and "already known: 3 kernels, 0 boots" in text
     assert "2 of 5" in text, "boots of each kernel"
     assert "2 times" in text and "it was extended by hand" in text
     (plot,) = {link for link in links(text) if link.startswith("/plot/")}
     assert METRICS[0] in plot and client.get(plot).text.count('class="base run"') == 3 * 2 * 3
     make.a_kernel_build(conn, make.a_variant(conn, make.a_tree(conn, "other"), 1))
     status = client.get("/status.json").json()
-    assert [one["id"] for one in status["experiments"]] == [f"e{made.id}"]
+    assert [one["id"] for one in status["tables"]] == [f"e{made.id}"]
     assert f"/experiment/e{made.id}" in page(client, "/")
 
 
@@ -155,15 +155,15 @@ def test_a_large_table_is_a_page_of_some_hundred_kib_whose_plots_come_later(
     text = page(client, f"/experiment/e{made.id}")
     assert len(text) < 300 << 10
     images = re.findall(r"<img[^>]*>", text)
-    assert len(images) == 6 * 2 and all('loading="lazy"' in image for image in images)
+    assert len(images) == 6 and all('loading="lazy"' in image for image in images)
     assert len(client.get(f"/plot/e{made.id}/values.svg?{Q}").text) < 100 << 10
 
 
 def test_more_cells_than_fit_are_tables_on_pages_of_their_own(
     client: TestClient, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swingbot.web.pages.experiment._TABLE_CELLS", 10)
-    monkeypatch.setattr("swingbot.web.pages.experiment._BOOTS", 10)
+    monkeypatch.setattr("swingbot.web.pages.table._TABLE_CELLS", 10)
+    monkeypatch.setattr("swingbot.web.pages.table._BOOTS", 10)
     made = an_experiment(conn, kernels=4, testboxes=2, boots=2, metrics=2)
     text = page(client, f"/experiment/e{made.id}")
     assert "<img" not in text and text.count("the row above") == 2
@@ -172,7 +172,7 @@ def test_more_cells_than_fit_are_tables_on_pages_of_their_own(
         (link,) = {
             one for one in links(text) if one.startswith("/experiment/") and f"={metric}&" in one
         }
-        assert page(client, link).count("<img") == 2 * 2
+        assert page(client, link).count("<img") == 2
 
 
 def test_names_from_outside_are_never_markup(client: TestClient, conn: sa.Connection) -> None:
@@ -196,7 +196,6 @@ def test_names_from_outside_are_never_markup(client: TestClient, conn: sa.Connec
         f"/experiment/e{made.id}",
         f"/experiment/e{made.id}?metric={METRICS[0]}",
         f"/plot/e{made.id}/values.svg?{Q}",
-        f"/plot/e{made.id}/effects.svg?{Q}",
         "/experiments",
     ):
         text = page(client, path)
@@ -219,10 +218,10 @@ def test_names_from_outside_are_never_markup(client: TestClient, conn: sa.Connec
         ("/experiment/e1?metric=" + "x" * 400, 400, "at most 300 characters"),
         ("/experiment/e1?metric=%00", 400, "characters"),
         ("/plot/e1/values.svg", 404, "has no plot"),
-        ("/plot/c1/values.svg", 400, "is the id of a comparison"),
-        (f"/plot/e1/effects.svg?{Q}&against=pair", 404, "has these references: above"),
-        (f"/plot/e1/effects.svg?{Q}x", 404, "has no plot"),
-        ("/experiment/e1/perf.txt", 404, "Tables of this kind are"),
+        ("/plot/c1/values.svg", 404, "comparison c1 does not exist, but e1 does"),
+        (f"/plot/e1/values.svg?{Q}&against=pair", 404, "has these references: above"),
+        (f"/plot/e1/values.svg?{Q}x", 404, "has no plot"),
+        ("/experiment/e1/pdf.txt", 404, "Tables are text.txt, mail.txt"),
         ("/experiment/c1/table.csv", 400, "is the id of a comparison"),
         ("/experiment/e9/table.csv", 404, "experiment e9 does not exist"),
         ("/gizmo/e1/lkp.txt", 404, "Kinds with tables are"),
@@ -244,7 +243,7 @@ def test_the_number_of_a_comparison_is_no_experiment(
     base, head = (make.a_kernel(conn, tree, number) for number in (1, 2))
     number = make.a_comparison(conn, tree, base, head, [testbox])
     answer = client.get(f"/experiment/e{number}")
-    assert answer.status_code == 404 and f"c{number} is a comparison" in answer.text
+    assert answer.status_code == 404 and f"but c{number} does" in answer.text
 
 
 def test_downloads_are_what_the_command_line_prints(
@@ -257,6 +256,7 @@ def test_downloads_are_what_the_command_line_prints(
     assert [row["verdict"] for row in table] == ["", "same", "worse"]
     for form in ("changelog", "mail", "lkp", "text"):
         assert METRICS[0] in page(client, f"/experiment/e{made.id}/{form}.txt")
+    assert " Performance counter stats for" in page(client, f"/experiment/e{made.id}/perf.txt")
     waiting = an_experiment(conn, kernels=2, boots=1, status="waiting", tree="other")
     answer = client.get(f"/experiment/e{waiting.id}/mail.txt")
     assert answer.status_code == 404 and "has no rows yet" in answer.text
@@ -266,7 +266,7 @@ def test_columns_beside_the_numbers_are_shown(client: TestClient, conn: sa.Conne
     made = an_experiment(conn, kernels=2, boots=2, beside=[COUNTER])
     text = page(client, f"/experiment/e{made.id}")
     assert f'<th class="num">{COUNTER.partition(".")[2]}</th>' in text
-    samples = read.samples_of_experiment(conn, made.id, [COUNTER])
+    samples = read.samples_of_table(conn, made.id, [COUNTER])
     mean = sum(row["value"] for row in samples if row["arm"] == 1) / (2 * 3)
     assert f'class="num">{mean:,.0f}</td>'.replace(",", "\u202f") in text
 
@@ -277,12 +277,13 @@ def test_lists_name_experiments_and_orders_name_who_wants_them(
     made = an_experiment(conn, kernels=4, boots=4)
     (row,) = client.get("/experiments.json").json()
     assert (row["id"], row["worse"], row["better"]) == (f"e{made.id}", 1, 1)
-    assert "1 worse" in page(client, "/experiments?status=done")
+    text = page(client, "/experiments?status=done")
+    assert ">worse</span>" in text and "; 1 better" in text
     assert client.get("/experiments.json?tree=nope").json() == []
-    order: dict[str, Any] = read.order(conn, read.experiment(conn, made.id)["orders"][0]["id"])
+    order: dict[str, Any] = read.order(conn, read.table(conn, made.id)["orders"][0]["id"])
     assert order["wanted_by"] == [f"e{made.id}"]
     tree = client.get(f"/tree/{row['tree']}.json").json()
-    assert [one["id"] for one in tree["experiments"]] == [f"e{made.id}"]
+    assert [one["id"] for one in tree["tables"]] == [f"e{made.id}"]
     assert f'href="/experiment/e{made.id}"' in page(client, f"/tree/{row['tree']}")
     assert f'href="/experiment/e{made.id}"' in page(client, f"/order/{order['id']}")
     conn.execute(sa.text("UPDATE comparison SET status = 'failed', reason = 'x', ended_at = now()"))

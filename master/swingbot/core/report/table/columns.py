@@ -1,22 +1,18 @@
-"""Additional numbers of an experiment: locks, free memory, code size, symbols.
+"""The columns that a table shows beside its numbers: locks, free memory, code size, symbols.
 
-What is one number per kernel becomes a column of the table. Anything else is a block of text
-below it.
+What is one number per kernel becomes a column of the table. Anything else is text below it.
+A new column is an entry of `COLUMNS`; every other name is that of a metric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 from typing import Any, Final
 
-from swingbot.core.report.experiment.experiment_sheet import (
-    Place,
-    SupplementColumn,
-    Supplements,
-    TextBlock,
-)
+from swingbot.core.report.table.sheet import Columns, ColumnText, ColumnValues, Place
 from swingbot.core.stats.free_memory import Sample, ZoneMemory, free_memory
 from swingbot.core.text.plain import cut
 from swingbot_jobs.kernel_diff import KernelRecord, bloat, bloat_text, code_change, of_classes
@@ -38,56 +34,68 @@ _LEAST_SHARE: Final = 1.0  # minimum change of a symbol, in percentage points of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SupplementSources:
+class ColumnSources:
     """Input besides the rows: samples, and the build record of each arm."""
 
     names: Sequence[str]  # by row
     samples: Sequence[Mapping[str, Any]]
     records: Mapping[int, KernelRecord] = field(default_factory=dict)
     references: Sequence[tuple[int, int]] = ()  # (reference, row)
+    measured: bool = True  # some boot came up
 
 
-def patterns(beside: Iterable[str]) -> list[str]:
-    """Return the samples to load, as SQL LIKE patterns over metric names."""
-    needed = {
-        "locks": ["lock-contention.spinning_pct%", _SAMPLES],
-        "buddyinfo": ["buddyinfo.%"],
-        "profile": [f"{_SELF}%"],
-        "size": [],
-    }
-    return [pattern for name in beside for pattern in needed.get(name, [name])]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """`name` is the word of a request, `monitor` the program that provides it (None: every boot
+    has it), `metrics` the samples to load, as SQL LIKE patterns.
+    """
+
+    name: str
+    monitor: str | None = None
+    metrics: tuple[str, ...] = ()
+    make: Callable[[ColumnSources], Columns]
 
 
-def beside(wanted: Iterable[str], known: SupplementSources) -> Supplements:
-    """Compute all supplements in `wanted`, in order."""
-    parts = [_MAKERS[name](known) if name in _MAKERS else _metric(name, known) for name in wanted]
-    return Supplements(
-        columns=[column for part in parts for column in part.columns],
-        below=[block for part in parts for block in part.below],
+def column(name: str) -> Column:
+    """Return the column of this name, which may be a metric."""
+    return COLUMNS.get(name) or Column(name=name, metrics=(name,), make=partial(_metric, name))
+
+
+def columns_of(names: Iterable[str], sources: ColumnSources) -> Columns:
+    """Compute all columns, in order."""
+    parts = [column(name).make(sources) for name in names]
+    return Columns(
+        values=[values for part in parts for values in part.values],
+        texts=[text for part in parts for text in part.texts],
     )
 
 
-def _metric(name: str, known: SupplementSources) -> Supplements:
+def _metric(name: str, sources: ColumnSources) -> Columns:
     title = name.partition(".")[2] or name
-    column = SupplementColumn(title=cut(title, 18), values=_means(known.samples, name))
-    return Supplements(columns=[column] if column.values else [])
+    column = ColumnValues(title=cut(title, 18), values=_means(sources.samples, name))
+    return Columns(values=[column] if column.values else [])
 
 
-def _locks(known: SupplementSources) -> Supplements:
-    sampled = _column("spin % of samples", known, _SAMPLES)
-    timed = [column for metric, title in _TIME.items() for column in _column(title, known, metric)]
-    return Supplements(
-        columns=[*sampled, *timed],
-        below=[TextBlock(heading=words) for words in _notes_on_locks(bool(sampled), bool(timed))],
+def _locks(sources: ColumnSources) -> Columns:
+    sampled = _column("spin % of samples", sources, _SAMPLES)
+    timed = [
+        column for metric, title in _TIME.items() for column in _column(title, sources, metric)
+    ]
+    return Columns(
+        values=[*sampled, *timed],
+        texts=[
+            ColumnText(heading=words)
+            for words in _notes_on_locks(bool(sampled), bool(timed), sources.measured)
+        ],
     )
 
 
-def _column(title: str, known: SupplementSources, metric: str) -> list[SupplementColumn]:
-    values = _means(known.samples, metric)
-    return [SupplementColumn(title=title, values=values)] if values else []
+def _column(title: str, sources: ColumnSources, metric: str) -> list[ColumnValues]:
+    values = _means(sources.samples, metric)
+    return [ColumnValues(title=title, values=values)] if values else []
 
 
-def _notes_on_locks(sampled: bool, timed: bool) -> Iterable[str]:
+def _notes_on_locks(sampled: bool, timed: bool, measured: bool) -> Iterable[str]:
     if sampled:
         yield (
             "spin % of samples: in the slow path of queued spin locks, by perf record: a share of"
@@ -99,13 +107,13 @@ def _notes_on_locks(sampled: bool, timed: bool) -> Iterable[str]:
             "spin %: share of the time of all CPUs spent spinning, from perf lock contention. Zone"
             " and LRU locks are identified by their callers."
         )
-    if not sampled and not timed:
+    if measured and not sampled and not timed:
         yield "Locks: not recorded by any run (needs a kernel configuration with tracing)."
 
 
-def _buddyinfo(known: SupplementSources) -> Supplements:
+def _buddyinfo(sources: ColumnSources) -> Columns:
     by_arm: dict[tuple[Place, int], list[Sample]] = {}
-    for sample in known.samples:
+    for sample in sources.samples:
         if sample["metric"].startswith("buddyinfo."):
             place = (sample["testbox"], sample["unit_job"])
             by_arm.setdefault((place, sample["arm"]), []).append(
@@ -118,15 +126,15 @@ def _buddyinfo(known: SupplementSources) -> Supplements:
         if (zone := _largest(zones)) and (after := zone.after) and len(after.unusable) > _HUGE
     }
     below = [
-        TextBlock(
+        ColumnText(
             heading=f"Free blocks by order after the runs, on {place[0]}, {cut(place[1], 60)}:",
-            lines=_blocks(place, memory, known.names),
+            lines=_blocks(place, memory, sources.names),
         )
         for place in dict.fromkeys(place for place, _ in memory)
     ]
-    return Supplements(
-        columns=[SupplementColumn(title=f"unusable {_HUGE}", values=unusable)] if unusable else [],
-        below=below,
+    return Columns(
+        values=[ColumnValues(title=f"unusable {_HUGE}", values=unusable)] if unusable else [],
+        texts=below,
     )
 
 
@@ -157,33 +165,33 @@ def _blocks(
     return lines
 
 
-def _size(known: SupplementSources) -> Supplements:
+def _size(sources: ColumnSources) -> Columns:
     columns = [
-        SupplementColumn(
+        ColumnValues(
             title=part,
             values={
                 (None, arm): float(record.sizes[part])
-                for arm, record in known.records.items()
+                for arm, record in sources.records.items()
                 if part in record.sizes
             },
         )
         for part in SECTIONS
     ]
-    return Supplements(
-        columns=[column for column in columns if column.values], below=list(_sizes_below(known))
+    return Columns(
+        values=[column for column in columns if column.values], texts=list(_sizes_below(sources))
     )
 
 
-def _sizes_below(known: SupplementSources) -> Iterable[TextBlock]:
-    for reference, arm in known.references:
-        base, head = known.records.get(reference), known.records.get(arm)
+def _sizes_below(sources: ColumnSources) -> Iterable[ColumnText]:
+    for reference, arm in sources.references:
+        base, head = sources.records.get(reference), sources.records.get(arm)
         if base is None or head is None or base is head:
             continue
-        pair = f"{cut(known.names[arm], 40)} against {cut(known.names[reference], 40)}"
+        pair = f"{cut(sources.names[arm], 40)} against {cut(sources.names[reference], 40)}"
         changed = code_change(base, head).objects
         table = bloat(of_classes(base.symbols), of_classes(head.symbols))
         if not changed and not table.rows:
-            yield TextBlock(heading=f"Code of {pair}: nothing changed")
+            yield ColumnText(heading=f"Code of {pair}: nothing changed")
             continue
         objects = [f"  {'object':<34}" + "".join(f" {part:>13}" for part in SECTIONS)]
         objects += [
@@ -192,7 +200,7 @@ def _sizes_below(known: SupplementSources) -> Iterable[TextBlock]:
         ]
         lines = bloat_text(table).splitlines()
         shown = [*lines[: 2 + _SYMBOLS], *lines[2 + _SYMBOLS :][-1:]]
-        yield TextBlock(
+        yield ColumnText(
             heading=f"Code of {pair}:", lines=[*objects, *(f"  {line}" for line in shown)]
         )
 
@@ -207,16 +215,16 @@ def _bytes(before: int, after: int) -> str:
     return f" {after if before == after else f'{before}->{after}':>13}"
 
 
-def _profile(known: SupplementSources) -> Supplements:
+def _profile(sources: ColumnSources) -> Columns:
     shares: dict[tuple[Place, int], dict[str, float]] = {}
-    for metric in {s["metric"] for s in known.samples if s["metric"].startswith(_SELF)}:
+    for metric in {s["metric"] for s in sources.samples if s["metric"].startswith(_SELF)}:
         symbol = metric.removeprefix(_SELF)
-        for (place, arm), share in _means(known.samples, metric).items():
+        for (place, arm), share in _means(sources.samples, metric).items():
             if place is not None:
                 shares.setdefault((place, arm), {})[symbol] = share
     below = []
     for place in dict.fromkeys(place for place, _ in shares):
-        for reference, arm in known.references:
+        for reference, arm in sources.references:
             base, head = shares.get((place, reference), {}), shares.get((place, arm), {})
             moved = sorted(
                 (
@@ -233,11 +241,11 @@ def _profile(known: SupplementSources) -> Supplements:
             ]
             if lines:
                 heading = (
-                    f"Symbols of {cut(known.names[arm], 40)} against"
-                    f" {cut(known.names[reference], 40)} on {place[0]}, points of samples:"
+                    f"Symbols of {cut(sources.names[arm], 40)} against"
+                    f" {cut(sources.names[reference], 40)} on {place[0]}, points of samples:"
                 )
-                below.append(TextBlock(heading=heading, lines=lines))
-    return Supplements(below=below)
+                below.append(ColumnText(heading=heading, lines=lines))
+    return Columns(texts=below)
 
 
 def _means(
@@ -252,9 +260,17 @@ def _means(
     return {key: fmean(map(fmean, found.values())) for key, found in boots.items()}
 
 
-_MAKERS: Final[Mapping[str, Callable[[SupplementSources], Supplements]]] = {
-    "locks": _locks,
-    "buddyinfo": _buddyinfo,
-    "size": _size,
-    "profile": _profile,
+COLUMNS: Final[Mapping[str, Column]] = {
+    column.name: column
+    for column in (
+        Column(
+            name="locks",
+            monitor="lock-contention",
+            metrics=("lock-contention.spinning_pct%", _SAMPLES),
+            make=_locks,
+        ),
+        Column(name="buddyinfo", metrics=("buddyinfo.%",), make=_buddyinfo),
+        Column(name="size", make=_size),
+        Column(name="profile", monitor="perf-profile", metrics=(f"{_SELF}%",), make=_profile),
+    )
 }

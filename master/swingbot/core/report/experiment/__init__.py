@@ -1,1 +1,0 @@
-"""The table of an experiment for a terminal, a mail, a changelog and a spreadsheet."""

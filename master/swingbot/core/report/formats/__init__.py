@@ -1,1 +1,0 @@
-"""Numbers of a comparison in the formats that kernel developers paste."""

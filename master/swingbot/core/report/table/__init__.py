@@ -1,0 +1,1 @@
+"""A table of kernels: its numbers, the columns beside them, and the formats that people paste."""

@@ -1,0 +1,417 @@
+"""`/comparison/c5`, `/experiment/e3`: a table of kernels with its plots, live while it runs.
+
+With `?metric=`, the page of one metric.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.model import ids
+from swingbot.core.model.comparison_row import ComparisonRow, Verdict, key_of
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.report.table.grid import marked
+from swingbot.core.report.table.sheet import Block, Sheet, sheet_of_table
+from swingbot.core.table.references import in_words
+from swingbot.core.text.numbers import readings
+from swingbot.core.text.plain import clean
+from swingbot.service.report.table_sheet import kernel_changes, sheet_of
+
+from ..http.render import Renderer, is_json
+from ..http.snapshot_reader import SnapshotReader
+from ..plots.picture import picture
+from ..plots.plot import PlotSubject
+from ..plots.table_plot import BootValues, PlotRow, table_plot
+from ..ports import Connection, OpenArtifact, Row
+from . import free_memory
+from .metric_names import like, program_of
+
+_OPEN: Final = ("waiting", "running")
+_TABLE_CELLS: Final = 600  # kernels x metrics x testboxes shown as tables on one page
+_OPEN_TABLES: Final = 2  # tables that are unfolded
+_BOOTS: Final = 2000  # boots listed one by one
+_LIVE: Final = 6  # metrics plotted before anything is judged
+_OTHERS: Final = 400  # further metrics listed
+_LONGEST: Final = 300  # characters of a metric's or unit job's name in an address
+_FEW: Final = 6  # kernels whose free memory is shown, and that `/results` compares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesKey:
+    """One metric of one unit job on one testbox, as named by an address."""
+
+    testbox: str
+    unit_job: str
+    metric: str
+
+    def plot(self, id: str, **more: str) -> str:
+        """Return the address of its plot in table `id`."""
+        names = {"metric": self.metric, "unit_job": self.unit_job, "testbox": self.testbox}
+        return f"/plot/{id}/values.svg?{urlencode(names | more)}"
+
+
+class TablePages:
+    """`artifact` opens files that builds produced, for columns and changes of the kernel.
+
+    `kits`: reproduction kits are available.
+    """
+
+    def __init__(
+        self,
+        source: SnapshotReader,
+        renderer: Renderer,
+        artifact: OpenArtifact,
+        *,
+        kits: bool = False,
+    ) -> None:
+        self._source, self._renderer, self._artifact = source, renderer, artifact
+        self._kits = kits
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/comparison/{id}", self.show),
+            Route("/experiment/{id}", self.show),
+            Route("/plot/{id}/values.svg", self.values),
+        ]
+
+    def show(self, request: Request) -> Response:
+        id = request.path_params["id"].removesuffix(".json")
+        word = request.url.path.split("/")[1]
+        ids.read(id, word)
+        read = self._source.read
+        with self._source.reading() as conn:
+            if is_json(request):
+                return JSONResponse(self._document(conn, id))
+            metrics = read.metrics_of_table(conn, id)
+            one = _one_metric(request, metrics)
+            headlines = (
+                [one]
+                if one
+                else [row for row in metrics if row["headline"] and not row["alias_of"]]
+            )
+            names = {row["metric"] for row in headlines}
+            aliases = {row["metric"] for row in metrics if row["alias_of"] in names}
+            document = self._document(conn, id, sorted(names | aliases))
+            sheet = sheet_of(read, self._artifact, conn, document)
+            live = [] if metrics or one else _live(document, read.measured_in_table(conn, id))
+            memory = [] if one else self._memory(conn, document)
+        shown = _shown_blocks(sheet, one)
+        context = {
+            "this": document,
+            "word": word,
+            "kits": self._kits,
+            "one": one,
+            "rules": [{"name": rule, "words": in_words(rule)} for rule in sheet.against],
+            "result": _result(shown),
+            "same_image": _same_image(document),
+            "few": len({arm["variant"]["id"] for arm in document["arms"]}) in range(2, _FEW + 1),
+            "live": live,
+            "perf": any(row["metric"].startswith("perf-stat.") for row in metrics),
+            "others": [] if one else _others(word, document["id"], metrics),
+            **_tables(word, document, sheet, shown),
+            "texts": [] if one else sheet.texts,
+            "free_memory": memory,
+            "boots": None if one else _boots(document),
+        }
+        refresh = request if document["status"] in _OPEN else None
+        return self._renderer.page("table.html", refresh=refresh, **context)
+
+    def _document(self, conn: Connection, id: str, metrics: Sequence[str] | None = None) -> Row:
+        document = self._source.read.table(conn, id, metrics)
+        document["kernel_changes"] = kernel_changes(
+            self._source.read, self._artifact, conn, document
+        )
+        return document
+
+    def _memory(self, conn: Connection, document: Row) -> list[Row]:
+        if len(document["arms"]) > _FEW:
+            return []
+        patterns = [f"{prefix}%" for prefix in free_memory.PREFIXES]
+        samples = self._source.read.samples_of_table(conn, document["id"], patterns)
+        return free_memory.of_table(samples, [arm["name"] for arm in document["arms"]])
+
+    def values(self, request: Request) -> Response:
+        series = _series_of(request)
+        read, id = self._source.read, request.path_params["id"]
+        with self._source.reading() as conn:
+            document = read.table(conn, id, [series.metric])
+            samples = read.samples_of_table(conn, id, [like(series.metric)])
+        sheet = sheet_of_table(document)
+        rule = _rule_of(request, sheet)
+        boots = _values(samples, series)
+        block = _block(sheet, series)
+        if not boots and block is None and not _has_part(document, series):
+            raise NotFound(
+                f"{sheet.id} has no plot of metric {series.metric!r} of {series.unit_job!r} on"
+                f" {series.testbox!r}"
+            )
+        rows = [
+            PlotRow(
+                name=clean(kernel.name),
+                boots=boots.get(arm, ()),
+                change=block.cells[arm].rows.get(rule) if block else None,
+                note=f"no kernel: {clean(kernel.trouble)}" if kernel.trouble else "",
+            )
+            for arm, kernel in enumerate(sheet.kernels)
+        ]
+        return picture(table_plot(_heading(document, block, series), rows))
+
+
+def _one_metric(request: Request, metrics: Sequence[Row]) -> Row | None:
+    """Return the metric that the address requests. Raises HTTPException, NotFound."""
+    if "metric" not in request.query_params:
+        return None
+    metric, unit_job = (_text(request, name) for name in ("metric", "unit_job"))
+    for row in metrics:
+        if row["metric"] == metric and unit_job in ("", row["unit_job"]):
+            return row
+    raise NotFound(f"this table has no metric {metric!r}; its page lists the available metrics")
+
+
+def _series_of(request: Request) -> SeriesKey:
+    return SeriesKey(
+        testbox=_text(request, "testbox"),
+        unit_job=_text(request, "unit_job"),
+        metric=_text(request, "metric"),
+    )
+
+
+def _text(request: Request, name: str) -> str:
+    text = request.query_params.get(name, "")
+    if len(text) > _LONGEST or "\0" in text:
+        raise HTTPException(400, f"{name} must have at most {_LONGEST} characters.")
+    return text
+
+
+def _rule_of(request: Request, sheet: Sheet) -> str:
+    rule = request.query_params.get("against", sheet.against[0])
+    if rule not in sheet.against:
+        raise NotFound(f"{sheet.id} has these references: {', '.join(sheet.against)}")
+    return rule
+
+
+def _block(sheet: Sheet, series: SeriesKey) -> Block | None:
+    key = (series.testbox, series.unit_job, series.metric)
+    return next((b for b in sheet.blocks if (*b.place, b.metric) == key), None)
+
+
+def _has_part(document: Row, series: SeriesKey) -> bool:
+    return any(
+        part["testbox"] == series.testbox and job["name"] == series.unit_job
+        for part in document["parts"]
+        for job in part["unit_jobs"]
+    )
+
+
+def _heading(document: Row, block: Block | None, series: SeriesKey) -> PlotSubject:
+    labels = [part["label"] for part in document["parts"] if part["testbox"] == series.testbox]
+    return PlotSubject(
+        testbox=series.testbox,
+        unit_job=series.unit_job,
+        metric=series.metric,
+        unit=block.unit if block else "",
+        better=block.better if block else None,
+        label=labels[0] if labels else None,
+    )
+
+
+def _values(samples: Sequence[Row], series: SeriesKey) -> dict[int, list[BootValues]]:
+    """Map each arm to its boots on that testbox; a run's value is the mean of its samples."""
+    runs: dict[int, dict[str, dict[int, list[float]]]] = {}
+    for sample in samples:
+        if key_of(sample) == (series.testbox, series.unit_job, series.metric):
+            boot = runs.setdefault(sample["arm"], {}).setdefault(sample["boot"], {})
+            boot.setdefault(sample["run"], []).append(sample["value"])
+    return {
+        arm: [
+            BootValues(boot=boot, values=[sum(run) / len(run) for run in of_boot.values()])
+            for boot, of_boot in boots.items()
+        ]
+        for arm, boots in runs.items()
+    }
+
+
+def _live(document: Row, measured: Sequence[Row]) -> list[Row]:
+    """Plots before anything is judged, of metrics reported by the benchmarks themselves."""
+    programs = {
+        job["name"]: job["program"] for part in document["parts"] for job in part["unit_jobs"]
+    }
+    own = [row for row in measured if program_of(row["metric"]) == programs.get(row["unit_job"])]
+    return [
+        {
+            "title": f"{row['metric']} of {row['unit_job']} on {testbox}",
+            "href": SeriesKey(testbox=testbox, unit_job=row["unit_job"], metric=row["metric"]).plot(
+                document["id"]
+            ),
+        }
+        for row in own[:_LIVE]
+        for testbox in row["testboxes"]
+    ]
+
+
+def _result(blocks: Sequence[Block]) -> Row:
+    """`changed`: rows of the shown metrics that changed, the largest first; `unclear`: a count."""
+    rows = [row for block in blocks for row in block.rows]
+    changed = [row for row in rows if row.changed]
+    return {
+        "any": bool(rows),
+        "changed": sorted(changed, key=lambda row: -abs(row.change_pct or 0.0)),
+        "unclear": sum(row.verdict in ("unclear", "invalid") for row in rows),
+    }
+
+
+def _same_image(document: Row) -> list[list[str]]:
+    """Names of rows that boot one image under the same settings, so that they cannot differ."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for arm in document["arms"]:
+        if image := arm["variant"]["image_sha256"]:
+            names.setdefault((image, repr(arm["settings"])), []).append(arm["name"])
+    return [own for own in names.values() if len(own) > 1]
+
+
+def _others(word: str, id: str, metrics: Sequence[Row]) -> Row:
+    """Metrics with a page of their own: benchmark metrics, then counters by size of change."""
+    others = [row for row in metrics if not row["headline"] and not row["alias_of"]]
+    others.sort(
+        key=lambda row: (
+            row["counter"],
+            -(row["largest_pct"] or 0.0),
+            row["metric"],
+            row["unit_job"],
+        )
+    )
+    return {
+        "count": len(others),
+        "rows": [row | {"href": _metric_page(word, id, row)} for row in others[:_OTHERS]],
+    }
+
+
+def _metric_page(word: str, id: str, row: Mapping[str, Any]) -> str:
+    query = urlencode({"metric": row["metric"], "unit_job": row["unit_job"]})
+    return f"/{word}/{id}?{query}"
+
+
+def _shown_blocks(sheet: Sheet, one: Row | None) -> list[Block]:
+    """Blocks of the headline metrics or of one metric, metric by metric."""
+    if one is None:
+        blocks = sheet.shown()
+        order = list(dict.fromkeys((block.unit_job, block.metric) for block in blocks))
+        return sorted(blocks, key=lambda b: (order.index((b.unit_job, b.metric)), b.testbox))
+    key = (one["unit_job"], one["metric"])
+    return [block for block in sheet.blocks if (block.unit_job, block.metric) == key]
+
+
+def _tables(word: str, document: Row, sheet: Sheet, blocks: Sequence[Block]) -> Row:
+    """`overview`: kernel x metric if there are several; `tables`: each metric with plots."""
+    parts = {part["testbox"]: at for at, part in reversed([*enumerate(document["parts"])])}
+    many = len(sheet.kernels) * len(blocks) > _TABLE_CELLS and len(blocks) > 1
+    findings = {
+        (*key_of(row), row["arm"], row["against"]): row
+        for row in document["rows"]
+        if row["swing_state"]
+    }
+    tables = [
+        _table(document["id"], sheet, block, parts.get(block.testbox), findings)
+        | {
+            "page": _metric_page(
+                word, document["id"], {"metric": block.metric, "unit_job": block.unit_job}
+            ),
+            "open": number < _OPEN_TABLES,
+            "whole": not many,
+        }
+        for number, block in enumerate(blocks)
+    ]
+    return {"overview": _overview(sheet, tables) if len(tables) > 1 else None, "tables": tables}
+
+
+def _overview(sheet: Sheet, tables: Sequence[Row]) -> Row:
+    """A row per kernel, a column per metric and testbox; changes against the first reference."""
+    return {
+        "heads": tables,
+        "rows": [
+            {"kernel": kernel, "cells": [table["rows"][arm] for table in tables]}
+            for arm, kernel in enumerate(sheet.kernels)
+        ],
+    }
+
+
+def _table(
+    id: str,
+    sheet: Sheet,
+    block: Block,
+    part: int | None,
+    findings: Mapping[tuple[str, str, str, int, str], Row],
+) -> Row:
+    """One block: for each kernel its level, each change, and the columns."""
+    series = SeriesKey(testbox=block.testbox, unit_job=block.unit_job, metric=block.metric)
+    titles = [title for title in sheet.columns if any(title in c.columns for c in block.cells)]
+    columns = [readings(*(cell.columns.get(title) for cell in block.cells)) for title in titles]
+    key = (block.testbox, block.unit_job, block.metric)
+    return {
+        "block": block,
+        "verdicts": _counted(block, sheet.against[0]),
+        "plots": [
+            {"words": in_words(rule), "href": series.plot(id, against=rule)}
+            for rule in sheet.against
+        ],
+        "columns": titles,
+        "rows": [
+            {
+                "arm": arm,
+                "kernel": kernel,
+                "side": cell.side,
+                "anchor": f"b{arm}-{part}",
+                "changes": [
+                    _change(cell.rows.get(rule), findings.get((*key, arm, rule)))
+                    for rule in sheet.against
+                ],
+                "is_reference": not cell.rows and cell.side is not None,
+                "columns": [texts[arm] for texts in columns],
+            }
+            for arm, (kernel, cell) in enumerate(zip(sheet.kernels, block.cells, strict=True))
+        ],
+    }
+
+
+def _counted(block: Block, rule: str) -> list[tuple[str, int]]:
+    """Verdicts against the first reference, the most interesting first."""
+    counts = Counter(cell.rows[rule].verdict for cell in block.cells if rule in cell.rows)
+    order: tuple[Verdict, ...] = ("worse", "better", "changed", "invalid", "unclear", "same")
+    return [(verdict, counts[verdict]) for verdict in order if counts[verdict]]
+
+
+def _change(row: ComparisonRow | None, finding: Row | None) -> Row | None:
+    """A change as shown in a cell, and the swing that it raised."""
+    if row is None:
+        return None
+    text = marked(row).replace("-", "\u2212").replace(" %", "\u00a0%")
+    return {"text": text, "row": row, "against": in_words(row.against), "finding": finding}
+
+
+def _boots(document: Row) -> Row:
+    """Boots by kernel and part; `each`: there are few enough to list them one by one."""
+    listed: dict[tuple[int, str, str], list[Row]] = {}
+    for boot in document["boot_list"]:
+        listed.setdefault((boot["arm"], boot["testbox"], boot["spec"]), []).append(boot)
+    return {
+        "each": len(document["boot_list"]) <= _BOOTS,
+        "rows": [
+            {
+                "arm": arm,
+                "cells": [
+                    listed.get((arm["arm"], part["testbox"], part["spec"]), [])
+                    for part in document["parts"]
+                ],
+            }
+            for arm in document["arms"]
+        ],
+    }
