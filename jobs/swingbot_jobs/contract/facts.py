@@ -259,6 +259,3 @@ def sheet(found: Mapping[str, Value]) -> dict[str, list[FactLine]]:
         if name not in shown
     ]
     return lines | ({"other": other} if other else {})
-
-
-# --- for docs/facts.md ----------------------------------------------------------------------------
