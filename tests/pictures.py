@@ -84,7 +84,7 @@ def main() -> None:
         web.conn.commit()
         lab = make_lab(web.settings, web.engine)
         with lab.transaction("measure noise") as tx:
-            measure_noise(lab, tx)
+            measure_noise(lab.catalogue, tx.noise)
         for one in pictures(web, experiment.id):
             take(page, web, one)
             print(DOCS / f"{one.name}.png")

@@ -61,16 +61,16 @@ def sentences(comment: str) -> list[str]:
     return re.split(r"(?<=[.)])\s(?=[A-Z0-9])", comment)
 
 
-def _first_clause(comment: str) -> str:
-    return re.split(r";\s", sentences(comment)[0])[0].rstrip(".")
-
-
 def _section(module: Path) -> Iterator[str]:
-    for heading, group, about in comments(module):
+    """An entry for each heading of the module, with the numbers below it."""
+    title, numbers = "the policy of a bisection", list[str]()
+    for heading, group, _ in comments(module):
         if heading:
-            title = re.sub(r" \(.+?\)", "", heading)
-            yield f"\n### {title[0].upper()}{title[1:]}\n"
-        yield from bullet(f"{', '.join(group)}: {_first_clause(about)}")
+            if numbers:
+                yield from bullet(f"{title}: {', '.join(numbers)}")
+            title, numbers = re.sub(r" \(.+?\)", "", heading), []
+        numbers += group
+    yield from bullet(f"{title}: {', '.join(numbers)}")
 
 
 def _assignments(tree: ast.Module) -> Iterator[ast.Assign | ast.AnnAssign]:

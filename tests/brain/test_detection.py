@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.costs import FULL_SECONDS
 from swingbot.service.detect.screen_tips import screen_tip
 from swingbot.service.lab.set_testboxes import quarantine, resume
-from swingbot.service.ports import RequestError, Tools
+from swingbot.service.ports import Git, RequestError
 from swingbot.service.table.plan import plan_table, request_table
 from swingbot.service.tick import tick
 from tests.contract.store import world
@@ -309,14 +309,12 @@ def judged(brain: MemoryBrain, tips: Sequence[Sequence[float]], *, repeatable: b
         comparison = tx.comparisons.get(number)
         assert comparison is not None
         testbox = world.a_testbox(repeatable=repeatable)
-        line = dataclasses.replace(
-            brain.lab,
-            tools=Tools(git=_Line(), artifacts=None),  # type: ignore[arg-type]  # ancestry alone
-            catalogue=dataclasses.replace(
-                brain.lab.catalogue, testboxes=KnownTestboxes(present={testbox.name: testbox})
-            ),
+        catalogue = dataclasses.replace(
+            brain.lab.catalogue, testboxes=KnownTestboxes(present={testbox.name: testbox})
         )
-        screen_tip(line, tx, comparison, {row.key: list(tips[-1])})
+        means = {row.key: list(tips[-1])}
+        git = cast(Git, _Line())  # ancestry alone
+        screen_tip(git, catalogue, brain.lab.settings, tx, comparison, means)
     return [kernel.id for kernel in lab.kernels[1:]]
 
 

@@ -53,19 +53,29 @@ def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(
     brain.run()
     assert brain.bisection(number).status == "inconclusive"
     with pytest.raises(RequestError, match=f"resume b{number}"):
-        skip(brain.lab, number, [ids[2]], who="ada", why=None)
+        skip(brain.lab.transaction, brain.lab.tools.git, number, [ids[2]], who="ada", why=None)
     with brain.store.transaction() as tx:
         before = len(tx.bisections.observations(number))
-    assert resume(brain.lab, number, 40, who="ada", why="worth it") == before + 40
+    assert (
+        resume(
+            brain.lab.transaction,
+            brain.lab.catalogue.kconfigs,
+            number,
+            40,
+            who="ada",
+            why="worth it",
+        )
+        == before + 40
+    )
     brain.run()
     assert brain.culprit(number) == ids[7]
     with brain.store.transaction() as tx:
         assert [steer.act for steer in tx.steering.all(number)] == ["resume"]
         assert len(tx.bisections.observations(number)) > before
-    steps = logbook(brain.lab, number).steps
+    steps = logbook(brain.lab.transaction, number).steps
     assert journal.replay(steps) == journal.Replay(steps=len(steps), difference=None)
     with pytest.raises(RequestError, match="there is nothing left to search"):
-        resume(brain.lab, number, 3, who="ada", why=None)
+        resume(brain.lab.transaction, brain.lab.catalogue.kconfigs, number, 3, who="ada", why=None)
 
 
 # --- merges ---------------------------------------------------------------------------------------
@@ -139,7 +149,7 @@ def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(
     )
     brain.watch(base)
     until_the_branch_is_searched(brain)
-    assert cancel_bisection(brain.lab, 2)
+    assert cancel_bisection(brain.lab.transaction, brain.lab.tools.git, 2)
     brain.run()
     assert [incident.commit for incident in brain.incidents] == [merge]
     assert brain.bisection(2).status == "cancelled"

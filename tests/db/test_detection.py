@@ -61,7 +61,7 @@ def test_boots_become_noise_records_that_say_where_they_come_from(
 ) -> None:
     testbox = a_past(conn)
     with brain.lab.transaction("measure") as tx:
-        measure_noise(brain.lab, tx)
+        measure_noise(brain.lab.catalogue, tx.noise)
         found = tx.noise.get(testbox.name, make.UNIT_JOB, make.METRIC)
         assert tx.noise.get(testbox.name, make.UNIT_JOB, "perf-stat.x") is None
         assert tx.noise.with_fresh_boots([testbox.name], 1, 0.0) == {}
@@ -97,7 +97,7 @@ def test_metrics_of_bisections_alone_are_folded_by_their_noise_records(
                 values["hackbench.throughput_worst"] = [50.0, 51.0]
             make.a_boot(conn, testbox, kernel, k=k, values=values)
     with brain.lab.transaction("measure") as tx:
-        measure_noise(brain.lab, tx)
+        measure_noise(brain.lab.catalogue, tx.noise)
     assert brain.count("comparison") == 0
     expected = {
         "hackbench.throughput": None,
@@ -125,7 +125,7 @@ def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
 ) -> None:
     testbox = a_past(conn)
     with brain.lab.transaction("measure") as tx:
-        measure_noise(brain.lab, tx)
+        measure_noise(brain.lab.catalogue, tx.noise)
     tree = conn.execute(sa.text("SELECT max(id) FROM tree")).scalar_one()
     kernel = make.a_kernel(conn, tree, 90)
     anchor = make.a_comparison(
@@ -236,7 +236,7 @@ def _judged(brain: Brain, number: int, key: tuple[str, str, str], level: float) 
     with lab.transaction("screen") as tx:
         comparison = tx.comparisons.get(number)
         assert comparison is not None
-        screen_tip(lab, tx, comparison, {key: [level] * 3})
+        screen_tip(lab.tools.git, lab.catalogue, lab.settings, tx, comparison, {key: [level] * 3})
 
 
 def _page(brain: Brain, tmp_path: Path, tree: str) -> str:

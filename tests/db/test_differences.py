@@ -11,7 +11,6 @@ from swingbot.app.commands import text
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.report.table.formats import as_text
 from swingbot.core.report.table.sheet import sheet_of_table
-from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.service.result.differences import differences_of
 from swingbot_db import read
 from swingbot_db.store import PgTransaction
@@ -63,54 +62,6 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
         conn, testbox, head, k=4, values={METRIC: [90.0]}, facts=FACTS | {"microcode": "0x2"}
     )
     assert known(range(5))[0] == "microcode differs: 0x1 in base, 0x1 and 0x2 in head"
-
-
-def test_boots_that_panicked_count_as_lost_runs(conn: sa.Connection) -> None:
-    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
-    base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
-    for k in range(4):
-        builders.a_boot(conn, testbox, base, k=k, values={METRIC: [100.0, 101.0, 100.0]})
-        builders.a_boot(
-            conn,
-            testbox,
-            head,
-            k=k,
-            values={METRIC: [90.0, 91.0, 90.0]} if k < 2 else None,
-            outcome="up" if k < 2 else "oopsed",
-        )
-    found = differences_of(
-        PgTransaction(conn).specs,
-        PgTransaction(conn).boots,
-        [base.image, head.image],
-        VM,
-        [testbox.spec] * 2,
-        "",
-        BootNumbers(range(4)),
-    )
-    boots = [BootRuns(k=k, values=(v, v + 1, v)) for v in (90.0,) for k in range(2)]
-    row = compare(
-        [BootRuns(k=k, values=(100.0, 101.0, 100.0)) for k in range(4)],
-        found.with_lost(1, boots, 3),
-        Rule(better="higher"),
-    )
-    assert row.verdict == "invalid"
-    assert "6 of 12 runs of head gave no result" in (row.reason or "")
-
-
-def test_one_image_is_identical(conn: sa.Connection) -> None:
-    testbox, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
-    kernel = builders.a_kernel(conn, tree, 1)
-    builders.a_boot(conn, testbox, kernel, values={METRIC: [100.0]}, facts=FACTS)
-    found = differences_of(
-        PgTransaction(conn).specs,
-        PgTransaction(conn).boots,
-        [kernel.image, kernel.image],
-        VM,
-        [testbox.spec] * 2,
-        "",
-        BootNumbers([0]),
-    )
-    assert (found.identical, found.must, found.explanation) == (True, None, None)
 
 
 def two_settings(

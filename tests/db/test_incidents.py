@@ -75,7 +75,12 @@ class World:
         bisection, kernels = self.bisection(culprit, **more), more.get("kernels") or self.kernels
         with self.lab.transaction("test") as tx:
             return note_culprit(
-                self.lab.tools.git, tx, bisection, tx.variants.get(kernels[culprit].variant)
+                self.lab.tools.git,
+                tx.trees,
+                tx.sightings,
+                tx.incidents,
+                bisection,
+                tx.variants.get(kernels[culprit].variant),
             )
 
     def measured(
@@ -251,7 +256,12 @@ def test_noting_the_same_finding_twice_changes_nothing(world: World) -> None:
     for _ in range(2):
         with world.lab.transaction("test") as tx:
             number = note_culprit(
-                world.lab.tools.git, tx, bisection, tx.variants.get(world.kernels[2].variant)
+                world.lab.tools.git,
+                tx.trees,
+                tx.sightings,
+                tx.incidents,
+                bisection,
+                tx.variants.get(world.kernels[2].variant),
             )
     assert world.events(number) == [("opened", "swingbot")]
 

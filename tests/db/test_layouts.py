@@ -40,7 +40,8 @@ def state(brain: Brain, number: int) -> BisectionState:
         bisection, points = tx.bisections.get(number), tx.bisections.points(number)
         assert bisection is not None
         return state_of(
-            brain.lab,
+            brain.lab.tools,
+            brain.lab.catalogue,
             tx,
             bisection,
             points,

@@ -81,7 +81,7 @@ def watched(brain: Brain, *testboxes: str, **more: Any) -> None:
 
 def gates(brain: Brain, number: int = 1) -> dict[str, dict[str, Any]]:
     with brain.engine.connect() as conn:
-        return {gate["gate"]: gate for gate in read.gates(conn, f"i{number}")}
+        return {gate["gate"]: dict(gate) for gate in read.gates(conn, f"i{number}")}
 
 
 def statuses(brain: Brain) -> dict[str, str]:

@@ -54,6 +54,6 @@ def test_a_gate_is_one_row_however_often_it_is_asked_for(conn: sa.Connection) ->
     assert store.gates.open_incidents() == []
     (shown,) = read.gates(conn, f"i{incident}")
     assert shown["question"] == "is it still there at the tip of the branch?"
-    assert shown["foreseen"]["boots"] == 6
+    assert shown["foreseen"] and shown["foreseen"]["boots"] == 6
     assert shown["boots"] == {"base": [], "head": []}
     assert shown["decided_at"] is not None

@@ -332,7 +332,7 @@ def test_a_running_bisection_shows_belief_points_log_and_what_is_on_its_way(
         (4, f"o{order}", "running")
     ]
     assert 0 < found["progress"]["fraction"] < 1
-    assert found["eta_seconds"] > 0
+    assert found["eta_seconds"] and found["eta_seconds"] > 0
 
 
 def test_a_finished_bisection_answers_with_its_conclusion(conn: sa.Connection) -> None:

@@ -121,7 +121,14 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
 
 def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
     operator = brain.lab.settings.recipients
-    dry = recipients_of(a_lab(brain, MAINTAINER, LIST), "mm", "c" * 40, AUTHOR, BASE)
+    dry = recipients_of(
+        a_lab(brain, MAINTAINER, LIST).tools,
+        a_lab(brain, MAINTAINER, LIST).settings,
+        "mm",
+        "c" * 40,
+        AUTHOR,
+        BASE,
+    )
     assert (dry.to, dry.cc, dry.would_to, dry.would_cc) == (
         operator,
         (),
@@ -129,7 +136,12 @@ def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
         ("max@example.org", "mm@lists.example.org"),
     )
     real = recipients_of(
-        a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR, BASE
+        a_lab(brain, MAINTAINER, LIST, dry_run=False).tools,
+        a_lab(brain, MAINTAINER, LIST, dry_run=False).settings,
+        "mm",
+        "c" * 40,
+        AUTHOR,
+        BASE,
     )
     assert (real.to, real.cc, real.lists) == (
         ("ada@example.org",),
@@ -138,7 +150,8 @@ def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
     )
     assert real.commit_only == ("ada@example.org",)
     private = recipients_of(
-        a_lab(brain, MAINTAINER, LIST, dry_run=False, private_trees=("dev-*",)),
+        a_lab(brain, MAINTAINER, LIST, dry_run=False, private_trees=("dev-*",)).tools,
+        a_lab(brain, MAINTAINER, LIST, dry_run=False, private_trees=("dev-*",)).settings,
         "dev-ada",
         "c" * 40,
         AUTHOR,
@@ -146,14 +159,26 @@ def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
     )
     assert (private.to, private.cc) == (("ada@example.org",), ())
     hung = recipients_of(
-        a_lab(brain, problem="it hung", dry_run=False), "mm", "c" * 40, AUTHOR, BASE
+        a_lab(brain, problem="it hung", dry_run=False).tools,
+        a_lab(brain, problem="it hung", dry_run=False).settings,
+        "mm",
+        "c" * 40,
+        AUTHOR,
+        BASE,
     )
     assert (hung.to, hung.cc, hung.problem) == (
         ("ada@example.org",),
         (),
         "maintainers and lists are unknown: it hung",
     )
-    no_address = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "No One", BASE)
+    no_address = recipients_of(
+        a_lab(brain, LIST, dry_run=False).tools,
+        a_lab(brain, LIST, dry_run=False).settings,
+        "mm",
+        "c" * 40,
+        "No One",
+        BASE,
+    )
     assert (no_address.to, no_address.would_to) == (operator, ())
 
 
@@ -162,7 +187,7 @@ def test_people_whom_only_the_commit_names_are_shown_to_the_moderator(brain: Bra
     git = brain.lab.tools.git
     lab = a_lab(brain, MAINTAINER, LIST, dry_run=False)
     with mock.patch.object(type(git), "message", return_value=message):
-        found = recipients_of(lab, "mm", "c" * 40, AUTHOR, BASE)
+        found = recipients_of(lab.tools, lab.settings, "mm", "c" * 40, AUTHOR, BASE)
     assert (found.to, found.cc) == (
         ("ada@example.org",),
         ("max@example.org", "mm@lists.example.org"),
@@ -177,21 +202,36 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
     whom: dict[str, Any] = {"tree": "mm", "commit": "c" * 40, "author": AUTHOR, "base": BASE}
     with brain.lab.transaction("read") as tx:
         lab = a_lab(brain, MAINTAINER, release="release")
-        assert file_report(lab, tx, DraftedMail(**whom, headline=a_row())).state == "queued"
         assert (
-            file_report(lab, tx, DraftedMail(**whom, headline=a_row(), shown=False)).state == "held"
+            file_report(
+                lab.tools, lab.settings, tx.reports, DraftedMail(**whom, headline=a_row())
+            ).state
+            == "queued"
         )
         assert (
             file_report(
-                lab, tx, DraftedMail(**whom, headline=a_row(), unproven="layout failed")
+                lab.tools,
+                lab.settings,
+                tx.reports,
+                DraftedMail(**whom, headline=a_row(), shown=False),
+            ).state
+            == "held"
+        )
+        assert (
+            file_report(
+                lab.tools,
+                lab.settings,
+                tx.reports,
+                DraftedMail(**whom, headline=a_row(), unproven="layout failed"),
             ).reason
             == "layout failed"
         )
         assert (
             "it has no recipient (No One: the commit has no author"
             in file_report(
-                a_lab(brain, release="release"),
-                tx,
+                a_lab(brain, release="release").tools,
+                a_lab(brain, release="release").settings,
+                tx.reports,
                 DraftedMail(
                     **whom | {"author": "No One"},
                     headline=a_row(),
@@ -199,14 +239,26 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
             ).reason
         )
         faster = a_row(change_pct=30.0, verdict="better")
-        assert file_report(lab, tx, DraftedMail(**whom, headline=faster)).state == "draft"
         assert (
-            file_report(lab, tx, DraftedMail(**whom, headline=faster, alone=True)).state == "queued"
+            file_report(
+                lab.tools, lab.settings, tx.reports, DraftedMail(**whom, headline=faster)
+            ).state
+            == "draft"
         )
         assert (
             file_report(
-                a_lab(brain, MAINTAINER, release="release", digest=False),
-                tx,
+                lab.tools,
+                lab.settings,
+                tx.reports,
+                DraftedMail(**whom, headline=faster, alone=True),
+            ).state
+            == "queued"
+        )
+        assert (
+            file_report(
+                a_lab(brain, MAINTAINER, release="release", digest=False).tools,
+                a_lab(brain, MAINTAINER, release="release", digest=False).settings,
+                tx.reports,
                 DraftedMail(
                     **whom,
                     headline=faster,
@@ -215,8 +267,9 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
             == "queued"
         )
         synced = file_report(
-            lab,
-            tx,
+            lab.tools,
+            lab.settings,
+            tx.reports,
             DraftedMail(
                 **whom,
                 headline=a_row(change_pct=30.0, verdict="better", unit_job="fio-fsync"),
@@ -228,7 +281,12 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
 def test_nobody_gets_an_answer_to_a_mail_that_he_did_not_get(brain: Brain) -> None:
     operator = brain.lab.settings.recipients
     real = recipients_of(
-        a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR, BASE
+        a_lab(brain, MAINTAINER, LIST, dry_run=False).tools,
+        a_lab(brain, MAINTAINER, LIST, dry_run=False).settings,
+        "mm",
+        "c" * 40,
+        AUTHOR,
+        BASE,
     )
     after_dry_run = within(real, operator, operator)
     assert (after_dry_run.to, after_dry_run.cc, after_dry_run.dry_run, after_dry_run.would_to) == (
@@ -244,7 +302,14 @@ def test_nobody_gets_an_answer_to_a_mail_that_he_did_not_get(brain: Brain) -> No
         False,
     )
     assert ("max@example.org", "did not get the first mail of this thread") in after_some.left_out
-    dry = recipients_of(a_lab(brain, MAINTAINER), "mm", "c" * 40, AUTHOR, BASE)
+    dry = recipients_of(
+        a_lab(brain, MAINTAINER).tools,
+        a_lab(brain, MAINTAINER).settings,
+        "mm",
+        "c" * 40,
+        AUTHOR,
+        BASE,
+    )
     assert within(dry, ("ada@example.org",), operator).to == operator
 
 
@@ -264,11 +329,11 @@ def test_a_report_answers_the_posting_that_the_archive_has(brain: Brain) -> None
     base = brain.lab.tools.git.fetch_branch("base", str(brain.repo), "main")
     tools = dataclasses.replace(brain.lab.tools, list_archive=archive)
     lab = dataclasses.replace(brain.lab, tools=tools)
-    assert posting_of(lab, base, "x", AUTHOR) == PostedMail(
+    assert posting_of(lab.tools, base, "x", AUTHOR) == PostedMail(
         message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",)
     )
-    assert posting_of(lab, base, "unknown", AUTHOR) is None
-    assert posting_of(brain.lab, base, "x", AUTHOR) is None
+    assert posting_of(lab.tools, base, "unknown", AUTHOR) is None
+    assert posting_of(brain.lab.tools, base, "x", AUTHOR) is None
     assert asked == [("", "x", AUTHOR), ("", "unknown", AUTHOR)]
 
 
@@ -294,7 +359,11 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
 
     def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
         with lab.transaction("draft digests") as tx:
-            draft_digests(dataclasses.replace(lab, clock=Clock(now=lambda: at)), tx)
+            draft_digests(
+                dataclasses.replace(lab, clock=Clock(now=lambda: at)).settings,
+                dataclasses.replace(lab, clock=Clock(now=lambda: at)).clock.now,
+                tx.reports,
+            )
         return [
             tuple(row)
             for row in conn.execute(

@@ -82,7 +82,14 @@ def judged(brain: Brain, number: int, testbox: make.Testbox, tip: list[float]) -
     with lab.transaction("screen") as tx:
         comparison = tx.comparisons.get(number)
         assert comparison is not None
-        screen_tip(lab, tx, comparison, {(testbox.name, make.UNIT_JOB, make.METRIC): tip})
+        screen_tip(
+            lab.tools.git,
+            lab.catalogue,
+            lab.settings,
+            tx,
+            comparison,
+            {(testbox.name, make.UNIT_JOB, make.METRIC): tip},
+        )
 
 
 def test_tips_whose_boots_spread_further_are_suspected_and_named(

@@ -139,8 +139,12 @@ def test_a_log_replays_to_the_same_decisions_byte_for_byte_and_a_changed_one_doe
         *plain(4),
     )
     brain.rounds(3)
-    skip(brain.lab, number, [ids[10]], who="ada", why="hangs\nhere")
-    hint(brain.lab, number, [ids[8][:10]], 20.0, who="bob", why=None)
+    skip(
+        brain.lab.transaction, brain.lab.tools.git, number, [ids[10]], who="ada", why="hangs\nhere"
+    )
+    hint(
+        brain.lab.transaction, brain.lab.tools.git, number, [ids[8][:10]], 20.0, who="bob", why=None
+    )
     brain.run()
     assert brain.facts("b", number)["culprit"]["commit"] == ids[8]
     log = swingbot("bisect", "log", f"b{number}")
@@ -187,7 +191,7 @@ def test_advice_wakes_the_loop(brain: Brain) -> None:
         raw.set_isolation_level(0)
         with raw.cursor() as cursor:
             cursor.execute("LISTEN swingbot")
-        skip(brain.lab, number, [ids[2]], who="ada", why=None)
+        skip(brain.lab.transaction, brain.lab.tools.git, number, [ids[2]], who="ada", why=None)
         assert select.select([raw], [], [], 30)[0], "no notification came"
         raw.poll()
         assert [n.payload for n in raw.notifies] == ["bisection_steer"]
@@ -294,8 +298,10 @@ def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> Non
         if brain.facts("b", number)["next"] and brain.facts("b", number)["levels"][0] is not None:
             break
         brain.fake.work()
-    skip(brain.lab, number, [ids[9]], who="ada", why="<b>hangs</b>")
-    hint(brain.lab, number, [ids[3]], 20.0, who="bob", why=None)
+    skip(
+        brain.lab.transaction, brain.lab.tools.git, number, [ids[9]], who="ada", why="<b>hangs</b>"
+    )
+    hint(brain.lab.transaction, brain.lab.tools.git, number, [ids[3]], 20.0, who="bob", why=None)
     app = make_app(
         brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256
     )

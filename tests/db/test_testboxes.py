@@ -419,28 +419,12 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_reported_once_each(brai
         assert isinstance(queue, QueueState)
     for _ in range(2):
         with brain.lab.transaction("alert operator") as tx:
-            alert_operator(
-                brain.lab.settings,
-                brain.lab.clock.now,
-                brain.lab.clock.awake,
-                brain.lab.tools.no_room,
-                tx.testboxes,
-                tx.reports,
-                tx.alerts,
-            )
+            alert_operator(brain.lab, tx)
     assert sorted(sent(brain)) == ["many runs on testbox rack7 are invalid", "the queue is stuck"]
     clock = dataclasses.replace(brain.lab.clock, awake=lambda: 60.0)
     young = dataclasses.replace(brain.lab, clock=clock)
     with brain.lab.transaction("alert operator") as tx:
-        alert_operator(
-            young.settings,
-            young.clock.now,
-            young.clock.awake,
-            young.tools.no_room,
-            tx.testboxes,
-            tx.reports,
-            tx.alerts,
-        )  # this loop has not looked for so long: it cannot say
+        alert_operator(young, tx)  # this loop has not looked for so long: it cannot say
     assert "over: the queue is moving again" in sent(brain)
 
 

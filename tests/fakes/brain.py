@@ -113,14 +113,13 @@ class Brain(Loop):
 
     def facts(self, kind: str, number: int = 1) -> dict[str, Any]:
         with self.engine.connect() as conn:
-            readers: Mapping[str, Callable[..., dict[str, Any]]] = {
+            readers: dict[str, Callable[..., Any]] = {
                 "c": read.table,
                 "b": read.bisection,
                 "i": read.incident,
                 "r": read.report,
             }
-            found: dict[str, Any] = readers[kind](conn, f"{kind}{number}")
-            return found
+            return dict(readers[kind](conn, f"{kind}{number}"))
 
     def count(self, table: str) -> int:
         with self.engine.connect() as conn:

@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from tests import json_page
 from tests.calibration import results
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -219,6 +220,12 @@ def test_every_section_that_a_file_cites_exists() -> None:
 def test_the_page_of_calibration_results_is_made_from_its_data() -> None:
     assert (ROOT / "docs" / "calibration-results.md").read_text() == results.page(), (
         "python -m tests.calibration.results >docs/calibration-results.md"
+    )
+
+
+def test_the_page_of_json_documents_has_the_types_of_the_code() -> None:
+    assert json_page.page() == json_page.PAGE.read_text(), (
+        "python -m tests.json_page, into docs/json.md"
     )
 
 

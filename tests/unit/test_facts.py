@@ -186,15 +186,11 @@ def checklist_entries() -> str:
 
 
 def fact_entries() -> str:
-    lines, group = [], ""
+    names: dict[str, list[str]] = {}
     for fact in known().values():
-        if fact.group != group:
-            group = fact.group
-            lines += ["", f"{group}:", ""]
-        unit = f" ({fact.unit})" if fact.unit else ""
         mark = "\\*" if fact.set else ""
-        lines.append(wrapped(f"- `{fact.name}` {fact.compare}{mark}: {fact.about}{unit}"))
-    return "\n".join(lines).strip()
+        names.setdefault(f"{fact.group}, {fact.compare}", []).append(f"`{fact.name}`{mark}")
+    return "\n".join(wrapped(f"- {kind}: {', '.join(facts)}") for kind, facts in names.items())
 
 
 def test_the_lists_of_the_docs_are_those_of_the_schema() -> None:

@@ -296,7 +296,10 @@ def levels(it: World) -> list[float]:
         last = tx.comparisons.latest_tip(it.tree.id)
         assert last is not None
         (row,) = (row for row in tx.comparisons.rows(last.id) if row.headline)
-        return [level.mean / (row.base.mean or 0.0) for level in levels_before(tx, last, row.key)]
+        return [
+            level.mean / (row.base.mean or 0.0)
+            for level in levels_before(tx.comparisons, tx.swings, tx.incidents, last, row.key)
+        ]
 
 
 def test_a_search_in_a_rebased_branch_begins_with_what_is_new_in_it(tmp_path: Path) -> None:

@@ -121,7 +121,9 @@ def test_boots_wait_for_their_kernels() -> None:
     compared(memory, world(memory))
     with memory.store.transaction() as tx:
         place_comparisons(memory.lab.catalogue.testboxes, tx)
-        settle_orders(memory.lab, tx)
+        settle_orders(
+            memory.lab.tools.artifacts, memory.lab.catalogue.testboxes, memory.lab.clock.now, tx
+        )
     assert states(memory) == ["ready"] * 2 + ["waiting"] * 6
 
 
@@ -333,14 +335,14 @@ def test_a_bisection_goes_on_with_another_engine_and_its_journal_tells_them_apar
     rows = memory.store.db.steps
     earlier = sorted(rows)
     rows.update({key: replace(row, engine="0") for key, row in rows.items()})
-    shown = explain_bisection(memory.lab, number)
+    shown = explain_bisection(memory.lab.transaction, number)
     assert isinstance(shown, JournalStep) and (shown.number, shown.engine) == (len(earlier), "0")
     memory.run()
     assert bisection_of(memory, number).status == "culprit"
-    done = replay(logbook(memory.lab, number).steps)
+    done = replay(logbook(memory.lab.transaction, number).steps)
     assert [step.number for step in done.foreign] == [step for _, step in earlier]
     assert done.difference is None and done.steps > 0
-    assert isinstance(explain_bisection(memory.lab, number), Explained)
+    assert isinstance(explain_bisection(memory.lab.transaction, number), Explained)
 
 
 def test_a_bisection_names_the_commit_that_made_it_slower() -> None:
@@ -377,13 +379,13 @@ def test_a_cancelled_bisection_asks_for_nothing_more() -> None:
     memory = MemoryLab(speeds=SLOW)
     number = bisected(memory, world(memory))
     tick(memory.lab)
-    assert cancel_bisection(memory.lab, number)
-    assert not cancel_bisection(memory.lab, number)
+    assert cancel_bisection(memory.lab.transaction, memory.lab.tools.git, number)
+    assert not cancel_bisection(memory.lab.transaction, memory.lab.tools.git, number)
     memory.run()
     assert bisection_of(memory, number).status == "cancelled"
     assert memory.store.db.boots == {}
     with pytest.raises(RequestError, match="^bisection b99 does not exist"):
-        cancel_bisection(memory.lab, 99)
+        cancel_bisection(memory.lab.transaction, memory.lab.tools.git, 99)
 
 
 def test_a_culprit_next_to_an_unbuildable_commit_is_one_of_a_set() -> None:
@@ -411,7 +413,9 @@ def test_a_skipped_commit_is_never_measured_and_stays_a_suspect_with_its_neighbo
     memory = MemoryLab(speeds=SLOW)
     number = bisected(memory, world(memory))
     words = [f"{commit(CULPRIT - 1)}..{commit(CULPRIT)}"]
-    assert skip(memory.lab, number, words, who="ada", why="breaks the rig") == [commit(CULPRIT)]
+    assert skip(
+        memory.lab.transaction, memory.lab.tools.git, number, words, who="ada", why="breaks the rig"
+    ) == [commit(CULPRIT)]
     memory.run()
     assert commit(CULPRIT) not in measured(memory)
     assert bisection_of(memory, number).status == "credible_set"
@@ -425,14 +429,32 @@ def test_a_skipped_commit_is_never_measured_and_stays_a_suspect_with_its_neighbo
         "breaks the rig",
     )
     with pytest.raises(RequestError, match="has ended .* and cannot be steered"):
-        skip(memory.lab, number, words, who="ada", why=None, undo=True)
+        skip(
+            memory.lab.transaction,
+            memory.lab.tools.git,
+            number,
+            words,
+            who="ada",
+            why=None,
+            undo=True,
+        )
 
 
 def test_a_skip_can_be_taken_back() -> None:
     memory = MemoryLab(speeds=SLOW)
     number = bisected(memory, world(memory))
-    skip(memory.lab, number, [commit(CULPRIT)], who="ada", why=None)
-    skip(memory.lab, number, [commit(CULPRIT)], who="bob", why=None, undo=True)
+    skip(
+        memory.lab.transaction, memory.lab.tools.git, number, [commit(CULPRIT)], who="ada", why=None
+    )
+    skip(
+        memory.lab.transaction,
+        memory.lab.tools.git,
+        number,
+        [commit(CULPRIT)],
+        who="bob",
+        why=None,
+        undo=True,
+    )
     memory.run()
     assert culprit_of(memory, number) == commit(CULPRIT)
 
@@ -440,7 +462,15 @@ def test_a_skip_can_be_taken_back() -> None:
 def test_a_hint_leads_the_search_and_a_wrong_one_does_not_mislead_it() -> None:
     memory = MemoryLab(speeds={commit(n): 0.88 for n in range(12, 17)})
     number = bisected(memory, world(memory, 17))
-    hint(memory.lab, number, [commit(3)], 500.0, who="ada", why="looks odd")
+    hint(
+        memory.lab.transaction,
+        memory.lab.tools.git,
+        number,
+        [commit(3)],
+        500.0,
+        who="ada",
+        why="looks odd",
+    )
     with memory.store.transaction() as tx:
         assert [weight for _, weight, _ in tx.bisections.points(number)][3] == 500.0
     memory.run()
@@ -451,7 +481,15 @@ def test_a_hint_leads_the_search_and_a_wrong_one_does_not_mislead_it() -> None:
 def test_no_hint_makes_a_commit_impossible() -> None:
     memory = MemoryLab(speeds=SLOW)
     number = bisected(memory, world(memory))
-    hint(memory.lab, number, [commit(CULPRIT)], 0.001, who="ada", why=None)
+    hint(
+        memory.lab.transaction,
+        memory.lab.tools.git,
+        number,
+        [commit(CULPRIT)],
+        0.001,
+        who="ada",
+        why=None,
+    )
     with memory.store.transaction() as tx:
         weights = [weight for _, weight, _ in tx.bisections.points(number)]
     others = [weights[n] for n in range(1, 12) if n != CULPRIT]
@@ -463,13 +501,31 @@ def test_no_hint_makes_a_commit_impossible() -> None:
 def test_a_hint_is_for_candidates_and_within_bounds() -> None:
     memory = MemoryLab(speeds=SLOW)
     number = bisected(memory, world(memory))
-    assert hint(memory.lab, number, [commit(6)], 5.0, who="me", why=None) == [commit(6)]
+    assert hint(
+        memory.lab.transaction, memory.lab.tools.git, number, [commit(6)], 5.0, who="me", why=None
+    ) == [commit(6)]
     with memory.store.transaction() as tx:
         assert tx.bisections.points(number)[6][1] == 5.0
     with pytest.raises(RequestError, match="is the good end"):
-        hint(memory.lab, number, [commit(0)], 5.0, who="me", why=None)
+        hint(
+            memory.lab.transaction,
+            memory.lab.tools.git,
+            number,
+            [commit(0)],
+            5.0,
+            who="me",
+            why=None,
+        )
     with pytest.raises(RequestError, match="must be between"):
-        hint(memory.lab, number, [commit(6)], 5e9, who="me", why=None)
+        hint(
+            memory.lab.transaction,
+            memory.lab.tools.git,
+            number,
+            [commit(6)],
+            5e9,
+            who="me",
+            why=None,
+        )
     with memory.store.transaction() as tx:
         assert len(tx.steering.all(number)) == 1
 
@@ -478,13 +534,20 @@ def test_a_cancelled_bisection_resumes_where_it_was() -> None:
     memory = MemoryLab(speeds=SLOW)
     number = bisected(memory, world(memory))
     tick(memory.lab)
-    cancel_bisection(memory.lab, number)
+    cancel_bisection(memory.lab.transaction, memory.lab.tools.git, number)
     tick(memory.lab)
-    assert resume(memory.lab, number, 40, who="me", why=None) == 40
+    assert (
+        resume(
+            memory.lab.transaction, memory.lab.catalogue.kconfigs, number, 40, who="me", why=None
+        )
+        == 40
+    )
     memory.run()
     assert bisection_of(memory, number).status == "culprit"
     with pytest.raises(RequestError, match="there is nothing left to search"):
-        resume(memory.lab, number, 40, who="me", why=None)
-    book = logbook(memory.lab, number)
+        resume(
+            memory.lab.transaction, memory.lab.catalogue.kconfigs, number, 40, who="me", why=None
+        )
+    book = logbook(memory.lab.transaction, number)
     assert [steer["act"] for steer in book.steers] == ["resume"]
     assert book.end is not None and book.end["status"] == "culprit"

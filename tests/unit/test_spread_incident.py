@@ -70,7 +70,7 @@ def named(memory: MemoryLab) -> None:
         tx.bisections.conclude(number, "culprit", conclusion, "same mean, 3 times the spread")
         bisection = tx.bisections.get(number)
         assert bisection is not None
-        note_culprit(memory.lab.tools.git, tx, bisection, culprit)
+        note_culprit(memory.lab.tools.git, tx.trees, tx.sightings, tx.incidents, bisection, culprit)
     memory.run()
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
 from swingbot.core.bisect.tell.explain_text import of_merge
 from swingbot.core.bisect.tell.logbook import said
+from swingbot.core.model.documents import Bisection, LogEntry
 from swingbot.core.plan.lab_queue import bisection_seconds_left
 
 from . import estimate, testbox_status
@@ -91,25 +92,19 @@ ORDER BY b.id DESC LIMIT :limit
 _CONFIRMATION_BOOTS = 4  # two pairs of culprit and parent (`core/bisect`: confirm_boots)
 
 
-def bisection(conn: sa.Connection, id: int | str, queue: estimate.LabQueue | None = None) -> Row:
+def bisection(
+    conn: sa.Connection, id: int | str, queue: estimate.LabQueue | None = None
+) -> Bisection:
     """Return one bisection (docs/json.md).
 
-    Once it has ended, the keys of its conclusion take precedence.
-
-    More keys: `points` (each commit with its boots; 0 is the good end), `log` (boots requested:
-    when, in which phase, with which result), `phase`, `why`, `next`, `noise`, `levels`, `p_none`,
-    `unit`, `better`, `swing`, `steers` (input from people), `steps` (length of its journal),
-    `resumable`, `parent` and `merged` (it searches the branch of a merge), `branches` and `within`
-    (its culprit is a merge; results of the searches of the merged branches), `waits` (sentences:
-    testboxes that its orders wait for, and why) and, while it runs, `progress` and `eta_seconds`
-    (None while something waits, and before anything comparable was timed). `queue`: the lab's, if
-    the caller has loaded it.
+    Once it has ended, the keys of its conclusion take precedence. `queue`: the lab's, if the caller
+    has loaded it.
     """
     row = by_id(conn, _BISECTION, "bisection", id)
     number = row["id"]
     belief, conclusion = row.pop("belief") or {}, row.pop("conclusion") or {}
     points = rows(conn, _POINTS, id=number)
-    log = [_entry(want) for want in rows(conn, _WANTS, id=number)]
+    log = [_entry(want, points[want["idx"]]) for want in rows(conn, _WANTS, id=number)]
     _join(points, log, belief, conclusion)
     running = row["status"] == "running"
     document = row | {
@@ -159,11 +154,11 @@ def bisection(conn: sa.Connection, id: int | str, queue: estimate.LabQueue | Non
         document["eta_seconds"] = None
     if running and not document["waits"]:
         document["eta_seconds"] = _eta(document, queue or estimate.LabQueue.load(conn))
-    return document
+    return cast(Bisection, document)
 
 
-def _entry(want: Row) -> Row:
-    """One requested boot with its result (`values` and `skip` are None while it is pending)."""
+def _entry(want: Row, point: Row) -> LogEntry:
+    """One requested boot of a point, with its result (`values` is None while it is pending)."""
     back = want["seen_at"] is not None
     values = want["values"] if back else None
     return {
@@ -181,11 +176,13 @@ def _entry(want: Row) -> Row:
         "values": values,
         "mean": sum(values) / len(values) if values else None,
         "skip": want["skip"],
+        "commit": point["commit"],
+        "subject": point["subject"],
     }
 
 
-def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> None:
-    """Add belief, state and boots to each point, and the commit to each log entry."""
+def _join(points: list[Row], log: list[LogEntry], belief: Row, conclusion: Row) -> None:
+    """Add belief, state and boots to each point."""
     believed = {entry["idx"]: entry for entry in belief.get("posterior", [])}
     named = _named(conclusion)
     concluded = {entry["commit"]: entry for entry in conclusion.get("candidates", [])}
@@ -207,11 +204,6 @@ def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> No
         same = concluded.get(point["commit"], believed.get(point["idx"], {})).get("state") == "same"
         point["state"] = named.get(point["commit"]) or (
             "same kernel" if same else _state(point, len(points) - 1)
-        )
-    for entry in log:
-        entry["commit"], entry["subject"] = (
-            points[entry["idx"]]["commit"],
-            points[entry["idx"]]["subject"],
         )
 
 
@@ -265,7 +257,7 @@ def _shares(culprits: list[Row]) -> list[Row]:
     ]
 
 
-def _branch(child: Row, merge: str) -> Row:
+def _branch(child: Bisection, merge: str) -> Row:
     """Result of the search of a merged branch, as a sentence and as facts.
 
     A merge in that branch may have been searched in turn.
@@ -327,7 +319,7 @@ def _context(conn: sa.Connection, number: int, row: Row) -> Row:
     }
 
 
-def _progress(row: Row, points: list[Row], log: list[Row]) -> Row:
+def _progress(row: Row, points: list[Row], log: list[LogEntry]) -> Row:
     """Progress of a running bisection: bits of uncertainty removed, of those at the start."""
     at_start = math.log2(max(2, len(points) - 1))
     weights = [point["probability"] for point in points if point["probability"]]

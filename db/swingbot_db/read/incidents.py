@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
 from swingbot.core.incident.impact import Impact, MeasuredRow, impacts, words_of
+from swingbot.core.model import documents, ids
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.documents import Bisection, Gate, Incident, Place, Sighting
 
 from .bisections import bisection
 from .moderation import moderated
@@ -80,7 +82,7 @@ FROM report r LEFT JOIN outbox o ON o.report = r.id
 """
 
 
-def incident(conn: sa.Connection, id: int | str) -> Row:
+def incident(conn: sa.Connection, id: int | str) -> Incident:
     """Return one incident: a culprit with all its effects.
 
     `rows` are those of the comparison of parent and culprit, if it was measured; `sightings` where
@@ -97,7 +99,7 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
     sightings = rows(conn, _SIGHTINGS, id=number)
     proof = gates(conn, number)
     return {
-        "id": shown("incident", number),
+        "id": ids.show("incident", number),
         "status": row["status"],
         "tree": row["tree"],
         "culprit": {
@@ -115,11 +117,15 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
         "reports": [report["id"] for report in reports],
         "report_list": reports,
         "bisections": [one["id"] for one in bisections],
-        "bisection_list": [{key: one[key] for key in _OF_BISECTION} for one in bisections],
+        "bisection_list": [
+            {key: value for key, value in one.items() if key in _OF_BISECTION} for one in bisections
+        ],
         "gates": proof,
         "evidence": _evidence(bisections, proof),
         "merged_into": shown("incident", row["merged_into"]),
-        "duplicates": [shown("incident", one["id"]) for one in rows(conn, _DUPLICATES, id=number)],
+        "duplicates": [
+            ids.show("incident", one["id"]) for one in rows(conn, _DUPLICATES, id=number)
+        ],
         "fixed_by": row["fixed_by"],
         "fix_check": shown("comparison", row["fix_check"]),
         "history": rows(conn, _HISTORY, id=number),
@@ -127,8 +133,9 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
     }
 
 
-def _sighting(row: Row) -> Row:
-    return row | {kind: shown(kind, row[kind]) for kind in ("bisection", "comparison", "report")}
+def _sighting(row: Row) -> Sighting:
+    kinds = ("bisection", "comparison", "report")
+    return cast(Sighting, row | {kind: shown(kind, row[kind]) for kind in kinds})
 
 
 def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[MeasuredRow]:
@@ -157,7 +164,7 @@ def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> l
     ]
 
 
-def _impact(impact: Impact) -> Row:
+def _impact(impact: Impact) -> documents.Impact:
     places = [
         {key: place.document.get(key) for key in _SHOWN} | {"words": words_of(place.row)}
         for place in impact.places
@@ -166,19 +173,17 @@ def _impact(impact: Impact) -> Row:
         "unit_job": impact.unit_job,
         "metric": impact.metric,
         "split": impact.split,
-        "places": places,
+        "places": cast(list[Place], places),
     }
 
 
-def _evidence(bisections: list[Row], proof: list[Row]) -> dict[str, str]:
+def _evidence(bisections: list[Bisection], proof: list[Gate]) -> dict[str, str]:
     """Return the result of each gate (pass, fail, not run, running); first of the bisections."""
     if proof:
         return {gate["gate"]: gate["status"] for gate in proof}
     gates = dict.fromkeys(GATES, "not run")
     if any(one["status"] == "culprit" for one in bisections):
         gates |= {"reproduced": "pass", "confirmed": "pass"}
-    for one in bisections:
-        gates |= {str(gate): str(word) for gate, word in (one.get("evidence") or {}).items()}
     return gates
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
+from swingbot.core.model.documents import Gate
 from swingbot.core.proof.gates import GATES
 
 from .rows import Row, number, rows, shown
@@ -29,13 +30,8 @@ WHERE c.id = :id ORDER BY s.side, x.k
 """
 
 
-def gates(conn: sa.Connection, incident: int | str) -> list[Row]:
-    """Gates in the order of the mail; empty before they are opened.
-
-    Keys: gate, question, status (running, pass, fail, not run), reason, comparison, tries,
-    foreseen {builds, boots, seconds} or None, detail (values, by gate), boots {base, head} (ids of
-    the boots behind it), asked_at, decided_at.
-    """
+def gates(conn: sa.Connection, incident: int | str) -> list[Gate]:
+    """Gates in the order of the mail; empty before they are opened."""
     known = {row["gate"]: row for row in rows(conn, _GATES, id=number("incident", incident))}
     return [
         _gate(conn, known[name])
@@ -44,14 +40,15 @@ def gates(conn: sa.Connection, incident: int | str) -> list[Row]:
     ]
 
 
-def _gate(conn: sa.Connection, row: Row) -> Row:
+def _gate(conn: sa.Connection, row: Row) -> Gate:
     boots: dict[str, list[Any]] = {"base": [], "head": []}
     for boot in rows(conn, _BOOTS, id=row["comparison"]) if row["comparison"] is not None else []:
         boots[boot["side"]].append(shown("boot", boot["id"]))
     for name in ("first_k", "boots"):
         row.pop(name)
-    return row | {
+    document = row | {
         "question": GATES.get(row["gate"], ""),
         "comparison": shown("comparison", row["comparison"]),
         "boots": boots,
     }
+    return cast(Gate, document)

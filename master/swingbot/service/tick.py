@@ -45,12 +45,12 @@ STEPS: tuple[tuple[str, Step], ...] = (
     # 1. Evaluate completed boots. Noise first: all thresholds below derive from it. Anchors next: a
     # testbox that moved judges nothing. Undecided comparisons get more boots before they are judged
     # for good.
-    ("measure noise", measure_noise),
-    ("check anchors", check_anchors),
-    ("extend comparisons", extend_comparisons),
-    ("extend gates", extend_gates),
+    ("measure noise", lambda lab, tx: measure_noise(lab.catalogue, tx.noise)),
+    ("check anchors", lambda lab, tx: check_anchors(lab.catalogue, tx)),
+    ("extend comparisons", lambda lab, tx: extend_comparisons(lab.catalogue, lab.settings, tx)),
+    ("extend gates", lambda lab, tx: extend_gates(lab.catalogue, tx)),
     ("judge comparisons", judge_comparisons),
-    ("weigh swings", weigh_swings),
+    ("weigh swings", lambda lab, tx: weigh_swings(lab.tools.git, lab.catalogue, tx)),
     ("compare changes", compare_changes),
     # 2. Update each culprit. Sightings must fold into their incident before it is reported, so that
     # one mail covers all of them. An incident is explained once, between its comparison and its
@@ -60,17 +60,17 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("check fixes", lambda lab, tx: check_fixes(lab.tools.git, lab.catalogue, tx)),
     ("fold sightings", lambda lab, tx: fold_sightings(tx)),
     ("explain swings", lambda lab, tx: explain_swings(tx)),
-    ("open gates", open_gates),
+    ("open gates", lambda lab, tx: open_gates(lab.tools, lab.catalogue, lab.settings, tx)),
     ("judge gates", judge_gates),
     # 3. Draft mails.
     ("draft reports", draft_reports),
     ("draft followups", draft_followups),
-    ("draft digests", draft_digests),
+    ("draft digests", lambda lab, tx: draft_digests(lab.settings, lab.clock.now, tx.reports)),
     # 4. Request the next measurements, most valuable first. An incident that is being attributed
     # may explain other swings: those are proven and bisected only if it does not.
     ("attribute incidents", lambda lab, tx: attribute_incidents(lab.tools.git, lab.catalogue, tx)),
-    ("prove swings", prove_swings),
-    ("bisect swings", bisect_swings),
+    ("prove swings", lambda lab, tx: prove_swings(lab.tools.git, lab.catalogue, tx)),
+    ("bisect swings", lambda lab, tx: bisect_swings(lab.tools.git, lab.catalogue, tx)),
     (
         "boot anchors",
         lambda lab, tx: boot_anchors(
@@ -92,7 +92,12 @@ STEPS: tuple[tuple[str, Step], ...] = (
         ),
     ),
     ("place comparisons", lambda lab, tx: place_comparisons(lab.catalogue.testboxes, tx)),
-    ("settle orders", settle_orders),
+    (
+        "settle orders",
+        lambda lab, tx: settle_orders(
+            lab.tools.artifacts, lab.catalogue.testboxes, lab.clock.now, tx
+        ),
+    ),
     ("give up arms", lambda lab, tx: give_up_arms(lab.catalogue.testboxes, tx)),
     (
         "foresee builds",
@@ -101,18 +106,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
     # 6. Report lab problems that remain.
-    (
-        "alert operator",
-        lambda lab, tx: alert_operator(
-            lab.settings,
-            lab.clock.now,
-            lab.clock.awake,
-            lab.tools.no_room,
-            tx.testboxes,
-            tx.reports,
-            tx.alerts,
-        ),
-    ),
+    ("alert operator", alert_operator),
 )
 
 
@@ -137,7 +131,7 @@ def tick(lab: Lab) -> None:
     with faults.of("outcomes"):
         ingest_outcomes(lab, faults)
     with faults.of("settle orders"), lab.transaction("settle orders") as tx:
-        settle_orders(lab, tx)
+        settle_orders(lab.tools.artifacts, lab.catalogue.testboxes, lab.clock.now, tx)
     with faults.of("bisections"):
         advance_bisections(lab, faults)
     for name, step in STEPS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 from swingbot.app.commands import text
 from swingbot.app.commands.context import CommandContext, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
+from swingbot.core.model.documents import Gate
 from swingbot.core.proof.gates import GATES, spoken
 from swingbot_db import read
 
@@ -55,7 +57,7 @@ def show(session: CommandContext, incident: str, json_: bool) -> None:
         click.echo(as_text(gates))
 
 
-def as_text(gates: list[dict[str, Any]]) -> str:
+def as_text(gates: Sequence[Gate]) -> str:
     """Format the gates as a table."""
     if not gates:
         return (

@@ -32,7 +32,8 @@ def recipients(
     commit = lab.tools.git.resolve(tree, commit)
     watched = known_tree(lab.transaction, tree)
     chosen, problem = would_go_to(
-        lab,
+        lab.tools,
+        lab.settings,
         tree,
         commit,
         lab.tools.git.facts(commit).author,

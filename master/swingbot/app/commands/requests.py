@@ -192,7 +192,7 @@ def cancel(session: CommandContext, id_: str) -> None:
     if kind in ids.TABLES:
         done = cancel_table(session.lab, id_)
     elif kind == "bisection":
-        done = cancel_bisection(session.lab, number)
+        done = cancel_bisection(session.lab.transaction, session.lab.tools.git, number)
     else:
         raise RequestError(
             f"{id_} cannot be cancelled; give a comparison (c5), experiment (e6) or bisection (b2)"
@@ -227,9 +227,7 @@ def answer(
         sys.exit(1)
 
 
-def _reader(
-    session: CommandContext, id_: str
-) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
+def _reader(session: CommandContext, id_: str) -> tuple[Callable[..., Any], Callable[[Any], str]]:
     kind, _ = ids.read(id_)
     if kind in TABLES:
         return read.table, lambda facts: _tables(session, facts)

@@ -54,7 +54,8 @@ def log_(session: CommandContext, id_: str, json_: bool) -> None:
       swingbot bisect log b2 > b2.log
     """
     click.echo(
-        logbook.written(steering.logbook(session.lab, _number(id_)), people=not json_), nl=False
+        logbook.written(steering.logbook(session.lab.transaction, _number(id_)), people=not json_),
+        nl=False,
     )
 
 
@@ -124,7 +125,7 @@ def _by_another(entry: journal.JournalStep) -> str:
 def _steps(session: CommandContext, what: str) -> list[journal.JournalStep]:
     path = Path(what)
     if what != "-" and not path.is_file():
-        steps = list(steering.logbook(session.lab, _number(what)).steps)
+        steps = list(steering.logbook(session.lab.transaction, _number(what)).steps)
         if not steps:
             raise RequestError(f"{what} has no recorded steps to replay: it has not made any")
         return steps
@@ -160,7 +161,15 @@ def skip(
     Example:
       swingbot bisect skip b2 3f2a91c --why 'hangs in the boot of this testbox'
     """
-    done = steering.skip(session.lab, _number(id_), commits, who=person(), why=why, undo=undo)
+    done = steering.skip(
+        session.lab.transaction,
+        session.lab.tools.git,
+        _number(id_),
+        commits,
+        who=person(),
+        why=why,
+        undo=undo,
+    )
     effect = "may be measured again" if undo else "will not be measured"
     click.echo(
         f"{id_}: {', '.join(commit[:12] for commit in done)} {effect}, from the next step on"
@@ -192,7 +201,15 @@ def hint(
     Example:
       swingbot bisect hint b2 3f2a91c --factor 10 --why 'changes the batch size'
     """
-    done = steering.hint(session.lab, _number(id_), commits, factor, who=person(), why=why)
+    done = steering.hint(
+        session.lab.transaction,
+        session.lab.tools.git,
+        _number(id_),
+        commits,
+        factor,
+        who=person(),
+        why=why,
+    )
     click.echo(
         f"{id_}: {', '.join(commit[:12] for commit in done)} weighted {factor:g} times as likely,"
         " from the next step on"
@@ -214,7 +231,14 @@ def resume(session: CommandContext, id_: str, boots: int, why: str | None) -> No
     Example:
       swingbot bisect resume b2 --boots 100
     """
-    allowed = steering.resume(session.lab, _number(id_), boots, who=person(), why=why)
+    allowed = steering.resume(
+        session.lab.transaction,
+        session.lab.catalogue.kconfigs,
+        _number(id_),
+        boots,
+        who=person(),
+        why=why,
+    )
     click.echo(
         f"{id_} is running again with a limit of {allowed} boots in total  (swingbot wait {id_})"
     )
@@ -232,7 +256,7 @@ def explain(session: CommandContext, id_: str, json_: bool) -> None:
     Example:
       swingbot bisect explain b2
     """
-    it = explain_bisection(session.lab, _number(id_))
+    it = explain_bisection(session.lab.transaction, _number(id_))
     if isinstance(it, journal.JournalStep):
         lines = [logbook.decided(it), f"This step was {_by_another(it)}."]
         facts = {"action": it.action}

@@ -1,6 +1,6 @@
 """Judge two or more kernels by the boots that exist, whoever requested them.
 
-The statistics are those of every table (`core/stats/family.py`). What differs is which boots may be
+They are judged as every table is (`core/table/rows.py`). What differs is which boots may be
 compared: boots of one series alternate on a testbox, so the testbox's own drift is in both sides.
 Where no series has all kernels, boots of different days are compared, and the spread between days
 is added to each side. It is frozen into a side like a layout: more boots do not average it out.
@@ -17,19 +17,11 @@ from typing import Any, Final
 from swingbot.core import limits
 from swingbot.core.model.comparison_row import ComparisonRow, Verdict
 from swingbot.core.model.noise import NoiseRecord
-from swingbot.core.plan.aliases import with_aliases
-from swingbot.core.plan.metric_rules import makes_row, metric_of, rule_on, runs_with
+from swingbot.core.plan.metric_rules import makes_row, metric_of, rule_on
 from swingbot.core.plan.noise import day_sd, noise_prior
-from swingbot.core.stats.fact_differences import (
-    BootSettings,
-    against,
-    differences,
-    explanation,
-    facts_for,
-)
-from swingbot.core.stats.family import compare_family
-from swingbot.core.stats.rows import BootRuns, Rule, with_lost_runs
-from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
+from swingbot.core.stats.rows import BootRuns, Rule
+from swingbot.core.table.rows import MeasuredArm, MeasuredBoot, MetricKey, TestboxRule, rows_of
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric, Program
 
 _OTHER_WORK: Final = "its boots ran this job with other parameters or settings"
@@ -77,20 +69,20 @@ def judge_existing(document: Document, programs: Mapping[str, Program]) -> Judge
     headlines = Counter(
         place.testbox for place, name in judged if metric_of(programs, name).headline
     )
-    rows: dict[int, list[ComparisonRow]] = defaultdict(list)
-    for place, name in judged:
-        rows[places.index(place)] += _family(
-            place, metric_of(programs, name), document, programs, headlines[place.testbox]
+    rows: list[ComparisonRow] = []
+    for place in places:
+        names = [name for at, name in judged if at is place]
+        kernels = list(place.boots)
+        rule = replace(
+            _rule(place, document, programs),
+            metrics=[(place.job.name, name) for name in names],
+            headlines=headlines[place.testbox],
         )
-    return JudgedResults(
-        places=places,
-        rows=[
-            row
-            for at, place in enumerate(places)
-            for row in with_aliases(rows[at], {place.job.name: place.job}, programs)
-        ],
-        unjudged=len(families) - len(judged),
-    )
+        rows += [
+            replace(row, spec=place.spec, reference=kernels[row.reference], arm=kernels[row.arm])
+            for row in rows_of(_arms(place, document), rule)
+        ]
+    return JudgedResults(places=places, rows=rows, unjudged=len(families) - len(judged))
 
 
 # -- which boots
@@ -213,47 +205,34 @@ def _importance(
     )
 
 
-def _family(
-    place: MeasuredPlace,
-    metric: Metric,
-    document: Document,
-    programs: Mapping[str, Program],
-    headlines: int,
-) -> list[ComparisonRow]:
-    """Return the rows of one metric: each kernel against the first."""
+def _arms(place: MeasuredPlace, document: Document) -> list[MeasuredArm]:
+    """Return the kernels measured at a place, with its boots."""
     numbers = _numbers(place)
-    runs = runs_with(programs, place.job, metric.name)
-    key = place.job.name, metric.name
-    values = {
-        boot["id"]: of_boot[key]
-        for own in place.boots.values()
-        for boot in own
-        if key in (of_boot := document["values"].get(boot["id"], {}))
-    }
-    kernels = list(place.boots)
-    arms = [
-        with_lost_runs(
-            [
-                BootRuns(k=numbers[kernel, boot["id"]], values=values[boot["id"]])
-                for boot in place.boots[kernel]
-                if boot["id"] in values
-            ],
-            [numbers[kernel, boot["id"]] for boot in place.boots[kernel]],
-            runs,
-        )
-        for kernel in kernels
-    ]
-    known = {
-        kernel: _objections(place, document, place.reference, kernel, metric.name, numbers)
-        for kernel in kernels[1:]
-    }
-    pairs = [(0, at) for at in range(1, len(kernels))]
-    invalid = {at: why for at, kernel in enumerate(kernels[1:]) if (why := known[kernel][0])}
-    rule = replace(_rule(place, metric, document), headlines=headlines if metric.headline else 0)
-    rows = compare_family(arms, pairs, rule, invalid=invalid)
+    units: dict[int, dict[MetricKey, str]] = defaultdict(dict)
+    for row in document["units"]:
+        units[row["kernel"]][row["unit_job"], row["metric"]] = row["unit"]
     return [
-        _named(row, place, metric, document, kernel, known[kernel][1])
-        for kernel, row in zip(kernels[1:], rows, strict=True)
+        MeasuredArm(
+            name=str(kernel),
+            image=boots[0]["image_sha256"],
+            spec=place.spec,
+            jobs=[UnitJob.from_json(job) for job in document["specs"][boots[0]["spec"]]],
+            boots=[
+                MeasuredBoot(
+                    k=numbers[kernel, boot["id"]],
+                    facts=boot["facts"],
+                    values=document["values"].get(boot["id"], {}),
+                )
+                for boot in boots
+            ],
+            problems=[
+                f"boot {boot['id']} {boot['outcome']}: {boot['reason'] or 'no reason known'}"
+                for boot in boots
+                if boot["outcome"] != "up"
+            ],
+            units=units[kernel],
+        )
+        for kernel, boots in place.boots.items()
     ]
 
 
@@ -276,17 +255,30 @@ def _numbers(place: MeasuredPlace) -> dict[tuple[int, str], int]:
     }
 
 
-def _rule(place: MeasuredPlace, metric: Metric, document: Document) -> Rule:
-    repeatable = bool(document["testboxes"][place.testbox]["repeatable"])
-    rule = rule_on(metric, place.job, repeatable=repeatable)
-    if place.together:
-        return rule
-    if repeatable:
-        return replace(rule, paired=False)
-    record = noise_of(document, place.testbox, place.job.name, metric.name)
-    # Without a record of days, a day may differ as much as one boot.
-    between = day_sd(record) or noise_prior(record, paired=False).sd_boot
-    return replace(rule, layout=math.hypot(rule.layout, between))
+def _rule(place: MeasuredPlace, document: Document, programs: Mapping[str, Program]) -> TestboxRule:
+    testbox = document["testboxes"][place.testbox]
+    repeatable = bool(testbox["repeatable"])
+
+    def of_metric(job: UnitJob, metric: Metric) -> Rule:
+        rule = rule_on(metric, job, repeatable=repeatable)
+        if place.together:
+            return rule
+        if repeatable:
+            return replace(rule, paired=False)
+        record = noise_of(document, place.testbox, job.name, metric.name)
+        # Without a record of days, a day may differ as much as one boot.
+        between = day_sd(record) or noise_prior(record, paired=False).sd_boot
+        return replace(rule, layout=math.hypot(rule.layout, between))
+
+    return TestboxRule(
+        testbox=place.testbox,
+        label=testbox["label"] or "",
+        paired=place.together and repeatable,
+        jobs={place.job.name: place.job},
+        programs=programs,
+        of_metric=of_metric,
+        note=place.note,
+    )
 
 
 def noise_of(document: Document, testbox: str, unit_job: str, metric: str) -> NoiseRecord | None:
@@ -294,104 +286,6 @@ def noise_of(document: Document, testbox: str, unit_job: str, metric: str) -> No
         if (row["testbox"], row["unit_job"], row["metric"]) == (testbox, unit_job, metric):
             return NoiseRecord.from_json(row["detail"])
     return None
-
-
-def _objections(
-    place: MeasuredPlace,
-    document: Document,
-    base: int,
-    head: int,
-    metric: str,
-    numbers: Mapping[tuple[int, str], int],
-) -> tuple[str | None, str | None]:
-    """Return why a pair of kernels cannot be judged, and what may explain a change."""
-    facts = [
-        {numbers[kernel, boot["id"]]: boot["facts"] for boot in place.boots[kernel]}
-        for kernel in (base, head)
-    ]
-    jobs = [
-        [UnitJob.from_json(job) for job in document["specs"][place.boots[kernel][0]["spec"]]]
-        for kernel in (base, head)
-    ]
-    paired = place.together and bool(document["testboxes"][place.testbox]["repeatable"])
-    found = facts_for(
-        differences(*facts, paired=paired, arms=(_settings(jobs[0]), _settings(jobs[1]))),
-        place.job.demand,
-        place.job.compare_fact,
-    )
-    units = [
-        next(
-            (
-                row["unit"]
-                for row in document["units"]
-                if (row["kernel"], row["unit_job"], row["metric"])
-                == (kernel, place.job.name, metric)
-            ),
-            None,
-        )
-        for kernel in (base, head)
-    ]
-    if None not in units and units[0] != units[1]:
-        names = [unit or "no unit" for unit in units]
-        why = (
-            f"the unit of {metric} changed between the two measurements, from {names[0]} to"
-            f" {names[1]}, so their numbers cannot be compared"
-        )
-        return why, None
-    return against(found), explanation(found)
-
-
-def _settings(jobs: Sequence[UnitJob]) -> BootSettings:
-    return BootSettings(
-        cmdline=cmdline_of(jobs),
-        sysctl={name: value for job in jobs for name, value in job.sysctl.items()},
-    )
-
-
-def _named(
-    row: ComparisonRow,
-    place: MeasuredPlace,
-    metric: Metric,
-    document: Document,
-    kernel: int,
-    explained: str | None,
-) -> ComparisonRow:
-    verdict, reason = row.verdict, row.reason
-    images = [place.boots[one][0]["image_sha256"] for one in (place.reference, kernel)]
-    if images[0] == images[1]:
-        verdict, reason = "same", "the two kernel images are byte-identical"
-    elif explained and row.changed:
-        reason = _joined(reason, explained)
-    if place.note and verdict != "invalid":
-        reason = _joined(reason, place.note)
-    lost = [
-        boot
-        for one in (place.reference, kernel)
-        for boot in place.boots[one]
-        if boot["outcome"] != "up"
-    ]
-    return replace(
-        row,
-        testbox=place.testbox,
-        label=document["testboxes"][place.testbox]["label"] or "",
-        unit_job=place.job.name,
-        metric=metric.name,
-        unit=metric.unit,
-        headline=metric.headline,
-        spec=place.spec,
-        arm=kernel,
-        reference=place.reference,
-        verdict=verdict,
-        reason=reason,
-        problems=tuple(
-            f"boot {boot['id']} {boot['outcome']}: {boot['reason'] or 'no reason known'}"
-            for boot in lost[:6]
-        ),
-    )
-
-
-def _joined(reason: str | None, more: str) -> str:
-    return f"{reason}; {more}" if reason else more
 
 
 # -- order

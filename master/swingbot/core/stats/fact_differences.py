@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from swingbot.core.thresholds import MEMORY_SLACK
 from swingbot_jobs.contract.facts import END, OF_SERVER, SET, fact_of, known
 from swingbot_jobs.contract.settings import parameter
+from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 
 Facts = Mapping[str, Any]
 Boots = Mapping[int, Facts]  # by k
@@ -89,6 +90,12 @@ class BootSettings:
 
     cmdline: str = ""
     sysctl: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, jobs: Sequence[UnitJob]) -> BootSettings:
+        """Return the settings of the unit jobs of one boot."""
+        sysctl = {name: value for job in jobs for name, value in job.sysctl.items()}
+        return cls(cmdline=cmdline_of(jobs), sysctl=sysctl)
 
 
 def differences(

@@ -49,8 +49,11 @@ from swingbot.service.faults import Faults
 from swingbot.service.incident.keep import note_culprit
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.order.place import want_boot
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Catalogue, Git, Lab, LabSettings, Tools, Transaction
 from swingbot.service.ports.bisections import Bisections
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.builds import KernelBuilds
+from swingbot_jobs.contract.kconfig import Kconfigs
 
 USUAL_BOOT_SECONDS = 10.0
 
@@ -63,39 +66,47 @@ def advance_bisections(lab: Lab, faults: Faults) -> None:
         with faults.of(f"bisection b{number}"), lab.transaction("advance bisection") as tx:
             bisection = tx.bisections.get(number)
             if bisection is not None and bisection.status == "running":
-                advance_bisection(lab, tx, bisection)
+                advance_bisection(lab.tools, lab.catalogue, lab.settings, tx, bisection)
 
 
-def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
+def advance_bisection(
+    tools: Tools, catalogue: Catalogue, settings: LabSettings, tx: Transaction, bisection: Bisection
+) -> None:
     points = tx.bisections.points(bisection.id)
     variants = [variant for variant, _, _ in points]
     builds = tx.builds.by_key([variant.build_key for variant in variants])
-    lost = _observe(lab, tx, bisection, variants, builds)
+    lost = _observe(catalogue.kconfigs, tx, bisection, variants, builds)
     if lost is not None:
-        _end(
-            lab,
-            tx,
-            bisection,
-            points,
-            "failed",
-            None,
+        why = (
             f"the lab could not measure a kernel: {lost}; restart the bisection when the lab "
-            "works again",
+            "works again"
         )
+        _end(tx.builds, tx.bisections, bisection, points, "failed", None, why)
+        settle(tools.git, tx, bisection.id)
         return
-    state = canonical(state_of(lab, tx, bisection, points, builds))
-    policy = policy_of(lab, bisection)
+    state = canonical(state_of(tools, catalogue, tx, bisection, points, builds))
+    policy = policy_of(settings, bisection)
     action = step(state, policy)
     note_step(tx.steering, bisection.id, state, policy, action)
     known = _remember_belief(tx.bisections, bisection, state, policy, action)
     if isinstance(action, Conclude):
         conclusion = action.conclusion
-        _end(lab, tx, bisection, points, conclusion.kind, conclusion, conclusion.reason)
+        _end(
+            tx.builds,
+            tx.bisections,
+            bisection,
+            points,
+            conclusion.kind,
+            conclusion,
+            conclusion.reason,
+        )
+        named = [points[culprit.idx][0] for culprit in conclusion.culprits]
+        _enter(tools.git, catalogue, tx, bisection, named if conclusion.kind in NAMED else [])
     elif isinstance(action, Measure):
         for request in action.requests:
             tx.bisections.add_want(bisection.id, request)
             variant = in_layout(
-                lab.catalogue.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
+                catalogue.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
             )
             want_boot(
                 tx.orders,
@@ -105,18 +116,18 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
                 bisection=bisection.id,
             )
     else:
-        build_ahead(lab, tx, bisection, variants, state, known)
+        build_ahead(catalogue.testboxes, tx.orders, bisection, variants, state, known)
     if not isinstance(action, Conclude):
-        hand_over(lab, tx, bisection, variants)
+        hand_over(catalogue, settings, tx, bisection, variants)
 
 
-def policy_of(lab: Lab, bisection: Bisection) -> Policy:
+def policy_of(settings: LabSettings, bisection: Bisection) -> Policy:
     """Return the policy from the settings, with the boot limits that a person raised for this
     bisection."""
     terms = bisection.terms
     limits = {"max_boots": terms.max_boots, "max_end_boots": terms.max_end_boots}
     return replace(
-        Policy(confidence=lab.settings.confidence, max_boots=lab.settings.max_boots),
+        Policy(confidence=settings.confidence, max_boots=settings.max_boots),
         **{name: boots for name, boots in limits.items() if boots is not None},
     )
 
@@ -127,7 +138,7 @@ def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
 
 
 def _observe(
-    lab: Lab,
+    kconfigs: Kconfigs,
     tx: Transaction,
     bisection: Bisection,
     variants: Sequence[Variant],
@@ -142,9 +153,7 @@ def _observe(
     for request in tx.bisections.wants(bisection.id):
         if request.key in seen:
             continue
-        variant = in_layout(
-            lab.catalogue.kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout
-        )
+        variant = in_layout(kconfigs, tx.trees, tx.variants, variants[request.idx], request.layout)
         build = (tx.builds.by_key([variant.build_key]) if request.layout else builds).get(
             variant.build_key
         )
@@ -163,7 +172,7 @@ def _observe(
             else []
         )
         if boots:
-            _learn(tx, bisection, request, boots[0])
+            _learn(tx.boots, tx.bisections, bisection, request, boots[0])
             continue
         order = orders.get(str(boot_key(bisection, variant, request.k, request.testbox)))
         if order is not None and order.state == "failed":
@@ -171,13 +180,19 @@ def _observe(
     return None
 
 
-def _learn(tx: Transaction, bisection: Bisection, request: WantedBoot, boot: BootRecord) -> None:
+def _learn(
+    boots: Boots,
+    bisections: Bisections,
+    bisection: Bisection,
+    request: WantedBoot,
+    boot: BootRecord,
+) -> None:
     if boot.outcome != "up":
-        tx.bisections.add_observation(bisection.id, *request.key, boot.id, (), boot.trouble)
+        bisections.add_observation(bisection.id, *request.key, boot.id, (), boot.trouble)
         return
-    values = tx.boots.values(boot.id).get((bisection.unit_job, bisection.metric), [])
-    problems = tx.boots.problems(boot.id, bisection.unit_job)
-    tx.bisections.add_observation(
+    values = boots.values(boot.id).get((bisection.unit_job, bisection.metric), [])
+    problems = boots.problems(boot.id, bisection.unit_job)
+    bisections.add_observation(
         bisection.id,
         *request.key,
         boot.id,
@@ -187,15 +202,16 @@ def _learn(tx: Transaction, bisection: Bisection, request: WantedBoot, boot: Boo
 
 
 def state_of(
-    lab: Lab,
+    tools: Tools,
+    catalogue: Catalogue,
     tx: Transaction,
     bisection: Bisection,
     points: Sequence[tuple[Variant, float, str | None]],
     builds: Mapping[str, KernelBuild],
 ) -> BisectionState:
     """Load everything that the next step depends on from stored facts."""
-    testbox = lab.catalogue.testboxes.known(bisection.testbox)
-    metric = metric_of(lab.catalogue.programs, bisection.metric)
+    testbox = catalogue.testboxes.known(bisection.testbox)
+    metric = metric_of(catalogue.programs, bisection.metric)
     job = tx.specs.get(bisection.spec)[0]
     observed = tx.bisections.observations(bisection.id)
     seen = {o.key for o in observed}
@@ -205,7 +221,9 @@ def state_of(
             _points(
                 points,
                 builds,
-                weigh_points(lab, tx, [(variant, weight) for variant, weight, _ in points]),
+                weigh_points(
+                    tools, tx.builds, [(variant, weight) for variant, weight, _ in points]
+                ),
             )
         ),
         observations=tuple(observed),
@@ -267,35 +285,34 @@ def _remember_belief(
 
 
 def _end(
-    lab: Lab,
-    tx: Transaction,
+    builds: KernelBuilds,
+    bisections: Bisections,
     bisection: Bisection,
     points: Sequence[tuple[Variant, float, str | None]],
     status: BisectionEnd,
     conclusion: Conclusion | None,
     reason: str,
 ) -> None:
-    """Record the conclusion (docs/json.md) and the reason, and update dependent swings and
-    incidents.
-    """
-    observed = tx.bisections.observations(bisection.id)
-    builds = tx.builds.by_key([points[idx][0].build_key for idx in {o.idx for o in observed}])
-    tx.bisections.conclude(
+    """Record the conclusion (docs/json.md) and the reason."""
+    observed = bisections.observations(bisection.id)
+    built = builds.by_key([points[idx][0].build_key for idx in {o.idx for o in observed}])
+    bisections.conclude(
         bisection.id,
         status,
-        _words(bisection, points, status, conclusion, observed, builds),
+        _words(bisection, points, status, conclusion, observed, built),
         reason,
     )
-    named = (
-        [points[culprit.idx][0] for culprit in conclusion.culprits]
-        if conclusion is not None and status in NAMED
-        else []
-    )
-    merges = enter_merges(lab, tx, bisection, named)
+
+
+def _enter(
+    git: Git, catalogue: Catalogue, tx: Transaction, bisection: Bisection, named: Sequence[Variant]
+) -> None:
+    """Note each named culprit as an incident, or search the branches that it merged."""
+    merges = enter_merges(git, catalogue, tx, bisection, named)
     for variant in named:
         if variant not in merges:
-            note_culprit(lab.tools.git, tx, bisection, variant)
-    settle(lab, tx, bisection.id)
+            note_culprit(git, tx.trees, tx.sightings, tx.incidents, bisection, variant)
+    settle(git, tx, bisection.id)
 
 
 def _words(

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from swingbot.core.bisect.state import Belief, BisectionState
 from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.queue import AHEAD, KERNELS_AHEAD
 from swingbot.core.plan.speculative_builds import builds_ahead
-from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.orders import Orders
 
 
 def build_ahead(
-    lab: Lab,
-    tx: Transaction,
+    testboxes: KnownTestboxes,
+    orders: Orders,
     bisection: Bisection,
     variants: Sequence[Variant],
     state: BisectionState,
@@ -27,20 +27,18 @@ def build_ahead(
     testbox that needs its host to itself.
     """
     ahead = []
-    if _idle(lab, tx.orders):
+    if _idle(testboxes, orders):
         for idx in builds_ahead(state, belief, KERNELS_AHEAD):
-            order = tx.orders.ensure_build(variants[idx], AHEAD)
-            tx.orders.want(order.id, bisection=bisection.id)
+            order = orders.ensure_build(variants[idx], AHEAD)
+            orders.want(order.id, bisection=bisection.id)
             ahead.append(order.id)
-    tx.orders.drop_ahead(bisection.id, AHEAD, ahead)
+    orders.drop_ahead(bisection.id, AHEAD, ahead)
 
 
-def _idle(lab: Lab, orders: Orders) -> bool:
-    repeatable = {
-        name for name, testbox in lab.catalogue.testboxes.present.items() if testbox.repeatable
-    }
+def _idle(testboxes: KnownTestboxes, orders: Orders) -> bool:
+    repeatable = {name for name, testbox in testboxes.present.items() if testbox.repeatable}
     builds = orders.open(kind="build")  # few, and in a busy lab there is always one
     if any(order.priority > AHEAD for order in builds):
         return False
-    testboxes = {order.testbox or "" for order in orders.open(kind="boot")}
-    return all(name in repeatable for name in testboxes)
+    names = {order.testbox or "" for order in orders.open(kind="boot")}
+    return all(name in repeatable for name in names)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from swingbot.core.model.lookup import missing
 from swingbot.service.bisect.enter_merges import settle
-from swingbot.service.ports import Lab, RequestError
+from swingbot.service.ports import Git, RequestError
+from swingbot.service.ports.transaction import OpenTransaction
 
 
-def cancel_bisection(lab: Lab, number: int) -> bool:
+def cancel_bisection(transaction: OpenTransaction, git: Git, number: int) -> bool:
     """Cancel bisection `number`.
 
     Returns False if it had already ended. Raises RequestError if it does not exist.
     """
-    with lab.transaction("cancel bisection") as tx:
+    with transaction("cancel bisection") as tx:
         status = tx.bisections.status(number)
         if status is None:
             raise RequestError(missing("bisection", number))
         tx.bisections.conclude(number, "cancelled", {}, "cancelled by hand")
         above = tx.bisections.parent_of(number)
         if above is not None:  # bisected a merged branch: its parent continues without it
-            settle(lab, tx, above[0])
+            settle(git, tx, above[0])
         for swing in tx.swings.of_bisection(number) if above is None else ():
             if swing.state == "bisecting":
                 tx.swings.set_state(swing.id, "noted")

@@ -12,22 +12,28 @@ from typing import Final
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.service.bisect.start import ResolvedBisection, open_bisection
 from swingbot.service.incident.keep import note_culprit
-from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.ports import Catalogue, Git, GitError, RequestError, Transaction
+from swingbot.service.ports.bisections import Bisections
 
 NAMED: Final = ("culprit", "several")
 
 
 def enter_merges(
-    lab: Lab, tx: Transaction, bisection: Bisection, culprits: Sequence[Variant]
+    git: Git,
+    catalogue: Catalogue,
+    tx: Transaction,
+    bisection: Bisection,
+    culprits: Sequence[Variant],
 ) -> list[Variant]:
     """Open a bisection for each branch that a culprit merged; return these culprits."""
     entered = []
     for culprit in culprits:
         try:
-            sides = _branches(lab, culprit.commit)
+            sides = _branches(git, culprit.commit)
             for number, (good, bad) in enumerate(sides):
                 child = open_bisection(
-                    lab,
+                    git,
+                    catalogue,
                     tx,
                     ResolvedBisection(
                         tree=tx.trees.get(bisection.tree),
@@ -48,18 +54,18 @@ def enter_merges(
     return entered
 
 
-def _branches(lab: Lab, commit: str) -> list[tuple[str, str]]:
+def _branches(git: Git, commit: str) -> list[tuple[str, str]]:
     """Return (merge base, tip) of each branch that `commit` merged into its first parent; empty for
     an ordinary commit."""
-    first, *others = lab.tools.git.facts(commit).parents or ("",)
-    pairs = [(lab.tools.git.merge_base(first, tip), tip) for tip in others]
+    first, *others = git.facts(commit).parents or ("",)
+    pairs = [(git.merge_base(first, tip), tip) for tip in others]
     return [(base, tip) for base, tip in pairs if base is not None and base != tip]
 
 
-def settle(lab: Lab, tx: Transaction, number: int) -> None:
+def settle(git: Git, tx: Transaction, number: int) -> None:
     """Update swings and incidents once bisection `number` and those of its merged branches have
     ended."""
-    if is_open(tx, number):
+    if is_open(tx.bisections, number):
         return
     bisection = tx.bisections.get(number)
     assert bisection is not None
@@ -69,18 +75,18 @@ def settle(lab: Lab, tx: Transaction, number: int) -> None:
             culprit = next(
                 variant for variant, _, _ in tx.bisections.points(number) if variant.commit == merge
             )
-            note_culprit(lab.tools.git, tx, bisection, culprit)
+            note_culprit(git, tx.trees, tx.sightings, tx.incidents, bisection, culprit)
     above = tx.bisections.parent_of(number)
     if above is not None:
-        settle(lab, tx, above[0])
+        settle(git, tx, above[0])
         return
     for swing in tx.swings.of_bisection(number):
         if swing.state == "bisecting":
             tx.swings.set_state(swing.id, "explained" if bisection.status in NAMED else "not_found")
 
 
-def is_open(tx: Transaction, number: int) -> bool:
+def is_open(bisections: Bisections, number: int) -> bool:
     """Return whether the bisection, or one of a branch merged below it, is still running."""
-    return tx.bisections.status(number) == "running" or any(
-        is_open(tx, branch.id) for branch, _ in tx.bisections.branches_of(number)
+    return bisections.status(number) == "running" or any(
+        is_open(bisections, branch.id) for branch, _ in bisections.branches_of(number)
     )

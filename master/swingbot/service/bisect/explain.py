@@ -10,7 +10,8 @@ from swingbot.core.bisect.tell.explain import Explanation, explain
 from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.lookup import missing
-from swingbot.service.ports import Lab, RequestError
+from swingbot.service.ports import RequestError
+from swingbot.service.ports.transaction import OpenTransaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +22,13 @@ class Explained:
     unit: str
 
 
-def explain_bisection(lab: Lab, number: int) -> Explained | journal.JournalStep:
+def explain_bisection(transaction: OpenTransaction, number: int) -> Explained | journal.JournalStep:
     """Explain bisection `number`; if another engine decided its last step, return that step as it
     was recorded.
 
     Raises RequestError if the bisection does not exist or has not made a step yet.
     """
-    with lab.transaction("explain bisection") as tx:
+    with transaction("explain bisection") as tx:
         bisection = tx.bisections.get(number)
         if bisection is None:
             raise RequestError(missing("bisection", number))

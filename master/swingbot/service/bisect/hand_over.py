@@ -14,97 +14,102 @@ from dataclasses import replace
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.records import Bisection, Order, Variant
 from swingbot.core.model.testbox_state import TestboxPhase
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.testbox_rules import stand_in
 from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.lab.watch_testboxes import fit_testboxes, is_barred
 from swingbot.service.order.place import want_boot
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Catalogue, LabSettings, Transaction
+from swingbot_jobs.contract.kconfig import Kconfigs
 
 
-def hand_over(lab: Lab, tx: Transaction, bisection: Bisection, variants: Sequence[Variant]) -> None:
+def hand_over(
+    catalogue: Catalogue,
+    settings: LabSettings,
+    tx: Transaction,
+    bisection: Bisection,
+    variants: Sequence[Variant],
+) -> None:
     """Move requested boots from quarantined testboxes to others, where one can take them."""
-    if lab.catalogue.testboxes.known(bisection.testbox).repeatable:
+    if catalogue.testboxes.known(bisection.testbox).repeatable:
         return  # its boots are compared at equal numbers, which two testboxes do not share
     reasons = tx.testboxes.reasons()
     barred = [
         index
         for index, name in enumerate(bisection.testboxes)
-        if is_barred(lab.catalogue.testboxes.present, reasons, name)
+        if is_barred(catalogue.testboxes.present, reasons, name)
     ]
     if not barred:
         return
-    fit = fit_testboxes(lab.catalogue.testboxes.present, lab.settings, tx.testboxes)
+    fit = fit_testboxes(catalogue.testboxes.present, settings, tx.testboxes)
+    seen = {observation.key for observation in tx.bisections.observations(bisection.id)}
     for index in barred:
-        bisection = _hand_over(lab, tx, bisection, variants, index, fit)
+        wants = tx.bisections.wants(bisection.id)
+        of_index = [want for want in wants if want.testbox == index]
+        waiting = _waiting(
+            catalogue.kconfigs,
+            tx,
+            bisection,
+            variants,
+            [want for want in of_index if want.key not in seen],
+        )
+        if not waiting:
+            continue
+        busy = Counter(want.testbox for want in wants if want.key not in seen)
+        all_ = len(waiting) == len(of_index)
+        target, testboxes = _target(catalogue.testboxes, bisection, index, fit, busy, all_=all_)
+        if target is None:
+            continue
+        for want, before in waiting:
+            if before is not None:
+                tx.orders.unwant(before.id, bisection=bisection.id)
+            tx.bisections.move_want(bisection.id, *want.key, target)
+        if testboxes != bisection.testboxes:
+            tx.testboxes.add_event(
+                bisection.testboxes[index],
+                TestboxPhase.QUARANTINED,
+                TestboxPhase.QUARANTINED,
+                f"{testboxes[target]} of its group takes over boots of bisection b{bisection.id}",
+                None,
+            )
+            tx.bisections.set_testboxes(bisection.id, testboxes)
+            bisection = replace(bisection, terms=replace(bisection.terms, testboxes=testboxes))
+        for want, _ in waiting:
+            variant = in_layout(
+                catalogue.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout
+            )
+            key = boot_key(bisection, variant, want.k, target)
+            want_boot(tx.orders, variant, key, PRIORITY["bisection"], bisection=bisection.id)
 
 
-def _hand_over(
-    lab: Lab,
+def _waiting(
+    kconfigs: Kconfigs,
     tx: Transaction,
     bisection: Bisection,
     variants: Sequence[Variant],
-    index: int,
-    fit: set[str],
-) -> Bisection:
-    """Move the requests of testbox `index`; returns the bisection with its testboxes of now."""
-    seen = {observation.key for observation in tx.bisections.observations(bisection.id)}
-    wants = tx.bisections.wants(bisection.id)
+    wants: Sequence[WantedBoot],
+) -> list[tuple[WantedBoot, Order | None]]:
+    """Return those of `wants` that may move, with their order: neither under way, nor history."""
     orders = {order.key: order for order in tx.orders.wanted(bisection=bisection.id)}
-    waiting = [
-        want
-        for want in wants
-        if want.testbox == index
-        and want.key not in seen
-        and want.phase != "history"
-        and not _is_running(orders.get(_order_key(lab, tx, bisection, variants, want)))
-    ]
-    if not waiting:
-        return bisection
-    of_index = [want for want in wants if want.testbox == index]
-    busy = Counter(want.testbox for want in wants if want.key not in seen)
-    target, testboxes = _target(lab, bisection, index, fit, busy, all_=waiting == of_index)
-    if target is None:
-        return bisection
-    moved = replace(bisection, terms=replace(bisection.terms, testboxes=testboxes))
-    if testboxes != bisection.testboxes:
-        tx.bisections.set_testboxes(bisection.id, testboxes)
-        tx.testboxes.add_event(
-            bisection.testboxes[index],
-            TestboxPhase.QUARANTINED,
-            TestboxPhase.QUARANTINED,
-            f"{testboxes[target]} of its group takes over boots of bisection b{bisection.id}",
-            None,
-        )
-    for want in waiting:
-        before = orders.get(_order_key(lab, tx, bisection, variants, want))
-        if before is not None:
-            tx.orders.unwant(before.id, bisection=bisection.id)
-        tx.bisections.move_want(bisection.id, *want.key, target)
-        variant = in_layout(
-            lab.catalogue.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout
-        )
-        key = boot_key(moved, variant, want.k, target)
-        want_boot(tx.orders, variant, key, PRIORITY["bisection"], bisection=bisection.id)
-    return moved
-
-
-def _order_key(
-    lab: Lab, tx: Transaction, bisection: Bisection, variants: Sequence[Variant], want: WantedBoot
-) -> str:
-    variant = in_layout(
-        lab.catalogue.kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout
-    )
-    return str(boot_key(bisection, variant, want.k, want.testbox))
-
-
-def _is_running(order: Order | None) -> bool:
-    return order is not None and order.state == "running"
+    found = []
+    for want in wants:
+        variant = in_layout(kconfigs, tx.trees, tx.variants, variants[want.idx], want.layout)
+        order = orders.get(str(boot_key(bisection, variant, want.k, want.testbox)))
+        if want.phase != "history" and (order is None or order.state != "running"):
+            found.append((want, order))
+    return found
 
 
 def _target(
-    lab: Lab, bisection: Bisection, index: int, fit: set[str], busy: Counter[int], *, all_: bool
+    testboxes: KnownTestboxes,
+    bisection: Bisection,
+    index: int,
+    fit: set[str],
+    busy: Counter[int],
+    *,
+    all_: bool,
 ) -> tuple[int | None, tuple[str, ...]]:
     """Return the index to move to, None if no testbox can take over, and the testboxes after it.
 
@@ -118,9 +123,7 @@ def _target(
         if not all_:
             return place, known
         return index, (*known[:index], known[place], *known[index + 1 :])
-    other = stand_in(
-        lab.catalogue.testboxes.present[known[index]], lab.catalogue.testboxes.present, fit
-    )
+    other = stand_in(testboxes.present[known[index]], testboxes.present, fit)
     if other is None:
         return None, known
     if all_:

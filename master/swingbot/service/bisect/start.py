@@ -11,18 +11,22 @@ from typing import Literal
 from swingbot.core.model.bisection import BisectionTerms, WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, JobFile, NewBisection, Swing, Tree, Variant
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.metric_rules import metric_of
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import of_patch, weight
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
-from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.ports import Catalogue, Git, GitError, Lab, RequestError, Transaction
+from swingbot.service.ports.patches import Patches
 from swingbot.service.ports.testboxes import Testboxes
+from swingbot.service.ports.variants import Variants
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
+from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.contract.trust import Trust, accepted
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import find_metric
+from swingbot_jobs.language.program import Program, find_metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +88,11 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
         testboxes = pick_testboxes(
             lab.catalogue.testboxes,
             lab.settings,
-            [named] if named else _first_for(lab, tree, trust),
+            [named] if named else _first_for(lab.catalogue.testboxes, tree, trust),
             trust,
             asked=bool(named),
         )
-        testboxes = _alike(lab, tx.testboxes, testboxes)
+        testboxes = _alike(lab.catalogue.testboxes, tx.testboxes, testboxes)
         parts = resolve_parts(
             lab.catalogue.programs,
             lab.catalogue.testboxes,
@@ -103,7 +107,9 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
                 f"the testboxes of {named!r} run the job with different parameters, so their "
                 f"boots cannot be compared; name one of {', '.join(testboxes)}"
             )
-        job = _unit_job_of(lab, tx.specs.get(parts[0][1]), request.metric, request.unit_job)
+        job = _unit_job_of(
+            lab.catalogue.programs, tx.specs.get(parts[0][1]), request.metric, request.unit_job
+        )
         identity = json.dumps(
             [tree.id, *ends, tree.kconfig, tree.compiler, *testboxes, job.to_json(), request.metric]
         )
@@ -118,10 +124,10 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
             key=f"asked:{hashlib.sha256(identity.encode()).hexdigest()}",
             vouched=request.trusted,
         )
-        return open_bisection(lab, tx, resolved)
+        return open_bisection(lab.tools.git, lab.catalogue, tx, resolved)
 
 
-def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
+def _first_for(testboxes: KnownTestboxes, tree: Tree, trust: Trust) -> list[str]:
     """Return the first testbox of the tree that may boot its kernels.
 
     If none may, return the first one, so that the refusal names it.
@@ -129,20 +135,19 @@ def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
     return [
         testbox
         for testbox in tree.testboxes
-        if testbox in lab.catalogue.testboxes.present
-        and accepted(trust, lab.catalogue.testboxes.present[testbox].accepts)
+        if testbox in testboxes.present and accepted(trust, testboxes.present[testbox].accepts)
     ][:1] or list(tree.testboxes[:1])
 
 
-def _alike(lab: Lab, testboxes: Testboxes, names: list[str]) -> list[str]:
+def _alike(testboxes: KnownTestboxes, stored: Testboxes, names: list[str]) -> list[str]:
     """Return the active testboxes of a group; a single testbox is returned even if inactive.
 
     Raises RequestError if the group mixes repeatable and other testboxes.
     """
     if len(names) == 1:
         return names
-    states = testboxes.states()
-    if len({lab.catalogue.testboxes.known(name).repeatable for name in names}) > 1:
+    states = stored.states()
+    if len({testboxes.known(name).repeatable for name in names}) > 1:
         raise RequestError(
             f"some of {', '.join(names)} are repeatable and some are not, so they cannot "
             "share a bisection; name one testbox"
@@ -150,13 +155,15 @@ def _alike(lab: Lab, testboxes: Testboxes, names: list[str]) -> list[str]:
     return [name for name in names if states.get(name) == "active"] or names[:1]
 
 
-def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str | None) -> UnitJob:
+def _unit_job_of(
+    programs: Mapping[str, Program], unit_jobs: Sequence[UnitJob], metric: str, name: str | None
+) -> UnitJob:
     """Return the one unit job that reports `metric`.
 
     Raises RequestError if there is none or more than one.
     """
-    if find_metric(lab.catalogue.programs, metric) is None:
-        known = sorted(m for job in unit_jobs for m in lab.catalogue.programs[job.program].metrics)
+    if find_metric(programs, metric) is None:
+        known = sorted(m for job in unit_jobs for m in programs[job.program].metrics)
         raise RequestError(
             f"metric {metric!r} does not exist; these jobs report {', '.join(dict.fromkeys(known))}"
         )
@@ -178,14 +185,14 @@ def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str 
     return fitting[0]
 
 
-def open_bisection(lab: Lab, tx: Transaction, new: ResolvedBisection) -> int:
+def open_bisection(git: Git, catalogue: Catalogue, tx: Transaction, new: ResolvedBisection) -> int:
     """Record a bisection along first parents and return its number.
 
     Each boot runs only the unit job that reports the metric. Raises RequestError.
     """
-    points = _points(lab, tx, new)
-    testbox, metric = new.testboxes[0], metric_of(lab.catalogue.programs, new.metric)
-    repeatable = lab.catalogue.testboxes.known(testbox).repeatable
+    points = _points(git, catalogue.kconfigs, tx.variants, new)
+    testbox, metric = new.testboxes[0], metric_of(catalogue.programs, new.metric)
+    repeatable = catalogue.testboxes.known(testbox).repeatable
     noise = noise_prior(tx.noise.get(testbox, new.job.name, new.metric), repeatable)
     return tx.bisections.add(
         NewBisection(
@@ -210,25 +217,25 @@ def open_bisection(lab: Lab, tx: Transaction, new: ResolvedBisection) -> int:
     )
 
 
-def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Variant, float]]:
+def _points(
+    git: Git, kconfigs: Kconfigs, variants: Variants, new: ResolvedBisection
+) -> list[tuple[Variant, float]]:
     """Return the commits of `good..bad` with their prior weights; `good` has weight 0."""
     try:
-        commits = [new.good, *lab.tools.git.first_parents(new.good, new.bad)]
-        if not lab.tools.git.is_ancestor(new.good, new.bad):
+        commits = [new.good, *git.first_parents(new.good, new.bad)]
+        if not git.is_ancestor(new.good, new.bad):
             raise RequestError(f"{new.good[:12]} is not an ancestor of {new.bad[:12]}")
-        changed = lab.tools.git.paths_along(new.good, new.bad)
+        changed = git.paths_along(new.good, new.bad)
         points: list[tuple[Variant, float]] = []
         for commit in commits:
-            lab.tools.git.keep(commit)
-            trust = trust_in(
-                tx.variants, new.tree, lab.tools.git.facts(commit), vouched=new.vouched
-            )
+            git.keep(commit)
+            trust = trust_in(variants, new.tree, git.facts(commit), vouched=new.vouched)
             points.append(
                 (
                     variant_of(
-                        lab.tools.git,
-                        lab.catalogue.kconfigs,
-                        tx.variants,
+                        git,
+                        kconfigs,
+                        variants,
                         new.tree,
                         commit,
                         trust=trust,
@@ -243,7 +250,7 @@ def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Var
     return points
 
 
-def bisect_swings(lab: Lab, tx: Transaction) -> None:
+def bisect_swings(git: Git, catalogue: Catalogue, tx: Transaction) -> None:
     """For each comparison that has open swings but no running bisection, bisect the strongest
     swing. The others wait, because the same commit usually explains them."""
     busy = {swing.comparison for swing in tx.swings.in_state("bisecting")} | set(
@@ -255,11 +262,12 @@ def bisect_swings(lab: Lab, tx: Transaction) -> None:
         assert comparison is not None
         swings = {(s.testbox, s.unit_job, s.metric): s for s in waiting if s.comparison == number}
         rows = [row for row in tx.comparisons.rows(number) if row.key in swings]
-        _bisect(lab, tx, comparison, plan.strongest(rows), swings)
+        _bisect(git, catalogue, tx, comparison, plan.strongest(rows), swings)
 
 
 def _bisect(
-    lab: Lab,
+    git: Git,
+    catalogue: Catalogue,
     tx: Transaction,
     comparison: Comparison,
     row: ComparisonRow,
@@ -274,10 +282,11 @@ def _bisect(
     proof = tx.comparisons.get(swing.proof) if swing.proof is not None else None
     ends = proof or comparison
     base, head = tx.variants.get(ends.base), tx.variants.get(ends.head)
-    good = _before(lab, base.commit, head.commit)
+    good = _before(git, base.commit, head.commit)
     job = next(job for job in tx.specs.get(row.spec) if job.name == row.unit_job)
     number = open_bisection(
-        lab,
+        git,
+        catalogue,
         tx,
         ResolvedBisection(
             tree=tree,
@@ -290,7 +299,7 @@ def _bisect(
             metric=row.metric,
             key=f"swing:{swing.id}",
             series=f"c{proof.id}" if proof is not None else None,
-            factors=_factors(tx, comparison),
+            factors=_factors(tx.patches, tx.variants, comparison),
         ),
     )
     tx.swings.set_state(swing.id, "bisecting", number)
@@ -301,24 +310,20 @@ def _bisect(
                 tx.bisections.add_want(number, WantedBoot(idx, k, "history"))
 
 
-def _before(lab: Lab, base: str, head: str) -> str:
+def _before(git: Git, base: str, head: str) -> str:
     """Return `base`, or its merge base with `head` if `base` was rebased away (creep): the change
     is after that commit."""
     try:
-        return (
-            base
-            if lab.tools.git.is_ancestor(base, head)
-            else lab.tools.git.merge_base(base, head) or base
-        )
+        return base if git.is_ancestor(base, head) else git.merge_base(base, head) or base
     except GitError:
         return base
 
 
-def _factors(tx: Transaction, comparison: Comparison) -> dict[str, float]:
+def _factors(patches: Patches, variants: Variants, comparison: Comparison) -> dict[str, float]:
     """Return the factor for each commit's prior weight where the tip is on a rebased branch:
     patches that the branch already had are less likely culprits."""
-    branch = tx.patches.branch(comparison.tree)
-    head = tx.variants.get(comparison.head).commit
+    branch = patches.branch(comparison.tree)
+    head = variants.get(comparison.head).commit
     if all(each.patch.commit != head for each in branch):
         return {}  # the branch has moved since
     return {each.patch.commit: of_patch(each.state) for each in branch}

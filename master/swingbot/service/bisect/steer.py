@@ -20,23 +20,32 @@ from swingbot.service import limits
 from swingbot.service.bisect.boot_keys import boot_key
 from swingbot.service.kernel.variants import in_layout, resolve_commit
 from swingbot.service.order.place import want_boot
-from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports import Git, RequestError, Transaction
 from swingbot.service.ports.bisections import Bisections
+from swingbot.service.ports.transaction import OpenTransaction
+from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.printable import printable
 
 _RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
 
 
 def skip(
-    lab: Lab, number: int, commits: Sequence[str], *, who: str, why: str | None, undo: bool = False
+    transaction: OpenTransaction,
+    git: Git,
+    number: int,
+    commits: Sequence[str],
+    *,
+    who: str,
+    why: str | None,
+    undo: bool = False,
 ) -> list[str]:
     """Never measure these commits, or allow it again with `undo`; return their full names.
 
     Raises RequestError.
     """
-    points = _named(lab, number, commits)
-    with lab.transaction("steer bisection") as tx:
-        known = _running(tx, number)
+    points = _named(transaction, git, number, commits)
+    with transaction("steer bisection") as tx:
+        known = _running(tx.bisections, number)
         wanted = sorted({idx for group in points for idx in group})
         _not_an_end(wanted, known, "skipped; start a bisection with other ends instead")
         if undo:
@@ -57,7 +66,14 @@ def skip(
 
 
 def hint(
-    lab: Lab, number: int, commits: Sequence[str], factor: float, *, who: str, why: str | None
+    transaction: OpenTransaction,
+    git: Git,
+    number: int,
+    commits: Sequence[str],
+    factor: float,
+    *,
+    who: str,
+    why: str | None,
 ) -> list[str]:
     """Multiply the prior weight of these commits by `factor`; return their full names.
 
@@ -68,9 +84,9 @@ def hint(
             f"--factor must be between {HINT_LEAST:g} and {HINT_MOST:g}, got {factor:g}; to "
             "exclude a commit, use skip"
         )
-    points = _named(lab, number, commits)
-    with lab.transaction("steer bisection") as tx:
-        known = _running(tx, number)
+    points = _named(transaction, git, number, commits)
+    with transaction("steer bisection") as tx:
+        known = _running(tx.bisections, number)
         wanted = sorted({idx for group in points for idx in group})
         if 0 in wanted:
             raise RequestError(
@@ -82,12 +98,20 @@ def hint(
         return [known[idx][0].commit for idx in wanted]
 
 
-def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> int:
+def resume(
+    transaction: OpenTransaction,
+    kconfigs: Kconfigs,
+    number: int,
+    boots: int,
+    *,
+    who: str,
+    why: str | None,
+) -> int:
     """Resume a bisection that ended without an answer, with up to `boots` more boots; return the
     new total budget in boots. Raises RequestError."""
     if not 1 <= boots <= limits.RESUMED_BOOTS:
         raise RequestError(f"--boots must be between 1 and {limits.RESUMED_BOOTS}, got {boots}")
-    with lab.transaction("resume bisection") as tx:
+    with transaction("resume bisection") as tx:
         bisection = _known(tx.bisections, number)
         if bisection.status == "running":
             raise RequestError(
@@ -104,23 +128,21 @@ def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> i
         usual = Policy().max_end_boots
         tx.steering.reopen(number, max_boots=allowed, max_end_boots=max(usual, allowed // 2))
         tx.steering.add(number, "resume", (), who=who, why=_tidy(why), boots=allowed)
-        _ask_again(lab, tx, bisection)
+        _ask_again(kconfigs, tx, bisection)
         for swing in tx.swings.of_bisection(number):
             if swing.state in ("not_found", "noted"):
                 tx.swings.set_state(swing.id, "bisecting")
         return allowed
 
 
-def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
+def _ask_again(kconfigs: Kconfigs, tx: Transaction, bisection: Bisection) -> None:
     """Order the requested boots that have no observation: their orders were cancelled or abandoned
     when the bisection ended."""
     seen = {o.key for o in tx.bisections.observations(bisection.id)}
     points = tx.bisections.points(bisection.id)
     for want in tx.bisections.wants(bisection.id):
         if want.key not in seen:
-            variant = in_layout(
-                lab.catalogue.kconfigs, tx.trees, tx.variants, points[want.idx][0], want.layout
-            )
+            variant = in_layout(kconfigs, tx.trees, tx.variants, points[want.idx][0], want.layout)
             want_boot(
                 tx.orders,
                 variant,
@@ -130,9 +152,9 @@ def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
             )
 
 
-def logbook(lab: Lab, number: int) -> Logbook:
+def logbook(transaction: OpenTransaction, number: int) -> Logbook:
     """Return everything that happened in a bisection. Raises RequestError if it does not exist."""
-    with lab.transaction("read journal") as tx:
+    with transaction("read journal") as tx:
         bisection = _known(tx.bisections, number)
         points, above = tx.bisections.points(number), tx.bisections.parent_of(number)
         asked, ended, reason = tx.bisections.life_of(number)
@@ -174,10 +196,12 @@ def logbook(lab: Lab, number: int) -> Logbook:
 Points = Sequence[tuple[Variant, float, str | None]]
 
 
-def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
+def _named(
+    transaction: OpenTransaction, git: Git, number: int, commits: Sequence[str]
+) -> list[list[int]]:
     """Return the points that each argument names: a commit, or A..B for the commits after A up to
     and including B."""
-    with lab.transaction("find commits") as tx:
+    with transaction("find commits") as tx:
         bisection, points = _known(tx.bisections, number), tx.bisections.points(number)
         tree = tx.trees.get(bisection.tree)
     if not commits:
@@ -192,9 +216,7 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
             raise RequestError(
                 f"{ref!r} is the prefix of {len(matches)} commits of b{number}; give more digits"
             )
-        commit = (
-            points[matches[0]][0].commit if matches else resolve_commit(lab.tools.git, tree, ref)
-        )
+        commit = points[matches[0]][0].commit if matches else resolve_commit(git, tree, ref)
         if commit not in index:
             raise RequestError(
                 f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; "
@@ -225,8 +247,8 @@ def _known(bisections: Bisections, number: int) -> Bisection:
     return bisection
 
 
-def _running(tx: Transaction, number: int) -> Points:
-    bisection = _known(tx.bisections, number)
+def _running(bisections: Bisections, number: int) -> Points:
+    bisection = _known(bisections, number)
     if bisection.status != "running":
         more = (
             f"; `swingbot bisect resume b{number} --boots N` resumes it"
@@ -234,7 +256,7 @@ def _running(tx: Transaction, number: int) -> Points:
             else ""
         )
         raise RequestError(f"b{number} has ended ({bisection.status}) and cannot be steered{more}")
-    return tx.bisections.points(number)
+    return bisections.points(number)
 
 
 def _not_an_end(wanted: Sequence[int], points: Points, words: str) -> None:

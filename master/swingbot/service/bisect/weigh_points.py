@@ -11,7 +11,7 @@ from swingbot.core.model.records import Variant
 from swingbot.core.plan.costs import PAST_BUILDS, costs_of_points, learn, standing
 from swingbot.core.plan.relevance import Objects, untouched, weight, weights
 from swingbot.core.thresholds import PRIOR_NO_CODE
-from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports import Artifacts, Git, GitError, Tools
 from swingbot.service.ports.builds import KernelBuilds
 
 
@@ -26,17 +26,19 @@ class Weighed:
     build_seconds: list[float]
 
 
-def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, float]]) -> Weighed:
+def weigh_points(
+    tools: Tools, builds: KernelBuilds, points: Sequence[tuple[Variant, float]]
+) -> Weighed:
     """Return prior and build cost of `points` (with their weights), from all builds so far."""
     variants = [variant for variant, _ in points]
-    steps = _steps(lab, variants)
-    lists = tx.builds.object_lists([variant.build_key for variant in variants])
+    steps = _steps(tools.git, variants)
+    lists = builds.object_lists([variant.build_key for variant in variants])
     known = {
-        idx: _objects(lab, lists[variant.build_key])
+        idx: _objects(tools.artifacts, lists[variant.build_key])
         for idx, variant in enumerate(variants)
         if variant.build_key in lists
     }
-    compiled = _compiled(lab, tx.builds, variants[0], known)
+    compiled = _compiled(tools.artifacts, builds, variants[0], known)
     relevance = [
         given
         * weight(paths, compiled)
@@ -44,33 +46,33 @@ def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, floa
         * (PRIOR_NO_CODE if _changed_nothing(idx, paths, known) else 1.0)
         for idx, (paths, (_, given)) in enumerate(zip(steps, points[1:], strict=True), 1)
     ]
-    return Weighed([0.0, *weights(relevance)], _costs(lab, tx.builds, variants, steps, compiled))
+    return Weighed([0.0, *weights(relevance)], _costs(tools.git, builds, variants, steps, compiled))
 
 
-def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
+def _steps(git: Git, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     """Return the paths that each commit changes; empty where git can no longer read the commit."""
     try:
-        changed = lab.tools.git.paths_along(variants[0].commit, variants[-1].commit)
+        changed = git.paths_along(variants[0].commit, variants[-1].commit)
     except GitError:
         changed = {}
     return [changed.get(variant.commit, ()) for variant in variants[1:]]
 
 
 def _compiled(
-    lab: Lab, builds: KernelBuilds, some: Variant, known: Mapping[int, Objects]
+    artifacts: Artifacts, builds: KernelBuilds, some: Variant, known: Mapping[int, Objects]
 ) -> frozenset[str] | None:
     """Return the objects of this configuration: those of all built kernels in the range, or else of
     the latest build."""
     if known:
         return frozenset().union(*known.values())
     sha256 = builds.any_object_list(some.kconfig, some.compiler)
-    return frozenset(_objects(lab, sha256)) or None if sha256 is not None else None
+    return frozenset(_objects(artifacts, sha256)) or None if sha256 is not None else None
 
 
-def _objects(lab: Lab, sha256: str) -> Objects:
+def _objects(artifacts: Artifacts, sha256: str) -> Objects:
     """Load an objects.json; empty if it is not in the format that swingbot's workers write."""
     try:
-        with lab.tools.artifacts.open(sha256) as file:
+        with artifacts.open(sha256) as file:
             objects = json.load(file)
     except (OSError, ValueError, RecursionError):
         return {}
@@ -92,7 +94,7 @@ def _changed_nothing(idx: int, paths: Sequence[str], known: Mapping[int, Objects
 
 
 def _costs(
-    lab: Lab,
+    git: Git,
     builds: KernelBuilds,
     variants: Sequence[Variant],
     steps: Sequence[Sequence[str]],
@@ -103,7 +105,7 @@ def _costs(
 
     def between(old: str, new: str) -> Iterable[str] | None:
         try:
-            return lab.tools.git.paths_between(old, new)
+            return git.paths_between(old, new)
         except GitError:
             return None
 

@@ -15,13 +15,17 @@ from swingbot.core.plan.anchors import moved
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.metric_rules import rule_of
 from swingbot.service.kernel.images import images_of
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Catalogue, Transaction
+from swingbot.service.ports.anchors import Anchors
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.noise import Noise
+from swingbot.service.ports.specs import Specs
 from swingbot.service.result.boots import boots_of
 
 REFERENCE: Final = 5  # number of earlier anchors that a new one is compared with
 
 
-def check_anchors(lab: Lab, tx: Transaction) -> None:
+def check_anchors(catalogue: Catalogue, tx: Transaction) -> None:
     """Compare each completed anchor with the earlier ones; quarantine a testbox that moved, and
     release one that has recovered."""
     running = [
@@ -32,16 +36,18 @@ def check_anchors(lab: Lab, tx: Transaction) -> None:
     unfinished = tx.orders.unfinished_comparisons() if running else set()
     for comparison in running:
         if comparison.id not in unfinished and tx.orders.wanted(comparison=comparison.id):
-            _check(lab, tx, comparison)
+            (image,) = images_of(tx.builds, [tx.variants.get(comparison.base)])
+            _check(catalogue, tx, comparison, image)
 
 
-def _check(lab: Lab, tx: Transaction, comparison: Comparison) -> None:
-    testbox, spec = comparison.parts[0]
-    (image,) = images_of(tx.builds, [tx.variants.get(comparison.base)])
+def _check(
+    catalogue: Catalogue, tx: Transaction, comparison: Comparison, image: str | None
+) -> None:
+    testbox, _ = comparison.parts[0]
     if image is None:
         tx.comparisons.set_status(comparison.id, "failed", "the anchor kernel is not built")
         return
-    trouble = _trouble(lab, tx, comparison, testbox, spec, image)
+    trouble = _trouble(catalogue, tx.specs, tx.boots, tx.noise, tx.anchors, comparison, image)
     state, reason = tx.testboxes.reasons()[testbox]
     tx.comparisons.set_status(
         comparison.id, "done", f"{MOVED}{trouble}" if trouble is not None else None
@@ -55,31 +61,38 @@ def _check(lab: Lab, tx: Transaction, comparison: Comparison) -> None:
 
 
 def _trouble(
-    lab: Lab, tx: Transaction, comparison: Comparison, testbox: str, spec: str, image: str
+    catalogue: Catalogue,
+    specs: Specs,
+    boots: Boots,
+    noise: Noise,
+    anchors: Anchors,
+    comparison: Comparison,
+    image: str,
 ) -> str | None:
+    testbox, spec = comparison.parts[0]
     now, problems = boots_of(
-        tx.specs,
-        tx.boots,
+        specs,
+        boots,
         image,
         testbox,
         spec,
-        series_for(lab.catalogue.testboxes.known(testbox), comparison),
+        series_for(catalogue.testboxes.known(testbox), comparison),
         comparison.numbers,
     )
     earlier = [
         c
-        for c in tx.anchors.of_testbox(testbox, "done")
+        for c in anchors.of_testbox(testbox, "done")
         if c.id < comparison.id and c.base == comparison.base and c.parts == comparison.parts
     ]
     sound = [c for c in earlier if not c.reason][-REFERENCE:]
     past = [
         boots_of(
-            tx.specs,
-            tx.boots,
+            specs,
+            boots,
             image,
             testbox,
             spec,
-            series_for(lab.catalogue.testboxes.known(testbox), c),
+            series_for(catalogue.testboxes.known(testbox), c),
             c.numbers,
         )[0]
         for c in sound
@@ -89,17 +102,15 @@ def _trouble(
             "the anchor kernel no longer gives results: "
             f"{problems[0] if problems else 'its boots were lost to infrastructure failures'}"
         )
-    for job in tx.specs.get(spec):
-        for metric in (
-            m for m in lab.catalogue.programs[job.program].metrics.values() if m.headline
-        ):
+    for job in specs.get(spec):
+        for metric in (m for m in catalogue.programs[job.program].metrics.values() if m.headline):
             key = (job.name, metric.name)
             before = [sum(b.values) / len(b.values) for values in past for b in values.get(key, [])]
             fresh = [sum(b.values) / len(b.values) for b in now.get(key, [])]
             least = math.log1p(
-                rule_of(lab.catalogue.testboxes.known(testbox), metric, job).min_effect_pct / 100.0
+                rule_of(catalogue.testboxes.known(testbox), metric, job).min_effect_pct / 100.0
             )
-            trouble = moved(before, fresh, tx.noise.get(testbox, *key), least)
+            trouble = moved(before, fresh, noise.get(testbox, *key), least)
             if trouble is not None:
                 return f"{metric.name} of {job.name}: {trouble}"
     return None

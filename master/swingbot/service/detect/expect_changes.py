@@ -11,7 +11,11 @@ from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison
 from swingbot.service.kernel.variants import variant_of
-from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports import Git, GitError
+from swingbot.service.ports.incidents import Incidents
+from swingbot.service.ports.trees import Trees
+from swingbot.service.ports.variants import Variants
+from swingbot_jobs.contract.kconfig import Kconfigs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,18 +32,18 @@ class ExpectedInRange:
 
 
 def expected_within(
-    lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow
+    git: Git, variants: Variants, incidents: Incidents, comparison: Comparison, row: ComparisonRow
 ) -> list[ExpectedInRange]:
     """Return the expected changes of the row's metric between base and head of the comparison, one
     for each incident."""
-    known = tx.incidents.expected_changes(*row.key)
+    known = incidents.expected_changes(*row.key)
     if not known:
         return []
-    base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
+    base, head = variants.get(comparison.base).commit, variants.get(comparison.head).commit
     by_incident: dict[int, ExpectedInRange] = {}
     for expected in known:
         commit = (
-            copy_within(lab, expected.commit, expected.patch_id, base, head)
+            copy_within(git, expected.commit, expected.patch_id, base, head)
             if expected.incident not in by_incident
             else None
         )
@@ -48,44 +52,49 @@ def expected_within(
     return list(by_incident.values())
 
 
-def copy_within(lab: Lab, commit: str, patch_id: str | None, base: str, head: str) -> str | None:
+def copy_within(git: Git, commit: str, patch_id: str | None, base: str, head: str) -> str | None:
     """Return the commit, or its copy, in base..head; None if it is not there, or if the base
     already has a copy."""
     try:
-        if lab.tools.git.is_ancestor(commit, base):
+        if git.is_ancestor(commit, base):
             return None
-        if patch_id and lab.tools.git.find_patch(patch_id, commit, commit, base) is not None:
+        if patch_id and git.find_patch(patch_id, commit, commit, base) is not None:
             return None
-        if lab.tools.git.is_ancestor(commit, head):
+        if git.is_ancestor(commit, head):
             return commit
-        return lab.tools.git.find_patch(patch_id, commit, base, head) if patch_id else None
+        return git.find_patch(patch_id, commit, base, head) if patch_id else None
     except GitError:
         return None  # the mirror is unreadable: assume that the range has no copy
 
 
 def level_after(
-    lab: Lab, tx: Transaction, comparison: Comparison, expected: Sequence[ExpectedInRange]
+    git: Git,
+    kconfigs: Kconfigs,
+    trees: Trees,
+    variants: Variants,
+    comparison: Comparison,
+    expected: Sequence[ExpectedInRange],
 ) -> int | None:
     """Return the variant of the first commit of the branch that has all expected changes: later
     tips are compared with it. None if that is the tip itself."""
-    base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
+    base, head = variants.get(comparison.base).commit, variants.get(comparison.head).commit
     try:
-        line = lab.tools.git.first_parents(base, head)
+        line = git.first_parents(base, head)
         low, high = 0, len(line) - 1
         while low < high:
             middle = (low + high) // 2
-            if all(lab.tools.git.is_ancestor(within.commit, line[middle]) for within in expected):
+            if all(git.is_ancestor(within.commit, line[middle]) for within in expected):
                 high = middle
             else:
                 low = middle + 1
         if not line or low == len(line) - 1:
             return None
-        lab.tools.git.keep(line[low])
+        git.keep(line[low])
         return variant_of(
-            lab.tools.git,
-            lab.catalogue.kconfigs,
-            tx.variants,
-            tx.trees.get(comparison.tree),
+            git,
+            kconfigs,
+            variants,
+            trees.get(comparison.tree),
             line[low],
         ).id
     except GitError:

@@ -7,7 +7,8 @@ from typing import Final
 
 from swingbot.core.plan.aliases import aliases_of_boots
 from swingbot.core.plan.noise import estimate
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Catalogue
+from swingbot.service.ports.noise import Noise
 
 # A record is recomputed after this many new boots, or a twentieth of those it has. More often costs
 # time and changes nothing.
@@ -15,19 +16,19 @@ FRESH: Final = 4
 SHARE: Final = 0.05
 
 
-def measure_noise(lab: Lab, tx: Transaction) -> None:
+def measure_noise(catalogue: Catalogue, noise: Noise) -> None:
     """Recompute the records of each testbox that has enough new boots.
 
     A metric without two boots of the same kernel has no record.
     """
-    present = lab.catalogue.testboxes.present
-    enough = tx.noise.with_fresh_boots(present.keys(), FRESH, SHARE)
+    present = catalogue.testboxes.present
+    enough = noise.with_fresh_boots(present.keys(), FRESH, SHARE)
     for name, latest in enough.items():
-        measured = tx.noise.measured_boots(name)
+        measured = noise.measured_boots(name)
         aliases = aliases_of_boots(
             {key: of_metric for key, (of_metric, _, _) in measured.items()},
-            tx.noise.measured_jobs(name),
-            lab.catalogue.programs,
+            noise.measured_jobs(name),
+            catalogue.programs,
         )
         for key, (of_metric, since, until) in measured.items():
             record = estimate(of_metric, paired=present[name].repeatable)
@@ -38,4 +39,4 @@ def measure_noise(lab: Lab, tx: Transaction) -> None:
                     until=until.isoformat(),
                     alias_of=aliases.get(key),
                 )
-                tx.noise.put(name, *key, record, latest)
+                noise.put(name, *key, record, latest)

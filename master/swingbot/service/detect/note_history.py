@@ -7,15 +7,18 @@ from swingbot.core.model.records import Comparison, TreeHistory
 from swingbot.core.stats.findings import Findings, look
 from swingbot.core.stats.tip_spreads import tip_spread
 from swingbot.core.thresholds import HISTORY_TIPS
-from swingbot.service.ports import Transaction
+from swingbot.service.ports.histories import Histories
+from swingbot.service.ports.swings import Swings
 
 
-def note_history(tx: Transaction, comparison: Comparison, row: ComparisonRow) -> None:
+def note_history(
+    swings: Swings, histories: Histories, comparison: Comparison, row: ComparisonRow
+) -> None:
     """Analyse the last tips of a headline metric, including that of this watch comparison, and
     store the findings."""
     if row.head.mean is None:
         return
-    levels = tx.swings.recent_levels(
+    levels = swings.recent_levels(
         comparison.tree, *row.key, before=comparison.id + 1, most=HISTORY_TIPS
     )[::-1]
     findings = look(
@@ -29,7 +32,7 @@ def note_history(tx: Transaction, comparison: Comparison, row: ComparisonRow) ->
         }
         for at in sorted(_named(findings))
     }
-    tx.histories.put(
+    histories.put(
         TreeHistory(
             tree=comparison.tree,
             testbox=row.testbox,

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from swingbot.core.bisect.thresholds import SPREAD_PAIRS
 from swingbot.core.model.records import Comparison, NewComparison, Swing, base_and_head
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_series import series_of
 from swingbot.core.plan.metric_rules import metric_of, rule_of
@@ -38,13 +39,15 @@ from swingbot.core.thresholds import (
 )
 from swingbot.service.detect.recognise_culprits import (
     another_stretch,
-    more_pairs,
     recognise_culprits,
+    recognition,
 )
 from swingbot.service.detect.screen_tips import past_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.lab.anchors import order_anchor
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Catalogue, Git, LabSettings, Transaction
+from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.ports.variants import Variants
 from swingbot.service.result.boots import boots_of
 from swingbot.service.result.differences import differences_of
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -55,10 +58,10 @@ RENEWED: Final = 60
 _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
 
 
-def prove_swings(lab: Lab, tx: Transaction) -> None:
+def prove_swings(git: Git, catalogue: Catalogue, tx: Transaction) -> None:
     """For each comparison with suspected swings and no proof under way, order pairs for the
     strongest swing. The others wait, because one commit usually explains them."""
-    recognising = recognise_culprits(lab, tx)
+    recognising = recognise_culprits(git, catalogue, tx)
     suspected = tx.swings.in_state("suspected")
     busy = (
         recognising
@@ -75,14 +78,14 @@ def prove_swings(lab: Lab, tx: Transaction) -> None:
                 for key, swing in swings.items()
             ]
         )
-        _open(lab, tx, swings[first.key], first.spec)
+        _open(catalogue.testboxes, tx, swings[first.key], first.spec)
 
 
-def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
+def _open(testboxes: KnownTestboxes, tx: Transaction, swing: Swing, spec: str) -> None:
     comparison = tx.comparisons.get(swing.comparison)
     assert comparison is not None
     job = next(job for job in tx.specs.get(spec) if job.name == swing.unit_job)
-    own, repeatable = tx.specs.add([job]), lab.catalogue.testboxes.known(swing.testbox).repeatable
+    own, repeatable = tx.specs.add([job]), testboxes.known(swing.testbox).repeatable
     # On a repeatable testbox boots are shared. The boots that raised the alarm have the lowest k
     # where they ran the same.
     first_k = comparison.first_k + comparison.boots if repeatable and own == spec else 0
@@ -117,7 +120,7 @@ def _request_of(swing: Swing) -> str:
     return f"swing:{swing.id}:{swing.anchor or 'base'}..{swing.upto}"
 
 
-def extend_comparisons(lab: Lab, tx: Transaction) -> None:
+def extend_comparisons(catalogue: Catalogue, settings: LabSettings, tx: Transaction) -> None:
     """Order more boots for completed comparisons without an answer: pairs of a swing, and unclear
     rows of a tip, within a budget."""
     swings = {swing.proof: swing for swing in tx.swings.in_state("suspected")}
@@ -128,53 +131,55 @@ def extend_comparisons(lab: Lab, tx: Transaction) -> None:
         if comparison.id in unfinished:
             continue
         orders = tx.orders.wanted(comparison=comparison.id)
-        if not orders or _images(tx, comparison) is None:
+        if not orders or _images(tx.variants, tx.builds, comparison) is None:
             continue
         began = min((o.k for o in orders if o.k is not None), default=comparison.first_k)
-        if comparison.first_k - began <= RENEWED and _stale(lab, tx, comparison):
+        if comparison.first_k - began <= RENEWED and _stale(catalogue.testboxes, tx, comparison):
             tx.comparisons.renew(comparison.id, comparison.first_k + comparison.boots)
             continue
         if comparison.kind == "watch":
-            boots = _boots_of_tip(lab, tx, comparison)
+            boots = _boots_of_tip(catalogue, settings, tx, comparison)
         elif comparison.kind == "still":
-            boots = more_pairs(lab, tx, comparison)
+            undecided = recognition(catalogue, tx, comparison).answer == "more"
+            boots = comparison.boots + 1 if undecided else None
+        elif (swing := swings.get(comparison.id)) is not None:
+            repeatable = catalogue.testboxes.known(swing.testbox).repeatable
+            decision = decide(catalogue, tx, comparison, swing)
+            boots = _boots_of_proof(comparison.boots, swing, decision, repeatable=repeatable)
         else:
-            swing = swings.get(comparison.id)
-            boots = _boots_of_proof(lab, tx, comparison, swing) if swing is not None else None
+            continue
         if boots is not None and boots > comparison.boots:
             tx.comparisons.extend(comparison.id, boots)
 
 
-def _images(tx: Transaction, comparison: Comparison) -> list[str] | None:
+def _images(variants: Variants, builds: KernelBuilds, comparison: Comparison) -> list[str] | None:
     """Return the image sha256 of base and head; None if one is not built or both are equal."""
     images = all_images_of(
-        tx.builds, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
+        builds, [variants.get(number) for number in (comparison.base, comparison.head)]
     )
     return images if images is not None and images[0] != images[1] else None
 
 
-def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
+def _stale(testboxes: KnownTestboxes, tx: Transaction, comparison: Comparison) -> bool:
     """Return whether the shared boots of the base come from another state of the testbox
     (microcode, root file system, QEMU) than those of the tip.
 
     Both kernels are then booted again in pairs, so that changes of the testbox cancel out.
     """
-    images = _images(tx, comparison)
+    images = _images(tx.variants, tx.builds, comparison)
     if images is None:
         return False
     shared = [
-        (testbox, spec)
-        for testbox, spec in comparison.parts
-        if lab.catalogue.testboxes.known(testbox).repeatable
+        (testbox, spec) for testbox, spec in comparison.parts if testboxes.known(testbox).repeatable
     ]
     return any(
         differences_of(
             tx.specs,
             tx.boots,
             images,
-            lab.catalogue.testboxes.known(testbox),
+            testboxes.known(testbox),
             [spec] * 2,
-            series_of(lab.catalogue.testboxes.known(testbox), ""),
+            series_of(testboxes.known(testbox), ""),
             comparison.numbers,
         ).must
         is not None
@@ -182,41 +187,48 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
     )
 
 
-def _boots_of_proof(lab: Lab, tx: Transaction, comparison: Comparison, swing: Swing) -> int | None:
+def _boots_of_proof(
+    boots: int, swing: Swing, decision: Decision | plan.SpreadDecision, *, repeatable: bool
+) -> int | None:
+    """Return the boots per side that a proof with `boots` needs next; None if it has enough."""
     most = SPREAD_PAIRS[-1] if swing.source == "spread" else MAX_PAIRS
-    decision = decide(lab, tx, comparison, swing)
-    if decision.answer != "more" or comparison.boots >= most + SPARE_PAIRS:
+    if decision.answer != "more" or boots >= most + SPARE_PAIRS:
         return None
     if swing.source == "spread":
-        lost = comparison.boots - decision.pairs
+        lost = boots - decision.pairs
         return lost + next(pairs for pairs in SPREAD_PAIRS if pairs > decision.pairs)
-    return comparison.boots + (
-        ROUND_PAIRS_REPEATABLE
-        if lab.catalogue.testboxes.known(swing.testbox).repeatable
-        else ROUND_PAIRS
-    )
+    return boots + (ROUND_PAIRS_REPEATABLE if repeatable else ROUND_PAIRS)
 
 
-def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | None:
+def _boots_of_tip(
+    catalogue: Catalogue, settings: LabSettings, tx: Transaction, comparison: Comparison
+) -> int | None:
     """Return the largest number of boots per side that a headline metric needs to settle its row or
     to test an apparent difference; None if none needs more."""
-    images, boots = _images(tx, comparison), 0
+    images, boots = _images(tx.variants, tx.builds, comparison), 0
     assert images is not None
     for testbox, spec in comparison.parts:
-        series = series_of(lab.catalogue.testboxes.known(testbox), f"c{comparison.id}")
+        series = series_of(catalogue.testboxes.known(testbox), f"c{comparison.id}")
         sides = [
             boots_of(tx.specs, tx.boots, image, testbox, spec, series, comparison.numbers)[0]
             for image in images
         ]
         for job in tx.specs.get(spec):
             for metric in (
-                m for m in lab.catalogue.programs[job.program].metrics.values() if m.headline
+                m for m in catalogue.programs[job.program].metrics.values() if m.headline
             ):
                 record = tx.noise.get(testbox, job.name, metric.name)
-                rule = rule_of(lab.catalogue.testboxes.known(testbox), metric, job, record)
+                rule = rule_of(catalogue.testboxes.known(testbox), metric, job, record)
                 base, head = (side.get((job.name, metric.name), []) for side in sides)
                 least = math.log1p(rule.min_effect_pct / 100.0)
-                past = past_of(lab, tx, comparison, (testbox, job.name, metric.name), least)
+                past = past_of(
+                    catalogue.testboxes,
+                    settings,
+                    tx,
+                    comparison,
+                    (testbox, job.name, metric.name),
+                    least,
+                )
                 row = compare(base, head, screen_rule(rule, past))
                 tip = [math.fsum(boot.values) / len(boot.values) for boot in head if boot.values]
                 boots = max(boots, boots_wanted(row, tip, comparison.boots, past) or 0)
@@ -224,13 +236,13 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
 
 
 def decide(
-    lab: Lab, tx: Transaction, proof: Comparison, swing: Swing
+    catalogue: Catalogue, tx: Transaction, proof: Comparison, swing: Swing
 ) -> Decision | plan.SpreadDecision:
     """Return the decision about `swing` from the pairs of `proof` so far.
 
     It depends only on the boots, not on when it is called.
     """
-    (testbox, spec), images = proof.parts[0], _images(tx, proof)
+    (testbox, spec), images = proof.parts[0], _images(tx.variants, tx.builds, proof)
     (job,) = tx.specs.get(spec)
     if images is None:
         return Decision(
@@ -241,7 +253,7 @@ def decide(
             reason="the two kernel images are byte-identical",
         )
     series, key = (
-        series_of(lab.catalogue.testboxes.known(testbox), f"c{proof.id}"),
+        series_of(catalogue.testboxes.known(testbox), f"c{proof.id}"),
         (swing.unit_job, swing.metric),
     )
     sides = [
@@ -249,23 +261,23 @@ def decide(
         for image in images
     ]
     rule = rule_of(
-        lab.catalogue.testboxes.known(testbox), metric_of(lab.catalogue.programs, swing.metric), job
+        catalogue.testboxes.known(testbox), metric_of(catalogue.programs, swing.metric), job
     )
     if swing.source == "spread":
         return plan.decide_spread(sides[0], sides[1], rule.form, wider=swing.direction != "better")
     return sequential(
-        plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, tx, swing, job)
+        plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(catalogue, tx, swing, job)
     )
 
 
 def gate_of(
-    lab: Lab, tx: Transaction, swing: Swing, job: UnitJob
+    catalogue: Catalogue, tx: Transaction, swing: Swing, job: UnitJob
 ) -> tuple[PairPrior, EvidenceThresholds]:
     """Return the noise prior and the evidence that the swing needs, given the number of benchmark
     metrics of its head."""
     testbox, metric = (
-        lab.catalogue.testboxes.known(swing.testbox),
-        metric_of(lab.catalogue.programs, swing.metric),
+        catalogue.testboxes.known(swing.testbox),
+        metric_of(catalogue.programs, swing.metric),
     )
     rule, record = (
         rule_of(testbox, metric, job),
@@ -286,7 +298,7 @@ def gate_of(
     )
 
 
-def weigh_swings(lab: Lab, tx: Transaction) -> None:
+def weigh_swings(git: Git, catalogue: Catalogue, tx: Transaction) -> None:
     """Decide the suspected swings whose pairs are judged: open (a bisection follows) or refuted."""
     for swing in tx.swings.in_state("suspected"):
         proof = tx.comparisons.get(swing.proof) if swing.proof is not None else None
@@ -302,17 +314,17 @@ def weigh_swings(lab: Lab, tx: Transaction) -> None:
                 },
             )
             continue
-        decision = decide(lab, tx, proof, swing)
+        decision = decide(catalogue, tx, proof, swing)
         (job,) = tx.specs.get(proof.parts[0][1])
         evidence = dataclasses.asdict(decision)
         if isinstance(decision, Decision):
             evidence |= {
-                "wanted": wanted(*gate_of(lab, tx, swing, job)),
+                "wanted": wanted(*gate_of(catalogue, tx, swing, job)),
                 "bf": min(decision.bf, 1e12),
             }
         if decision.answer == "accept":
             tx.swings.weigh(swing.id, "open", evidence, 100.0 * math.expm1(decision.mean))
-        elif not another_stretch(lab, tx, swing):
+        elif not another_stretch(git, catalogue, tx, swing):
             tx.swings.weigh(swing.id, "refuted", evidence | _why(swing, decision))
             if decision.answer == "reject":
                 order_anchor(

@@ -17,7 +17,6 @@ from typing import Final
 from swingbot.core.incident.level import log_ratio, percent
 from swingbot.core.incident.model import Incident
 from swingbot.core.incident.recognise import (
-    Answer,
     PairNoise,
     Recognition,
     beyond_known,
@@ -26,7 +25,14 @@ from swingbot.core.incident.recognise import (
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.noise import NOISY
-from swingbot.core.model.records import Bisection, Comparison, NewComparison, Swing, base_and_head
+from swingbot.core.model.records import (
+    Bisection,
+    Comparison,
+    NewComparison,
+    Swing,
+    Tree,
+    base_and_head,
+)
 from swingbot.core.model.statuses import IncidentStatus
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_series import series_of
@@ -43,8 +49,15 @@ from swingbot.service.incident.versions import (
 )
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.kernel.variants import variant_of
-from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports import Catalogue, Git, GitError, Transaction
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.incidents import Incidents
+from swingbot.service.ports.patches import Patches
+from swingbot.service.ports.sightings import Sightings
+from swingbot.service.ports.trees import Trees
+from swingbot.service.ports.variants import Variants
 from swingbot.service.result.boots import boots_of
+from swingbot_jobs.contract.kconfig import Kconfigs
 
 # Incidents that were reported, or that a person silenced. A fixed incident is over: if its culprit
 # shows again, it is back.
@@ -68,7 +81,7 @@ class CulpritCopy:
     error: float
 
 
-def recognise_culprits(lab: Lab, tx: Transaction) -> set[int]:
+def recognise_culprits(git: Git, catalogue: Catalogue, tx: Transaction) -> set[int]:
     """Settle suspected swings that known culprits explain, and order the pairs needed for that.
 
     Returns the numbers of the comparisons whose swings wait for a pair.
@@ -79,19 +92,21 @@ def recognise_culprits(lab: Lab, tx: Transaction) -> set[int]:
         if swing.proof is not None or swing.source != "base" or comparison is None:
             continue
         row = row_of(tx.comparisons.rows(comparison.id), _key(swing))
-        copies = known_within(lab, tx, comparison, row) if row is not None else []
-        answers = [(copy, _answer(lab, tx, comparison, copy)) for copy in copies]
+        copies = known_within(git, tx, comparison, row) if row is not None else []
+        answers = [(copy, _answer(git, catalogue, tx, comparison, copy)) for copy in copies]
         if any(answer is None for _, answer in answers):
             waiting.add(comparison.id)
             continue
         still = [(copy, answer) for copy, answer in answers if answer and answer.answer == "still"]
         if still and row is not None:
-            _settle(lab, tx, comparison, swing, row, still)
+            for copy, answer in still:
+                _note(tx.trees, tx.variants, tx.comparisons, tx.incidents, comparison, copy, answer)
+            _settle(git, catalogue.kconfigs, tx, comparison, swing, row, still)
     return waiting
 
 
 def known_within(
-    lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow
+    git: Git, tx: Transaction, comparison: Comparison, row: ComparisonRow
 ) -> list[CulpritCopy]:
     """Return the culprits of this branch's incidents that are between base and head of a tip's
     comparison and are known to change the row's metric."""
@@ -99,42 +114,45 @@ def known_within(
         return []
     copies = []
     for incident in tx.incidents.in_status(*_TOLD):
-        copy = _copy(lab, tx, comparison, incident, row.key)
+        effect = _effect(tx.sightings, tx.comparisons, incident, row.key)
+        copy = _copy(git, tx, comparison, incident, effect) if effect is not None else None
         if copy is not None:
             copies.append(copy)
     return copies
 
 
 def _copy(
-    lab: Lab,
+    git: Git,
     tx: Transaction,
     comparison: Comparison,
     incident: Incident,
-    key: tuple[str, str, str],
+    effect: tuple[float, float],
 ) -> CulpritCopy | None:
     sightings = [s for s in tx.sightings.of_incident(incident.id) if s.tree == comparison.tree]
     for sighting in sightings:
         swings = tx.swings.of_bisection(sighting.bisection)
         if any(swing.comparison == comparison.id for swing in swings):
             return None  # the culprit was found in this tip
-    known = _effect(tx, incident, key)
     bisection = tx.bisections.get(sightings[-1].bisection) if sightings else None
-    if known is None or bisection is None:
+    if bisection is None:
         return None
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     versions = reversed(still_slow(tx.patches, tx.incidents, incident, sightings))
-    copies = (copy_within(lab, v.commit, v.patch_id, base, head) for v in versions)
+    copies = (copy_within(git, v.commit, v.patch_id, base, head) for v in versions)
     commit = next((copy for copy in copies if copy is not None), None)
-    if commit is None and not _version_is_measured(lab, tx, comparison, incident):
+    if commit is None and not _version_is_measured(git, tx, comparison, incident):
         return None
-    effect, error = known
     return CulpritCopy(
-        incident=incident.id, bisection=bisection, commit=commit, effect=effect, error=error
+        incident=incident.id,
+        bisection=bisection,
+        commit=commit,
+        effect=effect[0],
+        error=effect[1],
     )
 
 
 def _version_is_measured(
-    lab: Lab, tx: Transaction, comparison: Comparison, incident: Incident
+    git: Git, tx: Transaction, comparison: Comparison, incident: Incident
 ) -> bool:
     """Return whether the tip's range has a new version of the patch whose measurement is in
     progress or about to begin."""
@@ -146,19 +164,22 @@ def _version_is_measured(
         open_ = incident.status == "open"  # new versions are measured for open incidents only
         new = unmeasured_version(tx, incident, comparison.tree, branch) if open_ else None
         commit = new[1].commit if new is not None else None
-    return commit is not None and copy_within(lab, commit, None, base, head) is not None
+    return commit is not None and copy_within(git, commit, None, base, head) is not None
 
 
 def _effect(
-    tx: Transaction, incident: Incident, key: tuple[str, str, str]
+    sightings: Sightings,
+    comparisons: Comparisons,
+    incident: Incident,
+    key: tuple[str, str, str],
 ) -> tuple[float, float] | None:
     """Return the effect of the culprit on a metric and its standard error (log ratios), from fresh
     boots of culprit and parent."""
-    measured = [s.comparison for s in reversed(tx.sightings.of_incident(incident.id))]
+    measured = [s.comparison for s in reversed(sightings.of_incident(incident.id))]
     if incident.fix_check is not None:
         measured.insert(0, incident.fix_check)
     for number in dict.fromkeys(n for n in measured if n is not None):
-        row = row_of(tx.comparisons.rows(number), key)
+        row = row_of(comparisons.rows(number), key)
         if row is not None and row.changed and row.change_pct is not None:
             return log_ratio(row.change_pct), _error(row)
     return None
@@ -173,7 +194,7 @@ def _error(row: ComparisonRow) -> float:
 
 
 def _answer(
-    lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy
+    git: Git, catalogue: Catalogue, tx: Transaction, comparison: Comparison, copy: CulpritCopy
 ) -> Recognition | None:
     """Return the answer of the pairs of the copy and its parent; None while there are none.
 
@@ -184,30 +205,36 @@ def _answer(
     key = f"still:{copy.incident}:{copy.commit}"
     pairs = tx.comparisons.of_request(key)
     if pairs is None:
-        return None if _ask(lab, tx, comparison, copy, key) else _unclear("git cannot read it")
+        tree = tx.trees.get(comparison.tree)
+        asked = _ask(git, catalogue.kconfigs, tx.variants, tx.comparisons, tree, copy, key)
+        return None if asked else _unclear("git cannot read it")
     if pairs.open:
         return None
     if pairs.status != "done":
         return _unclear(f"{ids.show('comparison', pairs.id)} is {pairs.status}")
-    return recognition(lab, tx, pairs)
+    return recognition(catalogue, tx, pairs)
 
 
 def _unclear(why: str) -> Recognition:
     return Recognition(answer="unclear", probability=0.0, words=why)
 
 
-def _ask(lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy, key: str) -> bool:
+def _ask(
+    git: Git,
+    kconfigs: Kconfigs,
+    variants: Variants,
+    comparisons: Comparisons,
+    tree: Tree,
+    copy: CulpritCopy,
+    key: str,
+) -> bool:
     assert copy.commit is not None
-    tree = tx.trees.get(comparison.tree)
     try:
-        commits = (lab.tools.git.facts(copy.commit).parents[0], copy.commit)
-        base, head = (
-            kept_variant(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, commit)
-            for commit in commits
-        )
+        commits = (git.facts(copy.commit).parents[0], copy.commit)
+        base, head = (kept_variant(git, kconfigs, variants, tree, commit) for commit in commits)
     except (GitError, IndexError):
         return False
-    tx.comparisons.add(
+    comparisons.add(
         NewComparison(
             kind="still",
             tree=tree.id,
@@ -220,27 +247,31 @@ def _ask(lab: Lab, tx: Transaction, comparison: Comparison, copy: CulpritCopy, k
     return True
 
 
-def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
+def recognition(catalogue: Catalogue, tx: Transaction, pairs: Comparison) -> Recognition:
     """Return the answer of a comparison of kind `still` so far.
 
     It depends only on the boots, not on when it is called.
     """
     incident = tx.incidents.get(int((pairs.request_key or "").split(":")[1]))
     images = all_images_of(tx.builds, [tx.variants.get(n) for n in (pairs.base, pairs.head)])
-    (testbox, spec), definition = pairs.parts[0], lab.catalogue.testboxes.known(pairs.parts[0][0])
+    (testbox, spec), definition = pairs.parts[0], catalogue.testboxes.known(pairs.parts[0][0])
     sightings = [
         s
         for s in (tx.sightings.of_incident(incident.id) if incident is not None else [])
         if s.tree == pairs.tree
     ]
     bisection = tx.bisections.get(sightings[-1].bisection) if sightings else None
-    known = _effect(tx, incident, bisection.key) if incident and bisection else None
+    known = (
+        _effect(tx.sightings, tx.comparisons, incident, bisection.key)
+        if incident and bisection
+        else None
+    )
     if bisection is None or known is None or images is None:
         return _unclear("a kernel is not built, or the incident has been split since")
     if images[0] == images[1]:
         return Recognition(answer="gone", probability=0.0, words="both images are identical")
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
-    rule = rule_of(definition, metric_of(lab.catalogue.programs, bisection.metric), job)
+    rule = rule_of(definition, metric_of(catalogue.programs, bisection.metric), job)
     series = series_of(definition, f"c{pairs.id}")
     sides = [
         boots_of(tx.specs, tx.boots, image, testbox, spec, series, pairs.numbers)[0].get(
@@ -259,15 +290,9 @@ def recognition(lab: Lab, tx: Transaction, pairs: Comparison) -> Recognition:
     return recognise(plan.pair_differences(sides[0], sides[1], rule.form), known[0], noise)
 
 
-def more_pairs(lab: Lab, tx: Transaction, pairs: Comparison) -> int | None:
-    """Return the total boots per side that an undecided comparison of kind `still` needs next; None
-    if it has enough."""
-    wanted: Answer = recognition(lab, tx, pairs).answer
-    return pairs.boots + 1 if wanted == "more" else None
-
-
 def _settle(
-    lab: Lab,
+    git: Git,
+    kconfigs: Kconfigs,
     tx: Transaction,
     comparison: Comparison,
     swing: Swing,
@@ -278,14 +303,18 @@ def _settle(
 
     Otherwise prove the remaining effect, in the likelier stretch of the branch first.
     """
-    for copy, answer in still:
-        _note(tx, comparison, copy, answer)
     copies = [copy for copy, _ in still]
     rest = log_ratio(swing.change_pct) - math.fsum(copy.effect for copy in copies)
     errors = [_error(row), *(copy.error for copy in copies)]
     names = ", ".join(ids.show("incident", copy.incident) for copy in copies)
     if not beyond_known(rest, errors, row.min_effect) or not _narrow(
-        lab, tx, comparison, swing, copies, rest
+        git,
+        kconfigs,
+        tx,
+        comparison,
+        swing,
+        _stretches(git, tx.patches, tx.variants, comparison, copies),
+        rest,
     ):
         reason = f"still there, {names}: {still[0][1].words}"
         tx.swings.weigh(
@@ -293,15 +322,23 @@ def _settle(
         )
 
 
-def _note(tx: Transaction, comparison: Comparison, copy: CulpritCopy, answer: Recognition) -> None:
+def _note(
+    trees: Trees,
+    variants: Variants,
+    comparisons: Comparisons,
+    incidents: Incidents,
+    comparison: Comparison,
+    copy: CulpritCopy,
+    answer: Recognition,
+) -> None:
     """Add an event to the history of the incident, once per tip."""
-    tip, tree = tx.variants.get(comparison.head).commit, tx.trees.get(comparison.tree)
-    last = tx.incidents.last_event(copy.incident, "still")
+    tip, tree = variants.get(comparison.head).commit, trees.get(comparison.tree)
+    last = incidents.last_event(copy.incident, "still")
     if last is not None and last[1].get("tip") == tip:
         return
-    pairs = tx.comparisons.of_request(f"still:{copy.incident}:{copy.commit}")
+    pairs = comparisons.of_request(f"still:{copy.incident}:{copy.commit}")
     assert pairs is not None
-    tx.incidents.add_event(
+    incidents.add_event(
         copy.incident,
         "still",
         OURSELVES,
@@ -311,25 +348,21 @@ def _note(tx: Transaction, comparison: Comparison, copy: CulpritCopy, answer: Re
 
 
 def _narrow(
-    lab: Lab,
+    git: Git,
+    kconfigs: Kconfigs,
     tx: Transaction,
     comparison: Comparison,
     swing: Swing,
-    copies: Sequence[CulpritCopy],
+    stretches: Sequence[tuple[str | None, str | None]],
     effect: float,
 ) -> bool:
-    """Search for the remaining `effect` (log ratio) in the next stretch of the branch between known
-    culprits that was not searched yet. Returns False if there is none."""
+    """Search for the remaining `effect` (log ratio) in the next of `stretches` that was not
+    searched yet. Returns False if there is none."""
     tree = tx.trees.get(comparison.tree)
-    stretches = _stretches(lab, tx, comparison, [c.commit for c in copies if c.commit is not None])
     ends = [
         (
-            variant_of(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, first).id
-            if first is not None
-            else None,
-            variant_of(lab.tools.git, lab.catalogue.kconfigs, tx.variants, tree, last).id
-            if last is not None
-            else None,
+            variant_of(git, kconfigs, tx.variants, tree, first).id if first is not None else None,
+            variant_of(git, kconfigs, tx.variants, tree, last).id if last is not None else None,
         )
         for first, last in stretches
     ]
@@ -341,30 +374,43 @@ def _narrow(
     return True
 
 
-def another_stretch(lab: Lab, tx: Transaction, swing: Swing) -> bool:
+def another_stretch(git: Git, catalogue: Catalogue, tx: Transaction, swing: Swing) -> bool:
     """Search the next stretch of the branch if pairs refuted an effect beyond known culprits in one
     stretch. Returns False if there is none."""
     comparison = tx.comparisons.get(swing.comparison)
     if swing.source != "expected" or comparison is None:
         return False
     row = row_of(tx.comparisons.rows(comparison.id), _key(swing))
-    copies = known_within(lab, tx, comparison, row) if row is not None else []
-    still = [c for c in copies if (a := _answer(lab, tx, comparison, c)) and a.answer == "still"]
-    return bool(still) and _narrow(lab, tx, comparison, swing, still, log_ratio(swing.change_pct))
+    copies = known_within(git, tx, comparison, row) if row is not None else []
+    still = [
+        c
+        for c in copies
+        if (a := _answer(git, catalogue, tx, comparison, c)) and a.answer == "still"
+    ]
+    if not still:
+        return False
+    stretches = _stretches(git, tx.patches, tx.variants, comparison, still)
+    return _narrow(
+        git, catalogue.kconfigs, tx, comparison, swing, stretches, log_ratio(swing.change_pct)
+    )
 
 
 def _stretches(
-    lab: Lab, tx: Transaction, comparison: Comparison, culprits: Sequence[str]
+    git: Git,
+    patches: Patches,
+    variants: Variants,
+    comparison: Comparison,
+    copies: Sequence[CulpritCopy],
 ) -> list[tuple[str | None, str | None]]:
     """Return (first, last) commit of each stretch of the branch without a known culprit, most
     suspicious first. None stands for base and tip."""
-    base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
-    states = {each.patch.commit: each.state for each in tx.patches.branch(comparison.tree)}
+    base, head = variants.get(comparison.base).commit, variants.get(comparison.head).commit
+    states = {each.patch.commit: each.state for each in patches.branch(comparison.tree)}
     try:
-        line = [base, *lab.tools.git.first_parents(base, head)]
-        at = sorted({_index(lab, line, commit) for commit in culprits})
+        line = [base, *git.first_parents(base, head)]
+        at = sorted({_index(git, line, c.commit) for c in copies if c.commit})
         for commit in line:
-            lab.tools.git.keep(commit)
+            git.keep(commit)
     except GitError:
         return []
     edges = [0, *at]
@@ -378,13 +424,13 @@ def _stretches(
     return [(line[a] if a else None, line[b] if b < len(line) - 1 else None) for a, b in parts]
 
 
-def _index(lab: Lab, line: Sequence[str], commit: str) -> int:
+def _index(git: Git, line: Sequence[str], commit: str) -> int:
     """Return the index in `line` of the first commit that contains `commit`: itself, or the merge
     that brought it in."""
     low, high = 1, len(line) - 1
     while low < high:
         middle = (low + high) // 2
-        if lab.tools.git.is_ancestor(commit, line[middle]):
+        if git.is_ancestor(commit, line[middle]):
             high = middle
         else:
             low = middle + 1

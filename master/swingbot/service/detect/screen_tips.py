@@ -9,6 +9,7 @@ from dataclasses import replace
 from swingbot.core.incident.level import log_ratio
 from swingbot.core.model.comparison_row import ComparisonRow, Key, row_of
 from swingbot.core.model.records import Comparison, Level, NewSwing
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import day_sd
@@ -20,12 +21,18 @@ from swingbot.service.detect.expect_changes import (
     named,
 )
 from swingbot.service.detect.note_history import note_history
-from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports import Catalogue, Git, GitError, LabSettings, Transaction
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.incidents import Incidents
 from swingbot.service.ports.swings import Swings
+from swingbot.service.ports.variants import Variants
+from swingbot_jobs.contract.kconfig import Kconfigs
 
 
 def screen_tip(
-    lab: Lab,
+    git: Git,
+    catalogue: Catalogue,
+    settings: LabSettings,
     tx: Transaction,
     comparison: Comparison,
     boot_means: dict[tuple[str, str, str], list[float]],
@@ -38,24 +45,22 @@ def screen_tip(
     for row in tx.comparisons.rows(comparison.id):
         if not row.headline or row.head.mean is None:
             continue
-        note_history(tx, comparison, row)
-        expected = expected_within(lab, tx, comparison, row)
+        note_history(tx.swings, tx.histories, comparison, row)
+        expected = expected_within(git, tx.variants, tx.incidents, comparison, row)
         if expected:
-            _compare_with_expected(lab, tx, comparison, row, expected)
+            _compare_with_expected(git, catalogue.kconfigs, settings, tx, comparison, row, expected)
             continue
         alarm = _alarm(
-            lab,
-            tx,
-            comparison,
-            row,
-            boot_means.get(row.key, []),
+            git, catalogue.testboxes, settings, tx, comparison, row, boot_means.get(row.key, [])
         )
         if alarm is not None:
-            _note(lab, tx.swings, comparison, row, *alarm)
+            _note(settings, tx.swings, comparison, row, *alarm)
 
 
 def _compare_with_expected(
-    lab: Lab,
+    git: Git,
+    kconfigs: Kconfigs,
+    settings: LabSettings,
     tx: Transaction,
     comparison: Comparison,
     row: ComparisonRow,
@@ -69,12 +74,12 @@ def _compare_with_expected(
     alarm = screen.against_expected(effect, [within.effect for within in expected], row.min_effect)
     if alarm is not None:
         _note(
-            lab,
+            settings,
             tx.swings,
             comparison,
             row,
             replace(alarm, why=f"{alarm.why} ({named(expected)})"),
-            level_after(lab, tx, comparison, expected),
+            level_after(git, kconfigs, tx.trees, tx.variants, comparison, expected),
         )
         return
     reason = f"{row.change_pct:+.2f} % against its base, as expected ({named(expected)})"
@@ -94,65 +99,83 @@ def _compare_with_expected(
 
 
 def _alarm(
-    lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow, tip: list[float]
+    git: Git,
+    testboxes: KnownTestboxes,
+    settings: LabSettings,
+    tx: Transaction,
+    comparison: Comparison,
+    row: ComparisonRow,
+    tip: list[float],
 ) -> tuple[screen.SuspectedSwing, int | None] | None:
     """Return what stands out about a row, and the variant of the anchor if it has one; None if
     nothing does."""
-    alarm = screen.suspect(row, tip, past_of(lab, tx, comparison, row.key, row.min_effect))
+    alarm = screen.suspect(
+        row,
+        tip,
+        past_of(testboxes, settings, tx, comparison, row.key, row.min_effect),
+    )
     if alarm is None or alarm.anchor is None:
         return (alarm, None) if alarm is not None else None
-    before = spreads_before if alarm.source == "spread" else levels_before
-    anchor = before(tx, comparison, row.key)[alarm.anchor]
-    return (alarm, anchor.variant) if _descends(lab, tx, comparison, anchor) else None
+    before = (
+        spreads_before(tx.swings, comparison, row.key)
+        if alarm.source == "spread"
+        else levels_before(tx.comparisons, tx.swings, tx.incidents, comparison, row.key)
+    )
+    anchor = before[alarm.anchor]
+    return (alarm, anchor.variant) if _descends(git, tx.variants, comparison, anchor) else None
 
 
 def past_of(
-    lab: Lab, tx: Transaction, comparison: Comparison, key: Key, min_effect: float
+    testboxes: KnownTestboxes,
+    settings: LabSettings,
+    tx: Transaction,
+    comparison: Comparison,
+    key: Key,
+    min_effect: float,
 ) -> screen.MetricHistory:
     """Return the known history of a metric before the tip of `comparison`; `min_effect` is a log
     ratio (or share)."""
     return screen.MetricHistory(
-        levels=[level.mean for level in levels_before(tx, comparison, key)],
+        levels=[
+            level.mean
+            for level in levels_before(tx.comparisons, tx.swings, tx.incidents, comparison, key)
+        ],
         spreads=[
             screen.TipBoots(mean=level.mean, stddev=level.stddev, boots=level.boots)
-            for level in spreads_before(tx, comparison, key)
+            for level in spreads_before(tx.swings, comparison, key)
         ],
         min_effect=min_effect,
-        first=None
-        if lab.catalogue.testboxes.known(key[0]).repeatable
-        else lab.settings.watch_boots,
+        first=None if testboxes.known(key[0]).repeatable else settings.watch_boots,
         day_sd=day_sd(tx.noise.get(*key)),
     )
 
 
-def levels_before(tx: Transaction, comparison: Comparison, key: Key) -> list[Level]:
+def levels_before(
+    comparisons: Comparisons, swings: Swings, incidents: Incidents, comparison: Comparison, key: Key
+) -> list[Level]:
     """Return the earlier tips at the current level: since the last swing, the last false alarm
     caused by the testbox, or the first tip in which a culprit was fixed."""
-    since = tx.swings.last(comparison.tree, *key, before=comparison.id) or 0
-    levels = tx.swings.recent_levels(
-        comparison.tree, *key, before=comparison.id, most=max(CREEP_TIPS)
-    )
-    for fix in _fixes(tx, comparison.tree, key):
+    since = swings.last(comparison.tree, *key, before=comparison.id) or 0
+    levels = swings.recent_levels(comparison.tree, *key, before=comparison.id, most=max(CREEP_TIPS))
+    for fix in _fixes(comparisons, incidents, comparison.tree, key):
         since = max([since, *(level.comparison for level in levels if level.comparison < fix)])
     return [level for level in levels if level.comparison >= since]
 
 
-def spreads_before(tx: Transaction, comparison: Comparison, key: Key) -> list[Level]:
+def spreads_before(swings: Swings, comparison: Comparison, key: Key) -> list[Level]:
     """Return the earlier tips whose boots may spread as those of this tip: since the last swing, or
     the last suspected change of the spread. A testbox that moved spreads boots as before."""
-    since = tx.swings.last(comparison.tree, *key, before=comparison.id, refuted=("spread",)) or 0
-    levels = tx.swings.recent_levels(
-        comparison.tree, *key, before=comparison.id, most=max(CREEP_TIPS)
-    )
+    since = swings.last(comparison.tree, *key, before=comparison.id, refuted=("spread",)) or 0
+    levels = swings.recent_levels(comparison.tree, *key, before=comparison.id, most=max(CREEP_TIPS))
     return [level for level in levels if level.comparison >= since]
 
 
-def _fixes(tx: Transaction, tree: int, key: Key) -> list[int]:
+def _fixes(comparisons: Comparisons, incidents: Incidents, tree: int, key: Key) -> list[int]:
     """Return the comparisons which showed that a culprit that had changed this metric was fixed in
     the branch."""
     fixed = [
-        (incident.comparison, tx.comparisons.get(incident.fix_check))
-        for incident in tx.incidents.in_status("fixed")
+        (incident.comparison, comparisons.get(incident.fix_check))
+        for incident in incidents.in_status("fixed")
         if incident.comparison is not None and incident.fix_check is not None
     ]
     return [
@@ -160,28 +183,27 @@ def _fixes(tx: Transaction, tree: int, key: Key) -> list[int]:
         for of, check in fixed
         if check is not None
         and check.tree == tree
-        and (seen := row_of(tx.comparisons.rows(of), key)) is not None
+        and (seen := row_of(comparisons.rows(of), key)) is not None
         and seen.changed
     ]
 
 
-def _descends(lab: Lab, tx: Transaction, comparison: Comparison, anchor: Level) -> bool:
+def _descends(git: Git, variants: Variants, comparison: Comparison, anchor: Level) -> bool:
     """Return whether a line of history leads from the anchor to this tip.
 
     For a tip that was rebased away, a merge base is enough.
     """
-    tip = tx.variants.get(comparison.head).commit
+    tip = variants.get(comparison.head).commit
     try:
         return anchor.commit != tip and (
-            lab.tools.git.is_ancestor(anchor.commit, tip)
-            or lab.tools.git.merge_base(anchor.commit, tip) is not None
+            git.is_ancestor(anchor.commit, tip) or git.merge_base(anchor.commit, tip) is not None
         )
     except GitError:
         return False
 
 
 def _note(
-    lab: Lab,
+    settings: LabSettings,
     swings: Swings,
     comparison: Comparison,
     row: ComparisonRow,
@@ -193,7 +215,7 @@ def _note(
         if alarm.times is None
         else plan.direction_of_spread(alarm.times, row.better)
     )
-    suspect = direction == "worse" or (direction == "better" and lab.settings.bisect_improvements)
+    suspect = direction == "worse" or (direction == "better" and settings.bisect_improvements)
     if suspect or alarm.source in ("base", "expected"):
         swings.add(
             NewSwing(

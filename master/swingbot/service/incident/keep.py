@@ -34,28 +34,33 @@ _WITHDRAWN: Final = {
 }
 
 
-def note_culprit(git: Git, tx: Transaction, bisection: Bisection, culprit: Variant) -> int:
+def note_culprit(
+    git: Git,
+    trees: Trees,
+    sightings: Sightings,
+    incidents: Incidents,
+    bisection: Bisection,
+    culprit: Variant,
+) -> int:
     """Attach a culprit that `bisection` named to its incident, and return the number of that
     incident. A new incident is created if none has the same commit or patch.
     """
     patch_id = _patch_id(git, culprit.commit)
     known = known_as(
-        bisection.tree, culprit.commit, patch_id, tx.sightings.like(culprit.commit, patch_id)
+        bisection.tree, culprit.commit, patch_id, sightings.like(culprit.commit, patch_id)
     )
     number = (
-        _standing(tx.incidents, known)
+        _standing(incidents, known)
         if known is not None
-        else tx.incidents.add(bisection.tree, culprit.id)
+        else incidents.add(bisection.tree, culprit.id)
     )
-    if tx.sightings.add(number, bisection.id, culprit.id, patch_id):
+    if sightings.add(number, bisection.id, culprit.id, patch_id):
         detail = {
             "bisection": ids.show("bisection", bisection.id),
             "commit": culprit.commit,
-            "tree": tx.trees.get(bisection.tree).name,
+            "tree": trees.get(bisection.tree).name,
         }
-        tx.incidents.add_event(
-            number, "opened" if known is None else "seen", OURSELVES, None, detail
-        )
+        incidents.add_event(number, "opened" if known is None else "seen", OURSELVES, None, detail)
     return number
 
 

@@ -14,48 +14,39 @@ from swingbot.core.mail.encoding import message_id
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.plan.alerts import DISK, QueueState, changes
 from swingbot.core.report.mails.alert import Alert, alert_mail
-from swingbot.service.ports import LabSettings
-from swingbot.service.ports.alerts import Alerts
+from swingbot.service.ports import Lab, LabSettings, Transaction
+from swingbot.service.ports.lab import NoRoom
 from swingbot.service.ports.reports import Reports
-from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.store_mail import WrittenMail, store_mail
 
 
-def alert_operator(
-    settings: LabSettings,
-    now: Callable[[], datetime],
-    awake: Callable[[], float],
-    no_room: Callable[[float], str | None] | None,
-    testboxes: Testboxes,
-    reports: Reports,
-    alerts: Alerts,
-) -> None:
+def alert_operator(lab: Lab, tx: Transaction) -> None:
     """Open alerts for new problems and close those that are over."""
-    open_ = alerts.open()
-    queue = alerts.queue_stillness()
+    open_ = tx.alerts.open()
+    queue = tx.alerts.queue_stillness()
     stillness = QueueState(
         orders=queue.orders,
         oldest=queue.oldest,
-        still_seconds=min(queue.still_seconds, awake()),
+        still_seconds=min(queue.still_seconds, lab.clock.awake()),
     )
-    news = changes(
+    alerts = changes(
         open_,
-        testboxes.all(),
-        testboxes.reasons(),
-        alerts.invalid_runs(),
+        tx.testboxes.all(),
+        tx.testboxes.reasons(),
+        tx.alerts.invalid_runs(),
         stillness,
-        settings.testboxes,
-        _no_room(no_room, DISK in open_),
+        lab.settings.testboxes,
+        _no_room(lab.tools.no_room, DISK in open_),
     )
-    for subject, reason in news.begun.items():
-        _write(settings, now, reports, *alerts.begin(subject, reason))
-    for subject in (*news.over, *news.quiet):
-        number, alert = alerts.end(subject)
-        if subject in news.over:
-            _write(settings, now, reports, number, alert)
+    for subject, reason in alerts.begun.items():
+        _write(lab.settings, lab.clock.now, tx.reports, *tx.alerts.begin(subject, reason))
+    for subject in (*alerts.over, *alerts.quiet):
+        number, alert = tx.alerts.end(subject)
+        if subject in alerts.over:
+            _write(lab.settings, lab.clock.now, tx.reports, number, alert)
 
 
-def _no_room(no_room: Callable[[float], str | None] | None, alerted: bool) -> str | None:
+def _no_room(no_room: NoRoom | None, alerted: bool) -> str | None:
     """Return why the disk is too full, or None.
 
     Once alerted, the alert ends only with half as much space again, so that it does not flap at the

@@ -4,7 +4,7 @@ and testboxes that must show their noise first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison
@@ -25,15 +25,13 @@ from swingbot.core.plan.testbox_rules import (
     screening_boots,
     stand_in,
 )
-from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.lab.anchors import compare_anchor
 from swingbot.service.lab.move_testboxes import bar, gave_up
-from swingbot.service.ports import Lab, LabSettings, Transaction
+from swingbot.service.ports import Clock, Lab, LabSettings, Transaction
 from swingbot.service.ports.anchors import Anchors
 from swingbot.service.ports.attempts import Attempts
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.comparisons import Comparisons
-from swingbot.service.ports.orders import Orders
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot_jobs.testbox.definition import Testbox
 
@@ -53,41 +51,27 @@ def watch_testboxes(lab: Lab, tx: Transaction) -> None:
     quarantined ones.
     """
     present = lab.catalogue.testboxes.present
-    _find_lost(
-        present,
-        lab.settings,
-        lab.clock.database,
-        lab.clock.listening,
-        tx.orders,
-        tx.testboxes,
-        tx.attempts,
-    )
+    _find_lost(present, lab.settings, lab.clock, tx)
     _set_straight(present, tx.testboxes, tx.attempts)
     _hand_over(present, lab.settings, tx.testboxes, tx.comparisons)
 
 
 def _find_lost(
-    present: Mapping[str, Testbox],
-    settings: LabSettings,
-    clock: SteadyClock,
-    listening: Callable[[], float],
-    orders: Orders,
-    testboxes: Testboxes,
-    attempts: Attempts,
+    present: Mapping[str, Testbox], settings: LabSettings, clock: Clock, tx: Transaction
 ) -> None:
     lease_seconds = settings.testboxes.lease_seconds
-    if clock.look(attempts.clock()):
-        attempts.restart_leases(lease_seconds)  # whoever is silent loses it after that time
-    lapses = attempts.lapsed_leases(lease_seconds)
-    if not lapses or min(listening(), clock.since_step()) < SETTLE_SECONDS:
+    if clock.database.look(tx.attempts.clock()):
+        tx.attempts.restart_leases(lease_seconds)  # whoever is silent loses it after that time
+    lapses = tx.attempts.lapsed_leases(lease_seconds)
+    if not lapses or min(clock.listening(), clock.database.since_step()) < SETTLE_SECONDS:
         return
-    lapsed = orders.by_number([lapse.order for lapse in lapses])
+    orders = tx.orders.by_number([lapse.order for lapse in lapses])
     for lapse in lapses:
-        order, why = lapsed[lapse.order], expiry_reason(lapse)
-        attempts.declare_dead(lapse.attempt, why)
+        order, why = orders[lapse.order], expiry_reason(lapse)
+        tx.attempts.declare_dead(lapse.attempt, why)
         if order.state == "running":
-            orders.set_state(order.id, "ready")
-        gave_up(present, settings, orders, testboxes, order, why, silent=True)
+            tx.orders.set_state(order.id, "ready")
+        gave_up(present, settings, tx.orders, tx.testboxes, order, why, silent=True)
 
 
 def _set_straight(present: Mapping[str, Testbox], testboxes: Testboxes, attempts: Attempts) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 
 from swingbot.core.model.records import BootKey, Comparison, OpenOrder, Variant
 from swingbot.core.model.statuses import OrderState
@@ -11,7 +12,7 @@ from swingbot.core.plan.blocks import block_order
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.service.order.rebuild import build_again
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Artifacts, Transaction
 from swingbot.service.ports.orders import Orders
 
 
@@ -73,7 +74,9 @@ def _block(
         yield key, variants[place]
 
 
-def settle_orders(lab: Lab, tx: Transaction) -> None:
+def settle_orders(
+    artifacts: Artifacts, testboxes: KnownTestboxes, now: Callable[[], datetime], tx: Transaction
+) -> None:
     """Advance open orders without a worker: done if the answer is known, ready if all they need is
     available, cancelled if no longer needed.
     """
@@ -84,14 +87,14 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
     pruned = {
         key: note
         for key, build in builds.items()
-        if build.image_sha256 and (note := lab.tools.artifacts.pruned(build.image_sha256))
+        if build.image_sha256 and (note := artifacts.pruned(build.image_sha256))
     }
     failed_builds = {
         order.build_key: order
         for order in tx.orders.failed("build", {order.build_key for order in orders})
     }
     building = {order.build_key for order in orders if order.kind == "build"} - builds.keys()
-    held = _held(lab.catalogue.testboxes, tx.orders, orders, building | pruned.keys())
+    held = _held(testboxes, tx.orders, orders, building | pruned.keys())
     answered = tx.orders.answered()
     settled: dict[OrderState, list[int]] = {"waiting": [], "ready": [], "done": []}
     for order in orders:
@@ -114,7 +117,7 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
         elif order.id in answered:
             tx.orders.set_state(order.id, "done", "the same boot of an identical image exists")
         elif order.build_key in pruned:
-            build_again(lab.clock.now, tx.orders, tx.attempts, order, pruned[order.build_key])
+            build_again(now, tx.orders, tx.attempts, order, pruned[order.build_key])
         else:
             _settle(settled, order, "waiting" if order.id in held else "ready")
     for state, numbers in settled.items():

@@ -8,12 +8,13 @@ time and budget, so that this ends.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from swingbot.core.model.comparison_row import row_at
 from swingbot.core.model.records import Comparison, NewComparison, Proven, base_and_head
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_numbers import of_gate as purpose_of_gate
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.plan.metric_rules import metric_of, rule_of
@@ -35,8 +36,15 @@ from swingbot.core.thresholds import (
     GATE_MOST_BOOTS,
     GATE_MOST_BOOTS_REPEATABLE,
 )
+from swingbot.service.clock_watch import SteadyClock
 from swingbot.service.kernel.images import all_images_of, images_of
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Artifacts, Catalogue, Git, Lab, LabSettings, Tools, Transaction
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.gates import Gates
+from swingbot.service.ports.specs import Specs
+from swingbot.service.ports.variants import Variants
 from swingbot.service.prove.gate_costs import foresee
 from swingbot.service.prove.gate_kernels import (
     GateKernels,
@@ -51,20 +59,37 @@ from swingbot.service.result.boots import boots_of
 _WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert": "without it: "}
 
 
-def open_gates(lab: Lab, tx: Transaction) -> None:
+def open_gates(tools: Tools, catalogue: Catalogue, settings: LabSettings, tx: Transaction) -> None:
     """Open the gates of each measured incident that waits for its first mail."""
     for number, _ in tx.incidents.to_report():
         if tx.gates.of_incident(number):
             continue
         incident = tx.gates.incident(number)
         assert incident is not None
-        for gate in GATES.keys() - set(lab.settings.proof_gates):
+        for gate in GATES.keys() - set(settings.proof_gates):
             tx.gates.put(number, GateRow(gate=gate, status="not run", reason=UNASKED))
-        ask(lab, tx, case_of(tx, incident), lab.settings.proof_gates)
+        ask(
+            tools,
+            catalogue,
+            settings,
+            tx,
+            case_of(
+                tx.trees,
+                tx.variants,
+                tx.specs,
+                tx.bisections,
+                tx.comparisons,
+                tx.incidents,
+                incident,
+            ),
+            settings.proof_gates,
+        )
 
 
 def ask(
-    lab: Lab,
+    tools: Tools,
+    catalogue: Catalogue,
+    settings: LabSettings,
     tx: Transaction,
     case: MeasuredCulprit,
     gates: Collection[str],
@@ -83,13 +108,24 @@ def ask(
     for gate in (name for name in GATES if name in gates):
         tries = known[gate].tries + 1 if gate in known and known[gate].reason != UNASKED else 1
         known[gate] = GateRow(gate=gate, status="running", tries=tries)
-        kernels = of_gate(lab, tx, case, gate)
+        kernels = of_gate(tools, catalogue, tx, case, gate)
         if isinstance(kernels, GateResult):
             known[gate] = _decided(known[gate], kernels)
             tx.gates.put(number, known[gate])
         else:
-            planned[gate] = (kernels, cost_of(lab, tx, case, kernels))
-    budget = lab.settings.proof_budget_seconds if limited else 0.0
+            planned[gate] = (
+                kernels,
+                cost_of(
+                    tools.git,
+                    catalogue.testboxes,
+                    tx.specs,
+                    tx.builds,
+                    tx.boots,
+                    case,
+                    kernels,
+                ),
+            )
+    budget = settings.proof_budget_seconds if limited else 0.0
     unaffordable = within_budget(
         {gate: cost["seconds"] for gate, (_, cost) in planned.items()}, budget
     )
@@ -100,7 +136,15 @@ def ask(
                 number, _decided(row, GateResult(status="not run", reason=unaffordable[gate]))
             )
         else:
-            tx.gates.put(number, replace(row, comparison=_open(lab, tx, case, row, kernels)))
+            tx.gates.put(
+                number,
+                replace(
+                    row,
+                    comparison=_open(
+                        catalogue.testboxes, tx.specs, tx.comparisons, case, row, kernels
+                    ),
+                ),
+            )
 
 
 def _decided(row: GateRow, result: GateResult) -> GateRow:
@@ -108,15 +152,20 @@ def _decided(row: GateRow, result: GateResult) -> GateRow:
 
 
 def _open(
-    lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow, kernels: GateKernels
+    testboxes: KnownTestboxes,
+    specs: Specs,
+    comparisons: Comparisons,
+    case: MeasuredCulprit,
+    row: GateRow,
+    kernels: GateKernels,
 ) -> int:
-    return tx.comparisons.add(
+    return comparisons.add(
         NewComparison(
             kind="gate",
             tree=case.tree.id,
             arms=base_and_head(kernels.base.id, kernels.head.id),
-            boots=kernels.boots or first_boots(lab, case),
-            parts=[(case.bisection.testbox, tx.specs.add([kernels.job]))],
+            boots=kernels.boots or first_boots(testboxes, case),
+            parts=[(case.bisection.testbox, specs.add([kernels.job]))],
             purpose=purpose_of_gate(row.tries),
             request_key=f"gate:{case.incident.id}:{row.gate}:{row.tries}",
         )
@@ -124,28 +173,33 @@ def _open(
 
 
 def cost_of(
-    lab: Lab, tx: Transaction, case: MeasuredCulprit, kernels: GateKernels
+    git: Git,
+    testboxes: KnownTestboxes,
+    specs: Specs,
+    builds: KernelBuilds,
+    boots: Boots,
+    case: MeasuredCulprit,
+    kernels: GateKernels,
 ) -> dict[str, float]:
     """Return the cost of measuring these kernels: {"builds", "boots", "seconds"}."""
     return foresee(
-        lab,
-        tx,
+        git,
+        builds,
+        boots,
         (kernels.base, kernels.head),
         case.bisection.testbox,
-        tx.specs.add([kernels.job]),
-        kernels.boots or first_boots(lab, case),
+        specs.add([kernels.job]),
+        kernels.boots or first_boots(testboxes, case),
     )
 
 
-def first_boots(lab: Lab, case: MeasuredCulprit) -> int:
+def first_boots(testboxes: KnownTestboxes, case: MeasuredCulprit) -> int:
     return (
-        GATE_BOOTS_REPEATABLE
-        if lab.catalogue.testboxes.known(case.bisection.testbox).repeatable
-        else GATE_BOOTS
+        GATE_BOOTS_REPEATABLE if testboxes.known(case.bisection.testbox).repeatable else GATE_BOOTS
     )
 
 
-def extend_gates(lab: Lab, tx: Transaction) -> None:
+def extend_gates(catalogue: Catalogue, tx: Transaction) -> None:
     """Order more boots for a gate whose first boots leave it undecided, before it is judged."""
     for case, row, comparison in _under_way(tx):
         orders = tx.orders.wanted(comparison=comparison.id)
@@ -159,10 +213,17 @@ def extend_gates(lab: Lab, tx: Transaction) -> None:
             continue
         most = (
             GATE_MOST_BOOTS_REPEATABLE
-            if lab.catalogue.testboxes.known(case.bisection.testbox).repeatable
+            if catalogue.testboxes.known(case.bisection.testbox).repeatable
             else GATE_MOST_BOOTS
         )
-        seen = _seen(lab, tx, case, comparison)
+        images = all_images_of(
+            tx.builds, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
+        )
+        seen = (
+            _seen(catalogue, tx.specs, tx.boots, case, comparison, images)
+            if images is not None
+            else None
+        )
         if (
             seen is not None
             and comparison.boots < most
@@ -182,37 +243,53 @@ def _under_way(tx: Transaction) -> list[tuple[MeasuredCulprit, GateRow, Comparis
                 else None
             )
             if incident is not None and comparison is not None:
-                running.append((case_of(tx, incident), row, comparison))
+                running.append(
+                    (
+                        case_of(
+                            tx.trees,
+                            tx.variants,
+                            tx.specs,
+                            tx.bisections,
+                            tx.comparisons,
+                            tx.incidents,
+                            incident,
+                        ),
+                        row,
+                        comparison,
+                    )
+                )
     return running
 
 
 def _seen(
-    lab: Lab, tx: Transaction, case: MeasuredCulprit, comparison: Comparison
+    catalogue: Catalogue,
+    specs: Specs,
+    boots: Boots,
+    case: MeasuredCulprit,
+    comparison: Comparison,
+    images: Sequence[str],
 ) -> Effect | None:
     """Return the effect between the two kernels of a gate from the boots so far; None if they allow
     no statement.
     """
-    images = all_images_of(
-        tx.builds, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
-    )
-    if images is None or case.job is None:
+    if case.job is None:
         return None
     testbox, spec = comparison.parts[0]
     sides = [
         boots_of(
-            tx.specs,
-            tx.boots,
+            specs,
+            boots,
             image,
             testbox,
             spec,
-            series_for(lab.catalogue.testboxes.known(testbox), comparison),
+            series_for(catalogue.testboxes.known(testbox), comparison),
             comparison.numbers,
         )[0]
         for image in images
     ]
     rule = rule_of(
-        lab.catalogue.testboxes.known(testbox),
-        metric_of(lab.catalogue.programs, case.bisection.metric),
+        catalogue.testboxes.known(testbox),
+        metric_of(catalogue.programs, case.bisection.metric),
         case.job,
     )
     key = (case.bisection.unit_job, case.bisection.metric)
@@ -226,9 +303,23 @@ def judge_gates(lab: Lab, tx: Transaction) -> None:
     for number in tx.gates.open_incidents():
         incident = tx.gates.incident(number)
         assert incident is not None
-        case = case_of(tx, incident)
+        case = case_of(
+            tx.trees, tx.variants, tx.specs, tx.bisections, tx.comparisons, tx.incidents, incident
+        )
         for row in tx.gates.of_incident(number):
-            result = _judged(lab, tx, case, row) if row.status == "running" else None
+            result = (
+                _judged(
+                    lab.tools.artifacts,
+                    lab.catalogue.testboxes,
+                    lab.settings,
+                    lab.clock.database,
+                    tx,
+                    case,
+                    row,
+                )
+                if row.status == "running"
+                else None
+            )
             if result is not None:
                 tx.gates.put(number, _decided(row, result))
     for number, _ in tx.incidents.to_report():
@@ -237,7 +328,15 @@ def judge_gates(lab: Lab, tx: Transaction) -> None:
         _doubt(tx, incident)
 
 
-def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> GateResult | None:
+def _judged(
+    artifacts: Artifacts,
+    testboxes: KnownTestboxes,
+    settings: LabSettings,
+    database: SteadyClock,
+    tx: Transaction,
+    case: MeasuredCulprit,
+    row: GateRow,
+) -> GateResult | None:
     """Return the result of a gate; None while it is in progress."""
     if case.incident.comparison.open:
         return None  # the commit itself is being measured again
@@ -245,14 +344,14 @@ def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> G
     if comparison is None:
         return GateResult(status="not run", reason="nothing was measured")
     if comparison.status in ("waiting", "running"):
-        if lab.clock.database.age(row.age_seconds) <= lab.settings.proof_deadline_seconds:
+        if database.age(row.age_seconds) <= settings.proof_deadline_seconds:
             return None
         tx.comparisons.set_status(
             comparison.id, "cancelled", "the time limit for proof was exceeded"
         )
         return GateResult(
             status="not run",
-            reason=f"not completed after {spoken(lab.settings.proof_deadline_seconds)}",
+            reason=f"not completed after {spoken(settings.proof_deadline_seconds)}",
         )
     if comparison.status != "done":
         return GateResult(
@@ -261,7 +360,7 @@ def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> G
         )
     if (
         row.gate == "revert"
-        and (tip := _gate(tx, case, "tip")) is not None
+        and (tip := _gate(tx.gates, case, "tip")) is not None
         and tip.status != "pass"
     ):
         return (
@@ -273,25 +372,30 @@ def _judged(lab: Lab, tx: Transaction, case: MeasuredCulprit, row: GateRow) -> G
             )
         )
     return (
-        traced(lab, tx, comparison)
+        traced(artifacts, testboxes, tx, comparison)
         if row.gate == "executed"
-        else _of_rows(tx, case, row, comparison)
+        else _of_rows(tx.variants, tx.builds, tx.comparisons, case, row, comparison)
     )
 
 
-def _gate(tx: Transaction, case: MeasuredCulprit, name: str) -> GateRow | None:
-    return next((row for row in tx.gates.of_incident(case.incident.id) if row.gate == name), None)
+def _gate(gates: Gates, case: MeasuredCulprit, name: str) -> GateRow | None:
+    return next((row for row in gates.of_incident(case.incident.id) if row.gate == name), None)
 
 
 def _of_rows(
-    tx: Transaction, case: MeasuredCulprit, row: GateRow, comparison: Comparison
+    variants: Variants,
+    builds: KernelBuilds,
+    comparisons: Comparisons,
+    case: MeasuredCulprit,
+    row: GateRow,
+    comparison: Comparison,
 ) -> GateResult:
     own = case.own
     if own is None:
         return without_effect(case, row.gate)
-    if row.gate in ("reproduced", "layout") and _same_images(tx, case, comparison):
+    if row.gate in ("reproduced", "layout") and _same_images(variants, builds, case, comparison):
         return GateResult(status="not run", reason="the other build gave a byte-identical image")
-    seen = row_at(tx.comparisons.rows(comparison.id), case.bisection.key)
+    seen = row_at(comparisons.rows(comparison.id), case.bisection.key)
     effect = effect_of(seen)
     if seen is None or effect is None:
         return GateResult(
@@ -303,13 +407,15 @@ def _of_rows(
     )
 
 
-def _same_images(tx: Transaction, case: MeasuredCulprit, comparison: Comparison) -> bool:
+def _same_images(
+    variants: Variants, builds: KernelBuilds, case: MeasuredCulprit, comparison: Comparison
+) -> bool:
     """Return whether the other build gave identical images, which proves nothing."""
     pairs = (
-        (case.parent, tx.variants.get(comparison.base)),
-        (case.culprit, tx.variants.get(comparison.head)),
+        (case.parent, variants.get(comparison.base)),
+        (case.culprit, variants.get(comparison.head)),
     )
-    images = images_of(tx.builds, [variant for pair in pairs for variant in pair])
+    images = images_of(builds, [variant for pair in pairs for variant in pair])
     return images[0] == images[1] and images[2] == images[3]
 
 

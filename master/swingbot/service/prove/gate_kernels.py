@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from swingbot.core.limits import SERIES_COMMITS
 from swingbot.core.model.comparison_row import ComparisonRow, row_at
 from swingbot.core.model.records import Bisection, Proven, Tree, Variant
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.proof import code, elsewhere
 from swingbot.core.proof.gates import GateResult
@@ -17,11 +18,27 @@ from swingbot.core.proof.share import Effect, effect_of
 from swingbot.service.kernel.compare import NoRecord, changed_code
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.kernel.variants import in_layout, variant_of, with_fragment
-from swingbot.service.ports import CannotRevert, GitError, Lab, Transaction
+from swingbot.service.ports import (
+    Artifacts,
+    CannotRevert,
+    Catalogue,
+    Git,
+    GitError,
+    Tools,
+    Transaction,
+)
+from swingbot.service.ports.bisections import Bisections
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.incidents import Incidents
+from swingbot.service.ports.specs import Specs
+from swingbot.service.ports.trees import Trees
+from swingbot.service.ports.variants import Variants
 from swingbot.service.prove.trace import BOOTS as TRACED_BOOTS
 from swingbot.service.prove.trace import trace_order
 from swingbot.service.result.differences import differences_of
-from swingbot_jobs.contract.kconfig import NoKconfig
+from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig
 from swingbot_jobs.contract.unit_job import UnitJob
 
 OTHER_LAYOUT: Final = 1
@@ -65,22 +82,28 @@ class MeasuredCulprit:
         )
 
 
-def case_of(tx: Transaction, incident: Proven) -> MeasuredCulprit:
-    bisection = tx.bisections.get(tx.incidents.bisections(incident.id)[0])
+def case_of(
+    trees: Trees,
+    variants: Variants,
+    specs: Specs,
+    bisections: Bisections,
+    comparisons: Comparisons,
+    incidents: Incidents,
+    incident: Proven,
+) -> MeasuredCulprit:
+    bisection = bisections.get(incidents.bisections(incident.id)[0])
     assert bisection is not None
-    rows = tx.comparisons.rows(incident.comparison.id)
+    rows = comparisons.rows(incident.comparison.id)
     headline = row_at(rows, bisection.key)
     return MeasuredCulprit(
         incident=incident,
-        tree=tx.trees.get(incident.tree),
-        parent=tx.variants.get(incident.comparison.base),
-        culprit=tx.variants.get(incident.comparison.head),
+        tree=trees.get(incident.tree),
+        parent=variants.get(incident.comparison.base),
+        culprit=variants.get(incident.comparison.head),
         bisection=bisection,
         rows=rows,
         headline=headline,
-        job=next(
-            (job for job in tx.specs.get(headline.spec) if job.name == bisection.unit_job), None
-        )
+        job=next((job for job in specs.get(headline.spec) if job.name == bisection.unit_job), None)
         if headline
         else None,
     )
@@ -103,19 +126,23 @@ def without_effect(case: MeasuredCulprit, gate: str) -> GateResult:
 
 
 def of_gate(
-    lab: Lab, tx: Transaction, case: MeasuredCulprit, gate: str
+    tools: Tools, catalogue: Catalogue, tx: Transaction, case: MeasuredCulprit, gate: str
 ) -> GateKernels | GateResult:
     """Return the kernels to measure for `gate`, or its result if no boots are needed."""
-    if gate in _AT_ONCE:
-        return _AT_ONCE[gate](lab, tx, case)
+    if gate == "code":
+        return _code(tools.artifacts, tx.builds, case)
+    if gate == "facts":
+        return _facts(catalogue.testboxes, tx.specs, tx.builds, tx.boots, case)
+    if gate == "elsewhere":
+        return _elsewhere(catalogue.testboxes, tx.specs, tx.builds, tx.boots, case)
     if case.own is None or case.job is None:
         return without_effect(case, gate)
-    if case.bisection.testbox not in lab.catalogue.testboxes.present:
+    if case.bisection.testbox not in catalogue.testboxes.present:
         return _removed(case.bisection.testbox)
-    if case.tree.kconfig not in lab.catalogue.kconfigs:
+    if case.tree.kconfig not in catalogue.kconfigs:
         return GateResult(status="not run", reason=f"configuration {case.tree.kconfig} was removed")
     try:
-        kernels = _MEASURED[gate](lab, tx, case)
+        kernels = _measured(tools, catalogue.kconfigs, tx, case, case.job, gate)
         return (
             kernels
             if isinstance(kernels, GateResult | GateKernels)
@@ -125,65 +152,86 @@ def of_gate(
         return GateResult(status="not run", reason=str(error))
 
 
+def _measured(
+    tools: Tools,
+    kconfigs: Kconfigs,
+    tx: Transaction,
+    case: MeasuredCulprit,
+    job: UnitJob,
+    gate: str,
+) -> Pair | GateKernels | GateResult:
+    if gate == "reproduced":
+        first, second = (
+            in_layout(kconfigs, tx.trees, tx.variants, variant, OTHER_LAYOUT)
+            for variant in (case.parent, case.culprit)
+        )
+        return first, second
+    if gate == "layout":
+        first, second = (
+            with_fragment(kconfigs, tx.trees, tx.variants, variant, ALIGNED)
+            for variant in (case.parent, case.culprit)
+        )
+        return first, second
+    if gate == "executed":
+        order = trace_order(
+            tools.artifacts,
+            kconfigs,
+            tx.trees,
+            tx.variants,
+            tx.builds,
+            (case.parent, case.culprit),
+            job,
+        )
+        return (
+            order
+            if isinstance(order, GateResult)
+            else GateKernels(base=order.base, head=order.head, job=order.job, boots=TRACED_BOOTS)
+        )
+    tip = case.tree.tip_commit
+    if tip is None or not tools.git.is_ancestor(case.culprit.commit, tip):
+        return GateResult(status="not run", reason="the commit is no longer on the branch")
+    at_tip = {"tip": _tip, "series": _series, "revert": _revert}[gate]
+    return at_tip(tools.git, kconfigs, tx.variants, case, tip)
+
+
 def _removed(testbox: str) -> GateResult:
     return GateResult(status="not run", reason=f"testbox {testbox} was removed")
 
 
-def _reproduced(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    return in_layout(
-        lab.catalogue.kconfigs, tx.trees, tx.variants, case.parent, OTHER_LAYOUT
-    ), in_layout(lab.catalogue.kconfigs, tx.trees, tx.variants, case.culprit, OTHER_LAYOUT)
-
-
-def _layout(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    return with_fragment(
-        lab.catalogue.kconfigs, tx.trees, tx.variants, case.parent, ALIGNED
-    ), with_fragment(lab.catalogue.kconfigs, tx.trees, tx.variants, case.culprit, ALIGNED)
-
-
-def _tip(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    tip = _tip_of(lab, case)
-    if isinstance(tip, GateResult):
-        return tip
+def _tip(
+    git: Git, kconfigs: Kconfigs, variants: Variants, case: MeasuredCulprit, tip: str
+) -> Pair | GateResult:
     if tip == case.culprit.commit:
         return GateResult(status="pass", reason="the commit is the tip")
-    return case.parent, variant_of(
-        lab.tools.git, lab.catalogue.kconfigs, tx.variants, case.tree, tip
-    )
+    return case.parent, variant_of(git, kconfigs, variants, case.tree, tip)
 
 
-def _series(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    tip = _tip_of(lab, case)
-    if isinstance(tip, GateResult):
-        return tip
-    end = series_end(lab.tools.git.messages_from(case.culprit.commit, tip, SERIES_COMMITS))
+def _series(
+    git: Git, kconfigs: Kconfigs, variants: Variants, case: MeasuredCulprit, tip: str
+) -> Pair | GateResult:
+    end = series_end(git.messages_from(case.culprit.commit, tip, SERIES_COMMITS))
     if end.commit is None:
         return GateResult(status="not run", reason=end.reason)
     if end.commit == case.culprit.commit:
         return GateResult(status="pass", reason="the commit is the last of its series")
-    return case.parent, variant_of(
-        lab.tools.git, lab.catalogue.kconfigs, tx.variants, case.tree, end.commit
-    )
+    return case.parent, variant_of(git, kconfigs, variants, case.tree, end.commit)
 
 
-def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResult:
-    tip = _tip_of(lab, case)
-    if isinstance(tip, GateResult):
-        return tip
+def _revert(
+    git: Git, kconfigs: Kconfigs, variants: Variants, case: MeasuredCulprit, tip: str
+) -> Pair | GateResult:
     if tip == case.culprit.commit:
         return GateResult(
             status="pass", reason="the commit is the tip: reverting it gives its parent"
         )
     try:
-        without = lab.tools.git.without(tip, case.culprit.commit)
+        without = git.without(tip, case.culprit.commit)
     except CannotRevert as error:
         return GateResult(status="not run", reason=str(error))
-    return variant_of(
-        lab.tools.git, lab.catalogue.kconfigs, tx.variants, case.tree, tip
-    ), variant_of(
-        lab.tools.git,
-        lab.catalogue.kconfigs,
-        tx.variants,
+    return variant_of(git, kconfigs, variants, case.tree, tip), variant_of(
+        git,
+        kconfigs,
+        variants,
         case.tree,
         without,
         "request",
@@ -191,26 +239,9 @@ def _revert(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> Pair | GateResu
     )
 
 
-def _tip_of(lab: Lab, case: MeasuredCulprit) -> str | GateResult:
-    tip = case.tree.tip_commit
-    if tip is None or not lab.tools.git.is_ancestor(case.culprit.commit, tip):
-        return GateResult(status="not run", reason="the commit is no longer on the branch")
-    return tip
-
-
-def _executed(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateKernels | GateResult:
-    assert case.job is not None
-    order = trace_order(lab, tx, case.parent, case.culprit, case.job)
-    return (
-        order
-        if isinstance(order, GateResult)
-        else GateKernels(base=order.base, head=order.head, job=order.job, boots=TRACED_BOOTS)
-    )
-
-
-def _code(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
-    builds = tx.builds.stored([case.parent.build_key, case.culprit.build_key])
-    sides = [builds.get(variant.build_key) for variant in (case.parent, case.culprit)]
+def _code(artifacts: Artifacts, builds: KernelBuilds, case: MeasuredCulprit) -> GateResult:
+    stored = builds.stored([case.parent.build_key, case.culprit.build_key])
+    sides = [stored.get(variant.build_key) for variant in (case.parent, case.culprit)]
     if sides[0] is None or sides[1] is None or "failed" in (sides[0]["status"], sides[1]["status"]):
         return GateResult(status="not run", reason="commit and parent are not both built")
     if sides[0]["image_sha256"] == sides[1]["image_sha256"]:
@@ -218,34 +249,40 @@ def _code(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
             status="fail", reason="the images of commit and parent are byte-identical"
         )
     try:
-        return code.gate_result(changed_code(lab.tools.artifacts.open, sides[0], sides[1]))
+        return code.gate_result(changed_code(artifacts.open, sides[0], sides[1]))
     except NoRecord as error:
         return GateResult(status="not run", reason=str(error))
 
 
-def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
+def _facts(
+    testboxes: KnownTestboxes,
+    specs: Specs,
+    builds: KernelBuilds,
+    boots: Boots,
+    case: MeasuredCulprit,
+) -> GateResult:
     """Check the facts of the boots behind the headline row."""
     comparison, testbox = (
         case.incident.comparison,
-        lab.catalogue.testboxes.present.get(case.bisection.testbox),
+        testboxes.present.get(case.bisection.testbox),
     )
     if testbox is None:
         return _removed(case.bisection.testbox)
-    images = all_images_of(tx.builds, [case.parent, case.culprit])
+    images = all_images_of(builds, [case.parent, case.culprit])
     if case.headline is None or case.job is None or images is None:
         return GateResult(status="not run", reason="one side has no boots to compare")
     series, spec = series_for(testbox, comparison), case.headline.spec
     sheets = [
         sum(
             bool(boot.facts)
-            for boot in tx.boots.find(image, testbox.name, spec, series, comparison.numbers)
+            for boot in boots.find(image, testbox.name, spec, series, comparison.numbers)
         )
         for image in images
     ]
     if not all(sheets):
         return GateResult(status="not run", reason="the boots of one side recorded no facts")
     known = differences_of(
-        tx.specs, tx.boots, images, testbox, [spec] * 2, series, comparison.numbers
+        specs, boots, images, testbox, [spec] * 2, series, comparison.numbers
     ).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
@@ -260,7 +297,13 @@ def _facts(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
     )
 
 
-def _elsewhere(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
+def _elsewhere(
+    testboxes: KnownTestboxes,
+    specs: Specs,
+    builds: KernelBuilds,
+    boots: Boots,
+    case: MeasuredCulprit,
+) -> GateResult:
     if case.headline is not None and case.headline.spread_changed:
         return without_effect(case, "elsewhere")
     if case.headline is None:
@@ -273,16 +316,22 @@ def _elsewhere(lab: Lab, tx: Transaction, case: MeasuredCulprit) -> GateResult:
         testbox
         for testbox, spec in case.incident.comparison.parts
         if testbox != case.bisection.testbox
-        and any(job.program == program for job in tx.specs.get(spec))
+        and any(job.program == program for job in specs.get(spec))
     ]
-    bisected = _place(lab, tx, case, case.bisection.testbox, named)
+    bisected = _place(testboxes, builds, boots, case, case.bisection.testbox, named)
     return elsewhere.gate_result(
-        bisected, [_place(lab, tx, case, testbox, named) for testbox in dict.fromkeys(ran)]
+        bisected,
+        [_place(testboxes, builds, boots, case, testbox, named) for testbox in dict.fromkeys(ran)],
     )
 
 
 def _place(
-    lab: Lab, tx: Transaction, case: MeasuredCulprit, testbox: str, named: Mapping[str, str]
+    testboxes: KnownTestboxes,
+    builds: KernelBuilds,
+    boots: Boots,
+    case: MeasuredCulprit,
+    testbox: str,
+    named: Mapping[str, str],
 ) -> elsewhere.TestboxResult:
     """Return the result of one testbox.
 
@@ -294,11 +343,9 @@ def _place(
         (row for row in rows if row.unit_job == named["unit_job"]),
         rows[0] if len(rows) == 1 else None,
     )
-    definition = lab.catalogue.testboxes.present.get(testbox)
-    build = tx.builds.by_key([case.culprit.build_key]).get(case.culprit.build_key)
-    noted = (
-        tx.boots.latest_facts(testbox, image=str(build.image_sha256)) if build is not None else {}
-    )
+    definition = testboxes.present.get(testbox)
+    build = builds.by_key([case.culprit.build_key]).get(case.culprit.build_key)
+    noted = boots.latest_facts(testbox, image=str(build.image_sha256)) if build is not None else {}
     known = (
         {
             "model": definition.model,
@@ -310,20 +357,3 @@ def _place(
     )
     known |= {"CPU": str(noted["cpu_model"])[:60]} if noted.get("cpu_model") else {}
     return elsewhere.TestboxResult(testbox=testbox, row=row, facts=known)
-
-
-_AT_ONCE: Final[Mapping[str, Callable[[Lab, Transaction, MeasuredCulprit], GateResult]]] = {
-    "code": _code,
-    "facts": _facts,
-    "elsewhere": _elsewhere,
-}
-_MEASURED: Final[
-    Mapping[str, Callable[[Lab, Transaction, MeasuredCulprit], Pair | GateKernels | GateResult]]
-] = {
-    "reproduced": _reproduced,
-    "tip": _tip,
-    "series": _series,
-    "revert": _revert,
-    "executed": _executed,
-    "layout": _layout,
-}

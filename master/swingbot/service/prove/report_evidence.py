@@ -14,7 +14,7 @@ from swingbot.core.model.records import Tree
 from swingbot.core.proof.clues import Clue, PairRows, clues
 from swingbot.core.proof.gates import GateRow, in_order, in_short
 from swingbot.core.report.report_facts import Gate
-from swingbot.service.ports import Lab
+from swingbot.service.ports import LabSettings
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.gates import Gates
 
@@ -85,12 +85,12 @@ def not_checked(gates: Sequence[GateRow], headline: ComparisonRow) -> tuple[str,
     )
 
 
-def merged(lab: Lab, tree: Tree) -> bool | None:
+def merged(settings: LabSettings, tree: Tree) -> bool | None:
     """Return whether others base their work on the branch, by setting or by the tree's address and
     branch. None: unknown.
     """
-    if tree.name in lab.settings.merged_trees:
+    if tree.name in settings.merged_trees:
         return True
-    if any(fnmatchcase(tree.name, pattern) for pattern in lab.settings.mail.private_trees):
+    if any(fnmatchcase(tree.name, pattern) for pattern in settings.mail.private_trees):
         return False
     return True if _MAINLINE.search(tree.url) and _MAIN_BRANCHES.fullmatch(tree.branch) else None

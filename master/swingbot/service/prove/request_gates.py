@@ -9,7 +9,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.records import Proven
 from swingbot.core.proof.gates import GATES, MEASURED, GateResult, GateRow
 from swingbot.service.incident.attribute import measure
-from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports import Catalogue, Lab, RequestError, Tools, Transaction
 from swingbot.service.prove.advance_gates import ask, cost_of
 from swingbot.service.prove.gate_kernels import MeasuredCulprit, case_of, of_gate
 from swingbot.service.prove.report_evidence import gates_of
@@ -32,15 +32,27 @@ def foresee_gates(lab: Lab, number: int, gates: Sequence[str]) -> list[GateCost]
     Each is estimated alone, so shared kernels count in each. Raises RequestError.
     """
     with lab.transaction("foresee gates") as tx:
-        case = case_of(tx, _measured(tx.gates.incident(number), number))
-        return [_cost(lab, tx, case, gate) for gate in (_known(gates) or MEASURED)]
+        case = case_of(
+            tx.trees,
+            tx.variants,
+            tx.specs,
+            tx.bisections,
+            tx.comparisons,
+            tx.incidents,
+            _measured(tx.gates.incident(number), number),
+        )
+        return [
+            _cost(lab.tools, lab.catalogue, tx, case, gate) for gate in (_known(gates) or MEASURED)
+        ]
 
 
-def _cost(lab: Lab, tx: Transaction, case: MeasuredCulprit, gate: str) -> GateCost:
-    kernels = of_gate(lab, tx, case, gate)
+def _cost(
+    tools: Tools, catalogue: Catalogue, tx: Transaction, case: MeasuredCulprit, gate: str
+) -> GateCost:
+    kernels = of_gate(tools, catalogue, tx, case, gate)
     if isinstance(kernels, GateResult):
         return GateCost(gate=gate, answer=f"{kernels.status}: {kernels.reason}")
-    cost = cost_of(lab, tx, case, kernels)
+    cost = cost_of(tools.git, catalogue.testboxes, tx.specs, tx.builds, tx.boots, case, kernels)
     return GateCost(
         gate=gate, builds=int(cost["builds"]), boots=int(cost["boots"]), seconds=cost["seconds"]
     )
@@ -61,7 +73,15 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
         if incident is None and unmeasured is not None:
             measure(lab.tools.git, lab.catalogue, tx, unmeasured)
             return []
-        case = case_of(tx, _measured(incident, number))
+        case = case_of(
+            tx.trees,
+            tx.variants,
+            tx.specs,
+            tx.bisections,
+            tx.comparisons,
+            tx.incidents,
+            _measured(incident, number),
+        )
         busy = [
             gate.gate
             for gate in tx.gates.of_incident(number)
@@ -72,7 +92,7 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
                 f"{', '.join(busy)} of {ids.show('incident', number)} is in progress; wait until "
                 "it has ended, or name other gates with --gate"
             )
-        ask(lab, tx, case, selected, limited=False)
+        ask(lab.tools, lab.catalogue, lab.settings, tx, case, selected, limited=False)
         return gates_of(tx.gates, number)
 
 

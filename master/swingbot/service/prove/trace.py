@@ -9,13 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, Variant
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boot_series import series_for
 from swingbot.core.proof import executed
 from swingbot.core.proof.gates import GateResult
 from swingbot.service.kernel.compare import NoRecord, changed_code, record_of
 from swingbot.service.kernel.variants import with_fragment
-from swingbot.service.ports import Lab, Transaction
-from swingbot_jobs.contract.kconfig import NoKconfig
+from swingbot.service.ports import Artifacts, Transaction
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.builds import KernelBuilds
+from swingbot.service.ports.trees import Trees
+from swingbot.service.ports.variants import Variants
+from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import BadRecord
 
@@ -35,33 +40,38 @@ class TraceOrder:
 
 
 def trace_order(
-    lab: Lab, tx: Transaction, parent: Variant, culprit: Variant, job: UnitJob
+    artifacts: Artifacts,
+    kconfigs: Kconfigs,
+    trees: Trees,
+    variants: Variants,
+    builds: KernelBuilds,
+    pair: tuple[Variant, Variant],
+    job: UnitJob,
 ) -> TraceOrder | GateResult:
-    """Return what to measure to learn whether `job` calls the code that `culprit` changed, or the
-    reason why that is impossible.
+    """Return what to measure to learn whether `job` calls the code that differs between the `pair`
+    of parent and culprit, or the reason why that is impossible.
     """
-    builds = tx.builds.stored([parent.build_key, culprit.build_key])
-    sides = [builds.get(variant.build_key) for variant in (parent, culprit)]
+    stored = builds.stored([variant.build_key for variant in pair])
+    sides = [stored.get(variant.build_key) for variant in pair]
     if sides[0] is None or sides[1] is None:
         return GateResult(status="not run", reason="commit and parent are not both built")
     try:
-        change = changed_code(lab.tools.artifacts.open, sides[0], sides[1])
+        change = changed_code(artifacts.open, sides[0], sides[1])
         names = executed.watched(
-            change, [record_of(lab.tools.artifacts.open, side) for side in (sides[1], sides[0])]
+            change, [record_of(artifacts.open, side) for side in (sides[1], sides[0])]
         )
         if not names:
             return executed.no_call(change)
-        kernels = [
-            with_fragment(lab.catalogue.kconfigs, tx.trees, tx.variants, variant, TRACED)
-            for variant in (parent, culprit)
-        ]
+        kernels = [with_fragment(kconfigs, trees, variants, variant, TRACED) for variant in pair]
     except (NoRecord, BadRecord, NoKconfig) as error:
         return GateResult(status="not run", reason=str(error))
     watched = replace(job, runs=1, warmup=0, monitors=(executed.MONITOR,), functions=names)
     return TraceOrder(base=kernels[0], head=kernels[1], job=watched)
 
 
-def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> GateResult:
+def traced(
+    artifacts: Artifacts, testboxes: KnownTestboxes, tx: Transaction, comparison: Comparison
+) -> GateResult:
     """Return the gate result from the completed boots of a `TraceOrder`.
 
     `comparison` has its kernels as base and head, and its only job.
@@ -81,15 +91,11 @@ def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> GateResult:
                     status="not run",
                     reason=f"the kernel of {variant.commit[:12]} with function hooks was not built",
                 )
-            calls = _calls(lab, tx, comparison, testbox, spec, job, build)
+            calls = _calls(testboxes, tx.boots, comparison, testbox, spec, job, build)
             if isinstance(calls, str):
                 return GateResult(status="not run", reason=calls)
-            sides.append(
-                executed.KernelCalls(record=record_of(lab.tools.artifacts.open, build), calls=calls)
-            )
-        change = changed_code(
-            lab.tools.artifacts.open, *(builds[variant.build_key] for variant in variants)
-        )
+            sides.append(executed.KernelCalls(record=record_of(artifacts.open, build), calls=calls))
+        change = changed_code(artifacts.open, *(builds[variant.build_key] for variant in variants))
         return executed.gate_result(
             change, sides[0], sides[1], job.functions, f"one run of {job.program}"
         )
@@ -98,8 +104,8 @@ def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> GateResult:
 
 
 def _calls(
-    lab: Lab,
-    tx: Transaction,
+    testboxes: KnownTestboxes,
+    boots: Boots,
     comparison: Comparison,
     testbox: str,
     spec: str,
@@ -110,14 +116,14 @@ def _calls(
     did.
     """
     trouble = "no boot completed"
-    for boot in tx.boots.find(
+    for boot in boots.find(
         build["image_sha256"],
         testbox,
         spec,
-        series_for(lab.catalogue.testboxes.known(testbox), comparison),
+        series_for(testboxes.known(testbox), comparison),
         comparison.numbers,
     ):
-        values = tx.boots.values(boot.id) if boot.outcome == "up" else {}
+        values = boots.values(boot.id) if boot.outcome == "up" else {}
         if (job.name, f"{executed.MONITOR}.counted") in values:
             prefix = f"{executed.MONITOR}.calls."
             return {
@@ -126,7 +132,7 @@ def _calls(
                 if name == job.name and metric.startswith(prefix)
             }
         problems = (
-            tx.boots.problems(boot.id, job.name)
+            boots.problems(boot.id, job.name)
             if boot.outcome == "up"
             else [f"the boot was {boot.trouble}"]
         )

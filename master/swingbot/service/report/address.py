@@ -8,42 +8,46 @@ from fnmatch import fnmatchcase
 from swingbot.core.mail.recipients import Chosen, MaintainerEntry, NoMaintainers, choose
 from swingbot.core.mail.trailers import people_in_trailers
 from swingbot.core.moderation.filing import Addressed, MailRules
-from swingbot.service.ports import GitError, Lab
+from swingbot.service.ports import Git, GitError, LabSettings, Tools
 
 
-def recipients_of(lab: Lab, tree: str, commit: str, author: str, base: str) -> Addressed:
+def recipients_of(
+    tools: Tools, settings: LabSettings, tree: str, commit: str, author: str, base: str
+) -> Addressed:
     """Return the recipients of a mail about `commit`, whose author is `Name <address>`. They depend
     only on that commit, the settings, and `base`, the base of the tree, whose MAINTAINERS counts.
     That of the culprit never does, nor that of an earlier commit, which may have the same author.
 
     In a dry run, or if no recipient is allowed, the mail goes to the operator (`mail.to`).
     """
-    chosen, problem = would_go_to(lab, tree, commit, author, base)
-    return addressed(lab.settings.mail, lab.settings.recipients, chosen, problem)
+    chosen, problem = would_go_to(tools, settings, tree, commit, author, base)
+    return addressed(settings.mail, settings.recipients, chosen, problem)
 
 
-def would_go_to(lab: Lab, tree: str, commit: str, author: str, base: str) -> tuple[Chosen, str]:
+def would_go_to(
+    tools: Tools, settings: LabSettings, tree: str, commit: str, author: str, base: str
+) -> tuple[Chosen, str]:
     """Return author, maintainers and lists within the operator's rules, and why maintainers are
     unknown ("" if they are known).
     """
-    mail = lab.settings.mail
+    mail = settings.mail
     alone = any(fnmatchcase(tree, pattern) for pattern in mail.private_trees)
     listed: tuple[MaintainerEntry, ...] = ()
     problem = ""
-    if lab.tools.maintainers is None:
+    if tools.maintainers is None:
         problem = "" if alone else "maintainers and lists are unknown: mail.get_maintainer is off"
     elif not alone:
         try:
-            listed = lab.tools.maintainers(commit, base)
+            listed = tools.maintainers(commit, base)
         except NoMaintainers as error:
             problem = f"maintainers and lists are unknown: {error}"
     rules = replace(mail.rules, author_only=alone)
-    return choose(author, listed, rules, _named_in(lab, commit)), problem
+    return choose(author, listed, rules, _named_in(tools.git, commit)), problem
 
 
-def _named_in(lab: Lab, commit: str) -> tuple[str, ...]:
+def _named_in(git: Git, commit: str) -> tuple[str, ...]:
     try:
-        return people_in_trailers(lab.tools.git.message(commit))
+        return people_in_trailers(git.message(commit))
     except GitError:
         return ()
 

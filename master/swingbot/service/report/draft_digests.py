@@ -5,56 +5,60 @@ The week's Monday is its key, so there is never a second one.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from swingbot.core.mail.encoding import message_id
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ReportClass, first_state
 from swingbot.core.report.mails.digest import digest, span, week_name, weeks_due
 from swingbot.core.thresholds import DIGEST_WEEKS
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import LabSettings
+from swingbot.service.ports.reports import Reports
 from swingbot.service.store_mail import WrittenMail, store_mail
 
 
-def draft_digests(lab: Lab, tx: Transaction) -> None:
+def draft_digests(settings: LabSettings, now: Callable[[], datetime], reports: Reports) -> None:
     """Draft the digest of each complete week with improvements but without a digest; queue or hold
-    it according to the settings.
+    it according to the lab.settings.
     """
-    settings, now = lab.settings, lab.clock.now()
+    today = now()
     if not settings.mail.digest:
         return
-    written = tx.reports.digest_weeks((now - timedelta(weeks=DIGEST_WEEKS + 2)).date())
-    for monday in weeks_due(now, written):
-        improvements = tx.reports.improvements_between(*span(monday))
+    written = reports.digest_weeks((today - timedelta(weeks=DIGEST_WEEKS + 2)).date())
+    for monday in weeks_due(today, written):
+        improvements = reports.improvements_between(*span(monday))
         if not improvements:
             continue
         mail = digest(monday, improvements, url=settings.web_url, contact=settings.contact)
-        number = tx.reports.reserve()
+        number = reports.reserve()
         readers = settings.mail.digest_to or settings.recipients
         to = settings.recipients if settings.mail.dry_run else readers
         identity = message_id(week_name(monday), "digest", 1, settings.domain)
         store_mail(
-            lab.settings,
-            lab.clock.now,
-            tx.reports,
+            settings,
+            now,
+            reports,
             WrittenMail(
                 number=number,
                 kind="digest",
                 revision=1,
                 message_id=identity,
                 mail=mail,
-                filing=_filing(lab, tx, to, readers),
+                filing=_filing(settings, reports, to, readers),
                 week=monday,
             ),
         )
 
 
-def _filing(lab: Lab, tx: Transaction, to: tuple[str, ...], readers: tuple[str, ...]) -> Filing:
+def _filing(
+    settings: LabSettings, reports: Reports, to: tuple[str, ...], readers: tuple[str, ...]
+) -> Filing:
     """Return the filing of a digest.
 
     It goes only to those who requested it, and its class earns automatic release separately.
     """
     kind = ReportClass(metric="digest", testbox="")
-    ruling = first_state(lab.settings.mail.release, kind, tx.reports.class_record(kind))
-    addressed = Addressed(to=to, would_to=readers, dry_run=lab.settings.mail.dry_run)
+    ruling = first_state(settings.mail.release, kind, reports.class_record(kind))
+    addressed = Addressed(to=to, would_to=readers, dry_run=settings.mail.dry_run)
     return Filing(state=ruling.state, reason=ruling.reason, addressed=addressed, kind=None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from swingbot.core.mail.encoding import message_id
@@ -17,7 +18,7 @@ from swingbot.core.report.mails.first import mail
 from swingbot.core.report.report_facts import BisectionSummary as BisectionFacts
 from swingbot.core.report.report_facts import Commit, ReportFacts
 from swingbot.service.incident.attribute import named_in, seen_elsewhere
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Catalogue, Lab, LabSettings, Tools, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.boots import Boots
 from swingbot.service.prove.report_evidence import (
@@ -30,6 +31,7 @@ from swingbot.service.prove.report_evidence import (
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
 from swingbot.service.store_mail import WrittenMail, store_mail
+from swingbot_jobs.language.program import Program
 
 # The facts of the boots that matter most to a reader, by the worker's names, in the order printed.
 _FACTS: Final = (
@@ -53,10 +55,18 @@ def draft_reports(lab: Lab, tx: Transaction) -> None:
         assert comparison is not None
         if not decided(tx.gates.of_incident(incident)):
             continue  # its gates are in progress, or open in this round
-        _draft(lab, tx, incident, comparison)
+        _draft(lab.tools, lab.catalogue, lab.settings, lab.clock.now, tx, incident, comparison)
 
 
-def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> None:
+def _draft(
+    tools: Tools,
+    catalogue: Catalogue,
+    settings: LabSettings,
+    now: Callable[[], datetime],
+    tx: Transaction,
+    incident: int,
+    comparison: Comparison,
+) -> None:
     bisection = tx.bisections.get(tx.incidents.bisections(incident)[0])
     assert bisection is not None
     rows = tx.incidents.rows(incident, comparison.id)
@@ -67,7 +77,9 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
         return
     number, gates = tx.reports.reserve(), gates_of(tx.gates, incident)
     facts = _facts(
-        lab,
+        tools,
+        catalogue,
+        settings,
         tx,
         number,
         _Finding(
@@ -77,15 +89,16 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     elsewhere = seen_elsewhere(tx, incident, comparison.tree)
     if elsewhere:
         facts = replace(facts, facts={"also in": elsewhere, **facts.facts})
-    suspicion = suspicion_of(lab, facts.headline)
+    suspicion = suspicion_of(settings, facts.headline)
     if suspicion:
         facts = replace(facts, not_checked=(suspicion, *facts.not_checked))
     letter = mail(facts)
     tree = tx.trees.get(comparison.tree)
-    unproven = fit_to_leave(gates, lab.settings.proof_require)
+    unproven = fit_to_leave(gates, settings.proof_require)
     filing = file_report(
-        lab,
-        tx,
+        tools,
+        settings,
+        tx.reports,
         DraftedMail(
             tree=facts.tree,
             commit=facts.culprit.sha,
@@ -100,8 +113,8 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     # a further revision only if all earlier ones were withdrawn
     revision = tx.reports.next_revision(incident, "first")
     store_mail(
-        lab.settings,
-        lab.clock.now,
+        settings,
+        now,
         tx.reports,
         WrittenMail(
             number=number,
@@ -109,7 +122,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
             kind="first",
             revision=revision,
             message_id=message_id(
-                ids.show("incident", incident), "first", revision, lab.settings.domain
+                ids.show("incident", incident), "first", revision, settings.domain
             ),
             mail=letter,
             filing=filing,
@@ -129,7 +142,14 @@ class _Finding:
     gates: Sequence[GateRow]
 
 
-def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportFacts:
+def _facts(
+    tools: Tools,
+    catalogue: Catalogue,
+    settings: LabSettings,
+    tx: Transaction,
+    number: int,
+    finding: _Finding,
+) -> ReportFacts:
     comparison, bisection, headline = finding.comparison, finding.bisection, finding.headline
     culprit, parent, tree = (
         tx.variants.get(comparison.head),
@@ -139,9 +159,9 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
     build = tx.builds.by_key([culprit.build_key])[culprit.build_key]
     testbox_facts = tx.boots.latest_facts(bisection.testbox, image=str(build.image_sha256))
     job = next(job for job in tx.specs.get(headline.spec) if job.name == bisection.unit_job)
-    report, url = ids.show("report", number), lab.settings.web_url
+    report, url = ids.show("report", number), settings.web_url
     series = series_of(
-        lab.catalogue.testboxes.known(bisection.testbox), ids.show("comparison", comparison.id)
+        catalogue.testboxes.known(bisection.testbox), ids.show("comparison", comparison.id)
     )
     boots = tx.boots.find(
         str(build.image_sha256), bisection.testbox, headline.spec, series, comparison.numbers
@@ -162,8 +182,8 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
         parent=parent.commit,
         base=bisection.good,
         head=bisection.bad,
-        headline=_with_runs(tx.boots, report_row(lab, headline), before, boots),
-        rows=tuple(report_row(lab, row) for row in _beside(headline, finding.rows)),
+        headline=_with_runs(tx.boots, report_row(catalogue.programs, headline), before, boots),
+        rows=tuple(report_row(catalogue.programs, row) for row in _beside(headline, finding.rows)),
         bisection=_bisection(tx.bisections, bisection, culprit),
         kconfig=f"{culprit.kconfig}"
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
@@ -184,13 +204,13 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
             "reproduce": f"{url}/report/{report}/reproduce.tar.gz",
             "table": f"{url}/comparison/{ids.show('comparison', comparison.id)}/lkp.txt",
         },
-        reporter=lab.settings.sender,
-        contact=lab.settings.contact,
-        regzbot=lab.settings.mail.regzbot,
+        reporter=settings.sender,
+        contact=settings.contact,
+        regzbot=settings.mail.regzbot,
         gates=told_gates(finding.gates),
         clues=clues_of(tx.comparisons, headline, finding.rows, finding.gates),
-        posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),
-        merged=merged(lab, tree),
+        posted=posting_of(tools, culprit.commit, culprit.subject, culprit.author),
+        merged=merged(settings, tree),
         closes=f"{url}/report/{report}",
         boots={
             side: tuple(ids.show("boot", boot.id) for boot in of_side)
@@ -222,9 +242,9 @@ def _beside(headline: ComparisonRow, rows: Sequence[ComparisonRow]) -> list[Comp
     ]
 
 
-def report_row(lab: Lab, row: ComparisonRow) -> ComparisonRow:
+def report_row(programs: Mapping[str, Program], row: ComparisonRow) -> ComparisonRow:
     """Return the row with a sentence about its metric."""
-    return replace(row, sentence=_sentence(lab, row.metric))
+    return replace(row, sentence=_sentence(programs, row.metric))
 
 
 def _with_runs(
@@ -239,9 +259,8 @@ def _with_runs(
     return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))
 
 
-def _sentence(lab: Lab, metric: str) -> str:
+def _sentence(programs: Mapping[str, Program], metric: str) -> str:
     """Return a sentence about the test and the metric."""
-    programs = lab.catalogue.programs
     program = programs[metric.partition(".")[0]]
     return f"The test: {program.describe}. The metric: {metric_of(programs, metric).describe}."
 

@@ -7,6 +7,7 @@ according to the settings and the record of its kind.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email import message_from_bytes, policy
 from email.utils import getaddresses
@@ -24,12 +25,19 @@ from swingbot.core.report.report_facts import Commit
 from swingbot.core.stats.compare import compare
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.kernel.images import all_images_of
-from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports import Catalogue, Git, GitError, Lab, LabSettings, Transaction
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.gates import Gates
+from swingbot.service.ports.incidents import Incidents
+from swingbot.service.ports.reports import Reports
+from swingbot.service.ports.trees import Trees
+from swingbot.service.ports.variants import Variants
 from swingbot.service.prove.report_evidence import gates_of, told_gates
 from swingbot.service.report.draft_first import report_row
 from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.result.boots import boots_of
 from swingbot.service.store_mail import WrittenMail, store_mail
+from swingbot_jobs.language.program import Program
 
 # the incident status that each mail requires; open for all others
 _OF = {"retraction": "invalid", "fixed": "fixed"}
@@ -69,9 +77,9 @@ def draft_followups(lab: Lab, tx: Transaction) -> None:
         if incident is None or incident.status != _OF.get(kind, "open"):
             continue  # a person has changed it in the meantime
         case = _case(tx, number)
-        news = _news(lab, tx, case, kind) if case is not None else None
+        news = _news(lab.tools.git, lab.catalogue, tx, case, kind) if case is not None else None
         if case is not None and news is not None:
-            _draft(lab, tx, case, kind, news)
+            _draft(lab, tx.trees, tx.reports, tx.gates, case, kind, news)
 
 
 def _case(tx: Transaction, incident: int) -> ReportedIncident | None:
@@ -97,50 +105,64 @@ def _case(tx: Transaction, incident: int) -> ReportedIncident | None:
     return None
 
 
-def _news(lab: Lab, tx: Transaction, case: ReportedIncident, kind: Kind) -> FollowUpFacts | None:
+def _news(
+    git: Git, catalogue: Catalogue, tx: Transaction, case: ReportedIncident, kind: Kind
+) -> FollowUpFacts | None:
     match kind:
         case "retraction":
             said = tx.incidents.last_event(case.incident, "invalid")
             return FollowUpFacts(reason=(said[0] if said else None) or "")
         case "fixed":
-            return _fixed(lab, tx, case)
+            return _fixed(
+                git, catalogue.programs, tx.trees, tx.variants, tx.comparisons, tx.incidents, case
+            )
         case "update":
-            return _update(lab, tx, case)
+            return _update(catalogue.programs, tx, case)
         case "still":
-            return _still(lab, tx, case)
+            return _still(git, catalogue, tx, case)
 
 
-def _fixed(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
+def _fixed(
+    git: Git,
+    programs: Mapping[str, Program],
+    trees: Trees,
+    variants: Variants,
+    comparisons: Comparisons,
+    incidents: Incidents,
+    case: ReportedIncident,
+) -> FollowUpFacts | None:
     """Return the content of a mail about a fix, from the comparison that checked it."""
-    incident = tx.incidents.get(case.incident)
+    incident = incidents.get(case.incident)
     if incident is None or incident.fixed_by is None or incident.fix_check is None:
         return None
-    comparison = tx.comparisons.get(incident.fix_check)
+    comparison = comparisons.get(incident.fix_check)
     assert comparison is not None
-    tree, tip = tx.trees.get(comparison.tree), tx.variants.get(comparison.head)
+    tree, tip = trees.get(comparison.tree), variants.get(comparison.head)
     rows = [
         row
-        for row in tx.comparisons.rows(comparison.id)
+        for row in comparisons.rows(comparison.id)
         if row.metric == case.bisection.metric and row.change_pct is not None
     ]
     return FollowUpFacts(
-        rows=tuple(report_row(lab, row) for row in rows),
+        rows=tuple(report_row(programs, row) for row in rows),
         where=f"{tree.name}, branch {tree.branch}",
         head=tip.commit,
-        fix=_commit(lab, incident.fixed_by),
+        fix=_commit(git, incident.fixed_by),
         comparison=comparison.id,
     )
 
 
-def _commit(lab: Lab, sha: str) -> Commit:
+def _commit(git: Git, sha: str) -> Commit:
     try:
-        facts = lab.tools.git.facts(sha)
+        facts = git.facts(sha)
         return Commit(sha=facts.commit, subject=facts.subject, author=facts.author)
     except GitError:
         return Commit(sha=sha, subject="", author="")
 
 
-def _update(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
+def _update(
+    programs: Mapping[str, Program], tx: Transaction, case: ReportedIncident
+) -> FollowUpFacts | None:
     """Return the sightings that are in no mail yet, with the results of their own comparisons."""
     new = [
         sighting
@@ -161,7 +183,7 @@ def _update(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts 
     ]
     tree = tx.trees.get(new[0].tree)
     return FollowUpFacts(
-        rows=tuple(report_row(lab, row) for row in rows),
+        rows=tuple(report_row(programs, row) for row in rows),
         where=f"{tree.name}, branch {tree.branch}",
         head=new[0].commit,
         reason=" ".join(sentence for sentence, _ in sentences),
@@ -202,13 +224,15 @@ def _found(tx: Transaction, case: ReportedIncident, new: Sighting) -> tuple[str,
     )
 
 
-def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts | None:
+def _still(
+    git: Git, catalogue: Catalogue, tx: Transaction, case: ReportedIncident
+) -> FollowUpFacts | None:
     """Return the comparison of the latest tip of the branch with the culprit's parent, if both have
     comparable boots.
 
     Nothing is booted for it, so a testbox that does not share boots gives no answer.
     """
-    testbox = lab.catalogue.testboxes.present.get(case.bisection.testbox)
+    testbox = catalogue.testboxes.present.get(case.bisection.testbox)
     latest = (
         tx.comparisons.latest_tip(case.sighting.tree)
         if testbox is not None and testbox.repeatable
@@ -223,16 +247,16 @@ def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts |
         return None
     tip, tree = tx.variants.get(latest.head), tx.trees.get(latest.tree)
     try:
-        if not lab.tools.git.is_ancestor(case.culprit.commit, tip.commit):
+        if not git.is_ancestor(case.culprit.commit, tip.commit):
             return None
     except GitError:
         return None
-    row = _side_by_side(lab, tx, case, own, latest)
+    row = _side_by_side(catalogue, tx, case, own, latest)
     reported = case.row.change_pct
     if row is None or reported is None or check(reported, row).answer != "still":
         return None
     return FollowUpFacts(
-        rows=(report_row(lab, row),),
+        rows=(report_row(catalogue.programs, row),),
         where=f"{tree.name}, branch {tree.branch}",
         head=tip.commit,
         comparison=latest.id,
@@ -240,12 +264,16 @@ def _still(lab: Lab, tx: Transaction, case: ReportedIncident) -> FollowUpFacts |
 
 
 def _side_by_side(
-    lab: Lab, tx: Transaction, case: ReportedIncident, own: Comparison, latest: Comparison
+    catalogue: Catalogue,
+    tx: Transaction,
+    case: ReportedIncident,
+    own: Comparison,
+    latest: Comparison,
 ) -> ComparisonRow | None:
     """Compare the culprit's parent, as booted for the first mail, with the tip, as booted for its
     own comparison.
     """
-    bisection, testbox = case.bisection, lab.catalogue.testboxes.known(case.bisection.testbox)
+    bisection, testbox = case.bisection, catalogue.testboxes.known(case.bisection.testbox)
     spec = next(
         (
             s
@@ -264,7 +292,7 @@ def _side_by_side(
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
     key, metric = (
         (bisection.unit_job, bisection.metric),
-        metric_of(lab.catalogue.programs, bisection.metric),
+        metric_of(catalogue.programs, bisection.metric),
     )
     sides = [
         boots_of(tx.specs, tx.boots, image, testbox.name, spec, "", c.numbers)[0].get(key, [])
@@ -288,13 +316,19 @@ def _side_by_side(
 
 
 def _draft(
-    lab: Lab, tx: Transaction, case: ReportedIncident, kind: Kind, news: FollowUpFacts
+    lab: Lab,
+    trees: Trees,
+    reports: Reports,
+    gates: Gates,
+    case: ReportedIncident,
+    kind: Kind,
+    news: FollowUpFacts,
 ) -> None:
-    number, name = tx.reports.reserve(), ids.show("incident", case.incident)
+    number, name = reports.reserve(), ids.show("incident", case.incident)
     row, tree, revision = (
-        report_row(lab, case.row),
-        tx.trees.get(case.sighting.tree),
-        tx.reports.next_revision(case.incident, kind),
+        report_row(lab.catalogue.programs, case.row),
+        trees.get(case.sighting.tree),
+        reports.next_revision(case.incident, kind),
     )
     facts = FollowUp(
         kind=kind,
@@ -309,19 +343,20 @@ def _draft(
         head=news.head,
         fix=news.fix,
         reason=news.reason,
-        links=_links(lab, case, number, news),
+        links=_links(lab.settings, case, number, news),
         contact=lab.settings.contact,
     )
     filing = file_report(
-        lab,
-        tx,
+        lab.tools,
+        lab.settings,
+        reports,
         DraftedMail(
             tree=tree.name,
             commit=case.culprit.commit,
             author=case.culprit.author,
             base=tree.base_commit,
             headline=row,
-            gates=told_gates(gates_of(tx.gates, case.incident)),
+            gates=told_gates(gates_of(gates, case.incident)),
             shown=news.shown,
             alone=True,
             thread=_readers(case.first),
@@ -330,7 +365,7 @@ def _draft(
     store_mail(
         lab.settings,
         lab.clock.now,
-        tx.reports,
+        reports,
         WrittenMail(
             number=number,
             incident=case.incident,
@@ -363,8 +398,10 @@ def _thread(first: FirstMail) -> PostedMail:
     )
 
 
-def _links(lab: Lab, case: ReportedIncident, number: int, news: FollowUpFacts) -> dict[str, str]:
-    url = lab.settings.web_url
+def _links(
+    settings: LabSettings, case: ReportedIncident, number: int, news: FollowUpFacts
+) -> dict[str, str]:
+    url = settings.web_url
     links = {
         "page": f"{url}/report/{ids.show('report', number)}",
         "incident": f"{url}/incident/{ids.show('incident', case.incident)}",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from swingbot.core.mail.message import PostedMail
 from swingbot.core.mail.posting import posted_as
-from swingbot.service.ports import GitError, Lab
+from swingbot.service.ports import GitError, Tools
 
 
-def posting_of(lab: Lab, commit: str, subject: str, author: str) -> PostedMail | None:
+def posting_of(tools: Tools, commit: str, subject: str, author: str) -> PostedMail | None:
     """Return the posting's Message-ID, with its subject and references if the archive
     (`mail.archive`) has it. None if it is unknown.
 
@@ -15,9 +15,9 @@ def posting_of(lab: Lab, commit: str, subject: str, author: str) -> PostedMail |
     version of `[PATCH] subject` by the author.
     """
     try:
-        trailer = posted_as(lab.tools.git.message(commit))
+        trailer = posted_as(tools.git.message(commit))
     except GitError:
         trailer = None
-    if lab.tools.list_archive is None:
+    if tools.list_archive is None:
         return trailer
-    return lab.tools.list_archive(trailer.message_id if trailer else "", subject, author) or trailer
+    return tools.list_archive(trailer.message_id if trailer else "", subject, author) or trailer

@@ -12,7 +12,8 @@ from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.improvements import too_good
 from swingbot.core.moderation.ruling import ReportClass, Ruling, class_of, first_state
 from swingbot.core.report.report_facts import Gate
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import LabSettings, Tools
+from swingbot.service.ports.reports import Reports
 from swingbot.service.report.address import recipients_of
 
 
@@ -37,25 +38,29 @@ class DraftedMail:
     thread: Sequence[str] | None = None
 
 
-def file_report(lab: Lab, tx: Transaction, mail: DraftedMail) -> Filing:
+def file_report(tools: Tools, settings: LabSettings, reports: Reports, mail: DraftedMail) -> Filing:
     """Return recipients, state, reason and class of a mail that was just written."""
-    addressed = recipients_of(lab, mail.tree, mail.commit, mail.author, mail.base)
+    addressed = recipients_of(tools, settings, mail.tree, mail.commit, mail.author, mail.base)
     if mail.thread is not None:
-        addressed = within(addressed, mail.thread, lab.settings.recipients)
+        addressed = within(addressed, mail.thread, settings.recipients)
     kind = class_of(
         mail.headline.metric,
         mail.headline.testbox,
         [(gate.name, gate.status) for gate in mail.gates],
     )
-    ruling = _rule(lab, tx, mail, kind, addressed)
+    ruling = _rule(settings, reports, mail, kind, addressed)
     return Filing(state=ruling.state, reason=ruling.reason, addressed=addressed, kind=kind)
 
 
 def _rule(
-    lab: Lab, tx: Transaction, mail: DraftedMail, kind: ReportClass, addressed: Addressed
+    settings: LabSettings,
+    reports: Reports,
+    mail: DraftedMail,
+    kind: ReportClass,
+    addressed: Addressed,
 ) -> Ruling:
-    rules = lab.settings.mail
-    suspicion = suspicion_of(lab, mail.headline) if mail.shown else None
+    rules = settings.mail
+    suspicion = suspicion_of(settings, mail.headline) if mail.shown else None
     doubts = [
         None if mail.shown else "fresh boots of culprit and parent do not show the change",
         mail.unproven,
@@ -69,7 +74,7 @@ def _rule(
         and not mail.alone
         and suspicion is None
     )
-    record = tx.reports.class_record(kind)
+    record = reports.class_record(kind)
     return first_state(
         rules.release,
         kind,
@@ -107,7 +112,7 @@ def _no_recipient(addressed: Addressed) -> str:
     return f"it has no recipient ({reasons or 'no author and no maintainer'})"
 
 
-def suspicion_of(lab: Lab, headline: ComparisonRow) -> str | None:
+def suspicion_of(settings: LabSettings, headline: ComparisonRow) -> str | None:
     """Return why an improvement looks too good to be true, for the moderator and the mail; None if
     it does not.
     """
@@ -118,5 +123,5 @@ def suspicion_of(lab: Lab, headline: ComparisonRow) -> str | None:
         headline.metric,
         headline.better,
         headline.change_pct,
-        lab.settings.mail.plausible,
+        settings.mail.plausible,
     )

@@ -41,7 +41,9 @@ def readdress(lab: Lab, case: AddressedMail) -> Readdressed:
     """Return the same mail addressed according to the current settings; Message-ID, thread and date
     stay.
     """
-    addressed = recipients_of(lab, case.tree, case.commit, case.author, case.base)
+    addressed = recipients_of(
+        lab.tools, lab.settings, case.tree, case.commit, case.author, case.base
+    )
     old = message_from_bytes(case.message, policy=policy.compat32)
     references = tuple(str(old.get("References", "")).split())
     mail = Mail(

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
 
 from swingbot.core.model.comparison_row import Key
 from swingbot.core.model.records import Comparison, Order, Variant
+from swingbot.core.plan.boot_series import series_for
+from swingbot.core.plan.metric_rules import rule_of
 from swingbot.core.stats.looks import Look, keyed
+from swingbot.core.stats.rows import Rule
+from swingbot.core.table.rows import (
+    MeasuredArm,
+    MeasuredBoot,
+    TestboxRule,
+    rows_of,
+    rows_without_numbers,
+)
 from swingbot.service.detect.screen_tips import screen_tip
-from swingbot.service.ports import GitError, Lab, Transaction
-from swingbot.service.table.rows import ArmKernel, TestboxPart
+from swingbot.service.ports import Git, GitError, Lab, Transaction
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.specs import Specs
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Metric
+from swingbot_jobs.testbox.definition import Testbox
 
 
 def judge_comparisons(lab: Lab, tx: Transaction) -> None:
@@ -23,26 +39,94 @@ def judge_comparisons(lab: Lab, tx: Transaction) -> None:
 
 
 def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[Order]) -> None:
-    kernels = _kernels(lab, tx, comparison, orders)
-    unbuilt = [kernel for kernel in kernels if kernel.image is None]
-    if unbuilt and len(kernels) - len(unbuilt) < 2:
-        why = f"{unbuilt[0].arm.name} {unbuilt[0].commit[:12]} {unbuilt[0].trouble}"
+    arms = _arms(lab, tx, comparison, orders)
+    unbuilt = [arm for arm in arms if arm.image is None]
+    if unbuilt and len(arms) - len(unbuilt) < 2:
+        why = f"{unbuilt[0].name} {unbuilt[0].commit[:12]} {unbuilt[0].trouble}"
         tx.comparisons.set_status(comparison.id, "failed", why)
         return
     tip: dict[Key, list[float]] = {}
     look = _look(tx, comparison)
     tx.comparisons.withdraw_rows(comparison.id)
     for testbox, spec in comparison.parts:
-        part = TestboxPart(
-            lab=lab, tx=tx, comparison=comparison, testbox=testbox, spec=spec, look=look
-        )
-        arms = [part.measured(kernel) for kernel in kernels]
-        for row in part.rows(kernels, arms):
+        definition = lab.catalogue.testboxes.known(testbox)
+        booted = [
+            _booted(tx.specs, tx.boots, arm, own.spec(spec), definition, comparison)
+            for arm, own in zip(arms, comparison.arms, strict=True)
+        ]
+        rule = _rule(lab, tx, comparison, definition, tx.specs.get(spec), look)
+        for row in (*rows_of(booted, rule), *rows_without_numbers(booted, rule)):
             tx.comparisons.add_row(comparison.id, spec, row)
-        tip |= part.means(arms[-1])
+        tip |= _means(testbox, booted[-1])
     tx.comparisons.set_status(comparison.id, "done", _lab_trouble(orders))
     if comparison.kind == "watch":
-        screen_tip(lab, tx, comparison, tip)
+        screen_tip(lab.tools.git, lab.catalogue, lab.settings, tx, comparison, tip)
+
+
+def _booted(
+    specs: Specs,
+    boots: Boots,
+    arm: MeasuredArm,
+    spec: str,
+    testbox: Testbox,
+    comparison: Comparison,
+) -> MeasuredArm:
+    """Return the arm with its boots of `spec` on a testbox."""
+    jobs = specs.get(spec)
+    if arm.image is None:
+        return replace(arm, spec=spec, jobs=jobs)
+    measured, problems = [], []
+    series = series_for(testbox, comparison)
+    for boot in boots.find(arm.image, testbox.name, spec, series, comparison.numbers):
+        values = boots.values(boot.id) if boot.outcome == "up" else {}
+        measured.append(MeasuredBoot(k=boot.k, facts=boot.facts, values=values))
+        if boot.outcome != "up":
+            problems.append(f"boot {boot.k} was {boot.trouble}")
+            continue
+        seen = {job for job, _ in values}
+        problems += [
+            f"boot {boot.k}, {job.name}: {problem}"
+            for job in jobs
+            if job.name not in seen
+            for problem in boots.problems(boot.id, job.name)[:1]
+        ]
+    return replace(arm, spec=spec, jobs=jobs, boots=measured, problems=problems)
+
+
+def _rule(
+    lab: Lab,
+    tx: Transaction,
+    comparison: Comparison,
+    testbox: Testbox,
+    jobs: Sequence[UnitJob],
+    look: Look,
+) -> TestboxRule:
+    def of_metric(job: UnitJob, metric: Metric) -> Rule:
+        benchmark = metric.klass == "benchmark"
+        record = tx.noise.get(testbox.name, job.name, metric.name) if benchmark else None
+        rule = rule_of(testbox, metric, job, record)
+        # The boots of a bisection have already shown that these two kernels differ.
+        proven = comparison.kind in ("attribute", "gate")
+        return replace(rule, unimodal=rule.unimodal or proven)
+
+    return TestboxRule(
+        testbox=testbox.name,
+        label=testbox.label,
+        paired=testbox.repeatable,
+        jobs={job.name: job for job in jobs},
+        programs=lab.catalogue.programs,
+        of_metric=of_metric,
+        against=comparison.against,
+        look=look,
+    )
+
+
+def _means(testbox: str, arm: MeasuredArm) -> dict[Key, list[float]]:
+    """Return the boot means of an arm by (testbox, unit job, metric)."""
+    return {
+        (testbox, *key): [fmean(boot.values) for boot in arm.runs_of(key) if boot.values]
+        for key in arm.measured
+    }
 
 
 def _look(tx: Transaction, comparison: Comparison) -> Look:
@@ -53,12 +137,13 @@ def _look(tx: Transaction, comparison: Comparison) -> Look:
     )
 
 
-def _kernels(
+def _arms(
     lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[Order]
-) -> list[ArmKernel]:
+) -> list[MeasuredArm]:
+    """Return the arms with their kernels, without boots."""
     variants = [tx.variants.get(arm.variant) for arm in comparison.arms]
     builds = tx.builds.by_key([variant.build_key for variant in variants])
-    kernels = []
+    arms = []
     for arm, variant in zip(comparison.arms, variants, strict=True):
         build = builds.get(variant.build_key)
         trouble = None
@@ -66,25 +151,26 @@ def _kernels(
             trouble = f"could not be built: {_lost(variant, orders)}"
         elif build.status == "failed":
             trouble = build.trouble
-        image = None if build is None or trouble else str(build.image_sha256)
-        kernels.append(
-            ArmKernel(
-                arm=arm,
+        arms.append(
+            MeasuredArm(
+                name=arm.name,
+                axes=arm.axes,
                 commit=variant.commit,
-                parents=_parents(lab, comparison, variant.commit),
-                image=image,
+                parents=_parents(lab.tools.git, comparison, variant.commit),
+                image=None if build is None or trouble else str(build.image_sha256),
                 trouble=trouble,
+                first_k=comparison.first_k + arm.from_block,
             )
         )
-    return kernels
+    return arms
 
 
-def _parents(lab: Lab, comparison: Comparison, commit: str) -> list[str]:
+def _parents(git: Git, comparison: Comparison, commit: str) -> list[str]:
     """Return the parents of a commit in a table whose rows follow each other; else nothing."""
     if "above" not in comparison.against:
         return []
     try:
-        return list(lab.tools.git.facts(commit).parents)
+        return list(git.facts(commit).parents)
     except GitError:
         return []
 

@@ -15,13 +15,13 @@ from starlette.routing import Route
 from swingbot.core.incident.decide import ACTS
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import folded
+from swingbot.core.model.documents import Incident
 from swingbot.service.incident import keep as keep
 from swingbot.service.ports import GitError, Lab, RequestError
 
 from ..access.forms import FORM_HEADERS, Form, Forms
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
-from ..ports import Row
 
 OTHERS: Final = ("merge", "split")
 
@@ -113,14 +113,14 @@ def _id(text: str, kind: str) -> int:
         raise RequestError(str(error)) from None
 
 
-def shown(document: Row) -> dict[str, Any]:
+def shown(document: Incident) -> dict[str, Any]:
     """Values for the template: number of branches, what can be split off, the rows by test."""
     places = {(s["tree"], s["commit"]) for s in document["sightings"]}
     out = sorted(
         {
             s["bisection"]
             for s in document["sightings"]
-            if s["commit"] != document["culprit"]["commit"]
+            if s["bisection"] and s["commit"] != document["culprit"]["commit"]
         }
     )
     return {

@@ -55,7 +55,7 @@ class Pages:
     ) -> None:
         self._source, self._renderer, self._artifact, self._kits = source, renderer, artifact, kits
         read = source.read
-        self._kinds: Mapping[str, Callable[[Connection, str], Row]] = {
+        self._kinds: Mapping[str, Callable[[Connection, str], Any]] = {
             "bisection": read.bisection,
             "incident": read.incident,
             "report": read.report,
@@ -66,7 +66,7 @@ class Pages:
             "kernel": read.kernel,
             "variant": read.variant,
         }
-        self._extra: Mapping[str, Callable[[Connection, Row], Row]] = {
+        self._extra: Mapping[str, Callable[[Connection, Any], Row]] = {
             "incident": lambda conn, document: incident.shown(document),
             "report": self._report,
             "order": self._order,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swingbot.core.model.comparison_row import key_of
+from swingbot.core.model.documents import Bisection
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit
 
@@ -98,7 +99,7 @@ def history_plot(read: ReadModels, conn: Connection, report: Row) -> str:
     )
 
 
-def _parent(bisection: Row, culprit: str) -> str | None:
+def _parent(bisection: Bisection, culprit: str) -> str | None:
     commits = [point["commit"] for point in bisection["points"]]
     at = commits.index(culprit) if culprit in commits else 0
     return commits[at - 1] if at else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure
 from swingbot.core.model.bisection import Observation
+from swingbot.core.model.documents import NamedCommit
 
 if TYPE_CHECKING:  # needs numpy and scipy; pages and lists show sentences without them
     from swingbot.core.bisect.tell.explain import Explanation, Influence, WhatIf
@@ -38,7 +39,7 @@ def name(commits: Commits, idx: int) -> str:
 
 
 def of_merge(
-    merge: str, branch: str, status: str, culprit: Mapping[str, str] | None, reason: str | None
+    merge: str, branch: str, status: str, culprit: NamedCommit | None, reason: str | None
 ) -> str:
     """Describe what bisection `branch`, which searches a merged branch, says about the merge."""
     if status == "running":
