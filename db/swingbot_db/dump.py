@@ -145,8 +145,8 @@ def read_table(conn: sa.Connection, name: str, columns: Sequence[str], source: D
 
     Raises DumpError if the table or a column does not exist.
     """
-    known = {table.name: table.columns for table in tables(conn)}
-    if name not in known or not set(columns) <= set(known[name]):
+    columns_of = {table.name: table.columns for table in tables(conn)}
+    if name not in columns_of or not set(columns) <= set(columns_of[name]):
         raise DumpError(
             f"the schema of this revision has no table {name} with the columns"
             f" {', '.join(columns)}: the backup does not fit its own revision"

@@ -46,8 +46,8 @@ def revision(conn: sa.Connection) -> str | None:
 
 
 def _exists(conn: sa.Connection, table: str) -> bool:
-    found = conn.execute(sa.text("SELECT to_regclass(:table)"), {"table": table})
-    return found.scalar() is not None
+    oid = conn.execute(sa.text("SELECT to_regclass(:table)"), {"table": table})
+    return oid.scalar() is not None
 
 
 def check(conn: sa.Connection, *, older_too: bool = True) -> None:

@@ -702,19 +702,19 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     sections: dict[str, Any] = {}
     for name in SECTIONS:
         kind = hints[name]
-        known = {f.name: get_type_hints(kind)[f.name] for f in dataclasses.fields(kind)}
+        kinds = {f.name: get_type_hints(kind)[f.name] for f in dataclasses.fields(kind)}
         given = document.pop(name, {})
         if not isinstance(given, dict):
             raise SettingsError(f"{file}: [{name}] must be a table of keys")
         values: dict[str, Any] = {}
         for key, value in given.items():
-            if key not in known:
+            if key not in kinds:
                 raise SettingsError(
-                    f"{file}: unknown key {name}.{key}; valid keys are {', '.join(known)}"
+                    f"{file}: unknown key {name}.{key}; valid keys are {', '.join(kinds)}"
                 )
-            values[key] = _convert(f"{file}: {name}.{key}", known[key], value)
+            values[key] = _convert(f"{file}: {name}.{key}", kinds[key], value)
             sources[f"{name}.{key}"] = str(file)
-        for key, type_ in known.items():
+        for key, type_ in kinds.items():
             variable = variable_of(f"{name}.{key}")
             if variable in env:
                 values[key] = _convert(variable, type_, env[variable])

@@ -114,10 +114,10 @@ def secret(session: CommandContext, name: str, new: bool) -> None:
 
 
 def _check_name(settings: Settings, name: str) -> None:
-    known = buildmaster.worker_names(settings)
-    if name not in known:
+    names = buildmaster.worker_names(settings)
+    if name not in names:
         raise SettingsError(
-            f"worker {name!r} does not exist; the workers are {', '.join(known)} (the worker of a"
+            f"worker {name!r} does not exist; the workers are {', '.join(names)} (the worker of a"
             " testbox is testbox-NAME, declared in workers/testboxes/NAME.yaml)"
         )
 

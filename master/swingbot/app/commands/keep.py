@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def kept(run: Callable[P, R]) -> Callable[P, R]:
+def with_keep_errors(run: Callable[P, R]) -> Callable[P, R]:
     """Turn errors of backup and restore into one sentence and an exit status, like `guarded`."""
 
     @functools.wraps(run)
@@ -70,7 +70,7 @@ def kept(run: Callable[P, R]) -> Callable[P, R]:
 @as_json
 @pass_session
 @guarded
-@kept
+@with_keep_errors
 def backup(
     session: CommandContext,
     directory: Path,
@@ -91,11 +91,11 @@ def backup(
       swingbot backup /mnt/backup/swingbot
       swingbot backup /mnt/backup/swingbot --verify
     """
-    place = BackupDirectory(directory)
+    backups = BackupDirectory(directory)
     if list_:
-        _list(place, json_)
+        _list(backups, json_)
     elif verify_:
-        _verify(place, generation, json_)
+        _verify(backups, generation, json_)
     elif generation is not None:
         raise BadBackup(
             "--generation requires --verify; a new generation is named after the current time"
@@ -127,35 +127,36 @@ def backup(
             )
 
 
-def _list(place: BackupDirectory, json_: bool) -> None:
-    place.check()
-    generations = [(name, place.manifest(name)) for name in place.names()]
+def _list(backups: BackupDirectory, json_: bool) -> None:
+    backups.check()
+    generations = [(name, backups.manifest(name)) for name in backups.names()]
     if json_:
         say_json(
             [
                 {
                     "generation": name,
-                    "taken_at": one.taken_at,
-                    "revision": one.revision,
-                    "artifacts": one.artifacts,
+                    "taken_at": manifest.taken_at,
+                    "revision": manifest.revision,
+                    "artifacts": manifest.artifacts,
                 }
-                for name, one in generations
+                for name, manifest in generations
             ]
         )
         return
-    for name, one in generations:
-        rows = sum(table.rows for table in one.tables)
+    for name, manifest in generations:
+        rows = sum(table.rows for table in manifest.tables)
         click.echo(
-            f"{name}  schema {one.revision}  {rows} rows  {one.artifacts} artifacts"
-            f" ({amount(one.artifact_bytes)})  {len(one.letters)} mails  {len(one.refs)} refs"
+            f"{name}  schema {manifest.revision}  {rows} rows  {manifest.artifacts} artifacts"
+            f" ({amount(manifest.artifact_bytes)})  {len(manifest.letters)} mails "
+            f" {len(manifest.refs)} refs"
         )
 
 
-def _verify(place: BackupDirectory, generation: str | None, json_: bool) -> None:
+def _verify(backups: BackupDirectory, generation: str | None, json_: bool) -> None:
     from swingbot.app.keep.verify import verify
 
-    name = place.choose(generation)
-    problems = verify(place, name, _quiet if json_ else click.echo)
+    name = backups.choose(generation)
+    problems = verify(backups, name, _quiet if json_ else click.echo)
     if json_:
         say_json({"generation": name, "problems": problems})
     else:
@@ -187,7 +188,7 @@ def _quiet(line: str) -> None:
 @as_json
 @pass_session
 @guarded
-@kept
+@with_keep_errors
 def restore(
     session: CommandContext,
     directory: Path,
@@ -236,7 +237,7 @@ def restore(
 @as_json
 @pass_session
 @guarded
-@kept
+@with_keep_errors
 def retention(session: CommandContext, dry_run: bool, json_: bool) -> None:
     """Show raw results by class, which of them have expired, and why the others are kept.
 

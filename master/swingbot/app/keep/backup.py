@@ -69,32 +69,33 @@ def backup(
 
     Raises BadBackup, KeepError, OSError.
     """
-    place = BackupDirectory(directory)
-    if settings.state == place.directory or settings.state in place.directory.parents:
+    backups = BackupDirectory(directory)
+    if settings.state == backups.directory or settings.state in backups.directory.parents:
         raise KeepError(
-            f"{place.directory} is inside the state directory that it would back up; choose another"
+            f"{backups.directory} is inside the state directory that it would back up;"
+            " choose another"
             " directory"
         )
     with alone(settings):
-        place.create()
+        backups.create()
         name = generation_name(datetime.now(UTC))
-        part = place.generations / f".{name}.part"
-        for unfinished in place.generations.glob(".*.part"):
+        part = backups.generations / f".{name}.part"
+        for unfinished in backups.generations.glob(".*.part"):
             shutil.rmtree(unfinished)
         (part / "database").mkdir(parents=True)
         manifest = _database(settings, engine, part / "database", announce)
-        count, size = _artifacts(settings, place, part, announce, link=link)
+        count, size = _artifacts(settings, backups, part, announce, link=link)
         manifest = dataclasses.replace(
             manifest,
             artifacts=count,
             artifact_bytes=size,
-            refs=_mirror(settings.mirror, place, name, announce),
-            letters=_mail(settings.maildir, place),
+            refs=_mirror(settings.mirror, backups, name, announce),
+            letters=_mail(settings.maildir, backups),
         )
         write_json(part / "manifest.json", manifest.to_json())
         os.sync()
-        part.rename(place.generations / name)
-        _forget(place, keep, announce)
+        part.rename(backups.generations / name)
+        _forget(backups, keep, announce)
     return name, manifest
 
 
@@ -128,8 +129,8 @@ def _database(settings: Settings, engine: Engine, folder: Path, announce: Announ
             settings=_given(settings),
         )
     announce(
-        f"database: {len(written)} tables, {sum(one.rows for one in written)} rows,"
-        f" {amount(sum(one.size for one in written))} compressed"
+        f"database: {len(written)} tables, {sum(table.rows for table in written)} rows,"
+        f" {amount(sum(table.size for table in written))} compressed"
     )
     return manifest
 
@@ -197,19 +198,19 @@ def _fields(settings: Settings, section: str) -> tuple[dataclasses.Field[Any], .
 
 
 def _artifacts(
-    settings: Settings, place: BackupDirectory, part: Path, announce: Announce, *, link: bool
+    settings: Settings, backups: BackupDirectory, part: Path, announce: Announce, *, link: bool
 ) -> tuple[int, int]:
     """Copy artifacts missing in the backup; return number and bytes of all files."""
     stored = list(artifacts.ArtifactDirectory(settings.artifacts).stored())
     new = [
         file
         for file in stored
-        if not (place.artifacts / file.path).exists() or file.path.endswith(artifacts.GONE)
+        if not (backups.artifacts / file.path).exists() or file.path.endswith(artifacts.GONE)
     ]
     progress = BackupProgress("artifacts", len(new), sum(file.size for file in new), announce)
     copied = 0
     for file in new:
-        if not copy_whole(settings.artifacts / file.path, place.artifacts / file.path, link=link):
+        if not copy_whole(settings.artifacts / file.path, backups.artifacts / file.path, link=link):
             copied += 1
         progress.add(file.size)
     with (part / "artifacts.list").open("w") as out:
@@ -223,16 +224,18 @@ def _artifacts(
     return len(stored), size
 
 
-def _mirror(mirror: Path, place: BackupDirectory, name: str, announce: Announce) -> dict[str, str]:
+def _mirror(
+    mirror: Path, backups: BackupDirectory, name: str, announce: Announce
+) -> dict[str, str]:
     """Fetch all refs of the mirror into the backup; return them without the `refs/` prefix."""
     if not mirror.exists():
         announce("mirror: none yet")
         return {}
-    if not place.mirror.exists():
-        _git("init", "--quiet", "--bare", str(place.mirror))
+    if not backups.mirror.exists():
+        _git("init", "--quiet", "--bare", str(backups.mirror))
     _git(
         "-C",
-        str(place.mirror),
+        str(backups.mirror),
         "fetch",
         "--quiet",
         "--no-tags",
@@ -240,7 +243,7 @@ def _mirror(mirror: Path, place: BackupDirectory, name: str, announce: Announce)
         str(mirror),
         f"+refs/*:refs/backup/{name}/*",
     )
-    fetched = refs(place.mirror, name)
+    fetched = refs(backups.mirror, name)
     announce(f"mirror: {len(fetched)} refs")
     return fetched
 
@@ -268,7 +271,7 @@ def _git(*arguments: str) -> str:
 git = _git
 
 
-def _mail(folder: Path, place: BackupDirectory) -> tuple[MailFile, ...]:
+def _mail(folder: Path, backups: BackupDirectory) -> tuple[MailFile, ...]:
     mails = []
     for path in maildir.files(folder):
         try:
@@ -276,7 +279,7 @@ def _mail(folder: Path, place: BackupDirectory) -> tuple[MailFile, ...]:
         except OSError:
             continue  # moved or deleted by a mail reader
         sha256 = hashlib.sha256(content).hexdigest()
-        target = place.letter(sha256)
+        target = backups.letter(sha256)
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.with_name(target.name + ".part").write_bytes(content)
@@ -288,29 +291,29 @@ def _mail(folder: Path, place: BackupDirectory) -> tuple[MailFile, ...]:
 # -- deleting old generations -------------------------------------------------
 
 
-def _forget(place: BackupDirectory, keep: int, announce: Announce) -> None:
+def _forget(backups: BackupDirectory, keep: int, announce: Announce) -> None:
     """Delete generations beyond the latest `keep`, and files that no other generation uses."""
-    old = too_many(place.names(), keep)
+    old = too_many(backups.names(), keep)
     if not old:
         return
     for name in old:
-        shutil.rmtree(place.generations / name)
-        if place.mirror.exists():
-            for ref in refs(place.mirror, name):
-                _git("-C", str(place.mirror), "update-ref", "-d", f"refs/backup/{name}/{ref}")
+        shutil.rmtree(backups.generations / name)
+        if backups.mirror.exists():
+            for ref in refs(backups.mirror, name):
+                _git("-C", str(backups.mirror), "update-ref", "-d", f"refs/backup/{name}/{ref}")
     used_files: set[str] = set()
     used_mail: set[str] = set()
-    for name in place.names():
-        used_files.update(place.artifact_list(name))
-        used_mail.update(letter.sha256 for letter in place.manifest(name).letters)
+    for name in backups.names():
+        used_files.update(backups.artifact_list(name))
+        used_mail.update(letter.sha256 for letter in backups.manifest(name).letters)
     gone = 0
-    for path in [*place.artifacts.glob("??/*"), *place.mail.glob("??/*")]:
+    for path in [*backups.artifacts.glob("??/*"), *backups.mail.glob("??/*")]:
         named = (
             path.parent.name + "/" + path.name
-            if path.is_relative_to(place.artifacts)
+            if path.is_relative_to(backups.artifacts)
             else path.parent.name + path.name
         )
-        if named not in (used_files if path.is_relative_to(place.artifacts) else used_mail):
+        if named not in (used_files if path.is_relative_to(backups.artifacts) else used_mail):
             path.unlink()
             gone += 1
     announce(f"deleted old generations {', '.join(old)} and {gone} files that only they used")

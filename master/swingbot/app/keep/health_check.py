@@ -22,10 +22,10 @@ def beat_file(settings: Settings) -> Path:
 
 def free_bytes(settings: Settings) -> int:
     """Free bytes on the disk of the state directory, or of its nearest existing parent."""
-    place = settings.state
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    return shutil.disk_usage(place).free
+    folder = settings.state
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
 
 
 def why_no_room(settings: Settings, times: float = 1.0) -> str | None:

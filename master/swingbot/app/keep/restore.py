@@ -43,13 +43,13 @@ def restore(
 
     Returns a summary. Raises BadBackup, KeepError, OSError.
     """
-    place, state = BackupDirectory(directory), settings.state
-    name = place.choose(generation)
-    manifest = place.manifest(name)
+    backups, state = BackupDirectory(directory), settings.state
+    name = backups.choose(generation)
+    manifest = backups.manifest(name)
     _fits(manifest)
     if state.exists() and any(state.iterdir()):
         raise KeepError(f"{state} is not empty; choose a new directory with --state")
-    if check and (problems := verify(place, name, announce)):
+    if check and (problems := verify(backups, name, announce)):
         raise KeepError(
             f"generation {name} has {count(len(problems), 'problem')}:"
             f" {'; '.join(problems[:3])}; use"
@@ -57,8 +57,8 @@ def restore(
         )
     state.mkdir(parents=True, exist_ok=True)
     with _server(settings) as engine:
-        changed = _database(engine, place, name, manifest, announce)
-    _files(settings, place, name, manifest, announce)
+        changed = _database(engine, backups, name, manifest, announce)
+    _files(settings, backups, name, manifest, announce)
     done = {
         "generation": name,
         "taken_at": manifest.taken_at,
@@ -114,7 +114,7 @@ def _server(settings: Settings) -> Iterator[Engine]:
 
 
 def _database(
-    engine: Engine, place: BackupDirectory, name: str, manifest: Manifest, announce: Announce
+    engine: Engine, backups: BackupDirectory, name: str, manifest: Manifest, announce: Announce
 ) -> Mapping[str, int]:
     progress = BackupProgress(
         "database",
@@ -126,7 +126,7 @@ def _database(
     with dump.filling(engine, manifest.revision) as conn:
         for table in manifest.tables:
             with (
-                (place.generations / name / "database" / f"{table.name}.copy.zst").open(
+                (backups.generations / name / "database" / f"{table.name}.copy.zst").open(
                     "rb"
                 ) as file,
                 ZstdReader(file) as source,
@@ -150,23 +150,25 @@ def _database(
 
 
 def _files(
-    settings: Settings, place: BackupDirectory, name: str, manifest: Manifest, announce: Announce
+    settings: Settings, backups: BackupDirectory, name: str, manifest: Manifest, announce: Announce
 ) -> None:
     progress = BackupProgress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
     settings.artifacts.mkdir(parents=True, exist_ok=True)
-    for entry in place.artifact_list(name):
-        source = place.artifacts / checked_path(entry)
+    for entry in backups.artifact_list(name):
+        source = backups.artifacts / checked_path(entry)
         copy_whole(source, settings.artifacts / entry)
         progress.add(source.stat().st_size)
     announce(f"artifacts: {manifest.artifacts} files, {amount(manifest.artifact_bytes)}")
     if manifest.refs:
         git("init", "--quiet", "--bare", str(settings.mirror))
         refspec = f"+refs/backup/{name}/*:refs/*"
-        with borrowed(place.mirror) as kept:
-            git("-C", str(settings.mirror), "fetch", "--quiet", "--no-tags", str(kept), refspec)
+        with borrowed(backups.mirror) as mirror:
+            git("-C", str(settings.mirror), "fetch", "--quiet", "--no-tags", str(mirror), refspec)
     announce(f"mirror: {len(manifest.refs)} refs")
     for folder in ("tmp", "new", "cur"):
         (settings.maildir / folder).mkdir(parents=True, exist_ok=True)
     for letter in manifest.letters:
-        shutil.copyfile(place.letter(letter.sha256), settings.maildir / letter.folder / letter.name)
+        shutil.copyfile(
+            backups.letter(letter.sha256), settings.maildir / letter.folder / letter.name
+        )
     announce(f"mailbox: {len(manifest.letters)} mails")

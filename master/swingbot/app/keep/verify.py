@@ -20,22 +20,22 @@ _CHUNK: Final = 1 << 20
 _ENTRY: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})(\.zst|\.gone)")
 
 
-def verify(place: BackupDirectory, name: str, announce: Callable[[str], None]) -> list[str]:
+def verify(backups: BackupDirectory, name: str, announce: Callable[[str], None]) -> list[str]:
     """Problems of a generation, one sentence each; empty if it is intact.
 
     Raises BadBackup if it is not a generation.
     """
-    manifest = place.manifest(name)
+    manifest = backups.manifest(name)
     problems = [
-        *_database(place, name, manifest),
-        *_mail(place, manifest),
-        *_mirror(place, name, manifest),
+        *_database(backups, name, manifest),
+        *_mail(backups, manifest),
+        *_mirror(backups, name, manifest),
     ]
     announce(
         f"database, {len(manifest.letters)} mails and {len(manifest.refs)} refs of the mirror:"
         f" {_summary(len(problems))}"
     )
-    damaged = list(_artifacts(place, name, manifest, announce))
+    damaged = list(_artifacts(backups, name, manifest, announce))
     announce(
         f"{manifest.artifacts} artifacts, {amount(manifest.artifact_bytes)}:"
         f" {_summary(len(damaged))}"
@@ -71,47 +71,52 @@ def _file_sha256(path: Path) -> str | None:
         return None
 
 
-def _database(place: BackupDirectory, name: str, manifest: Manifest) -> Iterator[str]:
+def _database(backups: BackupDirectory, name: str, manifest: Manifest) -> Iterator[str]:
     for table in manifest.tables:
-        file = place.generations / name / "database" / f"{table.name}.copy.zst"
+        file = backups.generations / name / "database" / f"{table.name}.copy.zst"
         if (actual := _file_sha256(file)) is None:
             yield f"cannot read {file}"
         elif actual != table.sha256:
             yield f"{file} has sha256 {actual}, expected {table.sha256}"
 
 
-def _mail(place: BackupDirectory, manifest: Manifest) -> Iterator[str]:
+def _mail(backups: BackupDirectory, manifest: Manifest) -> Iterator[str]:
     for letter in manifest.letters:
-        file = place.letter(letter.sha256)
+        file = backups.letter(letter.sha256)
         if (actual := _file_sha256(file)) is None:
             yield f"cannot read mail {letter.name} ({file})"
         elif actual != letter.sha256:
             yield f"mail {letter.name} ({file}) is damaged"
 
 
-def _mirror(place: BackupDirectory, name: str, manifest: Manifest) -> Iterator[str]:
+def _mirror(backups: BackupDirectory, name: str, manifest: Manifest) -> Iterator[str]:
     if not manifest.refs:
         return
     try:
-        stored = refs(place.mirror, name)
+        stored = refs(backups.mirror, name)
         for ref, commit in manifest.refs.items():
             if stored.get(ref) != commit:
                 actual = stored.get(ref, "missing")
-                yield f"{place.mirror}: refs/backup/{name}/{ref} is {actual}, expected {commit}"
+                yield f"{backups.mirror}: refs/backup/{name}/{ref} is {actual}, expected {commit}"
         git(
-            "-C", str(place.mirror), "fsck", "--connectivity-only", "--no-dangling", "--no-progress"
+            "-C",
+            str(backups.mirror),
+            "fsck",
+            "--connectivity-only",
+            "--no-dangling",
+            "--no-progress",
         )
     except KeepError as error:
-        yield f"{place.mirror} is damaged: {error}"
+        yield f"{backups.mirror} is damaged: {error}"
 
 
 def _artifacts(
-    place: BackupDirectory, name: str, manifest: Manifest, announce: Callable[[str], None]
+    backups: BackupDirectory, name: str, manifest: Manifest, announce: Callable[[str], None]
 ) -> Iterator[str]:
-    store = ArtifactDirectory(place.artifacts)
+    store = ArtifactDirectory(backups.artifacts)
     progress = BackupProgress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
-    for entry in place.artifact_list(name):
-        path = place.artifacts / checked_path(entry)
+    for entry in backups.artifact_list(name):
+        path = backups.artifacts / checked_path(entry)
         if entry.endswith(GONE):
             continue
         sha256 = entry[:2] + entry[3:65]

@@ -103,9 +103,9 @@ class NoisePrior:
 
 
 def _without_modes_of_zero(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return what was stored before modes existed in its original form."""
-    one = not fields["mode_share"]
-    return {k: v for k, v in fields.items() if not (one and k.startswith("mode_"))}
+    """Leave out the fields of a second mode where there is none."""
+    single = not fields["mode_share"]
+    return {k: v for k, v in fields.items() if not (single and k.startswith("mode_"))}
 
 
 # One vCPU with an instruction-count clock: boots are almost identical; kernels shift each other by

@@ -54,7 +54,7 @@ class Reader:
         return self._text(self.take(key), key)
 
     def take_if_there(self, key: str) -> Any:
-        """Take a key that reports from an older swingbot lack; None if missing."""
+        """Take a key that not every report has; None if missing."""
         return self._unread.pop(key, None)
 
     def items_if_there(self, key: str) -> list[Any]:
@@ -73,7 +73,7 @@ class Reader:
         return value
 
     def text_if_there(self, key: str) -> str | None:
-        """Take a text that reports from an older swingbot lack; None if missing."""
+        """Take a text that not every report has; None if missing."""
         value = self._unread.pop(key, None)
         return None if value is None else self._text(value, key)
 

@@ -32,7 +32,7 @@ from swingbot.core.thresholds import (
     VERDICT_ALPHA,
 )
 
-MOST_BOOTS: Final = 100_000  # per side; larger answers are useless
+USEFUL_BOOTS: Final = 100_000  # per side; larger answers are useless
 _POINTS: Final = 16  # for averaging over uncertain noise; 16 and 64 agree to the third digit
 # For averaging over the spread of a row's own boots: of pairs, of each side
 _OWN_POINTS: Final = 32
@@ -91,7 +91,7 @@ class Resolution:
         low = high - 1
         while self._power(high, effect) < self.power:
             low, high = high, high * 2
-            if high > MOST_BOOTS:
+            if high > USEFUL_BOOTS:
                 return None
         while high - low > 1:
             middle = (low + high) // 2
