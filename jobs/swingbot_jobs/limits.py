@@ -27,6 +27,8 @@ PROGRAM_NUMBER: Final = 10**15
 UNIT_JOBS: Final = 1000
 # Runs of a unit job in one boot.
 RUNS: Final = 1000
+# Events that a job counts.
+JOB_EVENTS: Final = 40
 # Fragments added to a kernel configuration.
 KCONFIG_FRAGMENTS: Final = 4
 # Bytes of the command line on x86, its NUL included (arch/x86/include/asm/setup.h).

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.roles import Role
 from swingbot.core.patchset.read import read_file
-from swingbot.service.table.policy import MOST_KERNELS
+from swingbot.service import limits
 from swingbot.web.pages.form_body import read_form, read_json
 from tests.asking import Serve, Site
 from tests.db.test_compare_page import used
@@ -158,14 +158,14 @@ def test_more_patches_than_one_person_may_have_built_are_refused_before_they_are
 ) -> None:
     one = series(idle, "-1", idle.commits[1])
     many = "".join(
-        one.replace("[PATCH]", f"[PATCH {number}/{MOST_KERNELS}]")
-        for number in range(1, MOST_KERNELS + 1)
+        one.replace("[PATCH]", f"[PATCH {number}/{limits.WEB_ROWS}]")
+        for number in range(1, limits.WEB_ROWS + 1)
     )
     answer = ask(idle, ada, base="base", series=many)
     assert answer.status_code == 400, answer.text
     assert (
-        f"that makes {MOST_KERNELS + 1} rows with the base; at most {MOST_KERNELS} are allowed"
-        in answer.json()["error"]
+        f"that makes {limits.WEB_ROWS + 1} rows with the base; at most {limits.WEB_ROWS}"
+        " are allowed" in answer.json()["error"]
     )
 
 

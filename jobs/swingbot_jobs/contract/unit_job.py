@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from swingbot_jobs import limits
 from swingbot_jobs.contract import settings
 
 # A unit job's name becomes a directory in the guest, a URL and a column:
@@ -28,7 +29,6 @@ FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
 # An event as perf names it, without a group or a PMU's own syntax; it becomes a word of a shell
 # script and a part of a metric's name.
 EVENT = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,127}")
-MOST_EVENTS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,8 @@ class UnitJob:
             )
         for strange in (name for name in self.events if not EVENT.fullmatch(name)):
             raise ValueError(f"unit job {self.name}: {strange[:80]!r} is not the name of an event")
-        if len(self.events) > MOST_EVENTS:
-            raise ValueError(f"unit job {self.name}: more than {MOST_EVENTS} events")
+        if len(self.events) > limits.JOB_EVENTS:
+            raise ValueError(f"unit job {self.name}: more than {limits.JOB_EVENTS} events")
         try:
             settings.parse_words(self.cmdline)
             settings.check_form(self.sysctl)

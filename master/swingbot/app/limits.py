@@ -30,6 +30,8 @@ GIT_IDLE_SECONDS: Final = 600
 
 # --- Files and programs given to commands: refused ---
 
+# Bytes of a file that describes a table.
+TABLE_FILE_BYTES: Final = 1 << 20
 # Bytes of samples for `swingbot stats`.
 STATS_BYTES: Final = 64 << 20
 # Bytes of a journal for `swingbot bisect replay`.

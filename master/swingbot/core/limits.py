@@ -32,6 +32,19 @@ PATCH_SUBJECT_CHARACTERS: Final = 1000
 # Bytes of a patch's message, which is shown on pages.
 PATCH_MESSAGE_BYTES: Final = 256 << 10
 
+# --- Tables of kernels: refused ---
+
+# Rows of a table.
+TABLE_ROWS: Final = 200
+# Boots of a row, extensions included.
+TABLE_BOOTS: Final = 1000
+# Combinations of its axes before any is excluded.
+TABLE_COMBINATIONS: Final = 100_000
+# Characters of a row's name.
+ROW_NAME_CHARACTERS: Final = 200
+# Looks that a request states; each spends an equal share of the error rate.
+LOOKS: Final = 20
+
 # --- Other requests: refused ---
 
 # Characters of a reason that a person gives; of a testbox's state the rest is cut.

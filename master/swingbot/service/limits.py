@@ -9,6 +9,8 @@ from typing import Final
 
 # --- Requests: refused ---
 
+# Rows or patches of a table requested over the web; git applies each while other requests wait.
+WEB_ROWS: Final = 50
 # Boots that a bisection may use when a person resumes it.
 RESUMED_BOOTS: Final = 10_000
 

@@ -35,6 +35,8 @@ OUTCOME_BYTES: Final = 8 << 20
 PHASE_BYTES: Final = 1 << 14
 # Characters of a field of a form, or of a value in an address.
 FIELD_CHARACTERS: Final = 300
+# Parts of a form.
+FORM_PARTS: Final = 200
 # Values of a name in the address of a page of results.
 QUERY_VALUES: Final = 40
 # Kernels compared on a page of results.

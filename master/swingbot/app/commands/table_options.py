@@ -9,12 +9,10 @@ from typing import Any, Final
 
 import yaml
 
+from swingbot.app import limits
+from swingbot.core.limits import LOOKS, TABLE_BOOTS
 from swingbot.core.report.table.columns import COLUMNS
-from swingbot.core.stats.looks import MOST_LOOKS
-from swingbot.core.table.layout import MOST_BOOTS
 from swingbot.service.ports import RequestError
-
-LARGEST: Final = 1 << 20  # bytes of a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +90,12 @@ OPTIONS: Final[Mapping[str, Option]] = {
         several=True,
         listed=True,
     ),
-    "boots": Option(help="Boots per row.", metavar="N", most=MOST_BOOTS),
+    "boots": Option(help="Boots per row.", metavar="N", most=TABLE_BOOTS),
     "looks": Option(
         help="How often the table may be judged, counting each later `extend` (default: 1). Each"
         " look is made at an N-th of the error rate.",
         metavar="N",
-        most=MOST_LOOKS,
+        most=LOOKS,
     ),
     "trusted": Option(
         help="Treat the patches as trusted: build and boot them like the tree itself.", flag=True
@@ -161,9 +159,11 @@ def split(given: Given) -> Iterator[Given]:
 def read_file(path: Path) -> Options:
     """Read a request from a YAML file. Raises RequestError that names file, line and key."""
     with path.open("rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise RequestError(f"{path} is larger than {LARGEST >> 10} KiB, the limit for a table")
+        content = file.read(limits.TABLE_FILE_BYTES + 1)
+    if len(content) > limits.TABLE_FILE_BYTES:
+        raise RequestError(
+            f"{path} is larger than {limits.TABLE_FILE_BYTES >> 10} KiB, the limit for a table"
+        )
     try:
         loader = yaml.SafeLoader(content)
         node = loader.get_single_node()

@@ -12,7 +12,7 @@ from swingbot.core.text.numbers import count
 
 USUAL_BOOTS: Final = 5
 _NONE_UP: Final = "none came up"
-MOST_BOOTS: Final = 50  # per side, as over the web
+SUGGESTED_BOOTS: Final = 50  # per kernel, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _gap(
     gone = facts["state"] == "gone"
     never = gone or kernel["build"] == "failed" or why.startswith(_NONE_UP)
     counts = [len(own) for place in places for own in place.boots.values()]
-    boots = min(MOST_BOOTS, median_low(counts)) if counts else USUAL_BOOTS
+    boots = min(SUGGESTED_BOOTS, median_low(counts)) if counts else USUAL_BOOTS
     together = 0 if index != 0 and facts["repeatable"] else boots
     each = [costs.boot_seconds.get((testbox, spec)) for spec in {one.spec for one in places}]
     known = [one for one in each if one is not None]

@@ -17,7 +17,6 @@ from swingbot.core.stats.rows import Rule
 
 RowKey = tuple[str, str, str, Reference, int]  # testbox, unit job, metric, rule, arm
 
-MOST_LOOKS: Final = 20  # stated in a request; each spends an equal share of the error rate
 NOT_STATED: Final = "this look was not stated in the request, so it claims no new change (--looks)"
 
 

@@ -9,14 +9,11 @@ from itertools import islice, product
 from math import prod
 from typing import Final
 
+from swingbot.core import limits
 from swingbot.core.text.plain import cut
 
-MOST_ROWS: Final = 200
-MOST_BOOTS: Final = 1000  # of each row, counting extensions
 DEFAULT_BOOTS: Final = 5  # enough for a paired verdict at the stated error rate, plus one spare
-MOST_COMBINATIONS: Final = 100_000  # before --exclude
 KERNEL: Final = "kernel"  # the axis of the kernels themselves
-_LONGEST: Final = 200  # maximum characters of a row's name in the database
 
 
 class BadLayout(ValueError):
@@ -53,8 +50,8 @@ def lay_out(
     """Return all combinations, kernels varying fastest, except those matching `exclude`.
 
     Each entry of `exclude` maps axes to labels. Raises BadLayout without kernels, for duplicate
-    names of kernels or labels, for an unknown axis or label in `exclude`, for more than `MOST_ROWS`
-    rows, and for fewer than two.
+    names of kernels or labels, for an unknown axis or label in `exclude`, and for fewer than two
+    or more than `TABLE_ROWS` rows.
     """
     _check(kernels, axes)
     _check_exclude(kernels, axes, exclude)
@@ -63,11 +60,11 @@ def lay_out(
         for row in _combined(kernels, axes)
         if not any(_fits(row, excluded) for excluded in exclude)
     )
-    rows = list(islice(wanted, MOST_ROWS + 1))
-    if len(rows) > MOST_ROWS:
+    rows = list(islice(wanted, limits.TABLE_ROWS + 1))
+    if len(rows) > limits.TABLE_ROWS:
         count = len(rows) + sum(1 for _ in wanted)
         raise BadLayout(
-            f"that makes {count} rows; a table can have at most {MOST_ROWS}"
+            f"that makes {count} rows; a table can have at most {limits.TABLE_ROWS}"
             " (leave some out with --paths or --exclude)"
         )
     _check_names(rows)
@@ -83,10 +80,10 @@ def _check(kernels: Sequence[str], axes: Sequence[Axis]) -> None:
     if not kernels:
         raise BadLayout("a table needs at least one kernel")
     count = len(kernels) * prod(len(axis.values) for axis in axes)
-    if count > MOST_COMBINATIONS:
+    if count > limits.TABLE_COMBINATIONS:
         raise BadLayout(
-            f"that makes {count} combinations; a table can have at most {MOST_ROWS} rows,"
-            f" chosen from at most {MOST_COMBINATIONS}"
+            f"that makes {count} combinations; a table can have at most {limits.TABLE_ROWS} rows,"
+            f" chosen from at most {limits.TABLE_COMBINATIONS}"
         )
     for key, what, names in (
         ("variant", "variants", list(kernels)),
@@ -105,7 +102,7 @@ def _check_names(rows: Sequence[LayoutRow]) -> None:
         if times > 1:
             raise BadLayout(
                 f"{times} rows would be called {cut(name, 80)!r}; give their kernels and values"
-                f" names that differ within {_LONGEST} characters"
+                f" names that differ within {limits.ROW_NAME_CHARACTERS} characters"
             )
 
 
@@ -147,7 +144,7 @@ def _combined(kernels: Sequence[str], axes: Sequence[Axis]) -> Iterator[LayoutRo
 
 def row_name(labels: Sequence[str], kernel: str | None) -> str:
     """Return the labels on the axes that vary, followed by the kernel if it varies."""
-    return " ".join([*labels, *([] if kernel is None else [kernel])])[:_LONGEST]
+    return " ".join([*labels, *([] if kernel is None else [kernel])])[: limits.ROW_NAME_CHARACTERS]
 
 
 def _fits(row: LayoutRow, excluded: Mapping[str, str]) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from swingbot.core.limits import TABLE_BOOTS, TABLE_ROWS
 from swingbot.core.model.records import Arm, Comparison, NewComparison
 from swingbot.core.model.statuses import REQUESTED
 from swingbot.core.stats.looks import Look
-from swingbot.core.table.layout import KERNEL, MOST_BOOTS, MOST_ROWS, row_name
+from swingbot.core.table.layout import KERNEL, row_name
 from swingbot.core.table.references import condition
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
@@ -61,10 +62,10 @@ def extend(lab: Lab, request: ExtensionRequest) -> Extension:
 def _planned(lab: Lab, tx: Transaction, request: ExtensionRequest) -> Extension:
     comparison = _extendable(tx, request.id)
     total = comparison.boots + request.boots
-    if not request.boots >= 1 or total > MOST_BOOTS:
+    if not request.boots >= 1 or total > TABLE_BOOTS:
         raise RequestError(
-            f"it has {comparison.boots} boots per row; at most {MOST_BOOTS} are allowed,"
-            f" so give 1 to {MOST_BOOTS - comparison.boots} more"
+            f"it has {comparison.boots} boots per row; at most {TABLE_BOOTS} are allowed,"
+            f" so give 1 to {TABLE_BOOTS - comparison.boots} more"
         )
     added = _arms(lab, tx, comparison, request.rows, request.vouched)
     look = Look(
@@ -143,9 +144,9 @@ def _arms(
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise RequestError(f"a row named {twice[0]!r} already exists; choose another name")
-    if len(names) > MOST_ROWS:
+    if len(names) > TABLE_ROWS:
         raise RequestError(
-            f"the table would have {len(names)} rows; at most {MOST_ROWS} are allowed"
+            f"the table would have {len(names)} rows; at most {TABLE_ROWS} are allowed"
         )
     return arms
 

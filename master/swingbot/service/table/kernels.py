@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
+from swingbot.core.limits import TABLE_ROWS
 from swingbot.core.model.records import CommitFacts, Tree
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import PatchSeries
-from swingbot.core.table.layout import MOST_ROWS
 from swingbot.service.kernel.variants import resolve_commit
 from swingbot.service.ports import Git, GitError, RequestError
 
@@ -93,7 +93,7 @@ class TableKernel:
 
 
 def kernels_of(
-    git: Git, tree: Tree, request: KernelRequest, most: int = MOST_ROWS
+    git: Git, tree: Tree, request: KernelRequest, most: int = TABLE_ROWS
 ) -> list[TableKernel]:
     """Return the kernels in the order of the rows, the base first. Raises RequestError.
 

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from swingbot.core.limits import TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import Arm, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import Reference
 from swingbot.core.plan.settings import with_settings
-from swingbot.core.table.layout import MOST_BOOTS, BadLayout, LayoutRow, lay_out
+from swingbot.core.table.layout import BadLayout, LayoutRow, lay_out
 from swingbot.core.table.references import RULES, references_of
 from swingbot.service.check_compiler import check_compiler
 from swingbot.service.kernel.foresee_builds import foresee_builds
@@ -143,9 +144,9 @@ def _about(key: str) -> Iterator[None]:
 
 
 def _rows_of(lab: Lab, request: TableRequest) -> _Rows:
-    if not 1 <= request.boots <= MOST_BOOTS:
+    if not 1 <= request.boots <= TABLE_BOOTS:
         raise RequestError(
-            f"boots per row must be between 1 and {MOST_BOOTS}, got {request.boots}", key="boots"
+            f"boots per row must be between 1 and {TABLE_BOOTS}, got {request.boots}", key="boots"
         )
     with _about("tree"):
         tree = tree_of(lab.transaction, lab.tools.git, request.tree, request.kernels.refs)

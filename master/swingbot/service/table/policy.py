@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Final
 
 from swingbot.core.model.records import Tree
+from swingbot.service import limits
 from swingbot.service.ports import Git, GitError, RequestError
 from swingbot.service.ports.transaction import OpenTransaction
 from swingbot.service.table.request import TableRequest
 from swingbot.service.watch.trees import tree_of
 
-MOST_KERNELS: Final = 50  # git applies each patch while other requests wait
 # A name, with at most one step back from it: git's other ways to name a commit search the whole
 # history.
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}(?:[~^][0-9]{0,4})?")
@@ -35,9 +35,9 @@ def restricted(
     kernels = request.kernels
     tree = tree_of(transaction, git, request.tree, kernels.refs)
     patches = sum(len(row.series.patches) for row in kernels.rows)
-    if patches > MOST_KERNELS:
+    if patches > limits.WEB_ROWS:
         raise RequestError(
-            f"there are {patches} patches; at most {MOST_KERNELS} are accepted over the web."
+            f"there are {patches} patches; at most {limits.WEB_ROWS} are accepted over the web."
             " Ask an operator to fetch them as a branch"
         )
     ends = kernels.range and (
@@ -53,7 +53,7 @@ def restricted(
         request,
         tree=tree.name,
         kernels=replace(kernels, range=ends, base=base, base_name=kernels.base, rows=rows),
-        most_rows=MOST_KERNELS,
+        most_rows=limits.WEB_ROWS,
         overrides={},
         axes=(),
         vouched=False,

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from swingbot.core.access.roles import Person
+from swingbot.core.limits import TABLE_ROWS
 from swingbot.core.model.records import JobFile
 from swingbot.core.model.statuses import Reference
-from swingbot.core.table.layout import DEFAULT_BOOTS, MOST_ROWS, Axis
+from swingbot.core.table.layout import DEFAULT_BOOTS, Axis
 from swingbot.service.table.kernels import KernelRequest
 
 
@@ -30,6 +31,6 @@ class TableRequest:
     looks: int = 1  # how often the table may be judged, counting extensions
     # the requester vouches for the patches, and for existing commits made from patches
     vouched: bool = False
-    most_rows: int = MOST_ROWS
+    most_rows: int = TABLE_ROWS
     asked_by: Person | None = None  # over the web; None: an operator
     kind: Literal["asked", "experiment"] = "asked"  # decides the letter of its id

@@ -13,15 +13,14 @@ import multipart  # type: ignore[import-untyped]  # has no type annotations
 from starlette.exceptions import HTTPException
 
 from swingbot.service.ports import RequestError
+from swingbot.web import limits
 from swingbot.web.http import json_body
 
-LONGEST: Final = 300  # characters of a field
 LISTS: Final = ("head", "job", "testbox", "against", "with")  # may be repeated
 NUMBERS: Final = ("boots", "looks")  # in JSON
 TEXTS: Final = ("tree", "range", "base", *LISTS, *NUMBERS)
 FILES: Final = ("patch", "series")
 _KEYS: Final = frozenset((*TEXTS, *FILES, "dry_run"))
-_MOST_PARTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +33,10 @@ class Submitted:
     def text(self, name: str) -> str:
         """Return a field, stripped. Raises RequestError if it is too long."""
         value = self.values.get(name, "").strip()
-        if len(value) > LONGEST:
-            raise RequestError(f"{name} has {len(value)} characters; the limit is {LONGEST}")
+        if len(value) > limits.FIELD_CHARACTERS:
+            raise RequestError(
+                f"{name} has {len(value)} characters; the limit is {limits.FIELD_CHARACTERS}"
+            )
         return value
 
     def listed(self, name: str) -> list[str]:
@@ -62,8 +63,8 @@ def read_form(kind: str, body: bytes, most_bytes: int) -> Submitted:
     media_type, options = multipart.parse_options_header(kind)
     if media_type != "multipart/form-data" or not options.get("boundary"):
         raise HTTPException(400, "The form is malformed; nothing was queued.")
-    limits = {
-        "part_limit": _MOST_PARTS,
+    part_limits = {
+        "part_limit": limits.FORM_PARTS,
         "memory_limit": len(body) + 1,
         "spool_limit": len(body) + 1,
         "partsize_limit": 2 * most_bytes,
@@ -72,7 +73,7 @@ def read_form(kind: str, body: bytes, most_bytes: int) -> Submitted:
     try:
         values: dict[str, bytes] = {}
         for part in multipart.MultipartParser(
-            BytesIO(body), options["boundary"], content_length=len(body), **limits
+            BytesIO(body), options["boundary"], content_length=len(body), **part_limits
         ):
             before = values.get(part.name) if part.name in LISTS else None
             values[part.name] = part.raw if before is None else b",".join((before, part.raw))

@@ -26,6 +26,7 @@ from swingbot.core.text.numbers import readings
 from swingbot.core.text.plain import clean
 from swingbot.service.report.table_sheet import kernel_changes, sheet_of
 
+from .. import limits
 from ..http.render import Renderer, is_json
 from ..http.snapshot_reader import SnapshotReader
 from ..plots.picture import picture
@@ -41,8 +42,6 @@ _OPEN_TABLES: Final = 2  # tables that are unfolded
 _BOOTS: Final = 2000  # boots listed one by one
 _LIVE: Final = 6  # metrics plotted before anything is judged
 _OTHERS: Final = 400  # further metrics listed
-_LONGEST: Final = 300  # characters of a metric's or unit job's name in an address
-_FEW: Final = 6  # kernels whose free memory is shown, and that `/results` compares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,8 @@ class TablePages:
             "rules": [{"name": rule, "words": in_words(rule)} for rule in sheet.against],
             "result": _result(shown),
             "same_image": _same_image(document),
-            "few": len({arm["variant"]["id"] for arm in document["arms"]}) in range(2, _FEW + 1),
+            "few": len({arm["variant"]["id"] for arm in document["arms"]})
+            in range(2, limits.RESULT_KERNELS + 1),
             "live": live,
             "perf": any(row["metric"].startswith("perf-stat.") for row in metrics),
             "others": [] if one else _others(word, document["id"], metrics),
@@ -133,7 +133,7 @@ class TablePages:
         return document
 
     def _memory(self, conn: Connection, document: Row) -> list[Row]:
-        if len(document["arms"]) > _FEW:
+        if len(document["arms"]) > limits.RESULT_KERNELS:
             return []
         patterns = [f"{prefix}%" for prefix in free_memory.PREFIXES]
         samples = self._source.read.samples_of_table(conn, document["id"], patterns)
@@ -187,8 +187,8 @@ def _series_of(request: Request) -> SeriesKey:
 
 def _text(request: Request, name: str) -> str:
     text = request.query_params.get(name, "")
-    if len(text) > _LONGEST or "\0" in text:
-        raise HTTPException(400, f"{name} must have at most {_LONGEST} characters.")
+    if len(text) > limits.FIELD_CHARACTERS or "\0" in text:
+        raise HTTPException(400, f"{name} must have at most {limits.FIELD_CHARACTERS} characters.")
     return text
 
 

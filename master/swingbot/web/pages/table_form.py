@@ -19,13 +19,13 @@ from starlette.routing import Route
 
 from swingbot.core.access.quota import Quota, QuotaUsage
 from swingbot.core.access.roles import Person, Role
+from swingbot.core.limits import LOOKS, TABLE_BOOTS
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
 from swingbot.core.patchset.model import PatchSeries, SeriesError
 from swingbot.core.patchset.read import read_file
 from swingbot.core.report.table.columns import COLUMNS
-from swingbot.core.stats.looks import MOST_LOOKS
-from swingbot.core.table.layout import DEFAULT_BOOTS, MOST_BOOTS
+from swingbot.core.table.layout import DEFAULT_BOOTS
 from swingbot.core.table.references import RULES, in_words
 from swingbot.service.ports import GitError, RequestError
 from swingbot.service.table.kernels import (
@@ -38,13 +38,13 @@ from swingbot.service.table.kernels import (
 )
 from swingbot.service.table.plan import Requested, TablePlan
 from swingbot.service.table.request import TableRequest
+from swingbot.web import limits
 from swingbot.web.access.forms import FORM_HEADERS, Forms, same_site
 from swingbot.web.access.session import bearer_of
 from swingbot.web.http.render import Renderer
 from swingbot.web.pages.form_body import (
     FILES,
     LISTS,
-    LONGEST,
     TEXTS,
     Submitted,
     read_form,
@@ -124,7 +124,9 @@ class TableForm:
 
         def show(request: Request) -> Response:
             given = {name: ",".join(request.query_params.getlist(name)) for name in TEXTS}
-            values = {name: text for name, text in given.items() if len(text) <= LONGEST}
+            values = {
+                name: text for name, text in given.items() if len(text) <= limits.FIELD_CHARACTERS
+            }
             return self._page(door, request, Submitted(values=values))
 
         return show
@@ -206,8 +208,8 @@ class TableForm:
             columns=sent.listed("with"),
             job_files=self._submitter.job_files(sent.listed("job")),
             testboxes=sent.listed("testbox"),
-            boots=sent.number("boots", DEFAULT_BOOTS, MOST_BOOTS),
-            looks=sent.number("looks", 1, MOST_LOOKS),
+            boots=sent.number("boots", DEFAULT_BOOTS, TABLE_BOOTS),
+            looks=sent.number("looks", 1, LOOKS),
             kind=form.door.kind,
         )
 
